@@ -24,6 +24,7 @@ from mpidata.run.plan import Plan
 from mpidata.run.stop import read_stop
 from mpidata.trainer.expected import expected_batches
 from mpidata.trainer.idle import IdleWatch, Pace
+from mpidata.trainer.in_turn import InTurn
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -59,6 +60,10 @@ class Trainer:
         Number of batches (or single samples) drawn so far, those before a resume included.
     checkpoints : Checkpoints
         The part of this trainer in them.
+    passes_begun : int
+        Over the stream, in this process.
+    in_turn : InTurn
+        Told by each pass before it draws.
     losses : Telling
         Takes those of batches to the scheduler.
     turns : Turns
@@ -88,7 +93,8 @@ class Trainer:
         self.turns = Turns(lambda: None)
         self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
         self._started: tuple[int | None] | None = None
-        self._passes = 0
+        self._passes = self.passes_begun = 0
+        self.in_turn = InTurn()
         self._interrupted = False
         self._lock = threading.RLock()
         self._page = ctypes.c_void_p(), ctypes.c_int64()
@@ -263,6 +269,7 @@ class Trainer:
             raise forked_error()
         self.checkpoints.check_claimed()
         self._passes += 1
+        self.passes_begun += 1
         if self.ended and warn:
             how = "the job was stopped" if self.is_stopped() else "the stream was over"
             warnings.warn(

@@ -62,6 +62,11 @@ def test_a_dataloader_gives_what_torch_s_gives(arguments):
     assert torch.equal(torch.rand(3), after)
 
 
+def test_a_generator_that_is_none_is_refused():
+    with pytest.raises(mpidata.StreamError, match="generator=3 is no torch.Generator. Give torch.Generator"):
+        mpidata.DataLoader(Images(), generator=3)
+
+
 def test_a_dataset_is_the_script_s_own_and_may_be_named_by_its_function():
     images = Images()
     list(mpidata.DataLoader(images, batch_size=5))
