@@ -1,6 +1,7 @@
 """The Trainer of transformers as its users write it."""
 
 import json
+import signal
 from collections import Counter
 from typing import Any
 
@@ -51,9 +52,17 @@ def test_validation_samples_of_all_and_padded_ones(folder: JobFolder, validation
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("how", "trainers"), [("registered", 1), ("registered", 2), ("both", 1)])
-def test_a_resume_continues_what_is_registered(folder: JobFolder, how: str, trainers: int) -> None:
-    result = interrupt(folder, "resumes_transformers.py", trainers, how)
+@pytest.mark.parametrize(
+    ("how", "trainers", "by"),
+    [
+        ("registered", 1, signal.SIGTERM),
+        ("registered", 2, signal.SIGTERM),
+        ("registered", 2, signal.SIGINT),
+        ("both", 1, signal.SIGTERM),
+    ],
+)
+def test_a_resume_continues_what_is_registered(folder: JobFolder, how: str, trainers: int, by: int) -> None:
+    result = interrupt(folder, "resumes_transformers.py", trainers, how, by)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     _, (_, resumed, at) = (line.split() for line in result.marked())
     assert 0 < int(at) * 4 <= int(resumed) <= int(at) * 4 + 8, "a batch fetched ahead, and part of the next"
