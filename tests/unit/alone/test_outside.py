@@ -185,6 +185,24 @@ def test_one_line_says_so(monkeypatch, capfd, rank, lines):
     assert not lines or "mpidata: This process is not part of a job (MPIDATA_RUN is not set)" in told.err
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rows: mpidata.report(loss=1.0),
+        lambda rows: mpidata.register(model=torch.nn.Linear(1, 1)),
+        lambda rows: mpidata.DataLoader(Images()),
+        lambda rows: mpidata.FileDataset(rows, 2),
+    ],
+    ids=["report", "register", "DataLoader", "FileDataset"],
+)
+def test_each_first_call_says_so(monkeypatch, capfd, tmp_path, call):
+    np.save(tmp_path / "rows.npy", np.arange(4))
+    outside.say_no_job.cache_clear()
+    monkeypatch.delenv("RANK", raising=False)
+    call(tmp_path / "rows.npy")
+    assert capfd.readouterr().err.count("is not part of a job") == 1
+
+
 def test_in_job(monkeypatch):
     assert mpidata.in_job() is False
     monkeypatch.setenv("MPIDATA_RUN", "/run")

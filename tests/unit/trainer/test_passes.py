@@ -211,3 +211,16 @@ def test_passes_one_after_the_other_are_not_warned_of(library):
         held = [iter(stream) for _ in range(4)]  # Lightning holds one that it does not use
         for batches in held:
             next(batches)
+
+
+def test_a_stream_checks_that_it_is_where_a_state_was(library):
+    stream = MPIStreamDataset(2)
+    batches = iter(stream)
+    next(batches)
+    state = stream.state_dict()
+    stream.load_state_dict(state)
+    next(batches)
+    with pytest.raises(StreamError, match="the state is of batch 1, but this stream is at batch 2. .* --resume`"):
+        stream.load_state_dict(state)
+    with pytest.raises(StreamError, match="the state is of batch None"):
+        stream.load_state_dict({})
