@@ -4,18 +4,18 @@ import errno
 import os
 import sys
 
-from mpidata.early import find_home, take_early
+from mpidata.early import begin, find_home, take_early
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command; does not return."""
-    if sys.argv[1:2] == ["run"]:
-        take_early()
+    take_early(runs=sys.argv[1:2] == ["run"])
     find_home(os.environ)
     from mpidata.cli import main as command  # takes most of the time until the job starts
 
+    begin()
     try:
         command(prog_name="mpidata")
     except OSError as error:

@@ -106,7 +106,7 @@ def run(
     from mpidata.launch.starting.local import print_command, run_local
 
     if dry_run:
-        print_command(job, overrides, _console(), resume, replay)
+        print_command(job, overrides, _console(), resume, replay, name)
     else:
         consoles = _console(), _console(stderr=True)
         sys.exit(run_local(job, overrides, *consoles, resume, restarts, name, retry_set_aside, replay))

@@ -1,4 +1,4 @@
-"""What the command does first: take signals that come to `mpidata run` while modules are loaded, and find a home.
+"""What the command does first: take signals that come while modules are loaded, and find a home.
 
 Imports almost nothing, so that it is in place some hundredths of a second after the start.
 """
@@ -9,17 +9,33 @@ import signal
 from collections.abc import MutableMapping
 from types import FrameType
 
-__all__ = ["AGAIN", "find_home", "stop_early", "take_early"]
+__all__ = ["AGAIN", "begin", "find_home", "stop_early", "take_early"]
 
 AGAIN = 75
 """Exit status of a run that was told to end and can be run again: EX_TEMPFAIL."""
 
 
-def take_early() -> None:
-    """Have SIGTERM and SIGUSR1 end this process with status 75 from now on, unless they are ignored."""
-    for number in (signal.SIGTERM, signal.SIGUSR1):
+def take_early(runs: bool) -> None:
+    """Have Ctrl-C end this process with one line until `begin`; in one that `runs` a job SIGTERM and SIGUSR1, too.
+
+    Signals that are ignored stay so.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt_early)
+    for number in (signal.SIGTERM, signal.SIGUSR1) if runs else ():
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, stop_early)
+
+
+def begin() -> None:
+    """Have Ctrl-C raise KeyboardInterrupt from now on."""
+    if signal.getsignal(signal.SIGINT) == _interrupt_early:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _interrupt_early(*_: object) -> None:
+    os.write(2, b"mpidata: Ctrl-C came before the command began.\n")
+    os._exit(130)
 
 
 def stop_early(number: int, _: FrameType | None) -> None:

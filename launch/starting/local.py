@@ -22,7 +22,7 @@ from mpidata.launch.starting.folder.prepare import check_record, load_replay, ne
 from mpidata.launch.starting.folder.resume import Resume, is_complete, look_at, make_ready
 from mpidata.launch.starting.hosts import on_hosts_left
 from mpidata.launch.starting.launcher import Launcher, find_launcher
-from mpidata.launch.starting.named_run import NamedRun, changed_since
+from mpidata.launch.starting.named_run import NamedRun, changed_since, find_named
 from mpidata.launch.starting.rendezvous import rendezvous
 from mpidata.launch.starting.restarts import Restarts
 from mpidata.launch.watching.attempt import Attempt
@@ -48,15 +48,25 @@ _GONE_S = 5.0  # for the ranks of a run whose `mpidata run` was killed
 
 
 def print_command(
-    path: str | None, overrides: Sequence[str], console: Console, resume: str | None = None, replay: str | None = None
+    path: str | None,
+    overrides: Sequence[str],
+    console: Console,
+    resume: str | None = None,
+    replay: str | None = None,
+    name: str | None = None,
 ) -> None:
-    """Print the command that `run_local` would start, and where the run folder would be; nothing is made.
+    """Print the command that `run_local` would start, and where the run folder is or would be; nothing is made.
 
     Raises
     ------
     MpidataError
         The job file is bad, or mpidata or its MPI is not installed.
     """
+    if name is not None and (run := find_named(load_job(str(path), overrides), name)) is not None:
+        if is_complete(run):
+            console.print(Text(f"# {_said_complete(run, name)}"), soft_wrap=True)
+            return
+        resume = str(run.path)
     found = look_at(resume, overrides) if resume is not None else None
     job = found.job if found is not None else _load(path, overrides, replay)
     for note in job.notes:
@@ -129,7 +139,7 @@ def run_local(
             now = load_job(str(path), overrides)
             named = held.enter_context(contextlib.closing(NamedRun(now, name)))
             if named.run is not None and is_complete(named.run):
-                console.print(Text(f"{named.run.path}, begun as {name}, is complete."), soft_wrap=True)
+                console.print(Text(_said_complete(named.run, name)), soft_wrap=True)
                 with contextlib.suppress(JobFileError):  # its programs, say, may be there no more
                     _say(changed_since(now, named.run, load_job(named.run.job)), errors)
                 return 0
@@ -210,6 +220,10 @@ def _take(
 
 def _load(path: str | None, overrides: Sequence[str], replay: str | None) -> Job:
     return load_job(str(path), overrides) if replay is None else load_replay(find_run(replay), overrides)
+
+
+def _said_complete(run: RunFolder, name: str) -> str:
+    return f"{run.path}, begun as {name}, is complete."
 
 
 def _say(sentence: str, console: Console) -> None:

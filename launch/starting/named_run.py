@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import stat
@@ -14,7 +15,7 @@ from mpidata.errors import LaunchError
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import check_own
 
-__all__ = ["NamedRun", "changed_since"]
+__all__ = ["NamedRun", "changed_since", "find_named"]
 
 
 class NamedRun:
@@ -41,9 +42,7 @@ class NamedRun:
     """
 
     def __init__(self, job: Job, name: str) -> None:
-        if not name or not all(c.isalnum() or c in "._-" for c in name):
-            raise LaunchError(f"--as {name!r} is no name. Use letters, digits, '.', '_' and '-'.")
-        self._path = Path(os.path.abspath(job.folder / job.output)) / job.name / f".begun-{name}"
+        self._path = _note_of(job, name)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -89,6 +88,20 @@ class NamedRun:
         run = RunFolder(Path(text.rstrip("\n")))
         # Of a note that was not written to its end there is nothing to go on with: its run had not begun.
         return run if text.endswith("\n") and run.plan.is_file() else None
+
+
+def find_named(job: Job, name: str) -> RunFolder | None:
+    """Find the run begun under a name, None if none was; raises LaunchError as `NamedRun`, but makes nothing."""
+    if not _note_of(job, name).exists():
+        return None
+    with contextlib.closing(NamedRun(job, name)) as named:
+        return named.run
+
+
+def _note_of(job: Job, name: str) -> Path:
+    if not name or not all(c.isalnum() or c in "._-" for c in name):
+        raise LaunchError(f"--as {name!r} is no name. Use letters, digits, '.', '_' and '-'.")
+    return Path(os.path.abspath(job.folder / job.output)) / job.name / f".begun-{name}"
 
 
 def changed_since(job: Job, run: RunFolder, then: Job) -> str:

@@ -22,7 +22,7 @@ from mpidata.run.stop import read_stop
 
 __all__ = ["Aside", "Progress"]
 
-_PLAIN_EVERY_S = 5.0
+_PLAIN_FIRST_S, _PLAIN_EVERY_S = 1.0, 5.0
 _MOST_LINES = 20  # of the page
 _JOIN_S = 20.0
 _END_S = 10.0
@@ -41,7 +41,7 @@ class Aside(Tail):
 
 
 class Progress:
-    """Shows progress.json of a run: a display on a terminal, else a plain line every few seconds where it changes.
+    """Shows progress.json of a run: a display on a terminal, else plain lines.
 
     Parameters
     ----------
@@ -62,6 +62,9 @@ class Progress:
     -----
     To be entered; `look` is called some times a second by the thread that entered it. When the reader of the output has
     gone away, the job goes on without a display.
+
+    A plain line comes where the figures change: every 5 s, but after the first batch at once, then with pauses that
+    double from 1 s on, so that a short job shows some, too.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class Progress:
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         self._view = View(run)
         self._shown = ("", clock())
+        self._pause_s = 0.0  # before the next plain line, once there are batches
         self._quiet = False
         self._began = clock()
         self._ended: float | None = None
@@ -124,10 +128,17 @@ class Progress:
             height = min(_MOST_LINES, self._console.height // 2)
             self._live.update(draw(self._view, self._console.width, height, self._console.encoding), refresh=True)
             return
+        self._show_plain(figures)
+
+    def _show_plain(self, figures: dict[str, Any]) -> None:
         line, (shown, at) = figures_line(figures), self._shown
-        if line != shown and self._clock() - at >= _PLAIN_EVERY_S:
-            self._console.print(Text(line), soft_wrap=True)
-            self._shown = (line, self._clock())
+        trains = any((*figures["batches"], *figures.get("loaded", {}).get("batches", [])))
+        if line == shown or self._clock() - at < (self._pause_s if trains else _PLAIN_EVERY_S):
+            return
+        self._console.print(Text(line), soft_wrap=True)
+        self._shown = (line, self._clock())
+        if trains:
+            self._pause_s = min(max(_PLAIN_FIRST_S, 2 * self._pause_s), _PLAIN_EVERY_S)
 
     def _explain_silence(self, joined: bool) -> None:
         """Say once what is waited for: all ranks at the start, and at the end programs that work on."""

@@ -20,7 +20,7 @@ from mpidata.checkpoint.constants import SnapshotConstants
 from mpidata.checkpoint.files import Digest, digest, path_of, trainer_file, unfinished
 from mpidata.checkpoint.ledgers import samples_of
 from mpidata.checkpoint.restore import Restored, restore
-from mpidata.checkpoint.trainer_file import Head, Saved, write
+from mpidata.checkpoint.trainer_file import Head, Saved, TrainerFile, write
 from mpidata.errors import StreamError
 from mpidata.field_statistics.moments import numbers
 from mpidata.native import structures
@@ -62,7 +62,7 @@ class Checkpoints:
     def __init__(self, plan: Plan, library: Library, index: int) -> None:
         self.restored = Restored(0, {}, plan.trainers)
         self.record_first: Callable[[], object] = lambda: None
-        self._names: tuple[str, ...] = ()
+        self._objects: dict[str, Any] = {}
         self._state: Callable[[], dict[str, Saved]] = dict
         self._own: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._plan = plan
@@ -90,9 +90,9 @@ class Checkpoints:
         """
         from mpidata.checkpoint import state  # loads torch
 
-        if self._names:
+        if self._objects:
             raise StreamError(
-                f"register: the script has registered {', '.join(self._names)} already. Register all objects at once."
+                f"register: the script has registered {', '.join(self._objects)} already. Register all objects at once."
             )
         state.check_stateful(objects)
         if self._plan.checkpoint:
@@ -101,13 +101,21 @@ class Checkpoints:
             self.restored = self.restored._replace(
                 state={name: held for name, held in self.restored.state.items() if name not in saved}
             )
-        self._names = tuple(objects)
-        self._state = partial(state.save_state, dict(objects))
+        self._objects = dict(objects)
+        self._state = partial(state.save_state, self._objects)
 
     @property
-    def registered(self) -> bool:
-        """Whether the script has registered anything."""
-        return bool(self._names)
+    def registered(self) -> Mapping[str, Any]:
+        """What the script has registered, by name."""
+        return self._objects
+
+    def restore_registered(self) -> None:
+        """Give what is registered the state of the checkpoint again, as something else has changed it."""
+        from mpidata.checkpoint import state
+
+        with TrainerFile(self._folder() / trainer_file(self._index % self.restored.trainers)) as file:
+            saved = file.state()
+        state.restore_state(self._objects, {name: saved[name] for name in self._objects}, self._folder())
 
     def hold(self, name: str, thing: Any) -> None:
         """Keep the state of an object of mpidata's own as long as it is in use, and restore it.

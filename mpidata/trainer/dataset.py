@@ -21,7 +21,7 @@ from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
 from mpidata.trainer.frameworks.callers import leave_whole, overfits, overfitting
 from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
-from mpidata.trainer.frameworks.steps import compare_steps
+from mpidata.trainer.frameworks.steps import asks_for_an_empty_pass, compare_steps
 from mpidata.trainer.passes import Pass, Refused
 from mpidata.trainer.script import report_of
 from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_workers
@@ -144,7 +144,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
             return Refused(overfitting())
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
-        self._trainer.begin_pass()
+        self._trainer.begin_pass(warn=not asks_for_an_empty_pass())
         try:
             check_skipping(compare_steps(self._trainer))
         except StreamError as error:  # Lightning puts an error of its own in the place of one of `iter`

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from mpidata.errors import LibraryError, StreamError
 from mpidata.loading.here import refuse_here
@@ -121,6 +121,7 @@ def _join_job() -> Trainer:
     os.environ[_JOINED] = f"{os.getpid()} {os.environ['MPIDATA_RUN']}"
     # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions; or a script itself.
     atexit.register(_close_at_exit, trainer, os.getpid())
+    _close_before_exit(trainer, os.getpid())
     at_finalize = MPI.Comm.Create_keyval(delete_fn=lambda *_: trainer.close())
     MPI.COMM_SELF.Set_attr(at_finalize, None)
     return trainer
@@ -150,6 +151,21 @@ def _recorder(plan: Plan, library: Library, rank: int) -> Recorder | None:
 def _report(_: BaseException, sentence: str) -> None:
     if _trainer is not None:
         _trainer.fail(sentence)
+
+
+def _close_before_exit(trainer: Trainer, process: int) -> None:
+    """Leave in order, too, where a script or framework that is done ends by `os._exit(0)`, which calls nothing."""
+    from mpi4py import MPI
+
+    leave = os._exit
+
+    def close_and_leave(status: int) -> NoReturn:
+        if status == 0 and os.getpid() == process and trainer.is_done():
+            _close_at_exit(trainer, process)
+            MPI.Finalize()
+        leave(status)
+
+    os._exit = close_and_leave
 
 
 def _close_at_exit(trainer: Trainer, process: int) -> None:

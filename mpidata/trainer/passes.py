@@ -43,11 +43,13 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         self._memory = memory
         self._limit = limit
         self._count = 0
+        self._number = trainer.passes_begun
 
     def __next__(self) -> dict[str, torch.Tensor]:
         """Give the next batch, or single sample."""
         if self._count == self._limit or (self._count and self._trainer.closed):  # by the loop itself
             raise StopIteration
+        self._trainer.in_turn.take(self._number)
         memory = self._memory
         if isinstance(memory, PackedMemory):
             tensors = self._packed(memory)

@@ -25,6 +25,7 @@ from mpidata.run.stop import read_stop
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.expected import expected_batches
 from mpidata.trainer.idle import IdleWatch, Pace
+from mpidata.trainer.in_turn import InTurn
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -62,6 +63,10 @@ class Trainer:
         The trainers that live, in a job that goes on when one dies.
     checkpoints : Checkpoints
         The part of this trainer in them.
+    passes_begun : int
+        Over the stream, in this process.
+    in_turn : InTurn
+        Told by each pass before it draws.
     losses : Telling
         Takes those of batches to the scheduler.
     turns : Turns
@@ -94,7 +99,8 @@ class Trainer:
         self.turns = Turns(lambda: None)
         self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
         self._started: tuple[int | None] | None = None
-        self._passes = 0
+        self._passes = self.passes_begun = 0
+        self.in_turn = InTurn()
         self._interrupted = False
         self._lock = threading.RLock()
         self._page = ctypes.c_void_p(), ctypes.c_int64()
@@ -241,6 +247,10 @@ class Trainer:
         check(self.library, status)
         return True
 
+    def is_done(self) -> bool:
+        """Whether the script has all that it asked for: the stream is over or closed, or no epoch is under way."""
+        return self.ended or self.closed if self.plan.has_stream else not self.turns.in_epoch
+
     def is_stopped(self) -> bool:
         """Whether the stream was cut short: by a signal to the job, or as another trainer left."""
         stopped = ctypes.c_int()
@@ -256,13 +266,17 @@ class Trainer:
             self._interrupted = True
             raise JobInterrupt("Ctrl-C in `mpidata run`")
 
-    def begin_pass(self) -> None:
-        """Begin a pass over the stream; raises StreamError if the script has not claimed its state in a checkpoint."""
+    def begin_pass(self, warn: bool = True) -> None:
+        """Begin a pass over the stream; raises StreamError if the script has not claimed its state in a checkpoint.
+
+        With `warn` it warns of a pass over a stream that is over.
+        """
         if self._forked:
             raise forked_error()
         self.checkpoints.check_claimed()
         self._passes += 1
-        if self.ended:
+        self.passes_begun += 1
+        if self.ended and warn:
             how = "the job was stopped" if self.is_stopped() else "the stream was over"
             warnings.warn(
                 f"This pass over the stream is empty: {how} after {self._progress()}. A loop over epochs ends in time "

@@ -213,6 +213,20 @@ def test_dry_run(job: Run) -> None:
     assert not (job.folder / "runs").exists()
 
 
+def test_dry_run_of_a_run_with_a_name(job: Run) -> None:
+    path = write_job(job.folder)
+    for expected in ("# 7 ranks: .*; run folder {run}\n", "# {run}, begun as nightly, is complete.\n"):
+        job.start(path, "--as", "nightly", "--dry-run")
+        status, stdout, stderr = job.finish()
+        assert (status, stderr) == (0, "") and re.match(expected.format(run=job.run), stdout)
+        assert (job.folder / "runs").exists() == ("complete" in expected)
+        job.start(path, "--as", "nightly")
+        assert job.finish()[0] == 0
+    (job.run / "summary.json").unlink()  # of a run that was killed
+    job.start(path, "--as", "nightly", "--dry-run")
+    assert f"; run folder {job.run}\n" in job.finish()[1]
+
+
 def test_folders_are_where_they_should(job: Run) -> None:
     # Otherwise nothing_left would look in the wrong place.
     go = job.folder / "go"

@@ -27,6 +27,18 @@ def test_a_python_program_that_ends_within_a_simulation_has_failed_that_try(
     assert [entry["simulation"] for entry in result.summary["retries"]] == [1], result.summary
 
 
+@pytest.mark.parametrize(
+    ("when", "status"), [("after", "complete"), ("close", "stopped"), pytest.param("within", "failed")]
+)
+def test_a_trainer_that_ends_by_os_exit_has_done_its_work_after_the_loop(
+    folder: JobFolder, when: str, status: str
+) -> None:
+    program = python("trainers/stopping/exits_at_once.py", when)
+    folder.job(trainers={"ranks": 2, "program": program}, solvers={"function": "functions.steps:simulate"})
+    result = folder.run(timeout=60)
+    assert result.summary["status"] == status and result.status == (status == "failed"), result.logs()
+
+
 def test_a_spawned_group_that_is_killed_whole_before_it_joins_is_spawned_again(folder: JobFolder) -> None:
     folder.job(
         trainers=DRAIN,

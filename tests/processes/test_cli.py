@@ -31,18 +31,23 @@ def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -
     assert process.communicate(timeout=20) == ("", "") and process.returncode == 130
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_while_modules_are_loaded_asks_for_another_start(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [("run", signal.SIGTERM), ("run", signal.SIGUSR1), ("run", signal.SIGINT), ("check", signal.SIGINT)],
+)
+def test_a_signal_while_modules_are_loaded_ends_with_a_line(tmp_path: Path, command: str, number: int) -> None:
     loads = tmp_path / "loads"
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "click.py").write_text(f"import signal\nopen({str(loads)!r}, 'w').close()\nsignal.pause()\n")
-    command = [Path(sys.executable).with_name("mpidata"), "run", write_job(tmp_path)]
+    arguments = [Path(sys.executable).with_name("mpidata"), command, write_job(tmp_path)]
     variables = clean_environment(PYTHONPATH=str(tmp_path / "slow"))
-    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(arguments, env=variables, stderr=subprocess.PIPE, text=True)
     wait_until(loads.exists, alive=process)
     process.send_signal(number)
     said = f"mpidata: {signal.Signals(number).name} came before the job was started. Run the same command again.\n"
-    assert process.communicate(timeout=20)[1] == said and process.returncode == 75
+    if number == signal.SIGINT:
+        said = "mpidata: Ctrl-C came before the command began.\n"
+    assert process.communicate(timeout=20)[1] == said and process.returncode == (130 if number == signal.SIGINT else 75)
     assert not (tmp_path / "runs").exists()
 
 

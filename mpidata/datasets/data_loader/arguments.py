@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import torch
 from torch.utils.data import IterableDataset
 
 from mpidata.errors import StreamError
@@ -12,8 +13,15 @@ from mpidata.errors import StreamError
 __all__ = ["refuse", "say_without_effect"]
 
 
-def refuse(dataset: Any, batch_size: int | None, prefetch_factor: int | None, share: bool, sampled: bool) -> None:
+def refuse(
+    dataset: Any, batch_size: int | None, prefetch_factor: int | None, share: bool, sampled: bool, generator: Any
+) -> None:
     """Raise StreamError if these arguments cannot be; `sampled`: there is a sampler of any kind."""
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise StreamError(
+            f"generator={generator!r:.100} is no torch.Generator. Give torch.Generator().manual_seed(3), say, or leave "
+            "it out."
+        )
     if isinstance(dataset, IterableDataset):
         raise StreamError(
             f"mpidata.DataLoader needs a dataset with indices, and {type(dataset).__name__} is an IterableDataset: "

@@ -126,7 +126,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         share: bool = False,
     ) -> None:
         self._place = job.place()  # first: then the job hears of what is refused
-        refuse(dataset, batch_size, prefetch_factor, share, sampler is not None or batch_sampler is not None)
+        sampled = sampler is not None or batch_sampler is not None
+        refuse(dataset, batch_size, prefetch_factor, share, sampled, generator)
         say_without_effect(num_workers, multiprocessing_context, persistent_workers)
         batched = batch_size is not None or batch_sampler is not None
         if collate_fn is None:
@@ -383,5 +384,6 @@ class _OutsideLoader(Outside, DataLoader):
         bound.apply_defaults()
         given = bound.arguments
         sampled = given["sampler"] is not None or given["batch_sampler"] is not None
-        refuse(given["dataset"], given["batch_size"], given["prefetch_factor"], given["share"], sampled)
+        batch_size, share, generator = given["batch_size"], given["share"], given["generator"]
+        refuse(given["dataset"], batch_size, given["prefetch_factor"], share, sampled, generator)
         Outside.__init__(self, given)

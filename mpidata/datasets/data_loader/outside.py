@@ -11,6 +11,14 @@ import torch.utils.data
 from mpidata.alone.outside import say_no_job
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
 from mpidata.datasets.epochs.position import Position
+from mpidata.datasets.epochs.random_states import (
+    States,
+    continue_in,
+    drawn_as_in,
+    of_process,
+    of_sampler,
+    set_of_sampler,
+)
 from mpidata.trainer.place import group_place
 
 __all__ = ["Outside"]
@@ -41,6 +49,7 @@ class Outside(torch.utils.data.DataLoader[Any]):
         given = {name: value for name, value in arguments.items() if name not in _NOT_FOR_TORCH}
         dataset, self.share = given.pop("dataset"), given.pop("share")
         self._position = Position()
+        self._now: States | None = None  # of a loaded state
         if isinstance(dataset, str):
             module, _, function = dataset.partition(":")
             dataset = getattr(importlib.import_module(module), function)()
@@ -59,22 +68,47 @@ class Outside(torch.utils.data.DataLoader[Any]):
 
     def __iter__(self) -> Any:
         """Begin the next epoch, or the one that was set, or continue where a loaded state ends."""
-        place, generator = self._position.begin(), self.generator or torch.default_generator
-        if self._position.random is not None:
-            generator.set_state(self._position.random)
-        self._position.draw_with(None, generator.get_state(), lambda: (None, None))
-        return _batches(torch.utils.data.DataLoader.__iter__(self), self._position.batches, place.given)
+        place, position = self._position.begin(), self._position
+        if self._now is not None and position.random is not None:  # within an epoch
+            return _given(self._made_again(position.random, self._now), position.batches, place.given)
+        self._put(self._now)
+        position.draw_with(None, self._states(), lambda: (None, None))
+        return _given(torch.utils.data.DataLoader.__iter__(self), 0, place.given)
+
+    def _made_again(self, begun: States, now: States) -> Iterator[Any]:
+        """Make the batches before the place of a state once more, as then, and go on with its random numbers."""
+        with drawn_as_in(begun["process"]):
+            set_of_sampler(self, begun["generators"])
+            batches = torch.utils.data.DataLoader.__iter__(self)
+            for _ in range(self._position.batches):
+                next(batches, None)
+        self._put(now)
+        yield from batches
+
+    def _states(self) -> States:
+        """Give the states of the generators of the process, and of the loader and its samplers."""
+        return {"process": of_process(), "generators": of_sampler(self)}
+
+    def _put(self, states: States | None) -> None:
+        self._now = None
+        if states is not None:
+            continue_in(states["process"])
+            set_of_sampler(self, states["generators"])
 
     def refresh(self) -> None:
         """Do nothing: the dataset is the script's own."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the place in the epochs, after the batch that was given out last."""
-        return self._position.state()
+        """Return the place in the epochs, after the batch that was given out last, and the states of the generators.
+
+        Those of random, numpy and torch, from which datasets and samplers may draw, and of the loader and its samplers.
+        """
+        return {**self._position.state(), "now": self._states()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue from a `state_dict()` with the next iteration, which makes the batches before it once more."""
         self._position.load(dict(state_dict), "an mpidata.DataLoader outside a job", _length(self))
+        self._now = state_dict.get("now")
 
 
 def _length(loader: torch.utils.data.DataLoader[Any]) -> int | None:
@@ -84,9 +118,8 @@ def _length(loader: torch.utils.data.DataLoader[Any]) -> int | None:
         return None
 
 
-def _batches(batches: Iterator[Any], first: int, given: Callable[[int | None], None]) -> Iterator[Any]:
-    for number, batch in enumerate(batches):
-        if number >= first:
-            given(number)
-            yield batch
+def _given(batches: Iterator[Any], first: int, given: Callable[[int | None], None]) -> Iterator[Any]:
+    for number, batch in enumerate(batches, first):
+        given(number)
+        yield batch
     given(None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
+import sys
 import threading
 from collections.abc import Callable
 from typing import TypeAlias
@@ -33,8 +34,9 @@ class _Lease:
         self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
         self._give_back = give_back
 
-    def __del__(self) -> None:
-        self._give_back()
+    def __del__(self, at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not at_exit():  # what gives it back may be gone then
+            self._give_back()
 
 
 def lease(address: int, size: int, give_back: Callable[[], object]) -> npt.NDArray[np.uint8]:

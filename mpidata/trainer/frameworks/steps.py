@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
+import warnings
 import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from mpidata.errors import StreamError
 
 if TYPE_CHECKING:
     from mpidata.trainer.trainer import Trainer
 
-__all__ = ["compare_steps"]
+__all__ = ["asks_for_an_empty_pass", "compare_steps"]
 
 # The module that has the class of a training loop, what users call it, and how they have it resume.
 _LOOPS = {
@@ -61,6 +64,19 @@ class FrameworkSteps:
             return False  # else these are steps of an earlier fit() in this process
         return self.now() > 0
 
+    def weights(self) -> set[int]:
+        """Ids of the parameters that the loop trains; none where it has trained all that it was to."""
+        loop = self._loop()
+        if loop is None or (self._of_lightning and loop.fit_loop.done):
+            return set()
+        model = loop.lightning_module if self._of_lightning else loop.model
+        return {id(weight) for weight in model.parameters()}
+
+    def train_on(self) -> None:
+        """Have the loop go on, although the stream was over at its checkpoint."""
+        if self._of_lightning and (loop := self._loop()) is not None:
+            loop.fit_loop.epoch_loop.batch_progress.is_last_batch = False
+
     def state_dict(self) -> dict[str, Any]:
         """Return the steps, for the job's checkpoint."""
         return {"steps": self.now()}
@@ -84,12 +100,12 @@ def compare_steps(trainer: Trainer) -> bool:
     Returns
     -------
     bool
-        Whether the framework resumed at the place of the job's checkpoint.
+        Whether the framework resumed, and its model is that of the job's checkpoint.
 
     Raises
     ------
     StreamError
-        It resumed at another place.
+        It resumed at another place, and its model is not registered.
 
     Notes
     -----
@@ -110,7 +126,8 @@ def compare_steps(trainer: Trainer) -> bool:
     if not steps.resumed():
         _refuse_untrained(trainer, steps)
         return False
-    if batch and now == steps.saved:
+    if batch and (now == steps.saved or _went_back(trainer, steps)):
+        steps.train_on()
         return True
     where, or_else = "the job starts at its first batch", ""
     if batch:
@@ -122,6 +139,29 @@ def compare_steps(trainer: Trainer) -> bool:
         f"optimizer with stream.register(...), which the job's checkpoints then hold{or_else}. To start from the "
         "weights alone, load them into the model."
     )
+
+
+def asks_for_an_empty_pass() -> bool:
+    """Whether a loop of transformers calls: it finds the end of a stream by a pass that gives nothing."""
+    return any(_LOOPS[module][0] == "transformers" for module, _ in _loops())
+
+
+def _went_back(trainer: Trainer, steps: FrameworkSteps) -> bool:
+    """Give a model that is registered the weights that belong to the place in the stream; False where it is not."""
+    registered = trainer.checkpoints.registered
+    modules = [thing for thing in registered.values() if isinstance(thing, torch.nn.Module)]
+    weights = steps.weights()
+    if not weights or not weights <= {id(weight) for module in modules for weight in module.parameters()}:
+        return False
+    trainer.checkpoints.restore_registered()
+    warnings.warn(
+        f"{steps.framework} resumed from a checkpoint of step {steps.now()} ({steps.argument}), but the job's "
+        f"checkpoint, and with it the stream, is of step {steps.saved}. So what is registered goes on from the job's "
+        f"checkpoint ({', '.join(registered)}), and all else from that of {steps.framework}. Register the optimizer, "
+        f"too, and leave {steps.argument} out.",
+        stacklevel=4,
+    )
+    return True
 
 
 def _refuse_untrained(trainer: Trainer, steps: FrameworkSteps) -> None:

@@ -1,6 +1,7 @@
 """The Trainer of transformers as its users write it."""
 
 import json
+import signal
 from collections import Counter
 from typing import Any
 
@@ -26,6 +27,7 @@ def run(folder: JobFolder, trainers: int, **validation: bool) -> tuple[Result, l
     )
     result = folder.run(timeout=150)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    assert "This pass over the stream is empty" not in result.logs(), "by which transformers finds the end"
     return result, folder.read_notes("used", trainers)
 
 
@@ -50,16 +52,25 @@ def test_validation_samples_of_all_and_padded_ones(folder: JobFolder, validation
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("trainers", [1, 2])
-def test_a_resume_continues_what_is_registered(folder: JobFolder, trainers: int) -> None:
-    result = interrupt(folder, "resumes_transformers.py", trainers, "registered")
+@pytest.mark.parametrize(
+    ("how", "trainers", "by"),
+    [
+        ("registered", 1, signal.SIGTERM),
+        ("registered", 2, signal.SIGTERM),
+        ("registered", 2, signal.SIGINT),
+        ("both", 1, signal.SIGTERM),
+    ],
+)
+def test_a_resume_continues_what_is_registered(folder: JobFolder, how: str, trainers: int, by: int) -> None:
+    result = interrupt(folder, "resumes_transformers.py", trainers, how, by)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     _, (_, resumed, at) = (line.split() for line in result.marked())
     assert 0 < int(at) * 4 <= int(resumed) <= int(at) * 4 + 8, "a batch fetched ahead, and part of the next"
     found = folder.read_notes("used", trainers)
     for each in found:
         assert len(each["used"]) == 240 // trainers - (int(resumed) - int(at) * 4)
-        assert each["steps"] == int(at) + -(-(240 // trainers - int(resumed)) // 4)
+        steps = int(at) + -(-(240 // trainers - int(resumed)) // 4)
+        assert each["steps"] == steps if how == "registered" else each["steps"] > steps, "its own count goes on"
     assert max(Counter((i, s) for each in found for i, s in each["used"]).values()) == 1
 
 

@@ -223,3 +223,21 @@ def test_a_debugger_runs_the_script_and_torch_distributed_has_one_process(folder
     debugger = [sys.executable, "-m", "pdb", "-c", "continue", "-c", "quit", "train.py"]
     status, said = attempt(folder, "--made-up", "job.yaml", "--", *debugger)
     assert status == 0 and "1" in said.splitlines()
+
+
+def test_batches_that_are_kept_until_the_end_end_without_a_word(folder: Path) -> None:
+    code = """
+        import os
+        import sys
+        import torch
+        import mpidata
+        sys.unraisablehook = lambda error, write=os.write: write(2, b"ignored")
+        for number, batch in enumerate(mpidata.MPIStreamDataset(batch_size=8)):
+            setattr(torch, f"kept_{number}", batch)  # goes after the variables of other modules
+            class Kept:
+                batch = [batch]  # a cycle, as each class is one
+        """
+    (folder / "keeps.py").write_text(textwrap.dedent(code))
+    buffer = "buffer={policy: reservoir, capacity: 30, repeats: 1}"
+    status, output = attempt(folder, "keeps.py", "--made-up", "job.yaml", "--steps=4", "--set", buffer)
+    assert status == 0 and "ignored" not in output, output

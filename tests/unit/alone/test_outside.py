@@ -62,6 +62,11 @@ def test_a_dataloader_gives_what_torch_s_gives(arguments):
     assert torch.equal(torch.rand(3), after)
 
 
+def test_a_generator_that_is_none_is_refused():
+    with pytest.raises(mpidata.StreamError, match="generator=3 is no torch.Generator. Give torch.Generator"):
+        mpidata.DataLoader(Images(), generator=3)
+
+
 def test_a_dataset_is_the_script_s_own_and_may_be_named_by_its_function():
     images = Images()
     list(mpidata.DataLoader(images, batch_size=5))
@@ -82,24 +87,45 @@ def test_processes_of_a_group_share_each_epoch(monkeypatch, shuffle):
     assert (epochs[0][0] == epochs[0][1]) != shuffle  # another order in each epoch
 
 
-@pytest.mark.parametrize("share", [False, True])
-def test_a_dataloader_continues_where_its_state_ends(share):
-    def loader():
-        return mpidata.DataLoader(Images(), batch_size=4, shuffle=True, share=share)
+class Noisy(Images):
+    """Draws from each generator of the process."""
 
-    torch.manual_seed(5)
-    first = loader()
+    def __getitem__(self, index):
+        return index, torch.rand(()).item(), random.random(), np.random.rand()
+
+
+def draw():
+    return torch.rand(()).item(), random.random(), np.random.rand()
+
+
+def seed_all(seed):
+    torch.manual_seed(seed), random.seed(seed), np.random.seed(seed)
+
+
+@pytest.mark.parametrize("batches_before", [0, 2, 6])
+@pytest.mark.parametrize("how", ["own", "generator", "share", "sampler"])
+def test_a_dataloader_continues_where_its_state_ends(how, batches_before):
+    more = {
+        "own": lambda: {"shuffle": True},
+        "generator": lambda: {"shuffle": True, "generator": torch.Generator().manual_seed(8)},
+        "share": lambda: {"shuffle": True, "share": True},
+        "sampler": lambda: {"sampler": torch.utils.data.RandomSampler(range(23), True)},
+    }[how]
+    seed_all(5)
+    first = mpidata.DataLoader(Noisy(), batch_size=4, **more())
     list(first)
     rest = iter(first)
-    next(rest), next(rest)
+    for _ in range(batches_before):
+        next(rest), draw()  # as a training step does
     state = first.state_dict()
-    expected = [[batch[0].tolist() for batch in rest]]
-    expected += [[batch[0].tolist() for batch in first]] if share else []  # else other numbers were drawn meanwhile
-    torch.manual_seed(6)
-    second = loader()
+    expected = [batches(rest), batches(first), draw()] if batches_before != 6 else [batches(first), draw()]
+    seed_all(6)
+    second = mpidata.DataLoader(Noisy(), batch_size=4, **more())
     second.load_state_dict(state)
-    assert second.resumed == (1, 2)
-    assert [[batch[0].tolist() for batch in second] for _ in expected] == expected
+    assert second.resumed == (1, batches_before) if batches_before != 6 else (2, 0)
+    if batches_before == 2:
+        iter(second)  # as Lightning does to see whether it may
+    assert [*(batches(second) for _ in expected[1:]), draw()] == expected
     with pytest.raises(StreamError, match="load_state_dict: this is no state of"):
         second.load_state_dict({})
 
@@ -157,6 +183,24 @@ def test_one_line_says_so(monkeypatch, capfd, rank, lines):
     told = capfd.readouterr()
     assert told.err.count("\n") == lines and told.out == ""
     assert not lines or "mpidata: This process is not part of a job (MPIDATA_RUN is not set)" in told.err
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rows: mpidata.report(loss=1.0),
+        lambda rows: mpidata.register(model=torch.nn.Linear(1, 1)),
+        lambda rows: mpidata.DataLoader(Images()),
+        lambda rows: mpidata.FileDataset(rows, 2),
+    ],
+    ids=["report", "register", "DataLoader", "FileDataset"],
+)
+def test_each_first_call_says_so(monkeypatch, capfd, tmp_path, call):
+    np.save(tmp_path / "rows.npy", np.arange(4))
+    outside.say_no_job.cache_clear()
+    monkeypatch.delenv("RANK", raising=False)
+    call(tmp_path / "rows.npy")
+    assert capfd.readouterr().err.count("is not part of a job") == 1
 
 
 def test_in_job(monkeypatch):

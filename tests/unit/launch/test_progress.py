@@ -71,19 +71,23 @@ def _write(path: Path, **more: Any) -> None:
     path.write_text(json.dumps(_figures(**more)))
 
 
-def test_plain_lines_every_five_seconds_where_they_change(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trained", ["stream", "loaders"])
+def test_plain_lines_where_they_change_sooner_after_the_first_batch(tmp_path: Path, trained: str) -> None:
     now, output = [100.0], io.StringIO()
     progress, log = tmp_path / "progress.json", tmp_path / "log"
     with Progress(RunFolder(tmp_path), log, Console(file=output, width=20), clock=lambda: now[0]) as display:
-        for second in range(22):
+        for second in range(35):
             now[0] = 100.0 + second
-            _write(progress, seconds=min(second, 12))
+            batches = [0, int(second >= 7)]
+            loaded = {"epoch": 1, "samples": 1, "per_second": 1.0, "batches": batches, "wait_s": [0.0, 0.0]}
+            more = {"batches": batches} if trained == "stream" else {"batches": [0, 0], "loaded": loaded}
+            _write(progress, seconds=min(second, 26), **more)
             if second == 3:
                 log.write_text("[bold]epoch[/bold] 1 with a long line\n")
             display.look()
     lines = output.getvalue().splitlines()
     assert lines[0] == "[bold]epoch[/bold] 1 with a long line"
-    assert [line.split(",")[0] for line in lines[1:]] == ["5 s", "10 s", "12 s"]
+    assert [line.split(",")[0] for line in lines[1:]] == [f"{n} s" for n in (5, 7, 8, 10, 14, 19, 24, 26)]
 
 
 def test_display_on_a_terminal(tmp_path: Path) -> None:

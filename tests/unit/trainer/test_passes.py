@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fake_library import make_plan, numbers
@@ -181,3 +182,45 @@ def test_a_loop_that_closes_the_stream_ends(library):
     assert seen == 1
     with pytest.raises(StreamError, match="The stream is closed"):
         next(iter(stream))
+
+
+@pytest.mark.parametrize("how", ["iterators", "threads"])
+def test_drawing_in_turn_is_warned_of_once(library, how):
+    stream = MPIStreamDataset(2)
+    one = iter(stream)
+    other = iter(stream) if how == "iterators" else one
+    with ThreadPoolExecutor(1) as pool:
+
+        def draw_both():
+            next(one)
+            next(other) if how == "iterators" else pool.submit(next, other).result()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            draw_both()
+        with pytest.warns(UserWarning, match="Several iterators or threads draw from this stream in turn.") as caught:
+            draw_both()
+            draw_both()
+    assert len(caught) == 1
+
+
+def test_passes_one_after_the_other_are_not_warned_of(library):
+    stream = MPIStreamDataset(2, batches_per_epoch=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        held = [iter(stream) for _ in range(4)]  # Lightning holds one that it does not use
+        for batches in held:
+            next(batches)
+
+
+def test_a_stream_checks_that_it_is_where_a_state_was(library):
+    stream = MPIStreamDataset(2)
+    batches = iter(stream)
+    next(batches)
+    state = stream.state_dict()
+    stream.load_state_dict(state)
+    next(batches)
+    with pytest.raises(StreamError, match="the state is of batch 1, but this stream is at batch 2. .* --resume`"):
+        stream.load_state_dict(state)
+    with pytest.raises(StreamError, match="the state is of batch None"):
+        stream.load_state_dict({})

@@ -1,7 +1,7 @@
 """Trainer in Lightning: notes what it trained on, also in the job's checkpoints.
 
 Argument: `registered`, the model and the optimizer are registered; `last`, it resumes from Lightning's own last
-checkpoint; `steps`, likewise, but of a step within the epoch.
+checkpoint; `steps`, likewise, but of a step within the epoch; `both`, it is registered, too.
 """
 
 import json
@@ -33,7 +33,7 @@ class Surrogate(lightning.LightningModule):
 
     def configure_optimizers(self):
         optimizer = torch.optim.Adam(self.parameters(), lr=1e-3)
-        if sys.argv[1] == "registered":
+        if sys.argv[1] in ("registered", "both"):
             stream.register(model=self, optimizer=optimizer, used=Used())
         return optimizer
 
@@ -49,7 +49,8 @@ class Used:
 
 stream = mpidata.MPIStreamDataset(batch_size=4)
 model = Surrogate()
-keep = {"every_n_train_steps": 5} if sys.argv[1] == "steps" else {}
+every = {"steps": 5, "both": 1}.get(sys.argv[1])
+keep = {"every_n_train_steps": every} if every else {}
 trainer = lightning.Trainer(
     strategy="ddp",
     devices=int(os.environ["WORLD_SIZE"]),

@@ -1,6 +1,7 @@
 """Trainer with transformers' Trainer: notes what it trained on, also in the job's checkpoints.
 
-Argument: `registered`, all is registered; `older`, it resumes from its own oldest checkpoint; `nothing`, neither.
+Argument: `registered`, all is registered; `older`, it resumes from its own oldest checkpoint; `nothing`, neither;
+`both`, all is registered, and it resumes from its own newest checkpoint.
 """
 
 import json
@@ -64,10 +65,10 @@ place = Place()
 trainer = transformers.Trainer(
     model=model, args=arguments, train_dataset=stream, callbacks=[place], optimizers=(optimizer, scheduler)
 )
-if sys.argv[1] == "registered":
+if sys.argv[1] in ("registered", "both"):
     stream.register(model=model, optimizer=optimizer, scheduler=scheduler, place=place)
 print("=> resumed", stream.resumed, place.step)
-own = str(run / "transformers" / "checkpoint-5") if sys.argv[1] == "older" and stream.resumed else None
+own = {"older": str(run / "transformers" / "checkpoint-5"), "both": True}.get(sys.argv[1]) if stream.resumed else None
 trainer.train(resume_from_checkpoint=own)
 note = {"steps": trainer.state.global_step, "used": model.used}
 Path(f"used-{os.environ['RANK']}.json").write_text(json.dumps(note))
