@@ -12,7 +12,12 @@ def _job(kills: dict[str, str], trainers: int = 3, **options: object) -> dict:
     return {"rows": ROWS, "trainers": trainers, "loaders": 1, "options": given}
 
 
-@pytest.mark.parametrize("point", POINTS[:5])
+def _once(cases: list[str], fast: str) -> list[object]:
+    """Make cases of which one is among the fast tests."""
+    return [pytest.param(case, marks=[] if case == fast else pytest.mark.full) for case in cases]
+
+
+@pytest.mark.parametrize("point", _once(POINTS[:5], "reduced"))
 def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     job = _job({"1": f"{point}:3"})
     result = run(folder, job)
@@ -20,7 +25,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     assert result.summary["lost_trainers"] == [1], result.logs()
 
 
-@pytest.mark.parametrize("point", POINTS[5:])
+@pytest.mark.parametrize("point", _once(POINTS[5:], "regroup"))
 def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: str) -> None:
     job = _job({"0": "2 SIGKILL", "2": f"{point}:1"}, trainers=4)
     result = run(folder, job)
@@ -28,7 +33,7 @@ def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: 
     assert sorted(result.summary["lost_trainers"]) == [0, 2], result.logs()
 
 
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("how", _once(WAYS, "abort"))
 def test_any_way_to_die(folder: JobFolder, how: str) -> None:
     job = _job({"2": f"5 {how}"})
     check(job, run(folder, job))
