@@ -39,6 +39,11 @@ def test_any_way_to_die(folder: JobFolder, how: str) -> None:
     check(job, run(folder, job))
 
 
+def test_samples_of_a_data_loader(folder: JobFolder) -> None:
+    job = _job({"1": "7 SIGKILL"}, loader=sum(ROWS))
+    check(job, run(folder, job))
+
+
 def test_a_trainer_that_the_others_wait_for_too_long_is_killed(folder: JobFolder) -> None:
     job = _job({"1": "4 SIGSTOP"})
     result = run(folder, job, timeout_s=3)

@@ -1,7 +1,7 @@
 """Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was, and dies.
 
-Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, and `kills`, by trainer: `point:count`, or the
-number of a step and how to end there.
+Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of as many rows, not files) and
+`kills`, by trainer: `point:count`, or the number of a step and how to end there.
 """
 
 import hashlib
@@ -23,9 +23,24 @@ kill = "" if path.exists() else options["kills"].get(str(start), "")  # a start 
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
-data = mpidata.FileDataset(
-    str(Path("parts") / "*.npz"), options["batch_size"], shuffle=options["shuffle"], drop_last=options["drop_last"]
-)
+
+
+class Rows(torch.utils.data.Dataset):
+    """The same rows as the part files have."""
+
+    def __len__(self) -> int:
+        return options["loader"]
+
+    def __getitem__(self, index: int) -> dict[str, int]:
+        return {"row": index + 1}
+
+
+batch_size, drop_last = options["batch_size"], options["drop_last"]
+if options.get("loader"):
+    data = mpidata.DataLoader(Rows(), batch_size, bool(options["shuffle"]), drop_last=drop_last, share=True)
+else:
+    parts = str(Path("parts") / "*.npz")
+    data = mpidata.FileDataset(parts, batch_size, shuffle=options["shuffle"], drop_last=drop_last)
 
 
 class Model(torch.nn.Module):
