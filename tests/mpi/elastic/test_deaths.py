@@ -1,7 +1,7 @@
 """Trainers that die at any point: the others go on, each row is trained once an epoch, and all make the same steps."""
 
 import pytest
-from exact_job import POINTS, WAYS, check, draw, run
+from exact_job import POINTS, WAYS, books, check, draw, run
 from jobs import JobFolder
 
 ROWS = [40, 33, 27]
@@ -42,6 +42,16 @@ def test_any_way_to_die(folder: JobFolder, how: str) -> None:
 def test_samples_of_a_data_loader(folder: JobFolder) -> None:
     job = _job({"1": "7 SIGKILL"}, loader=sum(ROWS))
     check(job, run(folder, job))
+
+
+def test_torch_distributed_is_set_up_anew(folder: JobFolder) -> None:
+    job = _job({"0": "3 SIGKILL"}, group=True)
+    result = run(folder, job)
+    check(job, result)
+    groups = [line for lines in books(result, 3) for line in lines if "group" in line]
+    assert sorted((line["group"], line["living"]) for line in groups) == [(2, 2)] * 4, groups
+    assert sorted(line["number"] for line in groups) == [0, 0, 1, 1], groups
+    assert all(line["number"] == line["rank"] for line in groups), groups
 
 
 def test_a_trainer_that_the_others_wait_for_too_long_is_killed(folder: JobFolder) -> None:

@@ -1,7 +1,7 @@
-"""Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was, and dies.
+"""Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was.
 
-Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of as many rows, not files) and
-`kills`, by trainer: `point:count`, or the number of a step and how to end there.
+Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of as many rows, not files),
+`group` (use torch.distributed, too) and `kills`, by trainer: `point:count`, or the number of a step and how to end.
 """
 
 import hashlib
@@ -60,6 +60,8 @@ class Model(torch.nn.Module):
         return loss + self.odd.sum() if mpidata.rank() % 2 else loss
 
 
+if options.get("group"):
+    mpidata.init_process_group()
 torch.manual_seed(start)
 model = mpidata.DistributedDataParallel(Model())
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
@@ -101,4 +103,8 @@ for epoch in range(data.resumed[0], options["epochs"]):
         optimizer.step()
         note(made=step, gradient=gradient, weights=hashlib.sha1(weights).hexdigest())
         step += 1
+    if options.get("group"):
+        ones = torch.ones(1)
+        torch.distributed.all_reduce(ones)
+        note(group=int(ones), number=torch.distributed.get_rank(), rank=mpidata.rank(), living=mpidata.world_size())
 note(end=mpidata.world_size(), rank=mpidata.rank())
