@@ -23,7 +23,7 @@ from mpidata.datasets.data_loader.samplers import UserSampler
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
 from mpidata.datasets.data_loader.told_epochs import ToldEpochs
 from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
-from mpidata.datasets.epochs.dealing import Dealing
+from mpidata.datasets.epochs.dealing import Dealing, Living
 from mpidata.datasets.epochs.dealing import share as deal
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.random_states import States, continue_in, of_process
@@ -137,6 +137,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._definition = Definition(dataset, collate_fn, worker_init_fn, batched)
         self.generator, self.share, self._prepared = generator, share, False
         self._seed: int | None = None
+        self._living: Living | None = None
         self._asked = (
             Asked(self._place, batch_size, bool(shuffle), drop_last) if share and self._place.trainers > 1 else None
         )
@@ -193,7 +194,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
         self._tally.begin(epoch)
         turn = self._place.turns.begin(together=self.share)
-        rest = self._accelerate_pass(), self.share and self._place.members is not None
+        rest = self._accelerate_pass(), self._living and self._living.end
         return Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, *rest)
 
     def _index_pass(self) -> IndexPass:

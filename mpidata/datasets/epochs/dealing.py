@@ -147,6 +147,8 @@ class Living:
 
     Parameters
     ----------
+    members : Members
+        Those that live.
     position : Position
         Of the dataset.
     dealing : Dealing
@@ -155,8 +157,18 @@ class Living:
         Called when they are dealt anew.
     """
 
-    def __init__(self, position: Position, dealing: Dealing, when_lost: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self, members: Members, position: Position, dealing: Dealing, when_lost: Callable[[], object] = lambda: None
+    ) -> None:
+        self._members = members
         self._position, self._dealing, self._when_lost = position, dealing, when_lost
+
+    def end(self) -> None:
+        """At the end of an epoch, find out whether somebody has died before: then there may be more batches.
+
+        Collective over the trainers that live; sleeps.
+        """
+        self._members.together(lambda attempt: attempt.post(attempt.communicator.Ibarrier), step=True)
 
     def place(self) -> Place:
         """Where this trainer is."""
@@ -176,7 +188,7 @@ def share(
     """Have a dataset dealt out anew when a trainer has died, as long as somebody has what is returned."""
     if members is None:
         return None
-    living = Living(position, dealing, when_lost)
+    living = Living(members, position, dealing, when_lost)
     members.share(living)
     return living
 

@@ -167,7 +167,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         self._dealing.begin(epoch)
         turn = self._turns.begin(together=self._share)
         length = functools.partial(self._dealing.batches, epoch)
-        rest = length, place, self._tally, turn, None, self._may_grow
+        rest = length, place, self._tally, turn, None, self._living and self._living.end
         return _Epoch(self._batch, self._ahead, epoch, first, *rest)
 
     def set_epoch(self, epoch: int) -> None:

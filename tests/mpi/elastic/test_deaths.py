@@ -44,6 +44,15 @@ def test_samples_of_a_data_loader(folder: JobFolder) -> None:
     check(job, run(folder, job))
 
 
+def test_rows_come_again_at_the_end_of_an_epoch_without_steps(folder: JobFolder) -> None:
+    result = run(folder, _job({"1": "4 SIGKILL"}, alone=True))
+    assert result.status == 0 and result.summary["lost_trainers"] == [1], result.logs()
+    seen = [line for lines in books(result, 3) for line in lines if "rows" in line]
+    for epoch in range(2):
+        rows = {row for line in seen if line["epoch"] == epoch for row in line["rows"]}
+        assert rows == set(range(1, sum(ROWS) + 1)), epoch
+
+
 def test_torch_distributed_is_set_up_anew(folder: JobFolder) -> None:
     job = _job({"0": "3 SIGKILL"}, group=True)
     result = run(folder, job)

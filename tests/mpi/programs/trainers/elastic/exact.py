@@ -1,7 +1,8 @@
 """Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was.
 
 Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of as many rows, not files),
-`group` (use torch.distributed, too) and `kills`, by trainer: `point:count`, or the number of a step and how to end.
+`group` (use torch.distributed, too), `alone` (make no steps) and `kills`, by trainer: `point:count`, or the number of a
+step and how to end there.
 """
 
 import hashlib
@@ -93,8 +94,11 @@ note(resumed=data.resumed)
 for epoch in range(data.resumed[0], options["epochs"]):
     for batch in data:
         note(step=step, epoch=epoch, rows=batch["row"].tolist())
+        step += bool(options.get("alone"))
         if how and step == int(dies_at):
             end(how)
+        if options.get("alone"):
+            continue
         optimizer.zero_grad()
         model(batch["row"].double()).backward()
         weights = b"".join(t.detach().numpy().tobytes() for t in [*model.parameters(), *model.buffers()])
