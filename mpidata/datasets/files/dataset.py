@@ -189,7 +189,8 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
     def state_dict(self) -> dict[str, Any]:
         """Return the place in the epochs, after the batch that was given out last; a few numbers."""
         place = {"epoch": self._position.epoch, "batches": self._position.batches}
-        dealt = {"dealt": history} if (history := self._dealing.history(self._position.epoch)) else {}
+        history = self._dealing.history(self._position.epoch)
+        dealt = {"dealt": history} if self._may_grow or not self._dealing.is_whole(history) else {}
         rows = {"rows": sum(self._counts)}
         return {"seed": self._seed, **place, **rows, **self._names_of_parts(), **self._kind(), **dealt}
 
@@ -204,7 +205,8 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         """
         state = dict(state_dict) if isinstance(state_dict, Mapping) else {}
         numbers = [state.get(key) for key in ("seed", "epoch", "batches", "rows")]
-        if not all(isinstance(number, int) for number in numbers):
+        dealt = state.get("dealt", [["begin", state.get("global_batch"), 1]])
+        if not (all(isinstance(number, int) for number in numbers) and isinstance(dealt, list)):
             raise StreamError(
                 "load_state_dict: this is no state of a FileDataset. Give what its state_dict() returned."
             )
@@ -217,17 +219,17 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
                 "load_state_dict: the part files are not those of the state: names, sizes or contents are others. Give "
                 "the same parts, or begin anew without the state."
             )
-        anew = bool(state.get("dealt")) or (self._may_grow and state.get("global_batch") != self._dealing.global_batch)
         for key, value in self._kind().items():
-            if anew and key == "global_batch":
+            if key == "global_batch" and (self._may_grow or len(dealt) > 1):
                 continue
             if state.get(key, value if key == "drop_last" else None) != value:  # which old states do not have
                 raise StreamError(
                     f"load_state_dict: the state has {_SETTINGS.get(key, key)} {state.get(key)}, but this FileDataset "
                     f"has {value}. Load it with the settings that it was made with."
                 )
-        if anew:
-            self._dealing.go_on(state["epoch"], state["batches"], state.get("global_batch", 1), state.get("dealt", []))
+        of_others = state.get("global_batch") != self._dealing.global_batch
+        if not self._dealing.is_whole(dealt) if "dealt" in state else of_others:
+            self._dealing.go_on(state["epoch"], state["batches"], dealt)
         self._position.load(state, "a FileDataset", self._dealing.batches(state["epoch"]))
         self._seed = state["seed"]
         self._ahead.clear()
@@ -352,8 +354,9 @@ class _Living:
         return self._position.epoch, self._position.batches
 
     def lose(self, lost: Mapping[int, tuple[int, int]], change: Change) -> None:
-        epoch = self._position.epoch
-        done = {number: had if at == epoch else 0 for number, (at, had) in lost.items()}
+        epoch, (resumed, before) = self._position.epoch, self._position.resumed
+        least = before if resumed == epoch else 0  # no trainer had less, though it has made no step since
+        done = {number: max(had, least) if at == epoch else least for number, (at, had) in lost.items()}
         self._dealing.lose(epoch, done, change.rank, change.trainers)
         self._ahead.clear()
 
