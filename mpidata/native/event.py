@@ -101,14 +101,15 @@ class Held(Event):
 class Status(Event):
     """A trainer's figures, in the order of STATISTICS; whether a draw starves, and the buffer is full.
 
-    `ended`: the script knows that the stream is over. `waited_us`: its loop has waited for batches, in all; `usage` of
-    its process.
+    `ended`: the script knows that the stream is over; `all_drawn`: and has drawn all that there was. `waited_us`: its
+    loop has waited for batches, in all; `usage` of its process.
     """
 
     statistics: tuple[int, ...]
     starved: bool
     full: bool
     ended: bool
+    all_drawn: bool
     waited_us: int = 0
     usage: Usage = NO_USAGE
 
@@ -206,7 +207,7 @@ def _usage(raw: Any) -> Usage:
 
 def _status(raw: Any, sender: dict[str, Any]) -> Status:
     status = raw.status
-    flags = {"starved": bool(status.starved), "full": bool(status.full), "ended": bool(status.ended)}
+    flags = {name: bool(getattr(status, name)) for name in ("starved", "full", "ended", "all_drawn")}
     figures = tuple(getattr(status.statistics, name) for name in STATISTICS)
     return Status(**sender, **flags, statistics=figures, waited_us=status.waited_us, usage=_usage(status))
 

@@ -56,12 +56,13 @@ class Ending:
         self.stopping = False
         self._trainers_in_loop = set(range(trainers))
         self._trainers = set(range(trainers))
+        self._untrained = set(range(trainers))
         self._groups = groups
         self._loaders = loaders
         self._by = float("inf")
         self._figures: set[int] = set()
         self._figures_by = 0.0
-        self._from_outside = False
+        self._from_outside = self._failed_then = False
         self._outside_by = float("inf")
         self._unrecorded = ""
         self._ended: dict[str, set[int]] = {"groups": set(), "loaders": set()}
@@ -80,6 +81,10 @@ class Ending:
         """Note that a trainer has left its loop, or knows that the stream is over."""
         self._trainers_in_loop.discard(trainer)
 
+    def trainer_trained(self, trainer: int) -> None:
+        """Note that a trainer has had all batches that there were for it."""
+        self._untrained.discard(trainer)
+
     def trainer_left(self, trainer: int, now: float) -> None:
         """Note that a trainer has said goodbye."""
         self._trainers_in_loop.discard(trainer)
@@ -91,9 +96,8 @@ class Ending:
 
     def trainer_lost(self, trainer: int) -> None:
         """Note that a trainer has died, and that the others go on."""
-        self._trainers_in_loop.discard(trainer)
-        self._trainers.discard(trainer)
-        self._figures.discard(trainer)
+        for those in (self._trainers_in_loop, self._trainers, self._untrained, self._figures):
+            those.discard(trainer)
 
     def status_came(self, trainer: int) -> None:
         """Note that a trainer's figures have come."""
@@ -101,7 +105,7 @@ class Ending:
 
     def loaders_leave(self, now: float) -> None:
         """Note that the loaders are to leave: where they are the last, they have the time of a stop for that."""
-        if not self._groups.alive:
+        if not (self._groups.alive or self._trainers):
             self._by = min(self._by, now + deadlines.STOP_S)
 
     def stop(self, now: float, reason: str) -> bool:
@@ -126,6 +130,7 @@ class Ending:
         script whose batches end in the middle may raise, and goes on from the checkpoint later.
         """
         if self._from_outside:
+            self._failed_then = True
             return self._limit(now + deadlines.FAIL_S)
         self.conclusion["status"] = "failed"
         if self.conclusion["error"] is None:
@@ -144,7 +149,10 @@ class Ending:
         self._unrecorded = self._unrecorded or sentence
 
     def conclude(self) -> Conclusion:
-        """Return the conclusion, at the end of the job."""
+        """Return the conclusion, at the end of the job. A stop that has cut nothing short was none."""
+        if self._from_outside and not (self._untrained or self._trainers or self._failed_then):
+            self.conclusion["status"], self.conclusion["reason"] = "complete", None
+            self._from_outside = False
         if self._unrecorded and self.conclusion["error"] is None:
             self.conclusion["error"] = self._unrecorded
             if not self._from_outside:  # else it goes on later

@@ -264,6 +264,8 @@ class Scheduler:
         self._silence.heard(trainer, self._clock())
         if event.ended:
             self.ending.trainer_left_loop(trainer)
+        if event.all_drawn:
+            self.ending.trainer_trained(trainer)
         statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us, event.usage)
         if self.ending.stopping or self._stream.ended:
             return
@@ -300,8 +302,10 @@ class Scheduler:
         self._leavers.left(trainer)
         if how := self._leavers.how(trainer):
             self._first_cause.left(trainer, how)
+        elif not self.plan.has_stream:
+            self.ending.trainer_trained(trainer)
         self._journal.note("trainer_left", trainer=trainer)
-        if not self._stream.ended and not self.ending.stopping:
+        if not (self._stream.ended or self.ending.stopping or self._first_cause.known):
             self._stop(f"trainer {trainer} left before the stream had ended")
 
     def _on_record_stopped(self, event: kinds.RecordStopped) -> None:

@@ -101,7 +101,7 @@ class Trainer:
         self._started: tuple[int | None] | None = None
         self._passes = self.passes_begun = 0
         self.in_turn = InTurn()
-        self._interrupted = False
+        self._interrupted = self._asked_in_vain = False
         self._lock = threading.RLock()
         self._page = ctypes.c_void_p(), ctypes.c_int64()
         self._page_found = ctypes.byref(self._page[0]), ctypes.byref(self._page[1])
@@ -259,6 +259,7 @@ class Trainer:
 
     def raise_interrupt(self) -> None:
         """Raise KeyboardInterrupt, once, if Ctrl-C has stopped the job; to be called when nothing more comes."""
+        self._asked_in_vain = True
         if self._interrupted:
             return
         request = read_stop(RunFolder(self.plan.run).stop)
@@ -350,7 +351,7 @@ class Trainer:
             if self._parted:
                 return
             self._parted = True
-            if self.turns.in_epoch:
+            if self.turns.in_epoch or (self._asked_in_vain and not self.plan.has_stream):
                 self.library.mpidata_trainer_report(LEFT_EARLY.encode(), self.turns.given)
         self.checkpoints.finish()
         check(self.library, self._part(math.inf, _CLOSE_S))

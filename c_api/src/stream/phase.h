@@ -23,6 +23,7 @@ typedef struct {
     const mpidata_lock *lock; /* the trainer's */
     mpidata_draws draws;
     int cut_short;         /* the draws were ended by a stop, not by the end of the stream */
+    int all_drawn;         /* a draw has said that the stream is over, which was not cut short */
     mpidata_intake intake; /* changed by the receive thread alone, which reads it without the lock */
 } mpidata_phase;
 
@@ -45,6 +46,7 @@ static inline void mpidata_phase_cut_short_locked(mpidata_phase *phase) {
     mpidata_phase_end_draws_locked(phase);
 }
 static inline void mpidata_phase_tell_end_locked(mpidata_phase *phase) {
+    if (phase->draws == MPIDATA_DRAWS_ENDED && !phase->cut_short) phase->all_drawn = 1;
     mpidata_phase_draws_locked(phase, MPIDATA_DRAWS_TOLD);
 }
 static inline void mpidata_phase_leave_locked(mpidata_phase *phase) {

@@ -156,7 +156,8 @@ int mpidata_trainer_post_status_locked(mpidata_trainer *trainer) {
     int final;
     mpidata_event event = {.kind = MPIDATA_EVENT_STATUS,
                            .status = {.statistics = mpidata_trainer_statistics_now_locked(trainer),
-                                      .ended = mpidata_draws_told(&trainer->phase)}};
+                                      .ended = mpidata_draws_told(&trainer->phase),
+                                      .all_drawn = trainer->phase.all_drawn}};
     double waits = trainer->waiting ? mpidata_now() - trainer->waits_since : 0.0;
     event.status.usage = mpidata_usage_now();
     event.status.waited_us = (int64_t)(1e6 * (trainer->waited + waits));

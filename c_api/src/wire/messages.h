@@ -73,6 +73,7 @@ typedef struct {
             int32_t starved; /* a draw waits for samples */
             int32_t full;    /* the buffer has no room */
             int32_t ended;   /* the script knows that the stream is over */
+            int32_t all_drawn; /* and has drawn all that there was: no stop has cut it short */
             int64_t waited_us; /* the training loop has waited for batches, since the start */
             mpidata_usage usage;
         } status;

@@ -107,6 +107,15 @@ def test_a_script_that_fails_by_itself(make_job: MakeJob) -> None:
     assert job.run() == 1 and job.summary["error"].startswith("ValueError: no such thing (train.py line 7). The script")
 
 
+def test_a_script_that_fails_and_leaves_has_not_left_before_the_end(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, simulations=100)
+    job.event(Stop, 1, failed=1, text="ValueError: no such thing (train.py line 7)")
+    job.event(Goodbye, 1, after=0.2)
+    job.before["dispatch"] = lambda group, simulation: False
+    assert job.run() == 1 and job.summary["reason"] is None
+    assert job.summary["error"].startswith("ValueError: no such thing (train.py line 7). The script of trainer 1")
+
+
 def test_silence_is_told_once(make_job: MakeJob) -> None:
     job = make_job(trainers=2, simulations=100)
     (job.plan.run / "logs").mkdir()

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader
 from waiting import stays
 
 from mpidata.errors import LibraryError, StreamError
+from mpidata.loading.figures import LEFT_EARLY
 from mpidata.trainer import join as job
 from mpidata.trainer.dataset import MPIStreamDataset
 
@@ -148,6 +149,22 @@ def test_ctrl_c_ends_the_wait_for_validation(library, tmp_path):
     library.stopped.append((0, "Ctrl-C"))
     with pytest.raises(KeyboardInterrupt):
         MPIStreamDataset(2).validation()
+
+
+def test_a_script_without_a_stream_that_was_told_of_a_stop_says_that_it_left_early(library, tmp_path):
+    trainer = job.join()
+    trainer.plan = make_plan(run=tmp_path, groups=0)
+    (tmp_path / "stop").write_text("SIGINT without-checkpoint\n")
+    with pytest.raises(KeyboardInterrupt):
+        trainer.raise_interrupt()  # as the wait for a batch of loaders does
+    trainer.close()
+    assert library.reports == [(LEFT_EARLY, 0)]
+
+
+def test_a_script_without_a_stream_that_asked_for_no_more_left_in_order(library, tmp_path):
+    job.join().plan = make_plan(run=tmp_path, groups=0)
+    job.join().close()
+    assert library.reports == []
 
 
 def test_a_script_that_fails_after_close_tells_so(library):
