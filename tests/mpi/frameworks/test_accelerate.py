@@ -8,7 +8,7 @@ from jobs import JobFolder, python
 SAMPLES, VALIDATION, AT = 37, 21, 2
 
 
-@pytest.mark.parametrize("given", ["loader", "files"])
+@pytest.mark.parametrize("given", ["loader", pytest.param("files", marks=pytest.mark.full)])
 @pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_datasets_on_loaders(folder: JobFolder, given: str, trainers: int) -> None:
     program = python("trainers/frameworks/loaders_accelerate.py", given)
