@@ -1,7 +1,7 @@
-/* Preloaded as abort.c is: a solver that is in MPI_Finalize leaves its core to others.
+/* Preloaded with abort.c, and part of the carrier: a rank that is in MPI_Finalize leaves its core to others.
  *
- * MPI_Finalize waits for all ranks, the trainers among them, which may go on for hours. Open MPI asks without end whether
- * they have come, and calls sched_yield in between, which keeps a core busy that is free, or half of one that is not. */
+ * MPI_Finalize waits for all ranks, the trainers among them, which may work on for hours. Where there are more ranks than
+ * cores, Open MPI calls sched_yield between two looks, which keeps every core busy that nobody else wants. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stddef.h>
