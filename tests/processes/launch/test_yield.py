@@ -2,10 +2,13 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from launch_job import clean_environment, make_plan
+
+from mpidata.native.build_flags import carrier_program
 
 # Writes the flags into the page, and ends with 40 and the number of sleeps in two calls.
 _PROGRAM = """
@@ -35,3 +38,8 @@ def test_a_yield_in_finalize_sleeps(tmp_path: Path, shim: Path, flags: int, slee
     variables = clean_environment(OMPI_COMM_WORLD_RANK="3", OMPI_COMM_WORLD_SIZE="7")
     subprocess.run([str(shim), str(run)], env=variables, timeout=20, capture_output=True, start_new_session=True)
     assert json.loads((run / "exits" / "rank-0003").read_text())["exit"] == 40 + sleeps
+
+
+def test_the_carrier_has_one_that_comes_before_that_of_libc(require: Callable[[str], str]) -> None:
+    symbols = subprocess.run([require("nm"), "-D", carrier_program()], capture_output=True, text=True, check=True)
+    assert " T sched_yield\n" in symbols.stdout
