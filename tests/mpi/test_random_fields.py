@@ -14,7 +14,7 @@ from mpidata.native.constants import DTYPES
 # The fast seeds have each feature of the first 300: 1, 2 and 4 ranks, 1 to 3 trainers, each policy, windows, split,
 # spawn, carried, each language, kinds of batches, records, constants, maps, local numbers, optional fields, capacities
 # in bytes. With the others they have nine of ten pairs of these.
-FAST_SEEDS, MORE_SEEDS = (22, 30, 37, 47, 103), (21, 35, 75, 184, 274)
+FAST_SEEDS, MORE_SEEDS = (22, 30, 37, 47, 274), (21, 35, 75, 103, 184)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_replay_has_the_same_batches(folder: JobFolder, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [35, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(30, 50) if seed != 35)]
+    "seed", [47, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(30, 50) if seed != 47)]
 )
 def test_ranks_die_within_steps(folder: JobFolder, build: random_fields.Build, seed: int) -> None:
     """Also between constants, between the parts of a field, and within a window."""
