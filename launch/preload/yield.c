@@ -11,8 +11,12 @@
 
 #include "base/beat.h"
 
+static const mpidata_pulse *page;
+
+/* Not in the call: UCX, which has its constructor run before, calls sched_yield where mmap must not be called. */
+__attribute__((constructor)) static void find_page(void) { page = mpidata_pulse_page(); }
+
 __attribute__((visibility("default"))) int sched_yield(void) {
-    const mpidata_pulse *page = mpidata_pulse_page();
     if (!page || !(atomic_load(&page->flags) & MPIDATA_PULSE_FINALIZING)) return (int)syscall(SYS_sched_yield);
     (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     return 0;
