@@ -46,15 +46,15 @@ def test_a_script_trains(folder: JobFolder, script: str, trainers: int) -> None:
     assert loss["last"] < loss["first"], loss
 
 
-def test_plain_ddp_runs_with_and_without_a_job(folder: JobFolder) -> None:
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_plain_ddp_runs_with_and_without_a_job(folder: JobFolder, processes: int) -> None:
     shutil.copy(folder.path / "train_ddp.py", folder.path / "train.py")
     changes = ["trainers.ranks=1", "solvers.groups=1", "parameters.count=2", "name=job", "record={path: record}"]
     result = folder.run(*sets(*changes), timeout=120)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for how in ([], torchrun):
-        (folder.path / "model.pt").unlink()
-        command = [sys.executable, *how, "train_ddp.py"]
-        done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=100)
-        assert done.returncode == 0 and (folder.path / "model.pt").exists(), done.stderr
-        assert done.stderr.count("is not part of a job") == 1, done.stderr
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    (folder.path / "model.pt").unlink()
+    command = [sys.executable, *(torchrun if processes > 1 else []), "train_ddp.py"]
+    done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and (folder.path / "model.pt").exists(), done.stderr
+    assert done.stderr.count("is not part of a job") == 1, done.stderr
