@@ -10,8 +10,8 @@ import pytest
 from jobs import JobFolder, environment, sets
 from pages import README, ROOT, files
 
-# The other frameworks have further tests in tests/mpi/frameworks, or below.
-FAST = {"train_fsdp2.py": 2, "train_tensor_parallel.py": 1, "train_stateful.py": 1, "train_jax.py": 1}
+# The other frameworks have further tests in tests/mpi/frameworks, tests/unit/datasets, or below.
+FAST = {"train_fsdp2.py": 2, "train_tensor_parallel.py": 1, "train_jax.py": 1}
 FRAMEWORKS, SOLVER = ROOT / "docs" / "frameworks.md", ROOT / "docs" / "solver.md"
 
 

@@ -129,7 +129,8 @@ def test_a_resume_may_have_another_capacity(folder: JobFolder, policy: str, wind
     assert all(note["resumed"] > 0 for note in folder.read_notes("seen", 2))
 
 
-@pytest.mark.parametrize("trainers", [1, pytest.param(3, marks=pytest.mark.full)])
+@pytest.mark.full  # in the fast tests constants go to another number of trainers
+@pytest.mark.parametrize("trainers", [1, 3])
 def test_a_resume_may_have_other_trainers(folder: JobFolder, trainers: int) -> None:
     """What the trainers have drawn since is right, none twice, and nothing that was held is lost."""
     keys, _, run = died(folder, "firo", 1)

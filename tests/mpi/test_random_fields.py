@@ -11,10 +11,10 @@ from jobs import PROGRAMS, JobFolder, config
 
 from mpidata.native.constants import DTYPES
 
-# The fast seeds have each feature of the first 300: 1, 2 and 4 ranks, 1 to 3 trainers, each policy, windows, split,
-# spawn, carried, each language, kinds of batches, records, constants, maps, local numbers, optional fields, capacities
-# in bytes. With the others they have nine of ten pairs of these.
-FAST_SEEDS, MORE_SEEDS = (22, 30, 37, 47, 274), (21, 35, 75, 103, 184)
+# The fast seeds, with that of the replay, have each feature of the first 300: 1, 2 and 4 ranks, 1 to 3 trainers, each
+# policy, windows, split, spawn, carried, each language, kinds of batches, records, constants, maps, local numbers,
+# optional fields, capacities in bytes. With the others they have nine of ten pairs of these.
+FAST_SEEDS, MORE_SEEDS = (30, 37, 47, 274), (21, 22, 35, 75, 103, 184)
 
 
 @pytest.fixture
