@@ -15,9 +15,9 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import assignments
 from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
+from mpidata.scheduler.deaths.lost_groups import Cause, Causes, Losses, UntoldDeaths
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
-from mpidata.scheduler.lost_groups import Cause, Causes, Losses, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages
 from mpidata.scheduler.simulations import NONE, Simulations
 

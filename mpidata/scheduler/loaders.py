@@ -9,9 +9,9 @@ from mpidata.native.event import Closed
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
+from mpidata.scheduler.deaths.lost_groups import Cause, Causes, UntoldDeaths
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups, Places
-from mpidata.scheduler.lost_groups import Cause, Causes, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages
 
 __all__ = ["Loaders"]

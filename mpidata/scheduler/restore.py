@@ -10,7 +10,7 @@ from mpidata.errors import MpidataError
 from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import read_losses
 from mpidata.run.plan import Plan
-from mpidata.scheduler.lost_groups import Losses
+from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Figures
 

@@ -20,13 +20,13 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scale.scaling import Scaling
 from mpidata.scheduler.coordinator import Coordinator
+from mpidata.scheduler.deaths.lost_groups import Losses
+from mpidata.scheduler.deaths.lost_trainers import LostTrainers
 from mpidata.scheduler.dispatcher import Dispatcher
 from mpidata.scheduler.ending import Ending, OutsideStop, Stream
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.loaders import Loaders
-from mpidata.scheduler.lost_groups import Losses
-from mpidata.scheduler.lost_trainers import LostTrainers
 from mpidata.scheduler.messages import Messages, index_of, log_of
 from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of

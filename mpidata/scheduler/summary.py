@@ -10,9 +10,9 @@ from typing_extensions import NotRequired, TypedDict
 from mpidata.learning.table import LossTable
 from mpidata.loading.figures import Loaded, Rate
 from mpidata.native.event import NO_USAGE, STATISTICS, Usage
+from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.figures.usage import used
 from mpidata.scheduler.figures.writer import GroupTimes
-from mpidata.scheduler.lost_groups import Losses
 from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
 __all__ = ["CAPACITY", "DRAWN", "RECEIVED", "Figures", "Conclusion"]

@@ -14,7 +14,7 @@ from mpidata.run.exits import has_vanished, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
-from mpidata.scheduler.lost_groups import VANISHED
+from mpidata.scheduler.deaths.lost_groups import VANISHED
 
 __all__ = ["FirstCause", "Leavers", "Silence", "Verdict"]
 

@@ -24,7 +24,7 @@ from mpidata.errors import MpidataError
 from mpidata.record.earlier import Earlier
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
-from mpidata.scheduler.lost_groups import Losses
+from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.restore import restore as restore_scheduler
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Figures

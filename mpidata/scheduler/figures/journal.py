@@ -13,8 +13,8 @@ from mpidata.run.deadlines import LOGGERS_AT_ONCE_S, LOGGERS_S
 from mpidata.run.event_log import Events, as_json, write_json
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.figures.writer import Metrics
-from mpidata.scheduler.lost_groups import Losses
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Conclusion, Figures
 

@@ -8,7 +8,7 @@ from fake_library import make_plan
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
-from mpidata.scheduler.lost_groups import Cause, Losses
+from mpidata.scheduler.deaths.lost_groups import Cause, Losses
 
 
 def a_plan(tmp_path: Path, **changes: Any) -> Plan:

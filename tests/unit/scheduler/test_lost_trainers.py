@@ -12,9 +12,9 @@ from mpidata.loading.figures import STEP_WAITS_S
 from mpidata.native.event import CheckpointWanted, CheckpointWritten, Died, Goodbye, Report, Status, Stop
 from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
+from mpidata.scheduler.deaths.lost_trainers import LostTrainers
 from mpidata.scheduler.ending import Ending
 from mpidata.scheduler.groups import Groups
-from mpidata.scheduler.lost_trainers import LostTrainers
 from mpidata.scheduler.trainers import FirstCause, Silence
 
 MakeJob = Callable[..., Any]

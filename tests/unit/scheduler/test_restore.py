@@ -9,7 +9,7 @@ import pytest
 from fake_library import make_plan
 
 from mpidata.scheduler import restore as room
-from mpidata.scheduler.lost_groups import Cause, Losses
+from mpidata.scheduler.deaths.lost_groups import Cause, Losses
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Figures
 

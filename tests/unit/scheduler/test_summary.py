@@ -5,7 +5,7 @@ import pytest
 from fake_library import make_plan
 
 from mpidata.scheduler.__main__ import write_failure
-from mpidata.scheduler.lost_groups import Cause, Losses
+from mpidata.scheduler.deaths.lost_groups import Cause, Losses
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import (
     BYTES,

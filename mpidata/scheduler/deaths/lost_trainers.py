@@ -8,8 +8,8 @@ from mpidata.run import deadlines
 from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.scheduler.deaths.lost_groups import VANISHED, Cause
 from mpidata.scheduler.figures.journal import Journal
-from mpidata.scheduler.lost_groups import VANISHED, Cause
 
 __all__ = ["LostTrainers"]
 

@@ -1,0 +1,1 @@
+"""What was lost by deaths, and why: groups and loaders, trainers."""
