@@ -32,7 +32,7 @@ autodoc_member_order = "bysource"
 nitpick_ignore_regex = [("py:.*", r"(?!mpidata\.).*")]
 
 CONTENTS = {
-    "Use": "docs/running docs/report docs/training docs/samplers docs/solver docs/buffers docs/failures "
+    "Use": "docs/running docs/report docs/training docs/samplers docs/solver docs/buffers docs/failures docs/elastic "
     "docs/checkpoints docs/recording docs/frameworks docs/files",
     "On a cluster": "docs/cluster docs/sites docs/fabric",
     "Reference": "docs/job-file build/pages/c-header build/pages/fortran docs/python docs/compatibility CHANGELOG",

@@ -36,7 +36,6 @@ NAME_MAX: int
 ITEM_MAX: int
 ROLE_SOLVER: int
 ROLE_LOADER: int
-ROLE_TRAINER: int
 ROLES: tuple[str, ...]
 DTYPES: Mapping[str, Dtype]
 NO_STATISTICS: int

@@ -68,6 +68,7 @@ SIGNATURES: dict[str, _Signature] = {
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
+    "mpidata_trainer_regroup": (c_int, [c_int]),
     "mpidata_trainer_stopped": (c_int, [POINTER(c_int)]),
     "mpidata_trainer_validation": (c_int, [POINTER(c_int64), c_double]),
     "mpidata_trainer_validation_sample": (

@@ -50,7 +50,7 @@ class Messages(Protocol):
     def lose(self, group: int, kind: str = "group", item: str = "") -> None:
         """Give a group, or a `loader`, up: its ranks are to end, and the trainers to drop what it has not finished.
 
-        `item`: what a loader worked on, as far as it is known. Of a `trainer` that has died the others are told.
+        `item`: what a loader worked on, as far as it is known.
         """
 
     def gone(self, group: int, kind: str = "group") -> None:
@@ -179,7 +179,7 @@ class LibraryMessages:
     def lose(self, group: int, kind: str = "group", item: str = "") -> None:
         """Give a group, or a `loader`, up: its ranks are to end, and the trainers to drop what it has not finished.
 
-        `item`: what a loader worked on, as far as it is known. Of a `trainer` that has died the others are told.
+        `item`: what a loader worked on, as far as it is known.
         """
         self._check(self._opened.mpidata_scheduler_lose(role_of(kind), group, item.encode()))
         if self._spawner is not None and kind == "group":

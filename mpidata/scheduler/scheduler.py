@@ -239,7 +239,6 @@ class Scheduler:
         self._silence.left(trainer)
         self.ending.trainer_lost(trainer)
         self.checkpoints.trainer_lost(trainer)
-        self._messages.lose(trainer, "trainer")
 
     def _trainer_failed(self, now: float, final: bool = False) -> bool:
         """End the job if a trainer has died or failed, and the first cause is known, or not waited for."""

@@ -31,8 +31,8 @@ __all__ = ["Spawner", "role_of"]
 
 
 def role_of(kind: str) -> int:
-    """Get the role in C of a `group`, a `loader` or a `trainer`."""
-    return {"group": constants.ROLE_SOLVER, "loader": constants.ROLE_LOADER, "trainer": constants.ROLE_TRAINER}[kind]
+    """Get the role in C of what may be spawned, a `group` or a `loader`."""
+    return {"group": constants.ROLE_SOLVER, "loader": constants.ROLE_LOADER}[kind]
 
 
 class _Start:

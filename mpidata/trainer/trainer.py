@@ -87,7 +87,7 @@ class Trainer:
         self.communicator = communicator
         self.members: Members | None = None
         if communicator is not None and plan.trainers_at_least:
-            self.members = Members(communicator.Dup(), self._say_waits)
+            self.members = Members(communicator.Dup(), self._say_waits, self._regroup)
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
@@ -302,6 +302,9 @@ class Trainer:
         outside = not self._passes and self.drawn > self.checkpoints.restored.batch
         holds_up = figures.fill + one >= figures.capacity and not self._waiting
         return Pace(figures.drawn, holds_up, "its buffer is full, so the solvers wait for it", outside)
+
+    def _regroup(self, living: MPI.Intracomm) -> None:
+        check(self.library, self.library.mpidata_trainer_regroup(living.py2f()))
 
     def _say_waits(self, seconds: float) -> None:
         """Tell for how long this trainer has waited for the others in a step."""

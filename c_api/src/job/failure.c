@@ -44,21 +44,11 @@ int mpidata_acknowledge_failures(MPI_Comm comm, char *dead, int *newly, int *n_n
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_shrink(MPI_Comm *comm) {
-    MPI_Comm living = MPI_COMM_NULL;
-    MPIDATA_TRY_MPI(MPIX_Comm_revoke(*comm));
-    MPIDATA_TRY_MPI(MPIX_Comm_shrink(*comm, &living));
-    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(living, MPI_ERRORS_RETURN));
-    /* None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then. */
-    int made = 1;
-    (void)MPIX_Comm_agree(living, &made);
-    *comm = living;
-    return MPIDATA_SUCCESS;
-}
+int mpidata_revoke(MPI_Comm comm) { return mpidata_check_mpi(MPIX_Comm_revoke(comm), "MPIX_Comm_revoke"); }
 
 #else
 
-int mpidata_shrink(MPI_Comm *comm) {
+int mpidata_revoke(MPI_Comm comm) {
     (void)comm;
     return mpidata_error(MPIDATA_ERR_MPI, "This MPI has no ULFM, so nobody goes on when a rank has died.");
 }

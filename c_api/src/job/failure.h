@@ -9,8 +9,7 @@
  * for those found; newly: room for all ranks, gets the *n_newly ranks not flagged before. */
 int mpidata_acknowledge_failures(MPI_Comm comm, char *dead, int *newly, int *n_newly);
 
-/* Replace an intracommunicator by one of those of its ranks that live; what is under way in the old one ends with an error.
- * Collective over the living; blocks until all of them call it. */
-int mpidata_shrink(MPI_Comm *comm);
+/* Have all that is under way in a communicator, and all that is begun in it, end with an error on all its ranks. */
+int mpidata_revoke(MPI_Comm comm);
 
 #endif

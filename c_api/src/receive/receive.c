@@ -134,10 +134,6 @@ static int obey_for_group(receiver *r, const mpidata_order *order, int *status) 
     case MPIDATA_ORDER_RESTS: *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_RESTS, ""); return 1;
     case MPIDATA_ORDER_LOST:
     case MPIDATA_ORDER_GONE:
-        if (role == MPIDATA_ROLE_TRAINER) {
-            *status = mpidata_agreement_regroup(r->trainer, &r->agreement);
-            return 1;
-        }
         if (role == MPIDATA_ROLE_LOADER)
             *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_LOST, order->of_group.at);
         if (order->kind == MPIDATA_ORDER_GONE)

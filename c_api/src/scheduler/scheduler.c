@@ -253,7 +253,6 @@ int mpidata_scheduler_lose(int role, int number, const char *at) {
     int32_t lost = MPIDATA_STOP_LOST;
     mpidata_order order = {.kind = MPIDATA_ORDER_LOST, .of_group = {.group = number, .role = role}};
     (void)snprintf(order.of_group.at, sizeof order.of_group.at, "%s", at);
-    if (role == MPIDATA_ROLE_TRAINER) return order_all(&order);
     MPIDATA_TRY(need_group(role, number, &link));
     int leader = mpidata_link_leader(link, &scheduler.job.plan, role, number);
     int ranks = role == MPIDATA_ROLE_LOADER ? 1 : scheduler.job.plan.ranks_per_group;

@@ -49,7 +49,7 @@ int mpidata_scheduler_validation(void);
 
 /* Give a group, or a loader, up: its ranks end at their next call, the trainers drop what it has not finished and what may
  * still come. role: MPIDATA_ROLE_SOLVER or _LOADER; number: which group or loader. So below. at: what a loader worked on, as
- * far as it is known, for the trainers. Of a trainer that has died, the others are told: they go on without it. */
+ * far as it is known, for the trainers. */
 int mpidata_scheduler_lose(int role, int number, const char *at);
 
 /* It has left in order: if it was spawned, its communicator is freed. The trainers hear of loaders and of what was spawned. */

@@ -156,21 +156,22 @@ static int reserve_moments(const mpidata_plan *plan, mpidata_agreement *agreemen
 
 void mpidata_agreement_close(mpidata_agreement *agreement) { free(agreement->moments); }
 
-int mpidata_agreement_regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
-    MPIDATA_TRY(mpidata_shrink(&trainer->agreement));
+/* Go on in the communicator of those that live, once there is one. */
+static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
+    mpidata_lock_take(&trainer->lock);
+    MPI_Comm living = trainer->living;
+    trainer->living = MPI_COMM_NULL;
+    if (living != MPI_COMM_NULL) trainer->checkpoint.asking = 0;
+    mpidata_lock_give(&trainer->lock);
+    if (living == MPI_COMM_NULL) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_revoke(trainer->agreement));
     double deadline = mpidata_now() + ENDS_WITHIN_S;
     for (int i = 0, done = 0; agreement->under_way && i < MPIDATA_AGREEMENT_CALLS; i += done) {
-        int status = mpidata_check_mpi(MPI_Test(&agreement->requests[i], &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (status == MPIDATA_ERR_DIED)
-            done = 1;
-        else
-            MPIDATA_TRY(status);
+        done = MPI_Test(&agreement->requests[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done; /* it fails, revoked */
         if (!done && mpidata_now() > deadline)
             return mpidata_error(MPIDATA_ERR_MPI, "An agreement with a trainer that has died does not end.");
     }
-    mpidata_lock_take(&trainer->lock);
-    trainer->checkpoint.asking = 0;
-    mpidata_lock_give(&trainer->lock);
+    trainer->agreement = living;
     agreement->under_way = agreement->broken = 0;
     return MPIDATA_SUCCESS;
 }
@@ -215,9 +216,10 @@ static int agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *di
 }
 
 int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
+    const int elastic = trainer->job.plan.trainers_at_least > 0;
+    if (elastic) MPIDATA_TRY(regroup(trainer, agreement));
     if (agreement->broken) return MPIDATA_SUCCESS;
     int status = agree(trainer, agreement, did);
-    if (status != MPIDATA_ERR_DIED || !trainer->job.plan.trainers_at_least) return status;
-    agreement->broken = 1;
-    return MPIDATA_SUCCESS;
+    agreement->broken = elastic && (status == MPIDATA_ERR_DIED || status == MPIDATA_ERR_MPI);
+    return agreement->broken ? MPIDATA_SUCCESS : status;
 }

@@ -22,7 +22,7 @@ typedef struct {
     MPI_Request requests[MPIDATA_AGREEMENT_CALLS];
     int under_way;
     int over;   /* the end is agreed on: no more is said */
-    int broken; /* a trainer has died, of whom the scheduler is going to tell */
+    int broken; /* a trainer has died, and the others have not come together yet */
     int64_t mine[MPIDATA_AGREEMENT_ENTRIES], all[MPIDATA_AGREEMENT_ENTRIES];
     int64_t received, received_by_all; /* samples, where there is a budget */
     mpidata_moments *moments; /* this trainer's, and behind them those of each, where there are statistics */
@@ -30,9 +30,6 @@ typedef struct {
 
 /* The receive thread calls it again and again. */
 int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did);
-
-/* A trainer has died: the others agree without it. Collective over them; blocks until all receive threads are here. */
-int mpidata_agreement_regroup(mpidata_trainer *trainer, mpidata_agreement *agreement);
 
 /* No agreement is under way. */
 void mpidata_agreement_close(mpidata_agreement *agreement);

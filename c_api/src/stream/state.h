@@ -46,6 +46,7 @@ typedef struct {
 typedef struct {
     mpidata_job job;
     MPI_Comm agreement; /* of the trainers, for the receive thread alone */
+    MPI_Comm living;    /* under the lock: that which is to take its place, as one has died; else MPI_COMM_NULL */
     pthread_t thread;
     mpidata_lock lock;
     pthread_cond_t news; /* to callers: tickets, validation, parcels, end, error */

@@ -12,6 +12,7 @@
 static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
     MPIDATA_TRY(mpidata_job_join(world, MPIDATA_ROLE_TRAINER, NULL, &trainer->job));
     MPIDATA_TRY_MPI(MPI_Comm_dup(trainer->job.role, &trainer->agreement));
+    trainer->living = MPI_COMM_NULL;
     MPIDATA_TRY(mpidata_trainer_open_memory(trainer));
     return mpidata_journal_open(&trainer->journal, &trainer->job.plan, trainer->job.index);
 }
@@ -242,6 +243,18 @@ int mpidata_trainer_losses(const mpidata_losses *losses, int64_t count, int last
     mpidata_trainer_wake_locked(trainer);
     mpidata_lock_give(&trainer->lock);
     return status;
+}
+
+int mpidata_trainer_regroup(MPI_Fint living) {
+    mpidata_trainer *trainer;
+    MPI_Comm comm = MPI_Comm_f2c(living);
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    mpidata_lock_take(&trainer->lock);
+    trainer->living = comm;
+    mpidata_trainer_wake_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
 }
 
 int mpidata_trainer_stop(int failed, const char *reason) {

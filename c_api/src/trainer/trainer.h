@@ -48,6 +48,10 @@ int mpidata_trainer_report(const char *name, double value);
  * before are still to be sent; not so where it is the `last` time. Any thread; does not block. */
 int mpidata_trainer_losses(const mpidata_losses *losses, int64_t count, int last);
 
+/* A trainer has died: the others agree on checkpoints in this communicator, from the next agreement on. All of them hand it
+ * over; it is the library's then. Does not block. */
+int mpidata_trainer_regroup(MPI_Fint living);
+
 /* Leave the stream early: the job ends in order. failed: 0 the script left its loop, 1 it ended with an error, which
  * `reason` tells. The next draw gives MPIDATA_END. Does not block. */
 int mpidata_trainer_stop(int failed, const char *reason);

@@ -117,8 +117,6 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
         int of_loader = order->kind >= MPIDATA_ORDER_SERVES && order->kind <= MPIDATA_ORDER_RESTS;
         if (!memchr(order->of_group.at, 0, sizeof order->of_group.at)) return 0;
         if (of_loader && order->of_group.role != MPIDATA_ROLE_LOADER) return 0;
-        if (order->kind == MPIDATA_ORDER_LOST && order->of_group.role == MPIDATA_ROLE_TRAINER)
-            return plan->trainers_at_least > 0 && in_range(order->of_group.group, 0, plan->trainers - 1);
         return spawned_fits(order->of_group.role, order->of_group.group);
     }
     default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_PREPARE;

@@ -154,8 +154,7 @@ enum {
     MPIDATA_ORDER_CHECKPOINT, /* write one: checkpoint */
     MPIDATA_ORDER_VALIDATION, /* every validation sample that will come is there */
     MPIDATA_ORDER_JOIN,       /* join a spawned group or loader: of_group */
-    MPIDATA_ORDER_LOST,       /* one is lost: drop what it has not finished, and what may still come of it; or a trainer,
-                                 without which the others go on: of_group */
+    MPIDATA_ORDER_LOST,       /* one is lost: drop what it has not finished, and what may still come of it: of_group */
     MPIDATA_ORDER_GONE,       /* one has left; its communicator, if it was spawned, can be freed: of_group */
     MPIDATA_ORDER_SERVES,     /* a loader takes requests from now on: of_group */
     MPIDATA_ORDER_RETIRES,    /* a loader is to be sent no more requests, and to be told so: of_group */

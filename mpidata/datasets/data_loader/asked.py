@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
-from mpidata.errors import StreamError
 from mpidata.loading.agreement import Item, hashed, pack_agreement
 from mpidata.trainer.place import Place
 
@@ -31,11 +30,6 @@ class Asked:
     """
 
     def __init__(self, place: Place, batch_size: int | None, shuffle: bool, drop_last: bool) -> None:
-        if place.members is not None:
-            raise StreamError(
-                "DataLoader: share=True does not go with 'trainers.elastic' so far. Take FileDataset, whose rows come "
-                "again when a trainer has died, or give a sampler of your own."
-            )
         self._number, self._sent = place.shared["DataLoader"], 0
         place.shared["DataLoader"] += 1
         self._items = {"batch_size": batch_size, "shuffle": shuffle, "drop_last": drop_last}

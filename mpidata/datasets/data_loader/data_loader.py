@@ -23,6 +23,8 @@ from mpidata.datasets.data_loader.samplers import UserSampler
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
 from mpidata.datasets.data_loader.told_epochs import ToldEpochs
 from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
+from mpidata.datasets.epochs.dealing import Dealing, Living
+from mpidata.datasets.epochs.dealing import share as deal
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.random_states import States, continue_in, of_process
 from mpidata.errors import StreamError
@@ -135,6 +137,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._definition = Definition(dataset, collate_fn, worker_init_fn, batched)
         self.generator, self.share, self._prepared = generator, share, False
         self._seed: int | None = None
+        self._living: Living | None = None
         self._asked = (
             Asked(self._place, batch_size, bool(shuffle), drop_last) if share and self._place.trainers > 1 else None
         )
@@ -151,9 +154,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             assert batch_size is not None
             here, n = self._place, len(dataset)
             shares = ShareBatches(
-                n, batch_size, here.trainer, here.trainers, bool(shuffle), drop_last,
+                n, Dealing(n, batch_size, here.trainer, here.trainers, drop_last), bool(shuffle),
                 lambda: (self._seed_of_all(), self._position.next_epoch), self._index_pass, self._position.set_epoch,
             )  # fmt: skip
+            self._living = deal(here.members, self._position, shares.dealing)
             super().__init__(dataset, batch_sampler=shares, worker_init_fn=worker_init_fn, **rest)
             # torch has others where batches are given
             self.__dict__.update(
@@ -190,7 +194,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
         self._tally.begin(epoch)
         turn = self._place.turns.begin(together=self.share)
-        return Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, self._accelerate_pass())
+        rest = self._accelerate_pass(), self._living and self._living.end
+        return Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, *rest)
 
     def _index_pass(self) -> IndexPass:
         """Begin an epoch whose samples somebody else reads; from its first batch, as he counts them himself."""
@@ -258,6 +263,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if self._draws is not None:
             self._draws.check_resumable()
         state = {**self._position.state(), "seed": self._seed_of_all(), **self._kind()}
+        if isinstance(self.batch_sampler, ShareBatches):
+            state |= self.batch_sampler.dealing.dealt(self._position.epoch)
         if self._draws is None:
             return state
         state["process"] = of_process()
@@ -282,28 +289,31 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 "load_state_dict: this is no state of an mpidata.DataLoader. Give what its state_dict() returned."
             )
         state, kind = dict(state_dict), self._kind()
+        if isinstance(self.batch_sampler, ShareBatches) and (self._place.members or state.get("dealt")):
+            state |= self.batch_sampler.dealing.take(state)
         for key, what in _KINDS.items():
             if key in kind and state.get(key) != kind[key] and (key != "trainers" or state.get("batches")):
                 raise StreamError(
                     f"load_state_dict: the state is of {what} {state.get(key)}, but this DataLoader has {kind[key]}. "
                     "Load it with the settings and the dataset that it was made with."
                 )
-        self._position.load(state, "an mpidata.DataLoader", self._length())
+        self._position.load(state, "an mpidata.DataLoader", self._length(state.get("epoch")))
         self._seed, self._process = state["seed"], state.get("process")
 
     def _kind(self) -> dict[str, int]:
         """Tell what must be the same where a state is loaded."""
         kind = {"trainers": self._place.trainers}
-        if self.share:
-            assert self.batch_size is not None
-            kind = {"global_batch": self.batch_size * self._place.trainers}
+        if isinstance(self.batch_sampler, ShareBatches):
+            kind = {"global_batch": self.batch_sampler.dealing.global_batch}
         return kind | ({"samples": len(self.dataset)} if hasattr(self.dataset, "__len__") else {})
 
     def _stateful(self) -> Any:
         """Get the sampler, or batch sampler, that has a state of its own."""
         return next((s for s in (self.batch_sampler, self.sampler) if _stateful(s)), None)
 
-    def _length(self) -> int | None:
+    def _length(self, epoch: Any) -> int | None:
+        if isinstance(self.batch_sampler, ShareBatches) and isinstance(epoch, int):
+            return self.batch_sampler.dealing.batches(epoch)
         try:
             return len(self)
         except TypeError:  # of a sampler without a length

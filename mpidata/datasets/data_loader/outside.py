@@ -10,6 +10,7 @@ import torch.utils.data
 
 from mpidata.alone.outside import say_no_job
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
+from mpidata.datasets.epochs.dealing import Dealing
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.random_states import (
     States,
@@ -58,8 +59,9 @@ class Outside(torch.utils.data.DataLoader[Any]):
             return
         batch_size, shuffle, drop_last = (given.pop(name) for name in ("batch_size", "shuffle", "drop_last"))
         seed = given["generator"].initial_seed() if given["generator"] is not None else 0
+        n = len(dataset)
         shares = ShareBatches(
-            len(dataset), batch_size, *group_place(), bool(shuffle), drop_last,
+            n, Dealing(n, batch_size, *group_place(), drop_last), bool(shuffle),
             lambda: (seed, self._position.epoch), lambda: shares.next_batches(), self._position.set_epoch,
         )  # fmt: skip
         torch.utils.data.DataLoader.__init__(self, dataset, **(given | {"batch_sampler": shares}))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch.utils.data import DistributedSampler, Sampler, SequentialSampler
 
-from mpidata.datasets.epochs.shares import Shares
+from mpidata.datasets.epochs.dealing import Dealing
 from mpidata.loading.permutation import Permutation
 
 __all__ = ["ShareBatches", "ShareSampler"]
@@ -22,14 +22,10 @@ class ShareBatches(Sampler[list[int]]):
     ----------
     n : int
         Length of the dataset.
-    batch_size : int
-        Indices in a batch of one trainer.
-    trainer, trainers : int
-        Number of this trainer, and how many there are.
+    dealing : Dealing
+        Of it.
     shuffle : bool
         Permute each epoch, as opposed to going through the dataset in order.
-    drop_last : bool
-        Leave out what does not fill a batch on all trainers.
     now : callable
         Gives the seed, and the epoch that is to begin next.
     index_pass : callable
@@ -46,23 +42,20 @@ class ShareBatches(Sampler[list[int]]):
     def __init__(
         self,
         n: int,
-        batch_size: int,
-        trainer: int,
-        trainers: int,
+        dealing: Dealing,
         shuffle: bool,
-        drop_last: bool,
         now: Callable[[], tuple[int, int]],
         index_pass: Callable[[], Iterator[list[int]]],
         set_epoch: Callable[[int], None],
     ) -> None:
         self._now, self._index_pass, self.set_epoch = now, index_pass, set_epoch
         self.even_batches = False
-        self._n, self._size, self._trainer, self._shuffle = n, batch_size, trainer, shuffle
-        self._shares = Shares(n, batch_size, trainers, drop_last)
+        self._n, self._shuffle = n, shuffle
+        self.dealing = dealing
 
     def __len__(self) -> int:
         """Count this trainer's batches in an epoch: the same on all."""
-        return self._shares.batches
+        return self.dealing.batches(self._now()[1])
 
     def __iter__(self) -> Iterator[list[int]]:
         """Begin the next epoch, for who reads the samples without the DataLoader."""
@@ -74,24 +67,40 @@ class ShareBatches(Sampler[list[int]]):
 
     def count(self) -> int:
         """Count this trainer's indices in an epoch."""
-        last = self._shares.batches - 1
-        return last * self._size + len(self._places(last)) if last >= 0 else 0
+        epoch = self._now()[1]
+        return sum(len(self._places(epoch, batch)) for batch in range(self.dealing.batches(epoch)))
 
     def remainder(self) -> int:
         """Count the indices of the last batches of all trainers."""
-        return self._shares.last if self._shares.batches else 0
+        shares = self.dealing.shares
+        return shares.last if shares.batches else 0
 
     def batches(self, seed: int, epoch: int, first: int) -> Iterator[list[int]]:
-        """Go through an epoch, from a batch on."""
+        """Go through an epoch, from a batch on; goes on where more come behind the last one."""
         permutation = Permutation(self._n, seed, epoch) if self._shuffle else None
-        for batch in range(first, self._shares.batches):
-            places = self._places(batch)
-            yield places if permutation is None else permutation.rows(np.array(places, np.int64)).tolist()
+        return _Batches(self.dealing, epoch, first, lambda batch: self._rows(permutation, epoch, batch))
 
-    def _places(self, batch: int) -> list[int]:
+    def _rows(self, permutation: Permutation | None, epoch: int, batch: int) -> list[int]:
+        places = self._places(epoch, batch)
+        return places if permutation is None else permutation.rows(np.array(places, np.int64)).tolist()
+
+    def _places(self, epoch: int, batch: int) -> list[int]:
         if self.even_batches:
-            return self._shares.even_places(self._trainer, batch)
-        return list(self._shares.places(self._trainer, batch))
+            return self.dealing.shares.even_places(self.dealing.number, batch)
+        return list(itertools.chain.from_iterable(self.dealing.places(epoch, batch)))
+
+
+class _Batches(Iterator[list[int]]):
+    """The batches of an epoch, to which some may be added."""
+
+    def __init__(self, dealing: Dealing, epoch: int, first: int, rows: Callable[[int], list[int]]) -> None:
+        self._dealing, self._epoch, self._next, self._rows = dealing, epoch, first, rows
+
+    def __next__(self) -> list[int]:
+        if self._next >= self._dealing.batches(self._epoch):
+            raise StopIteration
+        self._next += 1
+        return self._rows(self._next - 1)
 
 
 class ShareSampler(DistributedSampler[Any], SequentialSampler):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.shares import Shares
 from mpidata.errors import StreamError
+from mpidata.trainer.elastic.members import Change, Members, Place
 from mpidata.trainer.elastic.numbers import without
 
-__all__ = ["Dealing", "Places"]
+__all__ = ["Dealing", "Living", "Places", "share"]
 
 Places = tuple[range, ...]
 """Of a batch, in ascending order."""
@@ -48,6 +50,16 @@ class Dealing:
         self._number, self._trainers = number, trainers
         self._epochs: dict[int, _Epoch] = {}
         self._of(0)  # refuses what cannot be dealt
+
+    @property
+    def shares(self) -> Shares:
+        """How an epoch is dealt in which nobody is lost."""
+        return Shares(self._n, self._batch_size, self._trainers, self._drop_last)
+
+    @property
+    def number(self) -> int:
+        """Number of this trainer."""
+        return self._number
 
     @property
     def global_batch(self) -> int:
@@ -87,25 +99,98 @@ class Dealing:
         now.lose(lost)
         self._number, self._trainers, self._epochs = number, trainers, {epoch: now}
 
-    def history(self, epoch: int) -> _History:
-        """Tell how an epoch came to be dealt as it is, for `go_on`; as JSON has it. Empty: as any epoch is."""
+    def dealt(self, epoch: int) -> dict[str, Any]:
+        """Tell, for a state, how an epoch came to be dealt as it is, as JSON has it; nothing where as any epoch is."""
         history = self._of(epoch).history
-        return history if len(history) > 1 else []
+        return {"dealt": history} if len(history) > 1 else {}
 
-    def go_on(self, epoch: int, batches: int, global_batch: int, history: _History) -> None:
-        """Deal what is left of an epoch behind so many batches, which other trainers have had."""
-        was = (
-            _Epoch(self._n, global_batch, 1, self._drop_last)
-            if not history
-            else _replay(self._n, self._drop_last, history)
-        )
-        was.deal_anew(batches, self._batch_size, self._trainers)
-        self._epochs = {epoch: was}
+    def take(self, state: Mapping[str, Any]) -> dict[str, int]:
+        """Deal what is left of the epoch of a state anew, where it was dealt in another way.
+
+        Parameters
+        ----------
+        state : mapping
+            `epoch`, `batches` that each trainer had, `global_batch`, and what `dealt` gave.
+
+        Returns
+        -------
+        dict
+            The `global_batch` that holds now.
+
+        Raises
+        ------
+        StreamError
+            The state makes no sense.
+        """
+        epoch, batches, global_batch = (state.get(key) for key in ("epoch", "batches", "global_batch"))
+        history = state.get("dealt") or []
+        if (
+            not all(isinstance(number, int) and number >= 0 for number in (epoch, batches, global_batch))
+            or not global_batch
+        ):
+            raise _no_state()
+        assert isinstance(epoch, int) and isinstance(batches, int) and isinstance(global_batch, int)
+        if history or global_batch != self.global_batch:
+            was = _replay(self._n, self._drop_last, history or [["begin", global_batch, 1]])
+            was.deal_anew(batches, self._batch_size, self._trainers)
+            self._epochs = {epoch: was}
+        return {"global_batch": self.global_batch}
 
     def _of(self, epoch: int) -> _Epoch:
         if epoch not in self._epochs:
             self._epochs[epoch] = _Epoch(self._n, self._batch_size, self._trainers, self._drop_last)
         return self._epochs[epoch]
+
+
+class Living:
+    """What the trainers that live are to do with a dataset when one has died.
+
+    Parameters
+    ----------
+    members : Members
+        Those that live.
+    position : Position
+        Of the dataset.
+    dealing : Dealing
+        Its epochs.
+    when_lost : callable
+        Called when they are dealt anew.
+    """
+
+    def __init__(
+        self, members: Members, position: Position, dealing: Dealing, when_lost: Callable[[], object] = lambda: None
+    ) -> None:
+        self._members = members
+        self._position, self._dealing, self._when_lost = position, dealing, when_lost
+
+    def end(self) -> None:
+        """At the end of an epoch, find out whether somebody has died before: then there may be more batches.
+
+        Collective over the trainers that live; sleeps.
+        """
+        self._members.together(lambda attempt: attempt.post(attempt.communicator.Ibarrier), step=True)
+
+    def place(self) -> Place:
+        """Where this trainer is."""
+        return self._position.epoch, self._position.batches
+
+    def lose(self, lost: Mapping[int, Place], change: Change) -> None:
+        """Deal out anew what these trainers, by their numbers before, had not trained on at their places."""
+        epoch = self._position.epoch
+        done = {number: had if at == epoch else 0 for number, (at, had) in lost.items()}
+        self._dealing.lose(epoch, done, change.rank, change.trainers)
+        self._when_lost()
+
+
+def share(
+    members: Members | None, position: Position, dealing: Dealing, when_lost: Callable[[], object] = lambda: None
+) -> Living | None:
+    """Have a dataset dealt out anew when a trainer has died, as long as somebody has what is returned."""
+    if members is None:
+        return None
+    living = Living(members, position, dealing, when_lost)
+    members.share(living)
+    return living
 
 
 class _Epoch:
@@ -195,7 +280,9 @@ def _replay(n: int, drop_last: bool, history: _History) -> _Epoch:
             else:
                 epoch.deal_anew(*map(int, values))
     except (ValueError, TypeError, IndexError, KeyError):
-        raise StreamError(
-            "load_state_dict: the state says of an epoch what cannot be. Give what state_dict() returned."
-        ) from None
+        raise _no_state() from None
     return epoch
+
+
+def _no_state() -> StreamError:
+    return StreamError("load_state_dict: the state says of an epoch what cannot be. Give what state_dict() returned.")

@@ -38,8 +38,9 @@ class Iteration(ABC, Iterator[Any]):
         Of this iteration.
     accelerate : AcceleratePass, optional
         Told of the last batch, where `accelerator.prepare` was given the dataset.
-    may_grow : bool
-        Whether batches may be added to the epoch as long as its last one is in use.
+    when_out : callable, optional
+        Called when there is no further batch; it may add some to the epoch. Without it the end is announced with the
+        last batch.
     """
 
     def __init__(
@@ -49,10 +50,10 @@ class Iteration(ABC, Iterator[Any]):
         tally: Tally,
         turn: Turn | None,
         accelerate: AcceleratePass | None = None,
-        may_grow: bool = False,
+        when_out: Callable[[], object] | None = None,
     ) -> None:
         self._length, self._place, self._tally, self._turn = length, place, tally, turn
-        self._accelerate, self._may_grow = accelerate, may_grow
+        self._accelerate, self._when_out = accelerate, when_out
         self._counted = self._ended = self._over = False
 
     def __len__(self) -> int:
@@ -61,6 +62,8 @@ class Iteration(ABC, Iterator[Any]):
 
     def __next__(self) -> Any:
         """Wait for a batch; raises what the dataset has raised, and RuntimeError after the timeout."""
+        if self._when_out is not None and not self._over and not self.has_more():
+            self._when_out()
         if self._over or not self.has_more():
             self._end()
             raise StopIteration
@@ -75,7 +78,7 @@ class Iteration(ABC, Iterator[Any]):
         self._place.given(number)
         self._tally.batch(samples, time.monotonic() - begun)
         self.ask()
-        if not self._may_grow and not self.has_more():
+        if self._when_out is None and not self.has_more():
             self._say_ended()
         batch = make()
         if self._turn is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -137,12 +136,7 @@ class Position:
         state : callable or None
             State of the sampler, where it has one.
         """
-        ahead, states = frozenset(self.ahead), self._states
-        for number, chosen in zip(itertools.count(self.batches), indices):  # noqa: B905 the counter has no end
-            if state is not None:
-                states[number] = copy.deepcopy(state())
-            if number not in ahead:
-                yield number, chosen
+        return _Numbered(indices, state, self.batches, frozenset(self.ahead), self._states)
 
     def given(self, number: int, batch: int | None) -> None:
         """Take a batch of the number-th iteration, or with None its end, for given out, if it is the newest one."""
@@ -171,6 +165,30 @@ class Position:
 
     def _be_at(self, epoch: int) -> None:
         self.epoch, self.batches, self.ahead, self.sampler, self.random = epoch, 0, set(), None, None
+
+
+class _Numbered(Iterator[tuple[int, Any]]):
+    """Batches with their numbers, but for those given out already; goes on where more come behind the last one."""
+
+    def __init__(
+        self,
+        indices: Iterator[Any],
+        state: Callable[[], Any] | None,
+        first: int,
+        ahead: frozenset[int],
+        states: dict[int, Any],
+    ) -> None:
+        self._indices, self._state, self._ahead, self._states = indices, state, ahead, states
+        self._next = first
+
+    def __next__(self) -> tuple[int, Any]:
+        while True:
+            chosen, number = next(self._indices), self._next
+            self._next += 1
+            if self._state is not None:
+                self._states[number] = copy.deepcopy(self._state())
+            if number not in self._ahead:
+                return number, chosen
 
 
 class Pass:

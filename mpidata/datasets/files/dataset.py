@@ -16,6 +16,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 from mpidata.datasets.epochs.dealing import Dealing
+from mpidata.datasets.epochs.dealing import share as deal
 from mpidata.datasets.epochs.iteration import Iteration, Ready
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.files.ahead import Ahead
@@ -31,7 +32,6 @@ from mpidata.loading.formats.readers import check_format
 from mpidata.loading.part_messages import Files, pack_files
 from mpidata.loading.parts import digest_of, find_parts
 from mpidata.trainer import place as job
-from mpidata.trainer.elastic.members import Change
 from mpidata.trainer.frameworks.callers import counts_passes, leave_whole, overfits
 from mpidata.trainer.frameworks.prepared import teach_accelerate
 
@@ -142,9 +142,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         self._may_grow = share and place.members is not None
         place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
         self._position.is_of_job("FileDataset")
-        if share and place.members is not None:
-            self._living = _Living(self._position, self._dealing, self._ahead)
-            place.members.share(self._living)
+        self._living = deal(place.members if share else None, self._position, self._dealing, self._ahead.clear)
 
     @property
     def dealt(self) -> bool:
@@ -169,7 +167,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         self._dealing.begin(epoch)
         turn = self._turns.begin(together=self._share)
         length = functools.partial(self._dealing.batches, epoch)
-        rest = length, place, self._tally, turn, None, self._may_grow
+        rest = length, place, self._tally, turn, None, self._living and self._living.end
         return _Epoch(self._batch, self._ahead, epoch, first, *rest)
 
     def set_epoch(self, epoch: int) -> None:
@@ -189,7 +187,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
     def state_dict(self) -> dict[str, Any]:
         """Return the place in the epochs, after the batch that was given out last; a few numbers."""
         place = {"epoch": self._position.epoch, "batches": self._position.batches}
-        dealt = {"dealt": history} if (history := self._dealing.history(self._position.epoch)) else {}
+        dealt = self._dealing.dealt(self._position.epoch)
         rows = {"rows": sum(self._counts)}
         return {"seed": self._seed, **place, **rows, **self._names_of_parts(), **self._kind(), **dealt}
 
@@ -217,17 +215,14 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
                 "load_state_dict: the part files are not those of the state: names, sizes or contents are others. Give "
                 "the same parts, or begin anew without the state."
             )
-        anew = bool(state.get("dealt")) or (self._may_grow and state.get("global_batch") != self._dealing.global_batch)
+        if self._may_grow or state.get("dealt"):
+            state |= self._dealing.take(state)
         for key, value in self._kind().items():
-            if anew and key == "global_batch":
-                continue
             if state.get(key, value if key == "drop_last" else None) != value:  # which old states do not have
                 raise StreamError(
                     f"load_state_dict: the state has {_SETTINGS.get(key, key)} {state.get(key)}, but this FileDataset "
                     f"has {value}. Load it with the settings that it was made with."
                 )
-        if anew:
-            self._dealing.go_on(state["epoch"], state["batches"], state.get("global_batch", 1), state.get("dealt", []))
         self._position.load(state, "a FileDataset", self._dealing.batches(state["epoch"]))
         self._seed = state["seed"]
         self._ahead.clear()
@@ -340,22 +335,6 @@ class _Epoch(Iteration):
     def ask(self) -> None:
         """Ask for more, where this batch was the last of what was asked for together."""
         self._ahead.go_on(self._epoch, self._number - 1)
-
-
-class _Living:
-    """What the trainers that live are to do with a dataset when one has died."""
-
-    def __init__(self, position: Position, dealing: Dealing, ahead: Ahead) -> None:
-        self._position, self._dealing, self._ahead = position, dealing, ahead
-
-    def place(self) -> tuple[int, int]:
-        return self._position.epoch, self._position.batches
-
-    def lose(self, lost: Mapping[int, tuple[int, int]], change: Change) -> None:
-        epoch = self._position.epoch
-        done = {number: had if at == epoch else 0 for number, (at, had) in lost.items()}
-        self._dealing.lose(epoch, done, change.rank, change.trainers)
-        self._ahead.clear()
 
 
 def _undivided(loader: Any, parts: int) -> Any:

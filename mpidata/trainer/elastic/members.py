@@ -115,6 +115,8 @@ class Members:
         Of all trainers, for this object alone.
     report : callable
         As of `Attempt`.
+    hand_over : callable
+        Gets another communicator of those that live after each death, to keep.
 
     Attributes
     ----------
@@ -130,9 +132,14 @@ class Members:
     For the thread of the training script. The methods that say so are collective over the living trainers.
     """
 
-    def __init__(self, communicator: MPI.Intracomm, report: Callable[[float], object]) -> None:
+    def __init__(
+        self,
+        communicator: MPI.Intracomm,
+        report: Callable[[float], object],
+        hand_over: Callable[[MPI.Intracomm], object] = lambda communicator: None,
+    ) -> None:
         self.communicator = communicator
-        self._report = report
+        self._report, self._hand_over = report, hand_over
         self.numbers = list(range(communicator.Get_size()))
         self.generation = 0
         self._first = communicator.Get_group()
@@ -242,18 +249,33 @@ class Members:
             dead.Free()
         return bool(flags[0] & 1), bool(flags[0] & 2)
 
-    def _regroup(self) -> None:
-        """Go on without those that have died."""
+    def _come_together(self) -> None:
+        """Make communicators of those that live; again where another one dies meanwhile."""
         from mpi4py import MPI
 
+        made = np.zeros(1, np.int32)
+        self.communicator.Revoke()
+        while not made[0]:
+            living = self.communicator.Shrink()
+            assert isinstance(living, MPI.Intracomm)
+            self.communicator = living
+            # None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then.
+            _wait(living.Iagree(made), self._report)
+            made[0] = 1
+            try:
+                # By this thread: it makes communicators in no two threads at once, either.
+                other = living.Dup()
+            except MPI.Exception:
+                made[0] = 0
+                living.Revoke()
+            _wait(living.Iagree(made), self._report)
+        self._hand_over(other)
+
+    def _regroup(self) -> None:
+        """Go on without those that have died."""
         before = list(self.numbers)
         reached("regroup")
-        self.communicator.Revoke()
-        living = self.communicator.Shrink()
-        assert isinstance(living, MPI.Intracomm)
-        # None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then.
-        _wait(living.Iagree(np.ones(1, np.int32)), self._report)
-        self.communicator = living
+        self._come_together()
         reached("regrouped")
         group = self.communicator.Get_group()
         self._ranks = sorted(group.Translate_ranks(None, self._first))

@@ -53,8 +53,9 @@ def draw(seed: int) -> dict[str, Any]:
             kills[str(trainer)] = f"{point}:{1 if point.startswith('regroup') else dice.randint(1, 12)}"
         else:
             kills[str(trainer)] = f"{dice.randint(0, 12)} {dice.choice(WAYS)}"
+    rows = [dice.randint(20, 90) for _ in range(dice.randint(1, 5))]
     return {
-        "rows": [dice.randint(20, 90) for _ in range(dice.randint(1, 5))],
+        "rows": rows,
         "trainers": trainers,
         "loaders": dice.randint(1, 2),
         "options": {
@@ -63,6 +64,7 @@ def draw(seed: int) -> dict[str, Any]:
             "shuffle": dice.choice(["rows", "parts", None]),
             "drop_last": False,
             "kills": kills,
+            "loader": dice.choice([0, 0, sum(rows)]),
         },
     }
 

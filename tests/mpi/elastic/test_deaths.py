@@ -1,7 +1,7 @@
 """Trainers that die at any point: the others go on, each row is trained once an epoch, and all make the same steps."""
 
 import pytest
-from exact_job import POINTS, WAYS, check, draw, run
+from exact_job import POINTS, WAYS, books, check, draw, run
 from jobs import JobFolder
 
 ROWS = [40, 33, 27]
@@ -12,7 +12,12 @@ def _job(kills: dict[str, str], trainers: int = 3, **options: object) -> dict:
     return {"rows": ROWS, "trainers": trainers, "loaders": 1, "options": given}
 
 
-@pytest.mark.parametrize("point", POINTS[:5])
+def _once(cases: list[str], fast: str) -> list[object]:
+    """Make cases of which one is among the fast tests."""
+    return [pytest.param(case, marks=[] if case == fast else pytest.mark.full) for case in cases]
+
+
+@pytest.mark.parametrize("point", _once(POINTS[:5], "reduced"))
 def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     job = _job({"1": f"{point}:3"})
     result = run(folder, job)
@@ -20,7 +25,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     assert result.summary["lost_trainers"] == [1], result.logs()
 
 
-@pytest.mark.parametrize("point", POINTS[5:])
+@pytest.mark.parametrize("point", _once(POINTS[5:], "regroup"))
 def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: str) -> None:
     job = _job({"0": "2 SIGKILL", "2": f"{point}:1"}, trainers=4)
     result = run(folder, job)
@@ -28,10 +33,34 @@ def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: 
     assert sorted(result.summary["lost_trainers"]) == [0, 2], result.logs()
 
 
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("how", _once(WAYS, "abort"))
 def test_any_way_to_die(folder: JobFolder, how: str) -> None:
     job = _job({"2": f"5 {how}"})
     check(job, run(folder, job))
+
+
+def test_samples_of_a_data_loader(folder: JobFolder) -> None:
+    job = _job({"1": "7 SIGKILL"}, loader=sum(ROWS))
+    check(job, run(folder, job))
+
+
+def test_rows_come_again_at_the_end_of_an_epoch_without_steps(folder: JobFolder) -> None:
+    result = run(folder, _job({"1": "4 SIGKILL"}, alone=True))
+    assert result.status == 0 and result.summary["lost_trainers"] == [1], result.logs()
+    seen = [line for lines in books(result, 3) for line in lines if "rows" in line]
+    for epoch in range(2):
+        rows = {row for line in seen if line["epoch"] == epoch for row in line["rows"]}
+        assert rows == set(range(1, sum(ROWS) + 1)), epoch
+
+
+def test_torch_distributed_is_set_up_anew(folder: JobFolder) -> None:
+    job = _job({"0": "3 SIGKILL"}, group=True)
+    result = run(folder, job)
+    check(job, result)
+    groups = [line for lines in books(result, 3) for line in lines if "group" in line]
+    assert sorted((line["group"], line["living"]) for line in groups) == [(2, 2)] * 4, groups
+    assert sorted(line["number"] for line in groups) == [0, 0, 1, 1], groups
+    assert all(line["number"] == line["rank"] for line in groups), groups
 
 
 def test_a_trainer_that_the_others_wait_for_too_long_is_killed(folder: JobFolder) -> None:

@@ -1,7 +1,8 @@
-"""Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was, and dies.
+"""Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was.
 
-Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, and `kills`, by trainer: `point:count`, or the
-number of a step and how to end there.
+Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of as many rows, not files),
+`group` (use torch.distributed, too), `alone` (make no steps) and `kills`, by trainer: `point:count`, or the number of a
+step and how to end there.
 """
 
 import hashlib
@@ -23,9 +24,24 @@ kill = "" if path.exists() else options["kills"].get(str(start), "")  # a start 
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
-data = mpidata.FileDataset(
-    str(Path("parts") / "*.npz"), options["batch_size"], shuffle=options["shuffle"], drop_last=options["drop_last"]
-)
+
+
+class Rows(torch.utils.data.Dataset):
+    """The same rows as the part files have."""
+
+    def __len__(self) -> int:
+        return options["loader"]
+
+    def __getitem__(self, index: int) -> dict[str, int]:
+        return {"row": index + 1}
+
+
+batch_size, drop_last = options["batch_size"], options["drop_last"]
+if options.get("loader"):
+    data = mpidata.DataLoader(Rows(), batch_size, bool(options["shuffle"]), drop_last=drop_last, share=True)
+else:
+    parts = str(Path("parts") / "*.npz")
+    data = mpidata.FileDataset(parts, batch_size, shuffle=options["shuffle"], drop_last=drop_last)
 
 
 class Model(torch.nn.Module):
@@ -45,6 +61,8 @@ class Model(torch.nn.Module):
         return loss + self.odd.sum() if mpidata.rank() % 2 else loss
 
 
+if options.get("group"):
+    mpidata.init_process_group()
 torch.manual_seed(start)
 model = mpidata.DistributedDataParallel(Model())
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
@@ -76,8 +94,11 @@ note(resumed=data.resumed)
 for epoch in range(data.resumed[0], options["epochs"]):
     for batch in data:
         note(step=step, epoch=epoch, rows=batch["row"].tolist())
+        step += bool(options.get("alone"))
         if how and step == int(dies_at):
             end(how)
+        if options.get("alone"):
+            continue
         optimizer.zero_grad()
         model(batch["row"].double()).backward()
         weights = b"".join(t.detach().numpy().tobytes() for t in [*model.parameters(), *model.buffers()])
@@ -86,4 +107,8 @@ for epoch in range(data.resumed[0], options["epochs"]):
         optimizer.step()
         note(made=step, gradient=gradient, weights=hashlib.sha1(weights).hexdigest())
         step += 1
+    if options.get("group"):
+        ones = torch.ones(1)
+        torch.distributed.all_reduce(ones)
+        note(group=int(ones), number=torch.distributed.get_rank(), rank=mpidata.rank(), living=mpidata.world_size())
 note(end=mpidata.world_size(), rank=mpidata.rank())
