@@ -211,4 +211,5 @@ def _figures(attempt: Attempt, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "training": progress.get("training", {}),
         **({"loaded": loaded} if (loaded := summary_of(progress.get("loaded", {}))) else {}),
+        **({"lost_trainers": lost} if (lost := progress.get("lost_trainers")) else {}),
     }

@@ -143,9 +143,10 @@ class Coordinator:
     def trainer_lost(self, trainer: int) -> None:
         """Note that a trainer has died and the others go on: a checkpoint that waits for it is begun anew."""
         self._living.discard(trainer)
-        if self._current is not None and trainer not in self._current.files:
-            self._current.failure = self._current.failure or f"trainer {trainer} has died meanwhile"
-            self._current.again = True
+        current = self._current
+        if current is not None and current.ordered and trainer not in current.files:
+            current.failure = current.failure or f"trainer {trainer} has died meanwhile"
+            current.again = True
 
     def tick(self, now: float, may_begin: bool = True) -> None:
         """Do what is due; to be called several times a second. `may_begin`: a periodic checkpoint may begin."""

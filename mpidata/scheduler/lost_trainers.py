@@ -13,6 +13,9 @@ from mpidata.scheduler.lost_groups import VANISHED, Cause
 
 __all__ = ["LostTrainers"]
 
+# For so long a trainer is late in the reports of one that waits: within a second, who has come to wait says so itself.
+_SURE_S = 2.0
+
 
 class LostTrainers:
     """Counts them, and tells why each has died.
@@ -36,7 +39,7 @@ class LostTrainers:
         self._untold: dict[int, float] = {}
         self._waits_s: dict[int, float] = {}
         self._late: set[int] = set()
-        self._suspected: set[int] = set()
+        self._suspected: dict[int, dict[int, float]] = {}  # by who waits: late ones, and after how long they were so
 
     @property
     def one_may_die(self) -> bool:
@@ -50,16 +53,16 @@ class LostTrainers:
         Returns why the job is to end, as all wait for one another; "" where it is not.
         """
         self._waits_s[trainer] = seconds
-        allowed = self._plan.trainers_timeout_s
+        allowed, before = self._plan.trainers_timeout_s, self._suspected.pop(trainer, {})
         if not self._plan.trainers_at_least or seconds < allowed:
             return ""
-        late = {one for one in living if not self._waits_s.get(one)}
-        before, self._suspected = self._suspected, late
-        for one in (late & before) - self._late:  # at two reports: who has just come to wait says so
+        late = {one: before.get(one, seconds) for one in living if not self._waits_s.get(one)}
+        self._suspected[trainer] = late
+        for one in [one for one, since in late.items() if seconds - since >= _SURE_S and one not in self._late]:
             RunFolder(self._plan.run).give_up(one, "trainer")
             self._note("trainer_late", trainer=one, seconds=round(seconds, 1))
-        self._late |= late & before
-        if late or any(self._waits_s.get(one, 0.0) < allowed for one in living):
+            self._late.add(one)
+        if any(self._waits_s.get(one, 0.0) < allowed for one in living):
             return ""
         return (
             f"All trainers have waited for one another for {allowed:g} s. Each must make the same calls that all make "

@@ -10,8 +10,8 @@ import pytest
 from jobs import JobFolder, environment, sets
 from pages import README, ROOT, files
 
-# The other frameworks have further tests in tests/mpi/frameworks, or below.
-FAST = ("train_fsdp2.py", "train_tensor_parallel.py", "train_stateful.py", "train_jax.py")
+# The other frameworks have further tests in tests/mpi/frameworks, tests/unit/datasets, or below.
+FAST = {"train_fsdp2.py": 2, "train_tensor_parallel.py": 1, "train_jax.py": 1}
 FRAMEWORKS, SOLVER = ROOT / "docs" / "frameworks.md", ROOT / "docs" / "solver.md"
 
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Iterator[JobFolder]:
 @pytest.mark.parametrize(
     ("script", "trainers"),
     [
-        pytest.param(script, trainers, marks=[] if script in FAST and trainers == 2 else pytest.mark.full)
+        pytest.param(script, trainers, marks=[pytest.mark.full] * (FAST.get(script) != trainers))
         for script in files(FRAMEWORKS)
         for trainers in (1, 2)
     ],
@@ -46,15 +46,15 @@ def test_a_script_trains(folder: JobFolder, script: str, trainers: int) -> None:
     assert loss["last"] < loss["first"], loss
 
 
-def test_plain_ddp_runs_with_and_without_a_job(folder: JobFolder) -> None:
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_plain_ddp_runs_with_and_without_a_job(folder: JobFolder, processes: int) -> None:
     shutil.copy(folder.path / "train_ddp.py", folder.path / "train.py")
-    changes = ["trainers.ranks=2", "solvers.groups=1", "parameters.count=2", "name=job", "record={path: record}"]
+    changes = ["trainers.ranks=1", "solvers.groups=1", "parameters.count=2", "name=job", "record={path: record}"]
     result = folder.run(*sets(*changes), timeout=120)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for how in ([], torchrun):
-        (folder.path / "model.pt").unlink()
-        command = [sys.executable, *how, "train_ddp.py"]
-        done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=100)
-        assert done.returncode == 0 and (folder.path / "model.pt").exists(), done.stderr
-        assert done.stderr.count("is not part of a job") == 1, done.stderr
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    (folder.path / "model.pt").unlink()
+    command = [sys.executable, *(torchrun if processes > 1 else []), "train_ddp.py"]
+    done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and (folder.path / "model.pt").exists(), done.stderr
+    assert done.stderr.count("is not part of a job") == 1, done.stderr

@@ -10,7 +10,7 @@ import psutil
 import pytest
 import yaml
 from hosts import Hosts
-from jobs import BIN, JobFolder, Result, environment
+from jobs import BIN, JobFolder, Result
 from waiting import wait_until
 
 SILENCE_S = 4.0
@@ -38,7 +38,7 @@ class CarriedJob:
     def start(self, *arguments: str) -> None:
         self._started = time.monotonic()
         command = [str(BIN / "mpidata"), "run", "job.yaml", *arguments]
-        self._process = self._hosts.start("node1", command, self.folder.path, environment())
+        self._process = self._hosts.start("node1", command, self.folder.path, self.folder.environment())
 
     def running_on(self, name: str) -> int:
         count = 0

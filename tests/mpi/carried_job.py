@@ -12,7 +12,7 @@ def write_job(folder: JobFolder, program: Path, *arguments: str, depth: int = 90
     solvers = {"groups": 2, "carried": {"ranks": 1}, "program": [str(program), str(STEPS), *arguments], **more}
     folder.job(
         **{
-            "trainers": {"ranks": 1, "program": python("trainers/checks/check_pattern.py", "1")},
+            "trainers": {"ranks": 1, "program": python("trainers/checks/check_windows.py", 1, 0)},
             "solvers": solvers,
             "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0], "beta": [5, 6]}},
             "fields": {
@@ -28,7 +28,7 @@ def write_job(folder: JobFolder, program: Path, *arguments: str, depth: int = 90
 
 
 def check(folder: JobFolder, result: Result) -> None:
-    """Check that each sample came once; check_pattern.py has compared every element."""
+    """Check that each sample came once; check_windows.py has compared every element."""
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": SIMULATIONS, "complete": SIMULATIONS, "failed": 0}
     seen = folder.read_notes("seen", 1)[0]["seen"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import random_fields
-from jobs import JobFolder, Result, python, read_lines, sets
+from jobs import DRAIN, JobFolder, Result, python, read_lines, sets
 from test_misuse import assert_failed
 
 LENGTHS = {"nodes": [0, 3000], "edges": [0, 30]}
@@ -52,8 +52,24 @@ def check_fill(result: Result, capacity: float, window: int) -> None:
     assert relieved or most <= max(1.0, random_fields.BATCH / capacity)
 
 
-@pytest.mark.parametrize("capacity", [1, 6])  # a batch is of three
-@pytest.mark.parametrize(("policy", "window"), [("fifo", 1), ("firo", 1), ("reservoir", 1), ("firo", 2)])
+@pytest.mark.parametrize(  # a batch is of three
+    ("policy", "window", "capacity"),
+    [
+        ("reservoir", 1, 6),
+        *(
+            pytest.param(*of, marks=pytest.mark.full)
+            for of in (
+                ("firo", 2, 1),
+                ("fifo", 1, 1),
+                ("fifo", 1, 6),
+                ("firo", 1, 1),
+                ("firo", 1, 6),
+                ("reservoir", 1, 1),
+                ("firo", 2, 6),
+            )
+        ),
+    ],
+)
 def test_samples_come_once_and_right(folder: JobFolder, policy: str, window: int, capacity: int) -> None:
     keys, spec = write(folder, policy, window, capacity)
     result = folder.run(timeout=120)
@@ -63,6 +79,7 @@ def test_samples_come_once_and_right(folder: JobFolder, policy: str, window: int
 
 def test_a_sample_that_is_larger_is_named(folder: JobFolder) -> None:
     write(folder, "fifo", 1, 0.5)
+    folder.change_job(trainers=DRAIN)
     half = int(0.5 * LARGEST)
     assert_failed(
         folder.run(timeout=60),
@@ -71,6 +88,7 @@ def test_a_sample_that_is_larger_is_named(folder: JobFolder) -> None:
     )
 
 
+@pytest.mark.full  # in the fast tests random fields are replayed, with such a capacity
 @pytest.mark.parametrize("policy", ["firo", "reservoir"])
 def test_a_replay_has_the_same_batches(folder: JobFolder, policy: str) -> None:
     keys, _ = write(folder, policy, 1, 2)
@@ -93,10 +111,15 @@ def died(folder: JobFolder, policy: str, window: int) -> tuple[Any, Any, Path]:
 @pytest.mark.parametrize(
     ("policy", "window", "capacity"),
     [
-        ("firo", 1, f"{6 * LARGEST / 1000:.3f} KB"),
         ("firo", 1, f"{LARGEST / 1000:.3f} KB"),
-        ("fifo", 2, f"{2 * LARGEST / 1000:.3f} KB"),
-        ("firo", 1, "60"),
+        *(
+            pytest.param(*of, marks=pytest.mark.full)
+            for of in (
+                ("firo", 1, f"{6 * LARGEST / 1000:.3f} KB"),
+                ("fifo", 2, f"{2 * LARGEST / 1000:.3f} KB"),
+                ("firo", 1, "60"),
+            )
+        ),
     ],
 )
 def test_a_resume_may_have_another_capacity(folder: JobFolder, policy: str, window: int, capacity: str) -> None:
@@ -106,6 +129,7 @@ def test_a_resume_may_have_another_capacity(folder: JobFolder, policy: str, wind
     assert all(note["resumed"] > 0 for note in folder.read_notes("seen", 2))
 
 
+@pytest.mark.full  # in the fast tests constants go to another number of trainers
 @pytest.mark.parametrize("trainers", [1, 3])
 def test_a_resume_may_have_other_trainers(folder: JobFolder, trainers: int) -> None:
     """What the trainers have drawn since is right, none twice, and nothing that was held is lost."""

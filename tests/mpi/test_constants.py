@@ -31,13 +31,16 @@ MISTAKES = {
                "simulation 0, before its first step"],
     "longer": ["'u'", "'xy'", "9", "7", "'nodes', which must be as many", "simulation 0, step 2"],
 }  # fmt: skip
+FULL = ("overlap", "map-twice")  # as of fields that are put in each step
 FIELDS = {
     "xy": {"shape": [16], "dtype": "float64", "per": "simulation"},
     "u": {"shape": [16]},
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    "mistake", [pytest.param(name, marks=[pytest.mark.full] * (name in FULL)) for name in MISTAKES]
+)
 def test_mistakes(folder: JobFolder, mistake: str) -> None:
     program = python("solvers/mistakes/of_constants.py", mistake)
     folder.job(trainers=DRAIN, solvers={"ranks_per_group": 2, "program": program}, fields=MISTAKEN)
@@ -60,7 +63,9 @@ def seen(folder: JobFolder, result: Result, trainers: int = 1) -> list[dict[str,
     return [json.loads((folder.path / f"seen-{trainer}.json").read_text()) for trainer in range(trainers)]
 
 
-@pytest.mark.parametrize(("batch", "where"), [("4", "apart"), ("4", "batch"), ("0", "apart")])
+@pytest.mark.parametrize(
+    ("batch", "where"), [("4", "apart"), pytest.param("4", "batch", marks=pytest.mark.full), ("0", "apart")]
+)
 def test_each_sample_has_those_of_its_simulation(folder: JobFolder, batch: str, where: str) -> None:
     """Whole pages, copies of batches, views of single samples; held while a sample or a view refers to them."""
     write(folder, batch, where, validation={"count": 2}, samples={"statistics": True})
@@ -70,7 +75,7 @@ def test_each_sample_has_those_of_its_simulation(folder: JobFolder, batch: str, 
     assert len(notes["gone"]) == 4 and "This trainer holds no sample of simulation 0" in notes["gone"][0]
 
 
-@pytest.mark.parametrize(("nodes", "wide"), [(16, 16), (1 << 17, 1 << 14)])
+@pytest.mark.parametrize(("nodes", "wide"), [pytest.param(16, 16, marks=pytest.mark.full), (1 << 17, 1 << 14)])
 def test_they_are_sent_once_to_each_trainer(folder: JobFolder, nodes: int, wide: int) -> None:
     folder.variables |= {"NODES": str(nodes), "WIDE": str(wide)}
     fields = {"xy": {**FIELDS["xy"], "shape": [nodes]}, "u": {"shape": [wide]}}
@@ -81,7 +86,7 @@ def test_they_are_sent_once_to_each_trainer(folder: JobFolder, nodes: int, wide:
     assert result.summary["bytes"] == simulations * (trainers * 8 * nodes + steps * 4 * wide)
 
 
-@pytest.mark.parametrize(("batch", "where"), [("1", "batch"), ("0", "apart")])
+@pytest.mark.parametrize(("batch", "where"), [pytest.param("1", "batch", marks=pytest.mark.full), ("0", "apart")])
 def test_a_sample_keeps_those_of_its_try(folder: JobFolder, batch: str, where: str) -> None:
     folder.variables["TRIED"] = str(folder.path / "tried")
     write(folder, batch, where, buffer={"policy": "fifo", "capacity": 2})
@@ -92,7 +97,9 @@ def test_a_sample_keeps_those_of_its_try(folder: JobFolder, batch: str, where: s
     assert result.summary["retries"][0]["simulation"] == 0
 
 
-@pytest.mark.parametrize(("trainers", "after"), [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize(
+    ("trainers", "after"), [(2, 1), *(pytest.param(*of, marks=pytest.mark.full) for of in ((1, 1), (1, 2)))]
+)
 def test_a_resume_has_them(folder: JobFolder, trainers: int, after: int) -> None:
     """Also with another number of trainers; validation samples, and a statistics file that knows them."""
     folder.variables |= {"DIES": "1", "SLEEP_S": "0.01"}
@@ -134,7 +141,10 @@ def test_a_program_that_writes_files_has_one_for_them(folder: JobFolder) -> None
     assert Counter(map(tuple, notes["drawn"])) == Counter(product(range(4), range(6), [0]))
 
 
-@pytest.mark.parametrize(("trainers", "window", "is_carried"), [(2, 2, False), (1, 1, False), (1, 2, True)])
+@pytest.mark.parametrize(
+    ("trainers", "window", "is_carried"),
+    [pytest.param(2, 2, False, marks=pytest.mark.full), (1, 1, False), (1, 2, True)],
+)
 def test_tries_differ_in_lengths(
     folder: JobFolder, compiled: Callable[[str], Path], carried: Callable[..., Path], require: Callable[[str], str],
     trainers: int, window: int, is_carried: bool,

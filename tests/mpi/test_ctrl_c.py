@@ -28,7 +28,7 @@ def interrupt(folder: JobFolder, what: str, then: str, trainers: int = 1) -> Res
     return result
 
 
-@pytest.mark.parametrize("what", ["stream", "loader"])
+@pytest.mark.parametrize("what", [pytest.param("stream", marks=pytest.mark.full), "loader"])
 def test_a_script_may_save_its_model_after_ctrl_c(folder: JobFolder, what: str) -> None:
     result = interrupt(folder, what, "saves")
     assert result.run is not None and (result.run / "saved").exists(), result.logs()

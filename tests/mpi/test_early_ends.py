@@ -10,8 +10,21 @@ import pytest
 from jobs import DRAIN, JobFolder, python
 
 
-@pytest.mark.parametrize("leave", ["1", "0", "no mesh"])
-@pytest.mark.parametrize(("groups", "ranks", "carried"), [(1, 1, False), (2, 2, False), (2, 1, True)])
+@pytest.mark.parametrize(
+    ("leave", "groups", "ranks", "carried"),
+    [
+        ("1", 1, 1, False),
+        ("no mesh", 2, 2, False),
+        ("0", 2, 1, True),
+        *(
+            pytest.param(leave, *of, marks=pytest.mark.full)
+            for of, others in {
+                (1, 1, False): ("0", "no mesh"), (2, 2, False): ("1", "0"), (2, 1, True): ("1", "no mesh")
+            }.items()
+            for leave in others
+        ),
+    ],
+)  # fmt: skip
 def test_a_python_program_that_ends_within_a_simulation_has_failed_that_try(
     folder: JobFolder, leave: str, groups: int, ranks: int, carried: bool
 ) -> None:

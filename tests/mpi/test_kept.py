@@ -58,12 +58,18 @@ def check(folder: JobFolder, log: str) -> None:
     assert statistics["u"]["min"] == [np.float32(-0.1)] and statistics["w"]["min"] == [-0.1]
 
 
+@pytest.mark.parametrize(
+    "locale", [list(LOCALES)[0], pytest.param(list(LOCALES)[1], marks=pytest.mark.full)], indirect=True
+)
 @pytest.mark.parametrize("start", ["split", pytest.param("spawn", marks=pytest.mark.full)])
 def test_a_rank_of_the_job(folder: JobFolder, compiled: Callable[[str], Path], locale: str, start: str) -> None:
     write_job(folder, start=start, program=[str(compiled("keeps"))])
     check(folder, locale)
 
 
+@pytest.mark.parametrize(
+    "locale", [pytest.param(list(LOCALES)[0], marks=pytest.mark.full), list(LOCALES)[1]], indirect=True
+)
 def test_a_program_that_is_no_rank(folder: JobFolder, carried: Callable[..., Path], locale: str) -> None:
     write_job(folder, carried={"ranks": 1}, program=[str(carried("keeps")), "closed"])
     check(folder, locale)

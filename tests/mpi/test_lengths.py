@@ -55,7 +55,7 @@ def test_arrays_that_do_not_lie_side_by_side(folder: JobFolder, compiled: Callab
     ("policy", "steps"),
     [
         ("firo", 2500),
-        ("reservoir", 2500),
+        pytest.param("reservoir", 2500, marks=pytest.mark.full),
         pytest.param("firo", 125_000, marks=[pytest.mark.full, pytest.mark.timeout(400)]),
     ],
 )
@@ -79,7 +79,7 @@ def test_a_trainer_holds_what_its_samples_take(folder: JobFolder, policy: str, s
     assert 0.5 * held < after - before < 1.25 * held + 64
 
 
-@pytest.mark.parametrize("carriers", [1, 2])
+@pytest.mark.parametrize("carriers", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_parts_of_a_carried_program_are_in_the_order_of_its_ranks(folder: JobFolder, carriers: int) -> None:
     folder.write(
         train="from numpy_stream import stream\nfor sample in stream():\n    print('=>', sample['t'].tolist())\n"

@@ -48,7 +48,10 @@ def test_mistake_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path],
     assert_failed(result, *MISTAKES[mistake])
 
 
-@pytest.mark.parametrize(("ranks", "mistake"), [(1, "time"), (2, "time"), (4, "time"), (2, "time-of-one")])
+@pytest.mark.parametrize(
+    ("ranks", "mistake"),
+    [(1, "time"), *(pytest.param(ranks, "time", marks=pytest.mark.full) for ranks in (2, 4)), (2, "time-of-one")],
+)
 def test_a_time_that_is_not_finite_is_a_failed_try(
     folder: JobFolder, compiled: Callable[[str], Path], ranks: int, mistake: str
 ) -> None:
@@ -146,9 +149,10 @@ def test_a_forked_child_of_a_trainer_ends_by_itself(folder: JobFolder) -> None:
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (
+        pytest.param(
             "bool",
             "Field 'u' has dtype float32, but bool was put. Solver rank 2 (group 0, its rank 0), ",
+            marks=pytest.mark.full,
         ),
         ("ragged", "Field 'u': list was put, of which NumPy makes no array ("),
         (
@@ -159,7 +163,11 @@ def test_a_forked_child_of_a_trainer_ends_by_itself(folder: JobFolder) -> None:
             "huge",
             "Field 'u': an int of 2001 bits was put, which float32 does not hold. Solver rank 2 (group 0, its ",
         ),
-        ("shape", "Field 'u' has shape (4, 6), but (4, 5) was put. Solver rank 2 (group 0, "),
+        pytest.param(
+            "shape",
+            "Field 'u' has shape (4, 6), but (4, 5) was put. Solver rank 2 (group 0, ",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_a_mistake_that_a_python_program_catches_ends_the_job(folder: JobFolder, bad: str, sentence: str) -> None:

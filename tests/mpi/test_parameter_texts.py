@@ -21,13 +21,13 @@ SPACE = {  # a JobFolder sorts them
     "n": {"value": 3},
     "alpha": {"values": [0.5, 2.0]},
 }
-TRAINER = python("trainers/checks/check_texts.py")
+TRAINER = "trainers/checks/check_texts.py"
 ARGUMENTS = ["{mesh}", "{level}", "{model}", "{n}", "{alpha}", "--level={level:03d}", "{alpha:.3e}"]
 
 
 def write(folder: JobFolder, solvers: dict[str, object], **more: object) -> None:
     parameters = {"sampler": "grid", "space": SPACE}
-    keys = {"trainers": {"program": TRAINER}, "parameters": parameters, **more}
+    keys = {"trainers": {"program": python(TRAINER)}, "parameters": parameters, **more}
     folder.job(**keys, solvers={"groups": 2, **solvers})
 
 
@@ -48,14 +48,19 @@ def solver_in_c(request: pytest.FixtureRequest, is_carried: bool, *mistake: str)
     return {"program": [str(build("texts")), *mistake], **({"carried": {}} if is_carried else {})}
 
 
-@pytest.mark.parametrize("how", [{"carried": {}}, {"start": "spawn"}], ids=["carried", "spawned"])
+@pytest.mark.parametrize(
+    "how",
+    [{"carried": {}}, pytest.param({"start": "spawn"}, marks=pytest.mark.full)],
+    ids=["carried", "spawned"],
+)
 def test_a_program_of_one_simulation(folder: JobFolder, how: dict[str, object]) -> None:
     (folder.path / "case").mkdir(parents=True)
     marks = "|".join(["{{mesh}}", "{{level}}", "{{model}}", "{{n}}", "{{alpha}}", "{{level:03d}}"])
     (folder.path / "case" / "input.dat").write_text(marks)
     program = python("solvers/python/checks_texts.py", *ARGUMENTS)
     case = {"folder": "case", "fill": ["*.dat"]}
-    write(folder, {**how, "lifetime": "simulation", "program": program, "case": case}, record={})
+    torch = {"trainers": {"program": python(TRAINER, "torch")}}
+    write(folder, {**how, "lifetime": "simulation", "program": program, "case": case}, **torch, record={})
     run = check(folder)
     rows = (run / "parameters.csv").read_text(encoding="utf-8").splitlines()
     assert rows[0] == "simulation,alpha,level,mesh,model,n" and rows[1] == "0,0.5,1.0,coarse,k-epsilon,3.0"
@@ -79,20 +84,26 @@ def test_a_solver_in_c(folder: JobFolder, request: pytest.FixtureRequest, is_car
     check(folder)
 
 
-@pytest.mark.parametrize("is_carried", [False, True], ids=["linked", "carried"])
+SAID = {
+    "number": "Parameter 'level' is a number",
+    "room": "Parameter 'model': its text needs 10 bytes, and there are 9",
+    "unknown": "Unknown parameter 'mash'",
+}
+
+
 @pytest.mark.parametrize(
-    ("mistake", "said"),
+    ("mistake", "is_carried"),
     [
-        ("number", "Parameter 'level' is a number"),
-        ("room", "Parameter 'model': its text needs 10 bytes, and there are 9"),
-        ("unknown", "Unknown parameter 'mash'"),
+        ("number", False),
+        ("room", True),
+        ("unknown", False),
+        *(pytest.param(*of, marks=pytest.mark.full) for of in (("number", True), ("room", False), ("unknown", True))),
     ],
-    ids=["number", "room", "unknown"],
 )
 def test_a_mistake_with_a_text_ends_the_job(
-    folder: JobFolder, request: pytest.FixtureRequest, is_carried: bool, mistake: str, said: str
+    folder: JobFolder, request: pytest.FixtureRequest, mistake: str, is_carried: bool
 ) -> None:
     write(folder, solver_in_c(request, is_carried, mistake), trainers=DRAIN)
     result = folder.run()
     assert result.status == 1
-    assert said in result.output
+    assert SAID[mistake] in result.output

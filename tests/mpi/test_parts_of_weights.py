@@ -21,7 +21,7 @@ def run_until_checkpoint(folder: JobFolder, trainers: int) -> Path:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(2, 3), pytest.param(2, 1, marks=pytest.mark.full), pytest.param(3, 2, marks=pytest.mark.full)],
+    [(2, 1), pytest.param(2, 3, marks=pytest.mark.full), pytest.param(3, 2, marks=pytest.mark.full)],
 )
 def test_they_are_dealt_out_anew(folder: JobFolder, before: int, after: int) -> None:
     run = run_until_checkpoint(folder, before)

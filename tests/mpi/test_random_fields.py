@@ -11,9 +11,10 @@ from jobs import PROGRAMS, JobFolder, config
 
 from mpidata.native.constants import DTYPES
 
-# 543 of 639 pairs of features of the first 300 seeds: 1, 2 and 4 ranks, 1 to 3 trainers, each policy, windows, split,
-# spawn, carried, kinds of batches, records, constants, maps, local numbers, optional fields, capacities in bytes.
-FAST_SEEDS = (21, 22, 30, 35, 37, 47, 75, 103, 184, 274)
+# The fast seeds, with that of the replay, have each feature of the first 300: 1, 2 and 4 ranks, 1 to 3 trainers, each
+# policy, windows, split, spawn, carried, each language, kinds of batches, records, constants, maps, local numbers,
+# optional fields, capacities in bytes. With the others they have nine of ten pairs of these.
+FAST_SEEDS, MORE_SEEDS = (30, 37, 47, 274), (21, 22, 35, 75, 103, 184)
 
 
 @pytest.fixture
@@ -34,14 +35,14 @@ def build(
     return solver
 
 
-@pytest.mark.parametrize("seed", FAST_SEEDS)
+@pytest.mark.parametrize("seed", [*FAST_SEEDS, *(pytest.param(seed, marks=pytest.mark.full) for seed in MORE_SEEDS)])
 def test_random_fields(folder: JobFolder, build: random_fields.Build, seed: int) -> None:
     keys, spec = random_fields.write(folder, seed, build=build)
     print(keys)
     random_fields.check(folder, folder.run(timeout=120), keys, spec)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (5, 8, 11))])
+@pytest.mark.parametrize("seed", [8, *(pytest.param(seed, marks=pytest.mark.full) for seed in (0, 5, 11))])
 def test_a_resume_goes_on_with_them(folder: JobFolder, seed: int) -> None:
     """Optional fields, windows, a carried program, a record: what the checkpoint holds comes once, and right.
 
@@ -71,7 +72,7 @@ def test_a_replay_has_the_same_batches(folder: JobFolder, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [35, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(30, 50) if seed != 35)]
+    "seed", [47, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(30, 50) if seed != 47)]
 )
 def test_ranks_die_within_steps(folder: JobFolder, build: random_fields.Build, seed: int) -> None:
     """Also between constants, between the parts of a field, and within a window."""

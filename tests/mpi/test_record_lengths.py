@@ -52,6 +52,7 @@ def values_in(path: Path) -> int:
     return sum(sizes)
 
 
+@pytest.mark.full  # in the fast tests random fields are recorded
 @pytest.mark.parametrize(("start", "every"), [("split", 1), ("spawn", 3)])
 def test_a_record_is_what_was_sent(folder: JobFolder, start: str, every: int) -> None:
     write(folder, every, start=start)

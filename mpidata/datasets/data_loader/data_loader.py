@@ -138,9 +138,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self.generator, self.share, self._prepared = generator, share, False
         self._seed: int | None = None
         self._living: Living | None = None
-        self._asked = (
-            Asked(self._place, batch_size, bool(shuffle), drop_last) if share and self._place.trainers > 1 else None
-        )
+        several = share and self._place.trainers > 1
+        self._asked = Asked(self._place, batch_size, bool(shuffle), drop_last) if several else None
         self._remote: Remote | None = self._send()
         self._told_epochs = ToldEpochs(dataset)
         self._tally = Tally(self._place.report, self._place.trainer == 0)
@@ -264,7 +263,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             self._draws.check_resumable()
         state = {**self._position.state(), "seed": self._seed_of_all(), **self._kind()}
         if isinstance(self.batch_sampler, ShareBatches):
-            state |= self.batch_sampler.dealing.dealt(self._position.epoch)
+            state |= self.batch_sampler.dealing.dealt(self._position.epoch, self._living is not None)
         if self._draws is None:
             return state
         state["process"] = of_process()
@@ -289,14 +288,16 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 "load_state_dict: this is no state of an mpidata.DataLoader. Give what its state_dict() returned."
             )
         state, kind = dict(state_dict), self._kind()
-        if isinstance(self.batch_sampler, ShareBatches) and (self._place.members or state.get("dealt")):
-            state |= self.batch_sampler.dealing.take(state)
+        if self._living is not None or len(state.get("dealt", ())) > 1:
+            kind.pop("global_batch", None)
         for key, what in _KINDS.items():
             if key in kind and state.get(key) != kind[key] and (key != "trainers" or state.get("batches")):
                 raise StreamError(
                     f"load_state_dict: the state is of {what} {state.get(key)}, but this DataLoader has {kind[key]}. "
                     "Load it with the settings and the dataset that it was made with."
                 )
+        if isinstance(self.batch_sampler, ShareBatches):
+            self.batch_sampler.dealing.take(state)
         self._position.load(state, "an mpidata.DataLoader", self._length(state.get("epoch")))
         self._seed, self._process = state["seed"], state.get("process")
 

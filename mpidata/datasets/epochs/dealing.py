@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bisect
+import copy
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,12 +15,14 @@ from mpidata.errors import StreamError
 from mpidata.trainer.elastic.members import Change, Members, Place
 from mpidata.trainer.elastic.numbers import without
 
-__all__ = ["Dealing", "Living", "Places", "share"]
+__all__ = ["Dealing", "History", "Living", "Places", "share"]
 
 Places = tuple[range, ...]
 """Of a batch, in ascending order."""
 
-_History = list[list[Any]]
+History = list[list[Any]]
+"""What was done with an epoch, in turn: begin (batch_size, trainers), lost ([number, batches], ...), anew (batches,
+batch_size, trainers)."""
 
 
 class Dealing:
@@ -99,12 +103,29 @@ class Dealing:
         now.lose(lost)
         self._number, self._trainers, self._epochs = number, trainers, {epoch: now}
 
-    def dealt(self, epoch: int) -> dict[str, Any]:
-        """Tell, for a state, how an epoch came to be dealt as it is, as JSON has it; nothing where as any epoch is."""
-        history = self._of(epoch).history
-        return {"dealt": history} if len(history) > 1 else {}
+    def history(self, epoch: int) -> History:
+        """Tell how an epoch came to be dealt as it is, for `go_on`; as JSON has it."""
+        return copy.deepcopy(self._of(epoch).history)
 
-    def take(self, state: Mapping[str, Any]) -> dict[str, int]:
+    def is_whole(self, history: object) -> bool:
+        """Whether an epoch of this history was dealt to as many trainers as there are, and none was lost in it."""
+        return history == [_begin(self._batch_size, self._trainers)]
+
+    def go_on(self, epoch: int, batches: int, history: History) -> None:
+        """Deal what is left of an epoch behind so many batches, which other trainers have had.
+
+        Raises StreamError where the history makes no sense.
+        """
+        was = _replay(self._n, self._drop_last, history)
+        was.deal_anew(batches, self._batch_size, self._trainers)
+        self._epochs = {epoch: was}
+
+    def dealt(self, epoch: int, always: bool) -> dict[str, Any]:
+        """Give what a state has of its epoch, for `take`; without `always` nothing where it was dealt as any is."""
+        history = self.history(epoch)
+        return {"dealt": history} if always or not self.is_whole(history) else {}
+
+    def take(self, state: Mapping[str, Any]) -> None:
         """Deal what is left of the epoch of a state anew, where it was dealt in another way.
 
         Parameters
@@ -112,29 +133,19 @@ class Dealing:
         state : mapping
             `epoch`, `batches` that each trainer had, `global_batch`, and what `dealt` gave.
 
-        Returns
-        -------
-        dict
-            The `global_batch` that holds now.
-
         Raises
         ------
         StreamError
-            The state makes no sense.
+            What `dealt` gave makes no sense.
         """
-        epoch, batches, global_batch = (state.get(key) for key in ("epoch", "batches", "global_batch"))
-        history = state.get("dealt") or []
-        if (
-            not all(isinstance(number, int) and number >= 0 for number in (epoch, batches, global_batch))
-            or not global_batch
-        ):
-            raise _no_state()
-        assert isinstance(epoch, int) and isinstance(batches, int) and isinstance(global_batch, int)
-        if history or global_batch != self.global_batch:
-            was = _replay(self._n, self._drop_last, history or [["begin", global_batch, 1]])
-            was.deal_anew(batches, self._batch_size, self._trainers)
-            self._epochs = {epoch: was}
-        return {"global_batch": self.global_batch}
+        if "dealt" in state:
+            history = state["dealt"]
+        elif state.get("global_batch") != self.global_batch:
+            history = [_begin(state.get("global_batch"), 1)]
+        else:
+            return
+        if not self.is_whole(history):
+            self.go_on(state["epoch"], state["batches"], history)
 
     def _of(self, epoch: int) -> _Epoch:
         if epoch not in self._epochs:
@@ -176,8 +187,9 @@ class Living:
 
     def lose(self, lost: Mapping[int, Place], change: Change) -> None:
         """Deal out anew what these trainers, by their numbers before, had not trained on at their places."""
-        epoch = self._position.epoch
-        done = {number: had if at == epoch else 0 for number, (at, had) in lost.items()}
+        epoch, (resumed, before) = self._position.epoch, self._position.resumed
+        least = before if resumed == epoch else 0  # no trainer had less, though it has made no step since
+        done = {number: max(had, least) if at == epoch else least for number, (at, had) in lost.items()}
         self._dealing.lose(epoch, done, change.rank, change.trainers)
         self._when_lost()
 
@@ -202,7 +214,13 @@ class _Epoch:
         self._base = self._shares.batches
         self._first = list(range(trainers))  # by number, which one it was at the beginning
         self._more: list[list[Places]] = [[] for _ in range(trainers)]
-        self.history: _History = [["begin", batch_size, trainers]]
+        self.begun = 0  # which batch is the first one since it was dealt anew
+        self._few: list[int] = []  # batches of one place, which several trainers may have
+        self.history: History = [_begin(batch_size, trainers)]
+
+    @property
+    def trainers(self) -> int:
+        return len(self._first)
 
     @property
     def batches(self) -> int:
@@ -213,33 +231,42 @@ class _Epoch:
         return (self._shares.places(first, batch),) if batch < self._base else self._more[first][batch - self._base]
 
     def lose(self, lost: Mapping[int, int]) -> None:
-        self.history.append(["lost", sorted(lost.items())])
+        self.history.append(["lost", [[number, lost[number]] for number in sorted(lost)]])
         left = self._left(lost)
         self._first = without(self._first, sorted(lost))
-        for first, batches in zip(self._first, self._deal(left, len(self._first)), strict=True):
-            self._more[first] += batches
+        self._add(left)
 
     def deal_anew(self, batches: int, batch_size: int, trainers: int) -> None:
         self.history.append(["anew", batches, batch_size, trainers])
         left = self._left(dict.fromkeys(range(len(self._first)), batches))
         self._batch_size, self._base, self._first = batch_size, batches, list(range(trainers))
-        self._more = self._deal(left, trainers)
+        self._more, self._few, self.begun = [[] for _ in range(trainers)], [], batches
+        self._add(left)
 
     def _left(self, done: Mapping[int, int]) -> list[range]:
-        """Places that trainers have not had yet, each behind so many batches."""
-        of = (self.places(number, batch) for number, had in done.items() for batch in range(had, self.batches))
-        return list(_joined(itertools.chain.from_iterable(of)))
+        """Places that trainers have not had yet, each behind so many batches, but those that others have, too."""
+        others = [number for number in range(self.trainers) if number not in done]
+        held = {self.places(number, batch) for number in others for batch in self._few}
+        own = {self.places(number, batch) for number, had in done.items() for batch in range(had, self.batches)}
+        return list(_joined(itertools.chain.from_iterable(own - held)))
 
-    def _deal(self, left: Sequence[range], trainers: int) -> list[list[Places]]:
-        """Deal places to trainers: the batches of each, as many for all."""
+    def _add(self, left: Sequence[range]) -> None:
+        """Deal places to the trainers behind what they have, as many batches to all."""
         ends = list(itertools.accumulate(map(len, left)))
-        n = ends[-1] if ends else 0
-        if n < trainers:
-            one = [] if self._drop_last or not n else [[_cut(left, ends, i % n, i % n + 1)] for i in range(trainers)]
-            return one or [[] for _ in range(trainers)]
-        shares = Shares(n, self._batch_size, trainers, self._drop_last)
-        parts = [[shares.places(trainer, batch) for batch in range(shares.batches)] for trainer in range(trainers)]
-        return [[_cut(left, ends, part.start, part.stop) for part in of] for of in parts]
+        n, trainers = sum(map(len, left)), self.trainers
+        if n >= trainers:
+            shares = Shares(n, self._batch_size, trainers, self._drop_last)
+            for number, first in enumerate(self._first):
+                parts = (shares.places(number, batch) for batch in range(shares.batches))
+                self._more[first] += [_cut(left, ends, part.start, part.stop) for part in parts]
+        elif n and not self._drop_last:
+            self._few.append(self.batches)
+            for number, first in enumerate(self._first):
+                self._more[first].append(_cut(left, ends, number % n, number % n + 1))
+
+
+def _begin(batch_size: Any, trainers: int) -> list[Any]:
+    return ["begin", batch_size, trainers]
 
 
 def _joined(ranges: Iterator[range]) -> Iterator[range]:
@@ -267,22 +294,33 @@ def _cut(ranges: Sequence[range], ends: Sequence[int], first: int, end: int) -> 
     return tuple(cut)
 
 
-def _replay(n: int, drop_last: bool, history: _History) -> _Epoch:
+def _replay(n: int, drop_last: bool, history: History) -> _Epoch:
     """Deal an epoch as it was dealt before; raises StreamError where that makes no sense."""
     try:
         (begin, batch_size, trainers), *changes = history
         if begin != "begin":
             raise ValueError(begin)
-        epoch = _Epoch(n, int(batch_size), int(trainers), drop_last)
+        epoch = _Epoch(n, _within(batch_size, 1), _within(trainers, 1, n), drop_last)
         for what, *values in changes:
             if what == "lost":
-                epoch.lose({int(number): int(done) for number, done in values[0]})
+                last, (begun, end) = epoch.trainers - 1, (epoch.begun, epoch.batches)
+                lost = {_within(number, 0, last): _within(had, begun, end) for number, had in values[0]}
+                _within(len(lost), 1, last)
+                epoch.lose(lost)
+            elif what == "anew":
+                batches, batch_size, trainers = values
+                batches = _within(batches, epoch.begun, epoch.batches)
+                epoch.deal_anew(batches, _within(batch_size, 1), _within(trainers, 1, n))
             else:
-                epoch.deal_anew(*map(int, values))
-    except (ValueError, TypeError, IndexError, KeyError):
-        raise _no_state() from None
+                raise ValueError(what)
+    except (ValueError, TypeError, IndexError):
+        raise StreamError(
+            "load_state_dict: the state says of an epoch what cannot be. Give what state_dict() returned."
+        ) from None
     return epoch
 
 
-def _no_state() -> StreamError:
-    return StreamError("load_state_dict: the state says of an epoch what cannot be. Give what state_dict() returned.")
+def _within(value: Any, least: int, most: float = math.inf) -> int:
+    if not (isinstance(value, int) and least <= value <= most):
+        raise ValueError(value)
+    return value

@@ -187,7 +187,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
     def state_dict(self) -> dict[str, Any]:
         """Return the place in the epochs, after the batch that was given out last; a few numbers."""
         place = {"epoch": self._position.epoch, "batches": self._position.batches}
-        dealt = self._dealing.dealt(self._position.epoch)
+        dealt = self._dealing.dealt(self._position.epoch, self._may_grow)
         rows = {"rows": sum(self._counts)}
         return {"seed": self._seed, **place, **rows, **self._names_of_parts(), **self._kind(), **dealt}
 
@@ -202,7 +202,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         """
         state = dict(state_dict) if isinstance(state_dict, Mapping) else {}
         numbers = [state.get(key) for key in ("seed", "epoch", "batches", "rows")]
-        if not all(isinstance(number, int) for number in numbers):
+        if not all(isinstance(number, int) for number in numbers) or not isinstance(state.get("dealt", []), list):
             raise StreamError(
                 "load_state_dict: this is no state of a FileDataset. Give what its state_dict() returned."
             )
@@ -215,14 +215,16 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
                 "load_state_dict: the part files are not those of the state: names, sizes or contents are others. Give "
                 "the same parts, or begin anew without the state."
             )
-        if self._may_grow or state.get("dealt"):
-            state |= self._dealing.take(state)
+        other_trainers = self._may_grow or len(state.get("dealt", [])) > 1
         for key, value in self._kind().items():
+            if key == "global_batch" and other_trainers:
+                continue
             if state.get(key, value if key == "drop_last" else None) != value:  # which old states do not have
                 raise StreamError(
                     f"load_state_dict: the state has {_SETTINGS.get(key, key)} {state.get(key)}, but this FileDataset "
                     f"has {value}. Load it with the settings that it was made with."
                 )
+        self._dealing.take(state)
         self._position.load(state, "a FileDataset", self._dealing.batches(state["epoch"]))
         self._seed = state["seed"]
         self._ahead.clear()

@@ -2,22 +2,24 @@
 
 from collections import Counter
 
+import pytest
 from jobs import JobFolder, python
 
 SAMPLES, SIZE = 40, 4
 
 
-def test_epochs_and_overfitting(folder: JobFolder) -> None:
+@pytest.mark.parametrize("trainers", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_epochs_and_overfitting(folder: JobFolder, trainers: int) -> None:
     folder.variables = {"STEPS": "8"}
     folder.job(
-        trainers={"ranks": 2, "program": python("trainers/frameworks/overfits_lightning.py")},
+        trainers={"ranks": trainers, "program": python("trainers/frameworks/overfits_lightning.py")},
         solvers={"function": "functions.steps:simulate"},
         loaders={"ranks": 1},
         parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}},
     )
     result = folder.run(timeout=150)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
-    found = folder.read_notes("used", 2)
+    found = folder.read_notes("used", trainers)
     for name in ("share", "files", "files in a loader"):
         for each in found:
             overfit, whole = each[name]

@@ -31,7 +31,7 @@ def run(folder: JobFolder, trainers: int, **validation: bool) -> tuple[Result, l
     return result, folder.read_notes("used", trainers)
 
 
-@pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
+@pytest.mark.parametrize("trainers", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_each_sample_is_trained_on_once_and_validated_once(folder: JobFolder, trainers: int) -> None:
     _, found = run(folder, trainers)
     assert [(each["rank"], each["world"]) for each in found] == [(rank, trainers) for rank in range(trainers)]

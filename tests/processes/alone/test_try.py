@@ -200,7 +200,7 @@ print(mpidata.in_job(), torch.equal(before[0], after[0]), before[1:] == after[1:
 """
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [pytest.param(False, marks=pytest.mark.full), True])
 def test_a_job_with_loaders_has_one_in_the_script(folder: Path, stream: bool) -> None:
     if not stream:
         (folder / "job.yaml").write_text("trainers: {ranks: 2, program: [./not_there_yet]}\nloaders: {ranks: 3}\n")

@@ -57,8 +57,14 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("window", [1, 3])
-@pytest.mark.parametrize("make", [make_plan_with_lengths, make_plan_with_constants])
+@pytest.mark.parametrize(
+    ("make", "window"),
+    [
+        (make_plan_with_constants, 3),
+        *(pytest.param(make_plan_with_lengths, window, marks=pytest.mark.full) for window in (1, 3)),
+        pytest.param(make_plan_with_constants, 1, marks=pytest.mark.full),
+    ],
+)
 def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[..., Plan], window: int) -> None:
     """Also constants, of two tries of each simulation, and windows, which were not recorded as such."""
     plan = make(run=folder / "run", record_path=folder / "record")

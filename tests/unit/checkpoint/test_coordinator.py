@@ -272,3 +272,63 @@ def test_what_trainers_say_is_checked(tmp_path: Path) -> None:
         job.written(index=2, number=1)
     with pytest.raises(MpidataError, match="sent 'x' as a checksum"):
         job.written(index=1, number=1, text="x")
+
+
+def test_a_trainer_that_is_lost_before_the_order_is_waited_for_no_more(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.coordinator.want(10.0)
+    job.coordinator.trainer_lost(0)
+    job.tick(10.0)
+    job.write(1, 1)
+    job.tick(11.0)
+    assert (
+        newest_valid(job.folder) == (1, [])
+        and job.orders == [1]
+        and [event for event, _ in job.notes] == ["checkpoint"]
+    )
+    assert [path.name for path in path_of(job.folder, 1).glob("*.h5")] == [trainer_file(1)]
+
+
+def test_one_that_waits_for_a_trainer_that_is_lost_is_begun_anew(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.coordinator.want(10.0)
+    job.tick(10.0)
+    job.coordinator.trainer_lost(0)
+    job.write(1, 1)
+    job.tick(11.0)
+    assert job.notes.pop() == ("checkpoint_failed", {"number": 1, "reason": "trainer 0 has died meanwhile"})
+    assert job.orders == [1, 2]
+    job.write(1, 2)
+    job.tick(12.0)
+    assert newest_valid(job.folder) == (2, []) and not job.coordinator.busy and job.coordinator.failure is None
+
+
+def test_the_part_of_a_trainer_that_is_lost_after_it_has_written_counts(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.coordinator.want(10.0)
+    job.tick(10.0)
+    job.write(0, 1)
+    job.coordinator.trainer_lost(0)
+    job.tick(10.5)
+    assert newest_valid(job.folder) == (0, [])
+    job.write(1, 1)
+    job.tick(11.0)
+    assert (
+        newest_valid(job.folder) == (1, [])
+        and job.orders == [1]
+        and len(list(path_of(job.folder, 1).glob("*.h5"))) == 2
+    )
+
+
+def test_a_trainer_lost_at_the_end_of_the_job_takes_its_checkpoint_with_it(tmp_path: Path) -> None:
+    """Unless its part was written: then the last one of the others makes it whole."""
+    for number, written in ((1, False), (2, True)):
+        job = Job(tmp_path, checkpoint=number - 1)
+        job.coordinator.want(10.0)
+        job.tick(10.0)
+        if written:
+            job.write(0, number)
+        job.coordinator.trainer_lost(0)
+        job.write(1, number)
+        job.coordinator.close(11.0)
+        assert numbers(job.folder) == [2] * written and not list(job.folder.glob("*.new")) and job.orders == [number]

@@ -1,17 +1,18 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from mpidata.checkpoint import newest_valid, numbers, path_of, read_scheduler, remove_unfinished
-from mpidata.checkpoint.files import CHECKSUMS, SCHEDULER, digest, trainer_file
+from mpidata.checkpoint.files import CHECKSUMS, SCHEDULER, digest, trainer_file, trainers_in
 from mpidata.errors import MpidataError
 
 
-def make(checkpoints: Path, number: int) -> Path:
+def make(checkpoints: Path, number: int, trainers: Sequence[int] = (0, 1)) -> Path:
     folder = path_of(checkpoints, number)
     folder.mkdir(parents=True)
-    for trainer in range(2):
+    for trainer in trainers:
         (folder / trainer_file(trainer)).write_bytes(bytes(range(256)) * 50)
     (folder / SCHEDULER).write_text(json.dumps({"tries": [number]}))
     files = {path.name: digest(path)._asdict() for path in folder.iterdir()}
@@ -96,3 +97,19 @@ def test_what_the_scheduler_wrote_is_checked(tmp_path: Path) -> None:
     (tmp_path / SCHEDULER).write_text("[1]")
     with pytest.raises(MpidataError, match="holds no JSON object"):
         read_scheduler(tmp_path)
+
+
+def test_one_of_the_trainers_that_lived(tmp_path: Path) -> None:
+    folder = make(tmp_path, 3, trainers=[12345, 2])
+    for name in ("trainer-0000.h5.new", "trainer-07.h5", "a-trainer-0008.h5"):
+        (folder / name).touch()
+    assert newest_valid(tmp_path) == (3, []) and trainers_in(folder) == [2, 12345]
+    (folder / trainer_file(2)).unlink()
+    assert newest_valid(tmp_path)[1][0].startswith("Checkpoint 3 cannot be used: trainer-0002.h5 cannot be read")
+
+
+def test_one_without_the_file_of_any_trainer_is_not_whole(tmp_path: Path) -> None:
+    make(tmp_path, 3, trainers=[])
+    assert newest_valid(tmp_path)[1][0].startswith(
+        "Checkpoint 3 cannot be used: checksums.json does not list all files"
+    )

@@ -183,3 +183,37 @@ def test_files_that_are_damaged_are_refused(old: Plan) -> None:
     path.write_bytes(b"no file of HDF5")
     with pytest.raises(StreamError, match="trainer-0001.h5 cannot be read"):
         received(path.parent)
+
+
+@pytest.fixture
+def of_the_living(tmp_path: Path) -> Plan:
+    """A checkpoint of three trainers, of which the second had died, in a job without samples of solvers."""
+    plan = plan_of(tmp_path, 3)
+    for trainer in (0, 2):
+        write_trainer(plan, trainer, [[], [], [], []], 0, {}, {"model": b"state of %d" % trainer})
+    return plan
+
+
+@pytest.mark.parametrize("trainers", [1, 2, 3])
+def test_any_trainers_go_on_with_the_files_of_those_that_lived(of_the_living: Plan, trainers: int) -> None:
+    for index in range(trainers):
+        library, resumed = with_trainers(of_the_living, trainers, index)
+        own = (0, 2)[index % 2]
+        assert resumed == Restored(12, {"model": Saved(b"state of %d" % own)}, 2)
+        assert library.state.batch == 12 and library.places == [[], [], [], []]
+        assert library.stream == (0 if trainers == 2 else (2 << 32) + index)
+
+
+def test_a_file_under_the_name_of_another_trainer_is_refused(of_the_living: Plan) -> None:
+    folder = path_of(of_the_living.run / "checkpoints", 5)
+    (folder / "trainer-0002.h5").rename(folder / "trainer-0001.h5")
+    with pytest.raises(StreamError, match="trainer-0001.h5"):
+        with_trainers(of_the_living, 2, 1)
+
+
+def test_a_checkpoint_without_files_of_trainers_is_refused(of_the_living: Plan) -> None:
+    folder = path_of(of_the_living.run / "checkpoints", 5)
+    for path in folder.iterdir():
+        path.unlink()
+    with pytest.raises(StreamError, match="trainer-0000.h5 cannot be read"):
+        with_trainers(of_the_living, 2, 1)

@@ -38,7 +38,7 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
         ("buffer.capcity=3", "unknown key 'buffer.capcity'. Did you mean 'capacity'?"),
         ("naem=x", "unknown key 'naem'. Did you mean 'name'?"),
         ("capacity=3", "unknown key 'capacity'. It belongs at 'buffer.capacity'."),
-        ("trainers.x=3", "unknown key 'trainers.x'. The keys here are ranks, program, per_node, gpus_per_rank."),
+        ("trainers.x=3", "unknown key 'trainers.x'. The keys here are ranks, program, per_node, gpus_per_rank, "),
         ("trainers.seed=3", "unknown key 'trainers.seed'. It belongs at 'seed'."),
         ("fields.u.at_most=3", "unknown key 'fields.u.at_most'. It belongs at 'lengths.<name>.at_most'."),
         ("fields.u.shpae=[3]", "unknown key 'fields.u.shpae'. Did you mean 'shape'?"),
@@ -358,3 +358,51 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
     with pytest.raises(JobFileError, match="latin.yaml: not UTF-8 at byte 9"):
         load_job(tmp_path / "latin.yaml")
+
+
+ELASTIC = """\
+trainers: {program: [python, train.py], ranks: 3, elastic: true}
+loaders: {ranks: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        (
+            "solvers={program: [./heat2d]}",
+            "'trainers.elastic' is given, but samples of 'solvers' that a dead trainer had do not come again so far. "
+            "Remove one of them.",
+        ),
+        (
+            "trainers.ranks=1",
+            "'trainers.elastic' lets trainers go on without one that died, down to 1, but there are 1 at first. Raise "
+            "'trainers.ranks', or lower 'trainers.elastic.at_least'; without either, remove it.",
+        ),
+        (
+            "trainers.elastic={at_least: 3}",
+            "that died, down to 3, but there are 3 at first. Raise 'trainers.ranks', or",
+        ),
+        ("trainers.elastic={at_least: 0}", "'trainers.elastic.at_least' is 0. It must be a whole number, at least 1."),
+        ("trainers.elastic={at_most: 2}", "unknown key 'trainers.elastic.at_most'. Did you mean 'at_least'?"),
+        ("trainers.elastic=2", "'trainers.elastic' is 2. It must be"),
+        ("trainers.timeout_s=0", "'trainers.timeout_s' is 0. It must be a number, more than 0."),
+        (
+            "launch.fault_tolerance=false",
+            "'trainers.elastic' is given, but 'launch.fault_tolerance' is false: a death ends the job then. Remove one "
+            "of them.",
+        ),
+    ],
+)
+def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, setting: str, sentence: str) -> None:
+    lines = problems(folder, ELASTIC, setting)
+    assert any(line.startswith("job.yaml: ") and sentence in line for line in lines), lines
+    assert len(lines) == 1 or setting.startswith("solvers"), lines  # which lack the rest of their job
+
+
+@pytest.mark.parametrize(
+    ("elastic", "at_least"), [("false", 0), ("true", 1), ("{}", 1), ("{at_least: 2}", 2), ("{at_least: 1}", 1)]
+)
+def test_how_many_trainers_go_on(folder: Path, elastic: str, at_least: int) -> None:
+    (folder / "job.yaml").write_text(ELASTIC.replace("elastic: true", f"elastic: {elastic}"))
+    assert load_job(folder / "job.yaml").trainers.at_least == at_least

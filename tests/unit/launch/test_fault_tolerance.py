@@ -5,8 +5,17 @@ from typing import Literal
 
 import pytest
 
+from mpidata.config import load_job
 from mpidata.errors import LaunchError
-from mpidata.launch.starting.fault_tolerance import choose, describe_mpi, has_ulfm, is_on, of_mpirun, without_ulfm
+from mpidata.launch.starting.fault_tolerance import (
+    check_elastic,
+    choose,
+    describe_mpi,
+    has_ulfm,
+    is_on,
+    of_mpirun,
+    without_ulfm,
+)
 
 _OPEN_MPI = "package:Open MPI\nident:{}\noptions:ft_support:yes\noptions:ft_mpi_support:{}\n"
 
@@ -38,6 +47,18 @@ def test_choice(wanted: bool | Literal["auto"], available: bool, expected: str) 
 def test_what_is_wanted_but_not_there_is_refused() -> None:
     with pytest.raises(LaunchError, match="'launch.fault_tolerance' is true, but this MPI is started without ULFM."):
         choose(True, False)
+
+
+def test_trainers_that_are_to_go_on_without_one_that_died_need_ulfm(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    text = "trainers: {{program: [python, train.py], ranks: 2, elastic: {}}}\nloaders: {{ranks: 1}}\n"
+    (tmp_path / "job.yaml").write_text(text.format("true"))
+    elastic = load_job(tmp_path / "job.yaml")
+    check_elastic(elastic, "ulfm")
+    with pytest.raises(LaunchError, match="^'trainers.elastic' is given, but this MPI is started without ULFM, so a"):
+        check_elastic(elastic, "none")
+    (tmp_path / "job.yaml").write_text(text.format("false"))
+    check_elastic(load_job(tmp_path / "job.yaml"), "none")
 
 
 def test_the_ompi_info_beside_mpirun_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,7 @@ def made_up(tmp_path: Path, groups: int, trainers: int, seconds: int = 100) -> t
     run, _, lock = prepare_run(load_job(write_job(tmp_path)))
     events: list[dict[str, Any]] = [{"time": 1000.0, "event": "start", "groups": groups, "trainers": trainers}]
     events += [{"time": 1001.0, "event": "group_lost", "group": 0}, {"time": 1001.5, "event": "retry", "group": 0}]
+    events += [{"time": 1002.0, "event": "trainer_lost", "trainer": 0}] * (trainers > 1)
     run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
     lines = [line(second, groups, trainers) for second in range(1, seconds + 1)]
     run.metrics.write_text("".join(json.dumps(of) + "\n" for of in lines) + '{"time": 1100.0, "seco')
@@ -75,6 +76,7 @@ def test_the_page_fits(tmp_path: Path, width: int, height: int, groups: int, tra
         return
     text = "\n".join(page)
     assert f"100/150, {groups} running" in text and f"{groups} groups" in text and "1 groups lost" in text
+    assert ("1 trainers lost" in text) == (trainers > 1)
     assert "60 % computing" in text and "30 % no room" in text and "25 % of its time" in text
     assert "half of the groups 0.3; slowest 0: 0.5" in text
     buffers = 1 if trainers == 40 else trainers

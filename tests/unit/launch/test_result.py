@@ -14,7 +14,7 @@ from mpidata.launch.watching.result import show_outcome
 from mpidata.launch.watching.supervise import LauncherEnd
 from mpidata.run.planned import PlannedRun
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Figures
+from mpidata.scheduler.summary import Conclusion, Figures
 
 _PROGRESS = {
     "simulations": {"requested": 9, "running": 1, "complete": 2, "failed": 1},
@@ -95,6 +95,26 @@ def test_a_job_without_solvers_shows_its_loaders(case: EndedRun, capsys: pytest.
         show_outcome(settle(case.attempt, LauncherEnd(0), 3.0), Console(), Console(stderr=True))
         words = capsys.readouterr().out.split()
         assert " ".join(words).count("loaders 3 joined, 1 lost") == 1 and ("samples" in words) == shown
+
+
+def test_trainers_without_which_the_others_went_on_are_shown(
+    case: EndedRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for lost, shown in (
+        ([], ""),
+        ([2], "2 lost, and the others went on"),
+        ([2, 0], "2, 0 lost, and the others went on"),
+    ):
+        figures = Figures(3, 1)
+        figures.loaders.update(joined=1, lost=0)
+        figures.lost_trainers.extend(lost)
+        conclusion: Conclusion = {"status": "complete", "error": None, "reason": None}
+        case.run.summary.write_text(
+            json.dumps(figures.summary(case.run.path, conclusion, Simulations(0, 3), None, 1.5))
+        )
+        show_outcome(settle(case.attempt, LauncherEnd(0), 3.0), Console(), Console(stderr=True))
+        rows = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+        assert [row[1] for row in rows if row and row[0] == "trainers"] == [shown] * bool(lost)
 
 
 def test_from_where_a_run_can_go_on(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:

@@ -207,6 +207,9 @@ class Job:
         if kind == "loader":
             self._call("lose_loader", group, item)
             return
+        if kind == "trainer":
+            self._call("lose_trainer", group)
+            return
         self._call("lose", group)
         self.has_left[group] = True
 

@@ -1,17 +1,26 @@
-"""Trainer: texts among the parameters come as numbers, and the stream says which text each number stands for."""
+"""Trainer: texts among the parameters come as numbers.
+
+Argument: "torch" to have the dataset say which text each number stands for, too.
+"""
 
 import json
+import sys
 
 from mesh_names import MESHES
 
-import mpidata
+if "torch" in sys.argv:
+    import mpidata
 
-stream = mpidata.MPIStreamDataset(batch_size=1)
+    batches = mpidata.MPIStreamDataset(batch_size=1)
+    assert batches.parameter_texts == {"mesh": MESHES, "model": ("k-epsilon",)}
+    assert batches.parameter_ranges["mesh"] == (0.0, 1.0)
+else:
+    import numpy_stream
+
+    batches = numpy_stream.stream(1)
 seen = []
-for batch in stream:
+for batch in batches:
     alpha, level, mesh, model, n = batch["parameters"][0].tolist()
     assert (batch["u"][0] == mesh + 10 * level + 100 * alpha).all() and (model, n) == (0, 3)
     seen.append((mesh, level, alpha))
 print(json.dumps(sorted(seen)))
-assert stream.parameter_texts == {"mesh": MESHES, "model": ("k-epsilon",)}
-assert stream.parameter_ranges["mesh"] == (0.0, 1.0)

@@ -41,7 +41,12 @@ def fit(data, **arguments):
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     model = Noting()
     trainer = lightning.Trainer(
-        accelerator="cpu", strategy="ddp", devices=2, enable_checkpointing=False, **quiet, **arguments
+        accelerator="cpu",
+        strategy="ddp",
+        devices=int(os.environ["WORLD_SIZE"]),
+        enable_checkpointing=False,
+        **quiet,
+        **arguments,
     )
     trainer.fit(model, data)
     return model.seen

@@ -1,0 +1,223 @@
+"""Which places trainers have where some of them are lost in the middle of an epoch: each once, whatever happens."""
+
+import json
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from mpidata.datasets.epochs.dealing import Dealing
+from mpidata.errors import StreamError
+from mpidata.trainer.elastic.numbers import without
+
+
+class Trainers:
+    """Those of a job drawn by a seed, in its first epoch."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.drop_last, self.together = seed % 2 == 1, seed % 3 > 0
+        trainers = self.dice.randint(2, 6)
+        self.n = self.dice.choice([trainers, self.dice.randint(trainers, 30), self.dice.randint(trainers, 200)])
+        self.begun = self.at = 0
+        self.trained: Counter[int] = Counter()  # how often each place was
+        self.start(trainers)
+        self.dropped = self.n - len(self.held())
+        self.again = 0  # so many places come once more, at most
+
+    def start(self, trainers: int) -> None:
+        self.batch_size = self.dice.randint(1, 6)
+        self.all = [Dealing(self.n, self.batch_size, one, trainers, self.drop_last) for one in range(trainers)]
+
+    def places(self, one: Dealing, first: int, end: int | None = None) -> list[int]:
+        batches = range(first, one.batches(0) if end is None else end)
+        return [place for batch in batches for part in one.places(0, batch) for place in part]
+
+    def held(self) -> list[int]:
+        """What all have and had in this start."""
+        return [place for one in self.all for place in self.places(one, self.begun)]
+
+    def lose_some(self) -> None:
+        """Lose up to three trainers behind any batch: the same one, as trainers make their steps together, or any."""
+        numbers = self.dice.sample(range(len(self.all)), self.dice.randint(1, min(3, len(self.all) - 1)))
+        self.at = self.dice.randint(self.at, self.all[0].batches(0))
+        lost = {number: self.at for number in numbers}
+        if not self.together:
+            lost = {number: self.dice.randint(self.begun, self.all[0].batches(0)) for number in numbers}
+        for number, had in lost.items():
+            self.trained.update(self.places(self.all[number], self.begun, had))
+        self.all = without(self.all, sorted(lost))  # type: ignore[arg-type, assignment]
+        kept, of_each = self.held(), [self.places(one, self.begun) for one in self.all]
+        left = self.n - self.dropped - len({*kept, *self.trained})
+        for number, (one, own) in enumerate(zip(self.all, of_each, strict=True)):
+            one.lose(0, lost, number, len(self.all))
+            assert self.places(one, self.begun)[: len(own)] == own
+        self.check_dealt(left, kept)
+
+    def go_on(self) -> None:
+        """Let another number of trainers go on behind any batch, with the history as JSON keeps it."""
+        self.at = at = self.dice.randint(self.at, self.all[0].batches(0))
+        history = json.loads(json.dumps(self.all[0].history(0)))
+        assert all(one.history(0) == history for one in self.all)
+        for one in self.all:
+            self.trained.update(self.places(one, self.begun, at))
+        left = self.n - self.dropped - len(self.trained)
+        self.begun = at
+        self.start(self.dice.randint(1, min(6, self.n)))
+        for one in self.all:
+            one.go_on(0, at, history)
+        self.check_dealt(left, [])
+
+    def check_dealt(self, left: int, kept: list[int]) -> None:
+        """What was left is dealt; of what is too little for all, some comes more than once, or nothing."""
+        dealt = len(self.held()) - len(kept)
+        whole = self.batch_size * len(self.all)
+        if self.drop_last:
+            assert dealt == left // whole * whole
+            self.dropped += left - dealt
+        else:
+            assert dealt == (len(self.all) if 0 < left < len(self.all) else left) or not self.together
+            self.again += dealt - left
+        self.check_batches()
+
+    def check_batches(self) -> None:
+        """All trainers have as many batches, none is too large, and the places of each ascend."""
+        assert len({one.batches(0) for one in self.all}) == 1
+        for one in self.all:
+            for batch in range(self.begun, one.batches(0)):
+                parts = one.places(0, batch)
+                assert parts and all(parts)
+                assert all(before.stop < after.start for before, after in zip(parts, parts[1:], strict=False))
+
+    def check_trained(self) -> None:
+        """Each place was trained on once, but for those that were dropped or came again."""
+        trained = self.trained + Counter(self.held())
+        assert len(trained) == self.n - self.dropped and set(trained) <= set(range(self.n))
+        assert sum(trained.values()) - len(trained) <= self.again
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_each_place_comes_once_whoever_is_lost_where(seed: int) -> None:
+    trainers = Trainers(seed)
+    trainers.check_batches()
+    for _ in range(trainers.dice.randint(1, 3)):
+        if len(trainers.all) > 1:
+            trainers.lose_some()
+    trainers.check_trained()
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_another_number_of_trainers_goes_on_with_what_is_left(seed: int) -> None:
+    trainers = Trainers(seed)
+    for _ in range(trainers.dice.randint(1, 3)):
+        for _ in range(trainers.dice.randint(0, 2)):
+            if len(trainers.all) > 1:
+                trainers.lose_some()
+        trainers.go_on()
+        trainers.check_trained()
+    if len(trainers.all) > 1:
+        trainers.lose_some()
+        trainers.check_trained()
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_no_batch_is_too_large(seed: int) -> None:
+    trainers = Trainers(seed)
+    size = trainers.batch_size
+    while len(trainers.all) > 1:
+        trainers.lose_some()
+        for one in trainers.all:
+            sizes = [sum(map(len, one.places(0, batch))) for batch in range(one.batches(0))]
+            assert max(sizes, default=0) <= size + 1 and (not trainers.drop_last or set(sizes) <= {size})
+            assert one.global_batch == size * len(trainers.all) and one.is_shared == (len(trainers.all) > 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_epochs_after_a_loss_are_dealt_to_those_that_are_left(seed: int) -> None:
+    trainers = Trainers(seed)
+    trainers.lose_some()
+    for number, one in enumerate(trainers.all):
+        fresh = Dealing(trainers.n, trainers.batch_size, number, len(trainers.all), trainers.drop_last)
+        one.begin(1)
+        assert one.batches(1) == fresh.batches(1) and one.is_whole(one.history(1))
+        assert [one.places(1, at) for at in range(one.batches(1))] == [
+            fresh.places(1, at) for at in range(one.batches(1))
+        ]
+
+
+def test_a_trainer_of_no_batch_is_left_when_all_but_one_are_lost() -> None:
+    one = Dealing(20, 2, 3, 5, False)
+    one.lose(0, {0: 1, 1: 2, 2: 0, 4: 1}, 0, 1)
+    assert [one.places(0, batch) for batch in range(one.batches(0))] == [
+        (range(6, 8),),
+        (range(16, 18),),
+        (range(4, 6),),
+        (range(10, 12),),
+        (range(14, 16),),
+        (range(18, 20),),
+    ]
+
+
+def test_what_came_to_several_as_it_was_too_little_does_not_come_once_more() -> None:
+    trainers = [Dealing(13, 3, number, 4, False) for number in range(4)]
+    for number, one in enumerate(trainers[:3]):  # the last one has had all but nine of its places
+        assert one.batches(0) == 1
+        one.lose(0, {3: 1}, number, 3)
+        assert one.batches(0) == 1
+
+
+def test_an_earlier_history_stays_as_it_was() -> None:
+    one = Dealing(20, 2, 0, 3, False)
+    before = one.history(0)
+    one.lose(0, {2: 1}, 0, 2)
+    assert before == [["begin", 2, 3]] and one.history(0) == [["begin", 2, 3], ["lost", [[2, 1]]]]
+    assert not one.is_whole(one.history(0)) and not one.is_whole(before)
+
+
+def test_a_resume_behind_the_last_batch_has_nothing_left() -> None:
+    """Of 11 rows the last one is in the second batch of one of the trainers, with one more than the others."""
+    was = Dealing(11, 1, 0, 5, False)
+    now = Dealing(11, 2, 0, 2, False)
+    assert was.batches(0) == 2
+    now.go_on(0, 2, was.history(0))
+    assert now.batches(0) == 2
+
+
+BEGIN = ["begin", 2, 3]
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [],
+        "begin",
+        [["begun", 2, 3]],
+        [["begin", 2]],
+        [["begin", 0, 3]],
+        [["begin", 2, 0]],
+        [["begin", 2, 99]],
+        [["begin", None, 1]],
+        [["begin", 2.0, 3]],
+        [BEGIN, ["lost"]],
+        [BEGIN, ["lost", [[3, 0]]]],
+        [BEGIN, ["lost", [[-1, 0]]]],
+        [BEGIN, ["lost", [[0, -1]]]],
+        [BEGIN, ["lost", [[0, 99]]]],
+        [BEGIN, ["lost", [[0, 0], [1, 0], [2, 0]]]],
+        [BEGIN, ["lost", []]],
+        [BEGIN, ["lost", {"0": 1}]],
+        [BEGIN, ["anew", 1, 2]],
+        [BEGIN, ["anew", 1, 0, 3]],
+        [BEGIN, ["anew", 1, 2, 0]],
+        [BEGIN, ["anew", 1, 2, 10**9]],
+        [BEGIN, ["anew", 99, 2, 3]],
+        [BEGIN, ["anew", 2, 2, 3], ["lost", [[0, 1]]]],
+        [BEGIN, ["anew", 2, 2, 3], ["anew", 1, 2, 3]],
+        [BEGIN, ["gained", [[0, 1]]]],
+        [BEGIN, 7],
+    ],
+)
+def test_a_history_that_cannot_be_is_refused(history: Any) -> None:
+    with pytest.raises(StreamError, match="^load_state_dict: the state says of an epoch what cannot be. Give what"):
+        Dealing(20, 2, 0, 3, False).go_on(0, 1, history)

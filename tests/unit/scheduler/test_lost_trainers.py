@@ -1,0 +1,269 @@
+"""Trainers that die while the others go on."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_library import make_plan
+
+from mpidata.loading.figures import STEP_WAITS_S
+from mpidata.native.event import CheckpointWanted, CheckpointWritten, Died, Goodbye, Report, Status, Stop
+from mpidata.run import deadlines
+from mpidata.run.folder import RunFolder
+from mpidata.scheduler.ending import Ending
+from mpidata.scheduler.groups import Groups
+from mpidata.scheduler.lost_trainers import LostTrainers
+from mpidata.scheduler.trainers import FirstCause, Silence
+
+MakeJob = Callable[..., Any]
+PEER = "RuntimeError: [gloo] Connection closed by peer (train.py line 9)"
+
+
+class Journal:
+    """Keeps the events, and whom the figures count as lost."""
+
+    def __init__(self) -> None:
+        self.figures = self
+        self.lost_trainers: list[int] = []
+        self.events: list[dict[str, Any]] = []
+
+    def note(self, event: str, **values: Any) -> None:
+        self.events.append({"event": event, **values})
+
+
+def lost_trainers(run: Path, **plan: Any) -> tuple[LostTrainers, Journal]:
+    journal = Journal()
+    return LostTrainers(
+        make_plan(run=run, **{"trainers": 4, "world": 9, "trainers_at_least": 2} | plan), journal
+    ), journal  # type: ignore[arg-type]
+
+
+def leave_note(run: Path, trainer: int, **note: Any) -> None:
+    record = {"rank": 1 + trainer, "exit": None, "signal": None, "joined": True, "told": False} | note
+    path = RunFolder(run).rank_exit(1 + trainer)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(("at_least", "may"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0)])
+def test_so_many_may_die(tmp_path: Path, at_least: int, may: int) -> None:
+    lost, journal = lost_trainers(tmp_path, trainers_at_least=at_least)
+    for trainer in range(may):
+        assert lost.one_may_die
+        lost.died(trainer, 0.0)
+    assert not lost.one_may_die and journal.lost_trainers == list(range(may))
+
+
+def test_a_death_is_told_with_its_exit_note_when_that_has_come(tmp_path: Path) -> None:
+    lost, journal = lost_trainers(tmp_path)
+    lost.died(2, 10.0)
+    lost.tick(10.5)
+    assert journal.events == []
+    leave_note(tmp_path, 2, signal=11)
+    lost.tick(10.6)
+    lost.tick(99.0)
+    (event,) = journal.events
+    assert event["event"] == "trainer_lost" and (event["trainer"], event["left"]) == (2, 3)
+    assert event["how"] == "was killed by SIGSEGV" and event["signal"] == 11
+
+
+def test_a_death_without_an_exit_note_is_told_all_the_same(tmp_path: Path) -> None:
+    lost, journal = lost_trainers(tmp_path)
+    lost.died(0, 10.0)
+    lost.died(3, 11.0)
+    lost.tick(10.0 + deadlines.WHY_TRAINER_DIED_S - 0.1)
+    assert journal.events == []
+    lost.tick(10.0 + deadlines.WHY_TRAINER_DIED_S)
+    lost.tick(11.0 + deadlines.WHY_TRAINER_DIED_S)
+    assert [(event["trainer"], event["cause"]) for event in journal.events] == [(0, "unknown"), (3, "unknown")]
+    assert all(event["how"].startswith("vanished without an exit note") for event in journal.events)
+
+
+def given_up(run: Path) -> list[int]:
+    return [trainer for trainer in range(4) if RunFolder(run).given_up(trainer, "trainer").exists()]
+
+
+def test_one_for_which_the_others_wait_too_long_is_killed_and_told_of(tmp_path: Path) -> None:
+    lost, journal = lost_trainers(tmp_path, trainers_timeout_s=30.0)
+    for seconds in range(2, 32):
+        for trainer in (0, 1, 3):
+            assert lost.waits(trainer, float(seconds), range(4)) == ""
+    assert given_up(tmp_path) == [] and journal.events == []
+    for seconds in range(32, 40):
+        for trainer in (0, 1, 3):
+            assert lost.waits(trainer, float(seconds), range(4)) == ""
+    assert given_up(tmp_path) == [2]
+    assert journal.events == [{"event": "trainer_late", "trainer": 2, "seconds": 32.0}]
+    lost.died(2, 50.0)
+    leave_note(tmp_path, 2, signal=9)
+    lost.tick(50.0)
+    how = "was killed, as the others had waited for it for 30 s (trainers.timeout_s)"
+    assert journal.events[1]["how"] == how and journal.events[1]["cause"] == "silent"
+
+
+def test_one_that_has_just_come_to_wait_is_not_late(tmp_path: Path) -> None:
+    """It says so only after a second, in which several others report: they wait for trainer 3."""
+    lost, _ = lost_trainers(tmp_path, trainers_timeout_s=30.0)
+    for trainer, seconds in ((0, 30.0), (1, 30.1), (0, 31.0), (1, 31.1), (2, 1.1)):
+        assert lost.waits(trainer, seconds, range(4)) == "" and given_up(tmp_path) == []
+    for trainer, seconds in ((0, 32.0), (1, 32.1), (2, 2.1)):
+        assert lost.waits(trainer, seconds, range(4)) == ""
+    assert given_up(tmp_path) == [3]
+
+
+def test_one_that_goes_on_meanwhile_is_suspected_anew(tmp_path: Path) -> None:
+    lost, _ = lost_trainers(tmp_path, trainers=2, trainers_at_least=1, trainers_timeout_s=30.0)
+    for seconds in (30.0, 31.0, 0.0, 32.0, 33.0):
+        assert lost.waits(0, seconds, range(2)) == ""
+    assert given_up(tmp_path) == []
+
+
+def test_all_that_wait_for_one_another_end_the_job(tmp_path: Path) -> None:
+    lost, _ = lost_trainers(tmp_path, trainers_timeout_s=30.0)
+    assert [lost.waits(trainer, 31.0, [0, 1, 3]) for trainer in (0, 1)] == ["", ""]
+    assert lost.waits(3, 29.0, [0, 1, 3]) == "" and lost.waits(0, 32.0, [0, 1, 3]) == ""
+    why = lost.waits(3, 30.0, [0, 1, 3])
+    assert why.startswith("All trainers have waited for one another for 30 s. Each must make the same calls")
+
+
+def test_nobody_is_late_in_a_job_that_ends_with_a_death(tmp_path: Path) -> None:
+    lost, _ = lost_trainers(tmp_path, trainers_at_least=0, trainers_timeout_s=30.0)
+    assert [lost.waits(0, seconds, range(4)) for seconds in (40.0, 50.0, 60.0)] == [""] * 3 and given_up(tmp_path) == []
+
+
+def test_the_end_waits_for_no_lost_trainer(tmp_path: Path) -> None:
+    plan = make_plan(run=tmp_path, trainers=2, world=9, groups=0, loaders=0)
+    ending = Ending(2, Groups(plan, False), Groups(plan, False))
+    ending.trainer_left(1, 5.0)
+    ending.trainer_lost(0)
+    assert ending.trainers == [] and not ending.is_over(5.1)  # the last figures of the one that left
+    ending.status_came(1)
+    assert ending.is_over(5.1)
+    ending = Ending(2, Groups(plan, False), Groups(plan, False))
+    ending.trainer_left(0, 5.0)
+    ending.trainer_left_loop(1)
+    ending.trainer_lost(0)  # its figures do not come any more
+    ending.trainer_lost(1)
+    assert ending.is_over(5.1)
+
+
+def test_a_stop_waits_for_no_lost_trainer(tmp_path: Path) -> None:
+    plan = make_plan(run=tmp_path, trainers=2, world=9, groups=0, loaders=0)
+    ending = Ending(2, Groups(plan, False), Groups(plan, False))
+    ending.stop(0.0, "enough")
+    ending.trainer_left_loop(1)
+    ending.trainer_lost(0)
+    assert not ending.is_due(60.0) and ending.status == 0
+
+
+@pytest.mark.parametrize(("text", "named"), [(PEER, "Trainer 1 (rank 2) was killed by SIGSEGV"), ("ValueError: x", "")])
+def test_a_lost_trainer_is_the_first_cause_only_of_what_follows_from_its_death(
+    tmp_path: Path, text: str, named: str
+) -> None:
+    plan = make_plan(run=tmp_path, trainers=3, world=9)
+    cause = FirstCause(plan, Silence(plan))
+    leave_note(tmp_path, 1, signal=11)
+    cause.lost(1)
+    assert not cause.known and cause.verdict(99.0, final=True) is None
+    cause.reported(2, text, 100.0)
+    verdict = cause.verdict(100.0 + deadlines.WHY_TRAINER_FAILED_S)
+    assert verdict is not None and verdict.error.startswith(named or f"{text}. The script of trainer 2 failed")
+
+
+def elastic(make_job: MakeJob, trainers: int = 3, at_least: int = 1, **plan: Any) -> Any:
+    """A job of trainers that train on part files."""
+    return make_job(
+        trainers=trainers,
+        trainers_at_least=at_least,
+        groups=0,
+        simulations=0,
+        loaders=1,
+        fault_tolerance="ulfm",
+        **plan,
+    )
+
+
+def die(job: Any, trainer: int, after: float, **note: Any) -> None:
+    job.event(Died, trainer, after=after, of_solver=False, rank=1 + trainer, rank_in_group=0)
+    if note:
+        leave_note(job.plan.run, trainer, **note)
+
+
+def test_a_trainer_s_death_is_survived(make_job: MakeJob) -> None:
+    job = elastic(make_job)
+    die(job, 1, 2.0, signal=11)
+    job.event(Goodbye, 0, after=50.0)
+    job.event(Goodbye, 2, after=50.0)
+    assert job.run() == 0 and job.summary["status"] == "complete"
+    assert job.summary["lost_trainers"] == [1]
+    (lost,) = job.events("trainer_lost")
+    assert (lost["trainer"], lost["left"], lost["how"]) == (1, 2, "was killed by SIGSEGV")
+    assert json.loads((job.plan.run / "progress.json").read_text())["lost_trainers"] == [1]
+
+
+def test_below_at_least_it_is_not(make_job: MakeJob) -> None:
+    job = elastic(make_job, at_least=2)
+    job.before["stop"] = lambda: False
+    die(job, 1, 2.0, signal=11)
+    die(job, 2, 10.0, signal=6)
+    assert job.run() == 1
+    assert job.summary["error"].startswith("Trainer 2 (rank 3) was killed by SIGABRT") and job.summary["died"]
+    assert job.summary["lost_trainers"] == [1]
+
+
+def test_one_that_has_said_goodbye_does_not_count(make_job: MakeJob) -> None:
+    job = elastic(make_job, trainers=2, at_least=1)
+    job.event(Goodbye, 1, after=1.0)
+    die(job, 1, 2.0)
+    job.event(Goodbye, 0, after=9.0)
+    assert job.run() == 0 and "lost_trainers" not in job.summary
+
+
+def test_the_silence_of_a_lost_trainer_is_none(make_job: MakeJob) -> None:
+    job = elastic(make_job, trainers=2)
+    job.before["stop"] = lambda: False
+    job.event(Status, 1, after=1.0)
+    die(job, 1, 2.0)
+    for second in range(100):
+        job.event(Status, 0, after=float(second))
+    job.event(Stop, 0, after=99.0, failed=1, text=PEER)
+    assert job.run() == 1 and job.events("trainer_silent") == [] and job.summary["error"].startswith(PEER)
+
+
+def test_a_death_after_a_script_has_failed_is_not_survived(make_job: MakeJob) -> None:
+    job = elastic(make_job)
+    job.before["stop"] = lambda: False
+    job.event(Stop, 0, after=1.0, failed=1, text=PEER)
+    die(job, 1, 1.5)
+    assert job.run() == 1
+    assert job.summary["error"].startswith("Trainer 1 (rank 2) vanished without an exit note")
+
+
+def test_trainers_that_wait_for_one_another_end_the_job(make_job: MakeJob) -> None:
+    job = elastic(make_job, trainers=2, trainers_timeout_s=30.0)
+    for second in range(1, 40):
+        for trainer in range(2):
+            job.event(Report, trainer, after=float(second), values=((STEP_WAITS_S, 0, float(second)),))
+    job.before["stop"] = lambda: False
+    assert job.run() == 1 and job.summary["error"].startswith("All trainers have waited for one another for 30 s.")
+
+
+def test_a_checkpoint_that_waits_for_a_lost_trainer_is_begun_anew(make_job: MakeJob) -> None:
+    job = elastic(make_job)
+
+    def write(number: int) -> None:
+        for trainer in (0, 1):
+            (RunFolder(job.plan.run).checkpoints / f"{number:06}.new" / f"trainer-{trainer:04}.h5").touch()
+            job.event(CheckpointWritten, trainer, number=number, batch=5, bytes=0, text="0" * 64)
+
+    job.before["checkpoint"] = write
+    job.event(CheckpointWanted, 0, after=1.0, batch=5)
+    die(job, 2, 5.0, signal=9)
+    for trainer in range(2):
+        job.event(Goodbye, trainer, after=20.0)
+    assert job.run() == 0 and job.called("checkpoint") == [(1,), (2,)]
+    (failed,) = job.events("checkpoint_failed")
+    assert failed["number"] == 1 and failed["reason"] == "trainer 2 has died meanwhile"
+    assert [event["number"] for event in job.events("checkpoint")] == [2]
