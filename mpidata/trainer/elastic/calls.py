@@ -67,7 +67,8 @@ def all_reduce(tensor: torch.Tensor, op: str = "sum") -> torch.Tensor:
     Raises
     ------
     StreamError
-        Another `op`; in a job with ``trainers.elastic``: a tensor elsewhere, or of a dtype that NumPy has not.
+        Another `op`; the mean of whole numbers; in a job with ``trainers.elastic``: a tensor elsewhere, or of a dtype
+        that NumPy has not.
 
     Notes
     -----
@@ -75,6 +76,10 @@ def all_reduce(tensor: torch.Tensor, op: str = "sum") -> torch.Tensor:
     """
     if op not in _OPERATIONS:
         raise StreamError(f'all_reduce: op is {op!r}. Give "sum", "mean", "max" or "min".')
+    if op == "mean" and not (tensor.is_floating_point() or tensor.is_complex()):
+        raise StreamError(
+            f"all_reduce: the tensor is {tensor.dtype}, and whole numbers have no mean. Give tensor.float()."
+        )
     members = _members()
     count = _over_group(tensor, op) if members is None else _over_members(tensor, op, members)
     return tensor.div_(count) if op == "mean" else tensor

@@ -112,9 +112,9 @@ def _check(trained: list[torch.nn.Parameter], everything: list[Any], members: Me
     """Refuse what cannot be trained on together."""
     if not trained:
         raise StreamError("mpidata.DistributedDataParallel: no parameter of the module requires a gradient.")
-    if other := next((tensor for tensor in everything if tensor.device.type != "cpu"), None):
+    if elsewhere := sorted({str(tensor.device) for tensor in everything if tensor.device.type != "cpu"}):
         raise StreamError(
-            f"mpidata.DistributedDataParallel: a parameter is on {other.device}. With 'trainers.elastic' models are in "
+            f"mpidata.DistributedDataParallel: a parameter is on {elsewhere[0]}. With 'trainers.elastic' models are in "
             "CPU memory so far. Leave the model there, or remove 'trainers.elastic'."
         )
     text = " ".join(f"{tuple(tensor.shape)} {tensor.dtype} {tensor.requires_grad}" for tensor in everything)
