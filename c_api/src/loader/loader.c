@@ -38,8 +38,8 @@ int mpidata_loader_open(MPI_Fint world) {
     MPIDATA_TRY(mpidata_job_join(MPI_Comm_f2c(world), MPIDATA_ROLE_LOADER, NULL, &loader.job));
     if (mpidata_lock_open(&loader.lock) || mpidata_condition_open(&loader.news) || mpidata_condition_open(&loader.wake))
         return mpidata_error(MPIDATA_ERR_MEMORY, "The loader's locks cannot be made.");
-    loader.said_farewell = calloc((size_t)loader.job.plan.trainers, 1);
-    if (!loader.said_farewell) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of the trainers.");
+    loader.trainers = calloc((size_t)loader.job.plan.trainers, 1);
+    if (!loader.trainers) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of the trainers.");
     loader.open = 1;
     MPIDATA_TRY(tell_scheduler(MPIDATA_EVENT_NEXT));
     int failed = pthread_create(&loader.thread, NULL, mpidata_loader_thread, &loader);
@@ -68,6 +68,11 @@ static int failure_locked(void) {
     return loader.error ? mpidata_error(loader.error, "%s", loader.error_text) : MPIDATA_SUCCESS;
 }
 
+static int nobody_asks_locked(void) {
+    MPIDATA_LOCKED(&loader.lock);
+    return !memchr(loader.trainers, MPIDATA_TRAINER_ASKS, (size_t)loader.job.plan.trainers);
+}
+
 int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
     MPIDATA_TRY(need_open());
     double deadline = mpidata_now() + timeout_s;
@@ -78,7 +83,7 @@ int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
         status = failure_locked();
         if (!status && loader.leave) status = MPIDATA_END;
         if (!status && !(first = mpidata_parcels_pop(&loader.requests)))
-            status = timeout_s > 0 && loader.farewells + loader.dead_trainers == loader.job.plan.trainers ? MPIDATA_END : MPIDATA_ERR_AGAIN;
+            status = timeout_s > 0 && nobody_asks_locked() ? MPIDATA_END : MPIDATA_ERR_AGAIN;
     } while (status == MPIDATA_ERR_AGAIN && wait_locked(deadline));
     mpidata_lock_give(&loader.lock);
     mpidata_beat();
@@ -138,8 +143,8 @@ int mpidata_loader_rest(void) {
     while (loader.under_way && !loader.error && !loader.leave) (void)wait_locked(mpidata_now() + 1.0);
     int status = failure_locked();
     if (!status && (loader.leave || loader.job.spawned)) status = MPIDATA_END;
-    loader.farewells = 0;
-    memset(loader.said_farewell, 0, (size_t)loader.job.plan.trainers);
+    for (int i = 0; i < loader.job.plan.trainers; i++)
+        if (loader.trainers[i] == MPIDATA_TRAINER_SAID_FAREWELL) loader.trainers[i] = MPIDATA_TRAINER_ASKS;
     mpidata_lock_give(&loader.lock);
     return status ? status : tell_scheduler(MPIDATA_EVENT_NEXT);
 }
@@ -160,7 +165,7 @@ int mpidata_loader_close(void) {
     (void)pthread_cond_destroy(&loader.news);
     (void)pthread_cond_destroy(&loader.wake);
     mpidata_job_leave(&loader.job);
-    free(loader.said_farewell);
+    free(loader.trainers);
     memset(&loader, 0, sizeof loader);
     mpidata_job_left();
     return failed;

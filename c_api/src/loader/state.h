@@ -8,6 +8,9 @@
 #include "parcel/inbox.h"
 #include "parcel/sending.h"
 
+/* What a trainer does: sends requests, will send no more, or is dead and sends none. */
+enum { MPIDATA_TRAINER_ASKS = 0, MPIDATA_TRAINER_SAID_FAREWELL, MPIDATA_TRAINER_DEAD };
+
 typedef struct {
     int open;
     mpidata_job job;
@@ -23,9 +26,7 @@ typedef struct {
     mpidata_sending_list sent;     /* have left, or were to go to nobody */
     int under_way;                 /* answers that have not left */
     int leave;                     /* the scheduler wants this loader to */
-    int farewells;                 /* trainers that send no more requests, but for the dead */
-    int dead_trainers;
-    char *said_farewell;           /* by trainer */
+    char *trainers;                /* what each does, as above */
     int quit;                      /* the thread is to end */
     int error;
     char error_text[MPIDATA_TEXT_MAX];

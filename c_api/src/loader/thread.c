@@ -96,12 +96,10 @@ static int note_deaths(server *s) {
     if (link->dead[0]) return mpidata_job_scheduler_gone(&loader->job.plan);
     mpidata_lock_take(&loader->lock);
     for (int i = 0; i < link->n_newly; i++) {
-        int number, trainer = mpidata_link_role(link, &loader->job.plan, link->newly[i], &number) == MPIDATA_ROLE_TRAINER;
-        if (!trainer) continue;
+        int number, role = mpidata_link_role(link, &loader->job.plan, link->newly[i], &number);
+        if (role != MPIDATA_ROLE_TRAINER) continue;
         mpidata_inbox_lose(s->inbox, link->newly[i]);
-        loader->dead_trainers++;
-        loader->farewells -= loader->said_farewell[number];
-        loader->said_farewell[number] = 0;
+        loader->trainers[number] = MPIDATA_TRAINER_DEAD;
     }
     (void)pthread_cond_broadcast(&loader->news);
     mpidata_lock_give(&loader->lock);
@@ -128,8 +126,8 @@ static void hand_over(server *s, mpidata_parcel_list *requests, mpidata_sending_
     mpidata_lock_take(&loader->lock);
     for (mpidata_parcel *request; (request = mpidata_parcels_pop(requests));) {
         if (request->head.kind == MPIDATA_PARCEL_FAREWELL) {
-            loader->farewells += !loader->said_farewell[request->peer];
-            loader->said_farewell[request->peer] = 1;
+            char *trainer = &loader->trainers[request->peer];
+            if (*trainer == MPIDATA_TRAINER_ASKS) *trainer = MPIDATA_TRAINER_SAID_FAREWELL;
             mpidata_parcel_free(request);
         } else
             mpidata_parcels_append(&loader->requests, request);
