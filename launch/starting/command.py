@@ -50,6 +50,8 @@ def mpirun_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = No
         File with the host of each rank, one a line.
     """
     options = mpirun_options(plan.fault_tolerance == "ulfm", hosts)
+    if plan.trainers_at_least:  # han hangs after a second death of those that live on together (Open MPI 5.0)
+        options += ["--mca", "coll", "^han"]
     return [str(mpirun), "-n", str(plan.world), *options, str(shim), str(plan.run)]
 
 

@@ -227,7 +227,7 @@ class Scheduler:
         trainer = index_of(event, self.plan.trainers)
         if trainer not in self.ending.trainers:
             return  # it had nothing more to do
-        if self._lost_trainers.one_may_die and not self._first_cause.known:
+        if self._lost_trainers.one_may_die(len(self.ending.trainers)) and not self._first_cause.known:
             self._lose_trainer(trainer)
         else:
             self._first_cause.died(event.rank, self._clock())

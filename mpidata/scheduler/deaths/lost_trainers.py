@@ -41,11 +41,9 @@ class LostTrainers:
         self._late: set[int] = set()
         self._suspected: dict[int, dict[int, float]] = {}  # by who waits: late ones, and after how long they were so
 
-    @property
-    def one_may_die(self) -> bool:
-        """Whether so many are left that the others go on when one dies."""
-        left = self._plan.trainers - len(self._lost) - 1
-        return 0 < self._plan.trainers_at_least <= left
+    def one_may_die(self, living: int) -> bool:
+        """Whether the others go on when one of so many dies that have not left the job."""
+        return 0 < self._plan.trainers_at_least <= living - 1
 
     def waits(self, trainer: int, seconds: float, living: Sequence[int]) -> str:
         """Take in for how long a trainer has waited for the others; one that has let them wait for too long is killed.

@@ -79,6 +79,7 @@ class DistributedDataParallel(TorchDistributedDataParallel):
             return super().forward(*inputs, **kwargs)  # type: ignore[no-untyped-call]
         if torch.is_grad_enabled():
             self._members.tell()
+            self._sums.check()
             self._sums.on = self.require_backward_grad_sync
         return self.module(*inputs, **kwargs)
 

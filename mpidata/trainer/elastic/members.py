@@ -6,6 +6,7 @@ all who live learn whether all of them have what was reduced, so either all use 
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
 from collections.abc import Callable
@@ -29,7 +30,10 @@ Place = tuple[int, int]
 
 _MOST_DATASETS = 16
 _MOST_TRIES = 10
-_YIELDS_S, _LONGEST_S, _TELLS_S = 2e-3, 5e-4, 1.0
+_YIELDS_S, _LONGEST_S, _TELLS_S, _ENDS_S = 2e-3, 5e-4, 1.0, 5.0
+
+
+_left: list[MPI.Request] = []  # requests that do not end, with their memory
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,14 @@ class Attempt:
 
     def wait(self) -> bool:
         """Wait until all have ended; False where any has failed."""
-        ended = [_wait(request, self._report, self._fail) for request in self._requests]
+        ended = [_wait(request, self._report, self._is_broken, self._fail) for request in self._requests]
         return all(ended) and not self._failed
+
+    def _is_broken(self) -> bool:
+        failed = self.communicator.Get_failed()
+        broken = self.communicator.Is_revoked() or failed.Get_size() > 0
+        _free(failed)
+        return broken
 
     def _fail(self) -> None:
         self._failed = True
@@ -237,16 +247,13 @@ class Members:
 
     def _agree(self, done: bool) -> tuple[bool, bool]:
         """Tell whether all are done, and whether nobody has seen a death: the same on all trainers that live."""
-        from mpi4py import MPI
-
         self.communicator.Ack_failed()
         dead = self.communicator.Get_failed()
         flags = np.array([done | (dead.Get_size() == 0) << 1], np.int32)
         request = self.communicator.Iagree(flags)
         reached("agree")
         _wait(request, self._report)  # an error says only that somebody has died since
-        if dead != MPI.GROUP_EMPTY:
-            dead.Free()
+        _free(dead)
         return bool(flags[0] & 1), bool(flags[0] & 2)
 
     def _come_together(self) -> None:
@@ -295,29 +302,46 @@ class Members:
         self._changes.append(change)
 
 
+def _free(group: MPI.Group) -> None:
+    from mpi4py import MPI
+
+    if group != MPI.GROUP_EMPTY:
+        group.Free()
+
+
 def _wait(
-    request: MPI.Request, report: Callable[[float], object], when_failed: Callable[[], object] = lambda: None
+    request: MPI.Request,
+    report: Callable[[float], object],
+    is_broken: Callable[[], bool] = lambda: False,
+    when_failed: Callable[[], object] = lambda: None,
 ) -> bool:
     """Wait for a request asleep, but for the first moments; False where it has failed, as somebody has died.
 
-    Of a death Open MPI's collectives give MPI_ERR_PROC_FAILED, MPI_ERR_REVOKED, and now and then another error.
+    Of a death Open MPI's collectives give MPI_ERR_PROC_FAILED, MPI_ERR_REVOKED, now and then another error, and now and
+    then nothing: so this looks itself once a second, and leaves a request that does not end though it cannot succeed.
     """
     from mpi4py import MPI
 
-    begun, told_s, failed, ended = time.monotonic(), 0.0, False, False
+    begun, told_s, failed_s, ended = time.monotonic(), 0.0, math.inf, False
     while not ended:
+        failed = False
         try:
             ended = request.Test()
         except MPI.Exception:
-            if not failed:
-                when_failed()
             failed, ended = True, request == MPI.REQUEST_NULL
         waited_s = time.monotonic() - begun
         if waited_s - told_s > _TELLS_S:
             told_s = waited_s
             report(waited_s)
+            failed = failed or is_broken()
+        if failed and failed_s == math.inf:
+            failed_s = waited_s
+            when_failed()
+        if not ended and waited_s - failed_s > _ENDS_S:
+            _left.append(request)
+            ended = True
         if not ended:
             time.sleep(0.0 if waited_s < _YIELDS_S else _LONGEST_S)
     if told_s:
         report(0.0)
-    return not failed
+    return failed_s == math.inf

@@ -69,6 +69,14 @@ class Reducer:
         self._of[parameter].take(parameter)
         self._sum_whole(self._attempt)
 
+    def check(self) -> None:
+        """Raise StreamError where the last backward pass has not come to its end: the others wait for its sums."""
+        if self._attempt is not None:
+            raise StreamError(
+                "mpidata.DistributedDataParallel: the last backward pass has raised an exception, so that the gradients of "
+                "this trainer are missing on the others. Let the script end with that exception."
+            )
+
     def _sum_whole(self, attempt: Attempt) -> None:
         while self._next < len(self._buckets) and self._buckets[self._next].is_whole:
             self._buckets[self._next].sum(attempt)
@@ -86,6 +94,7 @@ class Reducer:
 
         def again(attempt: Attempt) -> None:
             for bucket in self._buckets:
+                bucket.renew()
                 bucket.sum(attempt)
             shared.send(attempt)
 
@@ -140,6 +149,10 @@ class _Bucket:
         """Take what this pass did not use: what an earlier one has left, or nothing."""
         for parameter in list(self._lacking):
             self.take(parameter)
+
+    def renew(self) -> None:
+        """Leave the memory of a sum that has failed to it."""
+        self._all = torch.empty_like(self._all)
 
     def sum(self, attempt: Attempt) -> None:
         attempt.post(attempt.communicator.Iallreduce, self._own.numpy(), self._all.numpy())
