@@ -73,8 +73,8 @@ class Reducer:
         """Raise StreamError where the last backward pass has not come to its end: the others wait for its sums."""
         if self._attempt is not None:
             raise StreamError(
-                "mpidata.DistributedDataParallel: the last backward pass has raised an exception, so that the gradients of "
-                "this trainer are missing on the others. Let the script end with that exception."
+                "mpidata.DistributedDataParallel: the last backward pass has raised an exception, and the others "
+                "wait for its gradients. Let the script end with that exception."
             )
 
     def _sum_whole(self, attempt: Attempt) -> None:
