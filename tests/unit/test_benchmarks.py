@@ -147,7 +147,7 @@ def test_the_contenders_have_names_of_their_own_and_the_references_are_among_the
 
 
 def test_the_ceiling_is_started_as_jobs_are() -> None:
-    plan: Any = SimpleNamespace(world=2, run="run", fault_tolerance="ulfm")
+    plan: Any = SimpleNamespace(world=2, run="run", fault_tolerance="ulfm", trainers_at_least=0)
     assert mpirun_command(Path("mpirun"), Path("shim"), plan)[3:-2] == PLACEMENT
 
 
