@@ -66,9 +66,13 @@ class ShareBatches(Sampler[list[int]]):
         return self.batches(*self._now(), 0)
 
     def count(self) -> int:
-        """Count this trainer's indices in an epoch."""
-        epoch = self._now()[1]
-        return sum(len(self._places(epoch, batch)) for batch in range(self.dealing.batches(epoch)))
+        """Count this trainer's indices in an epoch in which nobody is lost."""
+        dealing, shares = self.dealing, self.dealing.shares
+        last = shares.batches - 1
+        if last < 0:
+            return 0
+        of_last = shares.even_places if self.even_batches else shares.places
+        return last * dealing.batch_size + len(of_last(dealing.number, last))
 
     def remainder(self) -> int:
         """Count the indices of the last batches of all trainers."""

@@ -61,6 +61,11 @@ class Dealing:
         return Shares(self._n, self._batch_size, self._trainers, self._drop_last)
 
     @property
+    def batch_size(self) -> int:
+        """Rows of a batch of one trainer."""
+        return self._batch_size
+
+    @property
     def number(self) -> int:
         """Number of this trainer."""
         return self._number

@@ -110,7 +110,6 @@ class _Bucket:
 
     def __init__(self, parameters: Sequence[torch.nn.Parameter]) -> None:
         self.parameters = parameters
-        self._sizes = [parameter.numel() for parameter in parameters]
         self._real = [torch.view_as_real(p.detach()).numel() if p.is_complex() else p.numel() for p in parameters]
         dtype = torch.float64 if parameters[0].dtype in (torch.float64, torch.complex128) else torch.float32
         n = sum(self._real)
