@@ -163,6 +163,11 @@ def check(job: str, overrides: tuple[str, ...]) -> None:
     loaded = load_job(job, overrides)
     _show_notes(loaded)
     draw_parameters(loaded)
+    if loaded.trainers.at_least:
+        from mpidata.launch.starting.fault_tolerance import check_elastic
+        from mpidata.launch.starting.launcher import find_launcher
+
+        check_elastic(loaded, find_launcher(loaded, os.environ).fault_tolerance())
     simulations, parameters = loaded.simulations + loaded.validation.count, len(loaded.parameter_names)
     each = f"{parameters} parameter{'s' if parameters != 1 else ''} each"
     what = f"{simulations} simulations with {each}" if loaded.solvers.groups else "no simulations"

@@ -6,6 +6,7 @@ from launch_job import write_job
 
 import mpidata
 from mpidata import cli
+from mpidata.launch.starting.launcher import Launcher
 from mpidata.native import build_flags
 from mpidata.native.mpi_name import mpi_of_library
 
@@ -34,6 +35,19 @@ def test_check(tmp_path: Path, run: CliRunner) -> None:
     (tmp_path / "files.yaml").write_text("trainers: {program: [sh, trainer.sh]}\nloaders: {ranks: 3}\n")
     result = run.invoke(cli.main, ["check", str(tmp_path / "files.yaml")])
     assert result.output == f"{tmp_path / 'files.yaml'}: correct. 5 ranks, no simulations.\n"
+
+
+def test_check_asks_whether_trainers_may_die(tmp_path: Path, run: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = tmp_path / "files.yaml"
+    job.write_text("trainers: {ranks: 2, program: [sh, trainer.sh], elastic: true}\nloaders: {ranks: 1}\n")
+    (tmp_path / "trainer.sh").touch()
+    monkeypatch.setattr(Launcher, "fault_tolerance", lambda self: "ulfm")
+    assert run.invoke(cli.main, ["check", str(job)]).exit_code == 0
+    monkeypatch.setattr(Launcher, "fault_tolerance", lambda self: "none")
+    result = run.invoke(cli.main, ["check", str(job)])
+    assert (
+        result.exit_code == 2 and "'trainers.elastic' is given, but this MPI is started without ULFM" in result.output
+    )
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
