@@ -185,11 +185,12 @@ static const char *how_it_ended(const end_t *end, const char *log)
                  WIFSIGNALED(end->status) ? WTERMSIG(end->status) : WEXITSTATUS(end->status), rank_name(), log);
 }
 
-/* The last word: a line for the launcher's log, where the end was not asked for, and for who waits for the job where the
+/* The last word: a line for the launcher's log, where the end was not asked for, or the program had refused to begin, as
+ * another may have done a moment before, which the launcher leaves no time to speak; and for who waits for the job where the
  * exit note, which tells the same, could not be written. */
-static void say(const end_t *end, const char *log, const char *unwritten)
+static void say(const end_t *end, int refused, const char *log, const char *unwritten)
 {
-    if (end->told) return;
+    if (end->told && !refused) return;
     const char *how = how_it_ended(end, log);
     fprintf(stderr, "mpidata: %s\n", how);
     if (unwritten) say_aside(print("%s The exit note in %s/" MPIDATA_RUN_EXITS " cannot be written: %s.", how, me.run_folder, unwritten));
@@ -265,7 +266,7 @@ int main(int argc, char **argv)
     const mpidata_pulse *pulse = open_pulse(&pulse_name);
     set(MPIDATA_PULSE_VARIABLE, pulse_name, 1);
 
-    int error = 0;
+    int error = 0, refused = 0;
     const off_t begun = lseek(log, 0, SEEK_END);
     const pid_t child = start(arguments, log, &mask, &error);
     if (error) {
@@ -292,11 +293,12 @@ int main(int argc, char **argv)
     if (in_order && !sentence) sentence = unfinished(end.joined);
     else if (!sentence && WIFEXITED(end.status) && !end.joined) {
         char *word = own_word(log_path, begun);
+        refused = word != NULL;
         sentence = word ? of_program(word) : foreign_launcher(WEXITSTATUS(end.status));
     }
     if (sentence) end.error = sentence;
     const char *unwritten = write_exit_note(&end);
-    say(&end, log_path, unwritten);
+    say(&end, refused, log_path, unwritten);
     if (!unwritten) end_alive();
     die(0);
 }

@@ -89,7 +89,7 @@ def write_failure(run: Path, error: str) -> None:
         The sentence.
     """
     with contextlib.suppress(OSError):
-        print(error, file=sys.stderr, flush=True)
+        print(f"mpidata: {error}", file=sys.stderr, flush=True)
     conclusion: Conclusion = {"status": "failed", "error": error, "reason": None}
     figures = Figures(trainers=0, capacity=1)
     summary = figures.summary(run, conclusion, Simulations(0, trainers=0), None, seconds=0.0)
