@@ -142,7 +142,7 @@ def test_a_failure_before_the_start(tmp_path: Path, capsys: pytest.CaptureFixtur
     summary = json.loads((run / "summary.json").read_text())
     assert summary["status"] == "failed" and summary["error"] == "The plan is gone. Start again."
     assert summary["name"] == "demo" and summary["samples"] == {"received": 0, "validation": 0, "per_trainer": []}
-    assert capsys.readouterr().err == "The plan is gone. Start again.\n"
+    assert capsys.readouterr().err == "mpidata: The plan is gone. Start again.\n"
 
 
 def test_batches_beyond_the_budget_are_told_in_the_summary(tmp_path: Path) -> None:
