@@ -17,8 +17,8 @@ copyright = "the mpidata authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = [
-    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/python.rst", "benchmarks/results/*.md"),
-    "build/pages/*.md",
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/python.rst"),
+    *("benchmarks/results/*.md", "experiments/README.md", "experiments/results/*/*.md", "build/pages/*.md"),
 ]
 html_theme = "furo"
 html_title = "mpidata"
@@ -32,12 +32,19 @@ autodoc_member_order = "bysource"
 nitpick_ignore_regex = [("py:.*", r"(?!mpidata\.).*")]
 
 CONTENTS = {
-    "Use": "docs/running docs/report docs/training docs/samplers docs/solver docs/buffers docs/failures docs/elastic "
-    "docs/checkpoints docs/recording docs/frameworks docs/files",
+    "Use": "docs/running docs/report docs/training docs/samplers docs/couple docs/solver docs/buffers docs/failures "
+    "docs/elastic docs/checkpoints docs/recording docs/frameworks docs/files",
     "On a cluster": "docs/cluster docs/sites docs/fabric",
     "Reference": "docs/job-file build/pages/c-header build/pages/fortran docs/python docs/compatibility CHANGELOG",
     "How fast, and how": "docs/benchmarks docs/internals CONTRIBUTING",
-    "Results": " ".join(f"benchmarks/results/{path.stem}" for path in sorted(ROOT.glob("benchmarks/results/*.md"))),
+    "Results": " ".join(
+        str(path.relative_to(ROOT).with_suffix(""))
+        for path in (
+            *sorted(ROOT.glob("benchmarks/results/*.md")),
+            ROOT / "experiments/README.md",
+            *sorted(ROOT.glob("experiments/results/*/*.md")),
+        )
+    ),
 }
 FRONT = (
     '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=README.html">'

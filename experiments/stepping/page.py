@@ -30,7 +30,7 @@ def render(
     found: Found = {arm: [json.loads(paths[seed].read_text()) for seed in there] for arm, paths in every.items()}
     parts = [
         f"# Which simulations to train on: {_title(equation)}",
-        "Made by `make experiments`; [what was done](../README.md#stepping). Root mean square errors of whole "
+        "Made by `make experiments`; [what was done](../../README.md#stepping). Root mean square errors of whole "
         "simulations of which only the start was given, on those that nobody trained on: their mean, 99th percentile "
         f"and greatest; geometric mean over {len(there)} seeds. In brackets: ratio to {_REFERENCE} at the same seeds, "
         f"with its 95 % interval; below 1 is better than {_REFERENCE}. Each arm ran {simulations} simulations, and "

@@ -69,7 +69,7 @@ class Normalizer(nn.Module):
         stream.when_drawn(after, self._freeze)
 
     def normalize(self, name: str, values: torch.Tensor) -> torch.Tensor:
-        """Normalize values of a field: [..., *shape], with any dimensions before those of the field."""
+        """Normalize values of a field, of shape ``[..., *shape]``: any dimensions come before those of the field."""
         if not self._has_scale(name):
             return values
         mean, std = self._scale(name, values)
