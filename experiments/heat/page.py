@@ -59,9 +59,10 @@ def _with_least_times(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _about(seeds: int, once: int) -> str:
     return (
         "Made by `make experiments`; [what was done](../../README.md#heat). Errors in kelvin on simulations that "
-        "nobody trained on (root mean square over steps and points): their mean, 99th percentile and greatest; geometric "
-        f"mean over {seeds} seeds. Times are the least over the seeds. In brackets: ratio to the {_REFERENCE} at the "
-        f"same seeds, with its 95 % interval; below 1 is better than the {_REFERENCE}. {once:,} steps use each sample "
+        "nobody trained on (root mean square over steps and points): their mean, 99th percentile and greatest; "
+        f"geometric mean over {seeds} seeds. Times are the least over the seeds. In brackets: ratio to the "
+        f"{_REFERENCE} at the same seeds, with its 95 % interval; below 1 is better than the {_REFERENCE}. {once:,} "
+        "steps use each sample "
         "once."
     )
 
