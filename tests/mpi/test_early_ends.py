@@ -41,7 +41,11 @@ def test_a_python_program_that_ends_within_a_simulation_has_failed_that_try(
 
 
 @pytest.mark.parametrize(
-    ("when", "status"), [("after", "complete"), ("close", "stopped"), pytest.param("within", "failed")]
+    ("when", "status"),
+    [
+        ("after", "complete"),
+        *(pytest.param(*of, marks=pytest.mark.full) for of in (("close", "stopped"), ("within", "failed"))),
+    ],
 )
 def test_a_trainer_that_ends_by_os_exit_has_done_its_work_after_the_loop(
     folder: JobFolder, when: str, status: str
