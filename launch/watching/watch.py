@@ -117,10 +117,12 @@ class Watch:
     def _cannot_join(self) -> bool:
         """Whether a rank has died before all had joined: the others would wait for it without end."""
         if any(not ended.told for ended in self._attempt.bad_ends()):
-            return True
+            return not self._attempt.joined()  # all may have joined, and it have died, since it was asked for
         self.vanished = min(filter(self._has_no_note, self._ranks.gone), default=None)
         if self.vanished is None:
             self.vanished = self._ranks.missing(self._attempt.plan.world)
+        if self._attempt.joined():
+            self.vanished = None
         return self.vanished is not None
 
     def _may_stop(self, now: float, joined: bool) -> bool:
