@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -138,6 +139,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self.generator, self.share, self._prepared = generator, share, False
         self._seed: int | None = None
         self._living: Living | None = None
+        self._begun: Callable[[], Epoch | None] = lambda: None  # the newest iteration
         several = share and self._place.trainers > 1
         self._asked = Asked(self._place, batch_size, bool(shuffle), drop_last) if several else None
         self._remote: Remote | None = self._send()
@@ -156,7 +158,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 n, Dealing(n, batch_size, here.trainer, here.trainers, drop_last), bool(shuffle),
                 lambda: (self._seed_of_all(), self._position.next_epoch), self._index_pass, self._position.set_epoch,
             )  # fmt: skip
-            self._living = deal(here.members, self._position, shares.dealing)
+            self._living = deal(here.members, self._position, shares.dealing, when_anew=self._draw_anew)
             super().__init__(dataset, batch_sampler=shares, worker_init_fn=worker_init_fn, **rest)
             # torch has others where batches are given
             self.__dict__.update(
@@ -192,9 +194,16 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             return remote.order(batch, chosen, derived_seed(seed, epoch, batch, trainer), told)
 
         self._tally.begin(epoch)
-        turn = self._place.turns.begin(together=self.share)
+        turn = self._place.turns.begin(self.share, self._living)
         rest = self._accelerate_pass(), self._living and self._living.end
-        return Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, *rest)
+        begun = Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, *rest)
+        self._begun = weakref.ref(begun)
+        return begun
+
+    def _draw_anew(self) -> None:
+        """Have the iteration that goes on ask for other batches, from the next one on."""
+        if (begun := self._begun()) is not None:
+            begun.begin_anew(self._indices(self._seed_of_all(), self._position.epoch))
 
     def _index_pass(self) -> IndexPass:
         """Begin an epoch whose samples somebody else reads; from its first batch, as he counts them himself."""
@@ -202,7 +211,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         place = self._position.begin()
         epoch = self._position.epoch
         self._tally.begin(epoch)
-        turn = self._place.turns.begin(together=self.share)
+        turn = self._place.turns.begin(self.share, self._living)
         indices = self._indices(self._seed_of_all(), epoch)
         return IndexPass(indices, self.__len__, place, self._tally, turn, self._accelerate_pass())
 

@@ -29,12 +29,19 @@ def write_job(
     options: dict[str, Any],
     at_least: int = 1,
     timeout_s: float = 600,
+    spares: int = 0,
     **more: Any,
 ) -> None:
     """Write a job of trainers/elastic/exact.py."""
     program = python("trainers/elastic/exact.py", json.dumps(options))
     job = {
-        "trainers": {"ranks": trainers, "program": program, "elastic": {"at_least": at_least}, "timeout_s": timeout_s},
+        "trainers": {
+            "ranks": trainers,
+            "spares": spares,
+            "program": program,
+            "elastic": {"at_least": at_least},
+            "timeout_s": timeout_s,
+        },
         "loaders": {"ranks": loaders},
         **more,
     }
@@ -80,7 +87,8 @@ def check(job: dict[str, Any], result: Result) -> None:
     """Each row was trained once an epoch, by gradients of all that took part, alike on all that live."""
     told = f"{job}\n{result.logs()}"
     assert result.status == 0 and result.summary["status"] == "complete", told
-    written = books(result, job["trainers"])
+    everyone = job["trainers"] + job.get("spares", 0)
+    written = books(result, everyone)
     drawn: dict[int, dict[int, list[int]]] = defaultdict(dict)  # by step and trainer
     made: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)
     epochs = {}
@@ -93,7 +101,8 @@ def check(job: dict[str, Any], result: Result) -> None:
                 made[line["made"]][trainer] = line["gradient"], line["weights"]
     ended = [trainer for trainer, lines in enumerate(written) if lines and "end" in lines[-1]]
     lost = result.summary.get("lost_trainers", [])
-    assert sorted(ended + lost) == list(range(job["trainers"])), told
+    waited = [trainer for trainer in range(job["trainers"], everyone) if not written[trainer] and trainer not in lost]
+    assert sorted(ended + lost + waited) == list(range(everyone)), told
     trained: dict[int, Counter[int]] = defaultdict(Counter)
     for step, outcomes in made.items():
         assert len(set(outcomes.values())) == 1, (step, outcomes, told)
@@ -102,7 +111,13 @@ def check(job: dict[str, Any], result: Result) -> None:
         assert took_part, (step, gradient, drawn[step], told)
         for trainer in took_part:
             trained[epochs[step]].update(drawn[step][trainer])
-    assert sorted(made) == list(range(len(made))) and all(set(ended) <= set(of) for of in made.values()), told
+    from_step = {
+        trainer: min((line["step"] for line in written[trainer] if "rows" in line), default=0) for trainer in ended
+    }
+    assert sorted(made) == list(range(len(made))), told
+    assert all(
+        step in made and trainer in made[step] for trainer in ended for step in range(from_step[trainer], len(made))
+    ), told
     rows = set(range(1, sum(job["rows"]) + 1))
     assert len(trained) == job["options"]["epochs"], told
     for epoch, counts in trained.items():
@@ -127,5 +142,5 @@ def _who(drawn: dict[int, list[int]], made: set[int], gradient: float) -> set[in
 def run(folder: JobFolder, job: dict[str, Any], timeout: float = 120, **more: Any) -> Result:
     """Run a drawn job."""
     write_parts(folder, job["rows"])
-    write_job(folder, job["trainers"], job["loaders"], job["options"], **more)
+    write_job(folder, job["trainers"], job["loaders"], job["options"], spares=job.get("spares", 0), **more)
     return folder.run(timeout=timeout)

@@ -18,9 +18,11 @@ import mpidata
 
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
-start = mpidata.rank()
+mpidata.rank()  # joins the job; a spare waits here
+start = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1
 path = Path(os.environ["MPIDATA_RUN"], f"book-{start}.jsonl")
-kill = "" if path.exists() else options["kills"].get(str(start), "")  # a start that resumes goes through
+resumes = path.exists()
+kill = "" if resumes else options["kills"].get(str(start), "")  # a start that resumes goes through
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
@@ -66,7 +68,6 @@ if options.get("group"):
 torch.manual_seed(start)
 model = mpidata.DistributedDataParallel(Model())
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
-mpidata.register(model=model, optimizer=optimizer)
 book = path.open("a")  # noqa: SIM115
 
 
@@ -88,14 +89,34 @@ def end(how: str) -> None:
     os.kill(os.getpid(), getattr(signal, how))
 
 
-mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers))
-step = 0  # of this start
-note(resumed=data.resumed)
+mpidata.on_change(
+    lambda change: note(lost=change.lost, joined=change.joined, rank=change.rank, trainers=change.trainers)
+)
+
+
+class Steps:
+    """Counts the steps of this start; a trainer that takes a place goes on from those of the others."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def state_dict(self) -> dict[str, int]:
+        """Give the number."""
+        return {"made": self.made}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Take it, but in a start that resumes."""
+        self.made = 0 if resumes else state["made"]
+
+
+steps = Steps()
+mpidata.register(model=model, optimizer=optimizer, steps=steps)
+note(resumed=data.resumed, rank=mpidata.rank())
 for epoch in range(data.resumed[0], options["epochs"]):
     for batch in data:
-        note(step=step, epoch=epoch, rows=batch["row"].tolist())
-        step += bool(options.get("alone"))
-        if how and step == int(dies_at):
+        note(step=steps.made, epoch=epoch, rows=batch["row"].tolist())
+        steps.made += bool(options.get("alone"))
+        if how and steps.made == int(dies_at):
             end(how)
         if options.get("alone"):
             continue
@@ -105,8 +126,8 @@ for epoch in range(data.resumed[0], options["epochs"]):
         gradient = model.module.weight.grad.item()
         assert model.module.never.grad is None
         optimizer.step()
-        note(made=step, gradient=gradient, weights=hashlib.sha1(weights).hexdigest())
-        step += 1
+        note(made=steps.made, gradient=gradient, weights=hashlib.sha1(weights).hexdigest())
+        steps.made += 1
     if options.get("group"):
         ones = torch.ones(1)
         torch.distributed.all_reduce(ones)
