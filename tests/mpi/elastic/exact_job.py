@@ -9,6 +9,7 @@ import numpy as np
 from jobs import JobFolder, Result, python, read_lines
 
 POINTS = ["backward", "sum", "reduced", "agree", "agreed", "regroup", "regrouped"]
+JOIN_POINTS = ["meet", "met", "join.send", "join.receive"]
 WAYS = ["SIGKILL", "SIGSEGV", "exit", "leave", "abort"]
 
 
@@ -76,6 +77,21 @@ def draw(seed: int) -> dict[str, Any]:
     }
 
 
+def draw_with_spares(seed: int) -> dict[str, Any]:
+    """Draw such a job with spares, some of which may die, too."""
+    dice = random.Random(f"spares {seed}")
+    job = draw(seed)
+    job["spares"] = dice.randint(1, 2)
+    job["options"]["joins"] = min(job["spares"], len(job["options"]["kills"]))
+    if dice.random() < 0.5:
+        point = dice.choice(JOIN_POINTS)
+        victim = job["trainers"] if point.endswith("receive") else dice.randrange(job["trainers"] + 1)
+        if str(victim) not in job["options"]["kills"] and job["trainers"] > len(job["options"]["kills"]) + 1:
+            job["options"]["kills"][str(victim)] = f"{point}:1"
+            job["options"]["joins"] = 0
+    return job
+
+
 def books(result: Result, trainers: int) -> list[list[dict[str, Any]]]:
     """What each trainer has written down."""
     assert result.run is not None, result.output
@@ -119,7 +135,7 @@ def check(job: dict[str, Any], result: Result) -> None:
         step in made and trainer in made[step] for trainer in ended for step in range(from_step[trainer], len(made))
     ), told
     rows = set(range(1, sum(job["rows"]) + 1))
-    assert len(trained) == job["options"]["epochs"], told
+    assert len(trained) >= job["options"]["epochs"] and sorted(trained) == list(range(len(trained))), told
     for epoch, counts in trained.items():
         assert set(counts) == rows, (epoch, rows - set(counts), told)
         again = sum(counts.values()) - len(rows)

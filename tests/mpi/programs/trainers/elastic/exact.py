@@ -1,16 +1,19 @@
 """Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was.
 
 Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of as many rows, not files),
-`group` (use torch.distributed, too), `alone` (make no steps) and `kills`, by trainer: `point:count`, or the number of a
+`group` (use torch.distributed, too), `alone` (make no steps), `joins` (go on until so many spares have taken a place),
+and `kills`, by trainer: `point:count`, or the number of a
 step and how to end there.
 """
 
 import hashlib
+import itertools
 import json
 import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,7 +21,6 @@ import mpidata
 
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
-mpidata.rank()  # joins the job; a spare waits here
 start = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1
 path = Path(os.environ["MPIDATA_RUN"], f"book-{start}.jsonl")
 resumes = path.exists()
@@ -26,6 +28,7 @@ kill = "" if resumes else options["kills"].get(str(start), "")  # a start that r
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
+mpidata.rank()  # joins the job; a spare waits here
 
 
 class Rows(torch.utils.data.Dataset):
@@ -89,30 +92,35 @@ def end(how: str) -> None:
     os.kill(os.getpid(), getattr(signal, how))
 
 
-mpidata.on_change(
-    lambda change: note(lost=change.lost, joined=change.joined, rank=change.rank, trainers=change.trainers)
-)
-
-
 class Steps:
-    """Counts the steps of this start; a trainer that takes a place goes on from those of the others."""
+    """Counts the steps of this start, and spares; a trainer that takes a place goes on from those of the others."""
 
     def __init__(self) -> None:
-        self.made = 0
+        self.made = self.joined = 0
 
     def state_dict(self) -> dict[str, int]:
-        """Give the number."""
-        return {"made": self.made}
+        """Give the numbers."""
+        return {"made": self.made, "joined": self.joined}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Take it, but in a start that resumes."""
-        self.made = 0 if resumes else state["made"]
+        """Take them, but in a start that resumes."""
+        self.made, self.joined = (0, 0) if resumes else (state["made"], state["joined"])
+
+    def change(self, change: Any) -> None:
+        """Count and note."""
+        self.joined += len(change.joined)
+        note(lost=change.lost, joined=change.joined, rank=change.rank, trainers=change.trainers)
+
+    def go_on(self, epoch: int) -> bool:
+        """Whether there is to be this epoch, too."""
+        return epoch < options["epochs"] or self.joined < options.get("joins", 0)
 
 
 steps = Steps()
+mpidata.on_change(steps.change)
 mpidata.register(model=model, optimizer=optimizer, steps=steps)
 note(resumed=data.resumed, rank=mpidata.rank())
-for epoch in range(data.resumed[0], options["epochs"]):
+for epoch in itertools.takewhile(steps.go_on, itertools.count(data.resumed[0])):
     for batch in data:
         note(step=steps.made, epoch=epoch, rows=batch["row"].tolist())
         steps.made += bool(options.get("alone"))
