@@ -225,9 +225,9 @@ class Living:
         """Whether `deal_anew` may be called now: not where batches were given out before their turn."""
         return not self._position.ahead
 
-    def deal_anew(self, change: Change) -> None:
-        """Deal out anew what nobody has had yet; all are at the same place."""
-        self._dealing.deal_anew(self._position.epoch, self._position.batches, change.rank, change.trainers)
+    def deal_anew(self, number: int, trainers: int) -> None:
+        """Deal out anew what nobody has had yet, to so many; all are at the same place."""
+        self._dealing.deal_anew(self._position.epoch, self._position.batches, number, trainers)
         self._when_anew()
 
 

@@ -44,36 +44,34 @@ class Giving:
 
         Collective over those that train; sleeps. Raises StreamError where nobody is left who has a state.
         """
-        own: NDArray[np.uint8] | None = None
         while True:
-            givers = [one for one in members.numbers if one not in takers]
-            if not givers:
-                raise StreamError("All trainers have died while a spare got their state: nobody has it any more.")
-            gives, giver = members.is_own(givers[0]), members.rank_of(givers[0])
-            if gives and own is None:
-                own = np.frombuffer(self.pack(), np.uint8)
-            size = self._agree_on_size(members, giver, 0 if own is None else len(own))
-            if size is None:
-                continue
-            left = [one for one in takers if one in members.numbers]
-            taken = np.empty(size, np.uint8) if any(map(members.is_own, left)) else None
-            ranks = list(map(members.rank_of, left)) if gives else []
-            if members.once(functools.partial(_pass_on, size, taken, giver, own, ranks)):
-                return None if taken is None else taken.tobytes()
+            generation = members.generation
+            given, state = self._try(members, takers)
+            if given and members.generation == generation:  # else somebody has died, and the state says nothing of that
+                return state
 
-    @staticmethod
-    def _agree_on_size(members: Members, giver: int, own: int) -> int | None:
-        """Tell how many bytes the giver has; None where somebody has died meanwhile."""
-        size, generation = np.array([own], np.int64), members.generation
-        known = members.once(lambda attempt: attempt.post(attempt.communicator.Ibcast, size, giver))
-        return int(size[0]) if known and members.generation == generation else None
+    def _try(self, members: Members, takers: Sequence[int]) -> tuple[bool, bytes | None]:
+        givers = [one for one in members.numbers if one not in takers]
+        if not givers:
+            raise StreamError("All trainers have died while a spare got their state: nobody has it any more.")
+        gives, giver, generation = members.is_own(givers[0]), members.rank_of(givers[0]), members.generation
+        own = np.frombuffer(self.pack() if gives else b"", np.uint8)
+        size = np.array([len(own)], np.int64)
+        sized = members.once(lambda attempt: attempt.post(attempt.communicator.Ibcast, size, giver))
+        if not sized or members.generation != generation:
+            return False, None
+        left = [one for one in takers if one in members.numbers]
+        taken = np.empty(size[0], np.uint8) if any(map(members.is_own, left)) else None
+        ranks = list(map(members.rank_of, left)) if gives else []
+        given = members.once(functools.partial(_pass_on, int(size[0]), taken, giver, own, ranks))
+        return given, None if taken is None else taken.tobytes()
 
 
 def _pass_on(
     size: int,
     taken: NDArray[np.uint8] | None,
     giver: int,
-    own: NDArray[np.uint8] | None,
+    own: NDArray[np.uint8],
     ranks: Sequence[int],
     attempt: Attempt,
 ) -> None:
@@ -82,6 +80,5 @@ def _pass_on(
             attempt.post(attempt.communicator.Irecv, taken[first : first + _PIECE], giver, _TAG)
             reached("join.receive")
         for rank in ranks:
-            assert own is not None
             attempt.post(attempt.communicator.Isend, own[first : first + _PIECE], rank, _TAG)
             reached("join.send")

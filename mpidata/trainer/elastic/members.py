@@ -78,8 +78,8 @@ class Shared(Protocol):
     def may_be_dealt_anew(self) -> bool:
         """Whether `deal_anew` may be called now."""
 
-    def deal_anew(self, change: Change) -> None:
-        """Deal out anew what nobody has had yet; all are at the same place."""
+    def deal_anew(self, number: int, trainers: int) -> None:
+        """Deal out anew what nobody has had yet, to so many; all are at the same place."""
 
 
 class Members:
@@ -376,7 +376,10 @@ class Members:
             self.is_new, self.generation = True, decision.generation + bool(decision.lost)
             self.giving.begin()
         self._take(decision)
-        state = self.giving.give(self, decision.joined) if decision.joined else None
+        state = None
+        if decision.joined:
+            state = self.giving.give(self, decision.joined)
+            self._deal_anew()  # once more, as who has come does: others may have died meanwhile
         if self.communicator is active:
             self._hand_over(other)
         return state
@@ -391,13 +394,18 @@ class Members:
         joined = tuple(sorted(map(self.numbers.index, decision.joined)))
         retired = tuple(range(was - len(decision.retired), was))
         change = Change(self.rank, self.count, was, (), self.generation, joined, retired)
-        for dataset in filter(None, (ref() for ref in self._datasets)):
-            dataset.deal_anew(change)
+        self._deal_anew()
         self._trained = dict.fromkeys(self._ranks, decision.places)
         self._changes.append(change)
 
+    def _deal_anew(self) -> None:
+        for dataset in self._alive():
+            dataset.deal_anew(self.rank, self.count)
+
+    def _alive(self) -> list[Shared]:
+        return [dataset for dataset in (ref() for ref in self._datasets) if dataset is not None]
+
     def _row(self) -> Row:
-        alive = [dataset for dataset in (ref() for ref in self._datasets) if dataset is not None]
-        may_join = all(dataset.may_be_dealt_anew for dataset in alive)
+        may_join = all(dataset.may_be_dealt_anew for dataset in self._alive())
         generation = -1 if self.waits else self.generation
         return Row(self._own, generation, self.orders(), may_join, self.numbers, self._holes, self._places()[:-1])
