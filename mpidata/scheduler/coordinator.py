@@ -180,7 +180,7 @@ class Coordinator:
         current = self._current
         if current is None:
             return
-        if self._task is None and current.of <= current.files.keys():
+        if self._task is None and current.ordered and current.of <= current.files.keys():
             self._task = _Task(self._finish, current)
         if self._task is not None:
             self._task.join(wait_s)

@@ -90,11 +90,11 @@ def test_torch_distributed_is_set_up_with_the_spare(folder: JobFolder) -> None:
 
 @pytest.mark.full
 def test_a_checkpoint_after_a_spare_has_come(folder: JobFolder) -> None:
-    job = _job({"1": "3 SIGKILL", "0": "60 SIGKILL", "2": "60 SIGKILL"}, epochs=4)
+    job = _job({"1": "3 SIGKILL", "0": "60 SIGKILL", "2": "60 SIGKILL"}, trainers=3, epochs=9)
     result = run(folder, job, at_least=2, checkpoint={"every_s": 0.1})
     assert result.status == 1 and result.run is not None, result.logs()
     written = [re.findall(r"\d+", path.name) for path in result.run.glob("checkpoints/*/trainer-*.h5")]
-    assert ["0002"] in [number[:1] for number in written], json.dumps(written)
+    assert ["0003"] in [number[:1] for number in written], json.dumps(written)
     again = folder.resume(result.run, timeout=120)
     assert again.status == 0, again.logs()
 
