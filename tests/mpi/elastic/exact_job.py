@@ -2,7 +2,9 @@
 
 import json
 import random
+import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -118,7 +120,8 @@ def check(job: dict[str, Any], result: Result) -> None:
     ended = [trainer for trainer, lines in enumerate(written) if lines and "end" in lines[-1]]
     lost = result.summary.get("lost_trainers", [])
     waited = [trainer for trainer in range(job["trainers"], everyone) if not written[trainer] and trainer not in lost]
-    assert sorted(ended + lost + waited) == list(range(everyone)), told
+    retired = [event["trainer"] for event in result.events() if event["event"] == "trainer_retired"]
+    assert sorted(ended + lost + waited + retired) == list(range(everyone)), told
     trained: dict[int, Counter[int]] = defaultdict(Counter)
     for step, outcomes in made.items():
         assert len(set(outcomes.values())) == 1, (step, outcomes, told)
@@ -155,8 +158,18 @@ def _who(drawn: dict[int, list[int]], made: set[int], gradient: float) -> set[in
     return set()
 
 
-def run(folder: JobFolder, job: dict[str, Any], timeout: float = 120, **more: Any) -> Result:
-    """Run a drawn job."""
+def run(
+    folder: JobFolder,
+    job: dict[str, Any],
+    timeout: float = 120,
+    meanwhile: Callable[[], object] = lambda: None,
+    **more: Any,
+) -> Result:
+    """Run a drawn job; do something meanwhile."""
     write_parts(folder, job["rows"])
     write_job(folder, job["trainers"], job["loaders"], job["options"], spares=job.get("spares", 0), **more)
-    return folder.run(timeout=timeout)
+    process = folder.start()
+    meanwhile()
+    result = folder.finish(process, timeout, time.monotonic())
+    folder.assert_nothing_left()
+    return result

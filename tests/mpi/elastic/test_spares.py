@@ -2,10 +2,13 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 from exact_job import POINTS, books, check, draw_with_spares, run
-from jobs import JobFolder
+from jobs import BIN, JobFolder, environment
+from killing import events_of
+from waiting import wait_until
 
 ROWS = [40, 33, 27]
 
@@ -97,6 +100,32 @@ def test_a_checkpoint_after_a_spare_has_come(folder: JobFolder) -> None:
     assert ["0003"] in [number[:1] for number in written], json.dumps(written)
     again = folder.resume(result.run, timeout=120)
     assert again.status == 0, again.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("rows", [0, sum(ROWS)])
+def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, rows: int) -> None:
+    def scale_to(count: int) -> str:
+        command = [BIN / "mpidata", "scale", "runs/job/1", "--trainers", str(count)]
+        done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=30)
+        return done.stdout + done.stderr
+
+    def events(name: str) -> int:
+        return sum(event["event"] == name for event in events_of(folder.path))
+
+    def scale() -> None:
+        wait_until(lambda: events("loader_joined"), 60)
+        assert "4 trainers from the next step on, there were 2." in scale_to(4)
+        wait_until(lambda: events("trainer_joined") == 2, 60)
+        assert "at least 1" in scale_to(0)
+        assert "the job has none to spare" in scale_to(5)
+        assert "3 trainers from the next step on, there were 4." in scale_to(3)
+        wait_until(lambda: events("trainer_retired") == 1, 60)
+
+    job = _job({}, spares=2, joins=2, retires=1, loader=rows)
+    result = run(folder, job, meanwhile=scale, checkpoint={"every_s": 0.2})
+    check(job, result)
+    assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])

@@ -1,9 +1,8 @@
 """Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was.
 
 Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of as many rows, not files),
-`group` (use torch.distributed, too), `alone` (make no steps), `joins` (go on until so many spares have taken a place),
-and `kills`, by trainer: `point:count`, or the number of a
-step and how to end there.
+`group` (use torch.distributed, too), `alone` (make no steps), `joins` and `retires` (go on until so many have come and
+gone), and `kills`, by trainer: `point:count`, or the number of a step and how to end there.
 """
 
 import hashlib
@@ -96,24 +95,27 @@ class Steps:
     """Counts the steps of this start, and spares; a trainer that takes a place goes on from those of the others."""
 
     def __init__(self) -> None:
-        self.made = self.joined = 0
+        self.made = self.joined = self.retired = 0
 
     def state_dict(self) -> dict[str, int]:
         """Give the numbers."""
-        return {"made": self.made, "joined": self.joined}
+        return {"made": self.made, "joined": self.joined, "retired": self.retired}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Take them, but in a start that resumes."""
-        self.made, self.joined = (0, 0) if resumes else (state["made"], state["joined"])
+        if not resumes:
+            self.made, self.joined, self.retired = state["made"], state["joined"], state["retired"]
 
     def change(self, change: Any) -> None:
         """Count and note."""
         self.joined += len(change.joined)
+        self.retired += len(change.retired)
         note(lost=change.lost, joined=change.joined, rank=change.rank, trainers=change.trainers)
 
     def go_on(self, epoch: int) -> bool:
         """Whether there is to be this epoch, too."""
-        return epoch < options["epochs"] or self.joined < options.get("joins", 0)
+        few = self.joined < options.get("joins", 0) or self.retired < options.get("retires", 0)
+        return epoch < options["epochs"] or few
 
 
 steps = Steps()
