@@ -1,0 +1,26 @@
+"""For how long a job is waited for in which a trainer has died."""
+
+import json
+import os
+
+import pytest
+from ended_run import EndedRun
+
+from mpidata.launch.watching.signals import Signals
+from mpidata.launch.watching.watch import Watch
+from mpidata.run import deadlines
+
+
+@pytest.mark.parametrize(("lost", "ends"), [([], True), ([0], False), ([1], True)])
+def test_a_dead_trainer_ends_the_job_unless_the_others_go_on(case: EndedRun, lost: list[int], ends: bool) -> None:
+    now = 0.0
+    case.fault_tolerant()
+    with Watch(case.attempt, os.getpid(), Signals(), clock=lambda: now) as watch:
+        assert not watch.is_due()
+        case.record(1, 0, signal=9)
+        assert not watch.is_due()
+        now = 1.0
+        case.run.progress.write_text(json.dumps({"lost_trainers": lost}))
+        assert not watch.is_due()
+        for now in (deadlines.GRACE_S + 0.5, 500.0):
+            assert watch.is_due() == ends
