@@ -142,14 +142,14 @@ class Coordinator:
             raise MpidataError(f"Rank {event.rank} sent {text!r} as a checksum. {MIXED}")
         current.files[trainer] = Digest(text, event.bytes)
 
-    def trainer_lost(self, trainer: int) -> None:
-        """Note that a trainer has died and the others go on: a checkpoint that waits for it is begun anew."""
+    def trainer_lost(self, trainer: int, how: str = "has died") -> None:
+        """Note that the others go on without a trainer: a checkpoint that waits for it is begun anew."""
         self._living.discard(trainer)
         current = self._current
         if current is not None:
             current.of.discard(trainer)
         if current is not None and current.ordered and trainer not in current.files:
-            current.failure = current.failure or f"trainer {trainer} has died meanwhile"
+            current.failure = current.failure or f"trainer {trainer} {how} meanwhile"
             current.again = True
 
     def trainer_joined(self, trainer: int) -> None:

@@ -295,8 +295,11 @@ class Scheduler:
 
     def _on_report(self, event: kinds.Report) -> None:
         self._leavers.reported(event.index, event.values)
-        if came := self._spares.reported(event.index, [name for name, *_ in event.values]):
-            (self.checkpoints.trainer_joined if came > 0 else self.checkpoints.trainer_lost)(event.index)
+        came = self._spares.reported(event.index, [name for name, *_ in event.values])
+        if came > 0:
+            self.checkpoints.trainer_joined(event.index)
+        elif came < 0:
+            self.checkpoints.trainer_lost(event.index, "has left")
         for name, _, seconds in event.values:
             if name == STEP_WAITS_S and (why := self._lost_trainers.waits(event.index, seconds, self._training)):
                 self._fail(why, None)

@@ -37,6 +37,7 @@ def prepare(trainer: Trainer) -> None:
 def wait_for_place(trainer: Trainer) -> None:
     """Sleep until this one has a place, and take over the others' state; where none is needed the script ends here."""
     members, library = _members(trainer), trainer.library
+    _load()
     state = members.wait_for_place()
     if state is None:
         _leave(trainer)
@@ -44,6 +45,13 @@ def wait_for_place(trainer: Trainer) -> None:
     check(library, library.mpidata_trainer_be_at(trainer.drawn))
     saved = {name: Saved(*of) for name, of in held.items()}
     trainer.checkpoints.restored = Restored(trainer.drawn, saved, members.count)
+
+
+def _load() -> None:
+    """Load what takes torch seconds, as the first optimizer does: the others wait for a trainer that takes a place."""
+    import torch
+
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
 
 
 def _members(trainer: Trainer) -> Members:
