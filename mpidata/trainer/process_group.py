@@ -17,7 +17,8 @@ from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
 from mpidata.native.waiting import wait
 from mpidata.trainer import join as job
-from mpidata.trainer.elastic.members import Change, Members
+from mpidata.trainer.elastic.change import Change
+from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.trainer import Trainer
 
 if TYPE_CHECKING:

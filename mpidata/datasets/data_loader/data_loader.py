@@ -16,6 +16,7 @@ from torch.utils.data import Sampler, default_collate, default_convert
 from mpidata.alone.outside import in_job
 from mpidata.datasets.data_loader.arguments import refuse, say_without_effect
 from mpidata.datasets.data_loader.asked import Asked
+from mpidata.datasets.data_loader.built import Built
 from mpidata.datasets.data_loader.epoch import Epoch, Settings, derived_seed
 from mpidata.datasets.data_loader.index_pass import IndexPass, PassBatches
 from mpidata.datasets.data_loader.outside import Outside
@@ -37,8 +38,6 @@ from mpidata.trainer.frameworks.callers import overfits
 __all__ = ["DataLoader"]
 
 _numbers = itertools.count()
-
-_SLICE_S = 0.2
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
@@ -149,7 +148,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._process: States | None = None
         self._order = torch.Generator()
         if isinstance(dataset, str):
-            dataset = _Built(self._remote)
+            dataset = Built(self._remote)
         rest: dict[str, Any] = {"collate_fn": collate_fn, "pin_memory": pin_memory, "timeout": timeout}
         if share:
             assert batch_size is not None
@@ -372,24 +371,6 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
 
 _KINDS = {"samples": "a dataset of length", "global_batch": "a batch size times trainers of", "trainers": "trainers:"}
-
-
-class _Built:
-    """Stands for a dataset that is built on the loaders."""
-
-    def __init__(self, remote: Remote) -> None:
-        self._remote = remote
-
-    def __len__(self) -> int:
-        while (length := self._remote.length(_SLICE_S)) is None:
-            pass
-        return length
-
-    def __getitem__(self, index: Any) -> Any:
-        raise StreamError(
-            "This dataset is on the loaders only: iterate over the DataLoader. accelerate.skip_first_batches cannot "
-            "read it; resume in mid-epoch with the DataLoader's load_state_dict."
-        )
 
 
 def _stateful(sampler: Any) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mpidata.trainer.elastic.waiting import free, wait
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Attempt"]
+__all__ = ["Attempt", "split"]
 
 
 class Attempt:
@@ -55,3 +55,10 @@ class Attempt:
     def _fail(self) -> None:
         self._failed = True
         self.communicator.Revoke()
+
+
+def split(communicator: MPI.Intracomm, belongs: bool) -> MPI.Intracomm:
+    """Make a communicator of those that belong to it, in their order; of no use to the others. Collective; blocks."""
+    from mpi4py import MPI
+
+    return cast("MPI.Intracomm", communicator.Split(0 if belongs else MPI.UNDEFINED, communicator.Get_rank()))

@@ -11,7 +11,8 @@ from mpidata.alone.outside import in_job
 from mpidata.errors import StreamError
 from mpidata.trainer import join as job
 from mpidata.trainer.elastic.attempt import Attempt
-from mpidata.trainer.elastic.members import Change, Members
+from mpidata.trainer.elastic.change import Change
+from mpidata.trainer.elastic.members import Members
 
 __all__ = ["all_reduce", "on_change", "rank", "world_size"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
-from mpidata.trainer.elastic.attempt import Attempt
+from mpidata.trainer.elastic.attempt import Attempt, split
 from mpidata.trainer.elastic.numbers import among, without
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.waiting import left, wait
@@ -186,10 +186,8 @@ class Meeting:
             done = False
             try:
                 decision = decide(self._gather(row))
-                trains = 0 if row.own in decision.numbers else MPI.UNDEFINED
-                made = [living.Split(trains, living.Get_rank()) for _ in range(2)]
-                stays = MPI.UNDEFINED if row.own in decision.retired else 0
-                everyone = living.Split(stays, living.Get_rank()) if decision.retired else living
+                made = [split(living, row.own in decision.numbers) for _ in range(2)]
+                everyone = split(living, row.own not in decision.retired) if decision.retired else living
                 done = True
             except MPI.Exception:
                 living.Revoke()

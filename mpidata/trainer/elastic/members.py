@@ -9,15 +9,15 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
 from mpidata.loading.turns import Turn
-from mpidata.trainer.elastic.attempt import Attempt
+from mpidata.trainer.elastic.attempt import Attempt, split
+from mpidata.trainer.elastic.change import Change, Shared
 from mpidata.trainer.elastic.giving import Giving
 from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Row
 from mpidata.trainer.elastic.numbers import without
@@ -27,59 +27,10 @@ from mpidata.trainer.elastic.waiting import free, wait
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Attempt", "Change", "Members", "Place", "Shared"]
-
-Place = tuple[int, int]
-"""Epoch of a dataset, and how many of its batches were given out."""
+__all__ = ["Members"]
 
 _MOST_TRIES = 10
 _SPARE_LOOKS_S = 0.02
-
-
-@dataclass(frozen=True)
-class Change:
-    """What has changed among the trainers between two steps.
-
-    Attributes
-    ----------
-    rank : int
-        Number of this trainer from now on, from 0.
-    trainers, before : int
-        How many there are, and how many there were.
-    lost : tuple of int
-        Numbers, from before, of those that have died.
-    generation : int
-        Counts the changes, from 1.
-    joined : tuple of int
-        Numbers, from now on, of spares that have taken a place.
-    retired : tuple of int
-        Numbers, from before, of those that train no more.
-    """
-
-    rank: int
-    trainers: int
-    before: int
-    lost: tuple[int, ...]
-    generation: int
-    joined: tuple[int, ...] = ()
-    retired: tuple[int, ...] = ()
-
-
-class Shared(Protocol):
-    """A dataset whose rows the trainers share."""
-
-    def place(self) -> Place:
-        """Where this trainer is."""
-
-    def lose(self, lost: dict[int, Place], change: Change) -> None:
-        """Deal out anew what these trainers, by their numbers before, had not trained on at their places."""
-
-    @property
-    def may_be_dealt_anew(self) -> bool:
-        """Whether `deal_anew` may be called now."""
-
-    def deal_anew(self, number: int, trainers: int) -> None:
-        """Deal out anew what nobody has had yet, to so many; all are at the same place."""
 
 
 class Members:
@@ -152,10 +103,8 @@ class Members:
         self._step_of: weakref.ref[object] | None = None
 
     def _meet_first(self, everyone: MPI.Intracomm) -> MPI.Intracomm:
-        from mpi4py import MPI
-
         self.meeting = Meeting(everyone, self._report)
-        active, other = (everyone.Split(MPI.UNDEFINED if self.waits else 0, self._own) for _ in range(2))
+        active, other = (split(everyone, not self.waits) for _ in range(2))
         if not self.waits:
             self._hand_over(other)
         return active

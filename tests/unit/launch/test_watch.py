@@ -22,5 +22,7 @@ def test_a_dead_trainer_ends_the_job_unless_the_others_go_on(case: EndedRun, los
         now = 1.0
         case.run.progress.write_text(json.dumps({"lost_trainers": lost}))
         assert not watch.is_due()
-        for now in (deadlines.GRACE_S + 0.5, 500.0):
-            assert watch.is_due() == ends
+        now = deadlines.GRACE_S + 0.5
+        assert watch.is_due() == ends
+        now = 500.0
+        assert watch.is_due() == ends
