@@ -198,13 +198,18 @@ def doctor(job: str | None, overrides: tuple[str, ...], as_json: bool) -> None:
 @click.argument("run", type=click.Path())
 @click.option("--loaders", metavar="N", type=int, help="So many loaders from now on.")
 @click.option("--groups", metavar="N", type=int, help="So many solver groups from now on.")
-def scale(run: str, loaders: int | None, groups: int | None) -> None:
-    """Add loaders or solver groups to the job of the folder RUN, or take some away, while it runs."""
+@click.option("--trainers", metavar="N", type=int, help="So many trainers from the next step on.")
+def scale(run: str, loaders: int | None, groups: int | None, trainers: int | None) -> None:
+    """Add loaders, solver groups or trainers to the job of the folder RUN, or take some away, while it runs."""
     from mpidata.launch.watching.scale import scale as ask
 
-    wanted = {kind: count for kind, count in (("loaders", loaders), ("groups", groups)) if count is not None}
+    wanted = {
+        kind: count
+        for kind, count in (("loaders", loaders), ("groups", groups), ("trainers", trainers))
+        if count is not None
+    }
     if not wanted:
-        raise click.UsageError("Give --loaders, --groups or both, with how many there are to be.")
+        raise click.UsageError("Give --loaders, --groups or --trainers, with how many there are to be.")
     for sentence in ask(run, wanted):
         click.echo(sentence)
 

@@ -58,7 +58,7 @@ class Layout:
         loader_spares = loaders.spares if loaders is not None and now else 0
         all_loaders = loaders.ranks + loader_spares if loaders is not None else 0
         return cls(
-            trainers=trainers.ranks,
+            trainers=trainers.ranks + trainers.spares,
             groups=solvers.groups + solvers.spares if split else 0,
             ranks_per_group=solvers.ranks_per_group,
             later=0 if split else solvers.groups,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from mpidata.run.aside import STARTED, said_aside
 from mpidata.run.exits import Exit, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["Attempt"]
+__all__ = ["Attempt", "read_figures"]
 
 
 @dataclasses.dataclass
@@ -55,6 +57,11 @@ class Attempt:
             self._joined = told_aside or _size(self.run.events) > self.events
         return self._joined
 
+    def lost_trainers(self) -> list[int]:
+        """Ranks of the trainers that have died and without which the job goes on, as the scheduler has told so far."""
+        told = read_figures(self.run.summary) or read_figures(self.run.progress) or {}
+        return [1 + trainer for trainer in told.get("lost_trainers", ())]
+
     def bad_ends(self) -> list[Exit]:
         """Read how ranks of the world ended that ended badly.
 
@@ -78,3 +85,12 @@ def _size(path: Path) -> int:
         return os.path.getsize(path)
     except OSError:
         return 0
+
+
+def read_figures(path: Path) -> dict[str, Any] | None:
+    """Read summary.json or progress.json; None where it is not there, or no such file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

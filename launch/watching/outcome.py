@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import signal
 import time
 from pathlib import Path
 from typing import Any
 
 from mpidata.early import AGAIN
-from mpidata.launch.watching.attempt import Attempt
+from mpidata.launch.watching.attempt import Attempt, read_figures
 from mpidata.launch.watching.fault import find_fault, first_fault
 from mpidata.launch.watching.supervise import LauncherEnd
 from mpidata.loading.figures import summary_of
@@ -76,7 +75,7 @@ def _settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
     run = attempt.run
     if run.is_removed:
         return _removed(attempt, seconds)
-    summary, at = _read(run.summary), _changed_at(run.summary)
+    summary, at = read_figures(run.summary), _changed_at(run.summary)
     if summary is None and end.unwritten is not None:
         summary, at = end.unwritten, time.time_ns()
     if _is_stop(end, summary):
@@ -134,8 +133,7 @@ def _stopped(attempt: Attempt, end: LauncherEnd, summary: dict[str, Any] | None,
 def _blamed(attempt: Attempt) -> list[Exit]:
     """Read the bad ends that can have ended the job: some of solvers and trainers are survived."""
     survived = attempt.fault_tolerant and attempt.joined()
-    told = _read(attempt.run.summary) or _read(attempt.run.progress) or {}
-    lost = [1 + trainer for trainer in told.get("lost_trainers", ())]
+    lost = attempt.lost_trainers()
     ends = [ended for ended in attempt.bad_ends() if ended.rank not in lost]
     return [r for r in ends if not survived or (r.rank or 0) <= attempt.plan.trainers]
 
@@ -171,14 +169,6 @@ def _changed_at(path: Path) -> int:
         return 0
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def _log(summary: dict[str, Any]) -> Path | None:
     log = summary.get("log")
     return Path(log) if isinstance(log, str) else None
@@ -187,7 +177,7 @@ def _log(summary: dict[str, Any]) -> Path | None:
 def _figures(attempt: Attempt, seconds: float) -> dict[str, Any]:
     """Make the figures of a summary from the scheduler's last progress."""
     run, plan = attempt.run, attempt.plan
-    progress = _read(run.progress) or {}
+    progress = read_figures(run.progress) or {}
     simulations, samples = progress.get("simulations", {}), progress.get("samples", {})
     return {
         "name": run.path.parent.name,

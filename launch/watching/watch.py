@@ -69,6 +69,7 @@ class Watch:
         self._clock = clock
         self._end_by = float("inf")
         self._seen: set[str] = set()
+        self._died: dict[int, float] = {}  # trainers, and by when the scheduler has to have acted on that
         self._next_find = clock()
         self._ranks = LocalRanks(attempt.run.path, launcher)
         self._connections = Connections(launcher, silence_s) if silence_s is not None else None
@@ -158,8 +159,11 @@ class Watch:
             self._fail(now)
         for rank in range(1, 1 + plan.trainers):
             ended = read_exit_note(self._attempt.run.rank_exit(rank))
-            if ended is not None and not ended.told and self._first("trainer"):
-                self._limit(now + deadlines.GRACE_S)
+            if ended is None or ended.told:
+                continue
+            by = self._died.setdefault(rank, now + deadlines.GRACE_S)
+            if now > by and rank not in self._attempt.lost_trainers():
+                self._limit(by)
 
     def _has_no_note(self, rank: int) -> bool:
         return not self._attempt.run.rank_exit(rank).exists()

@@ -95,7 +95,7 @@ class Checkpoints:
                 f"register: the script has registered {', '.join(self._objects)} already. Register all objects at once."
             )
         state.check_stateful(objects)
-        if self._plan.checkpoint:
+        if self._plan.checkpoint or self.restored.state:
             saved = {name: self.restored.state[name] for name in self._unclaimed()}
             state.restore_state(objects, saved, self._folder())
             self.restored = self.restored._replace(
@@ -161,7 +161,7 @@ class Checkpoints:
         """
         self.finish()
         try:
-            state = self._state() | self._own_state()
+            state = self.states()
             snapshot = structures.Snapshot()
             check(self._library, self._library.mpidata_trainer_snapshot_take(ctypes.byref(snapshot)))
         except Exception as error:  # a registered object may raise anything
@@ -169,6 +169,10 @@ class Checkpoints:
             return
         self._writing = threading.Thread(target=self._write, args=(snapshot, state), name="checkpoint", daemon=True)
         self._writing.start()
+
+    def states(self) -> dict[str, Saved]:
+        """Copy the states of what is registered, and of mpidata's own objects."""
+        return self._state() | self._own_state()
 
     def _own_state(self) -> dict[str, Saved]:
         if not self._own:

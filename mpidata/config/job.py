@@ -158,7 +158,7 @@ class Job(Model):
         solvers, loaders = self.solvers, self.loaders
         groups = solvers.groups + solvers.spares if solvers.start == "split" else 0
         more = loaders.ranks + loaders.spares if loaders is not None and loaders.start == "split" else 0
-        return 1 + self.trainers.ranks + groups * solvers.ranks_per_group + more
+        return 1 + self.trainers.ranks + self.trainers.spares + groups * solvers.ranks_per_group + more
 
     @property
     def spawns(self) -> bool:
@@ -185,6 +185,8 @@ class Job(Model):
         """What the ranks are, in words."""
         solvers, trainers, loaders = self.solvers, self.trainers.ranks, self.loaders
         kinds = []
+        if self.trainers.spares:
+            kinds.append(("", "split", self.trainers.spares))
         if solvers.groups:
             groups = f"{_count(solvers.groups, 'group')} of {solvers.ranks_per_group}"
             kinds.append((groups, solvers.start, solvers.spares))
@@ -192,7 +194,7 @@ class Job(Model):
             kinds.append((_count(loaders.ranks, "loader"), loaders.start, loaders.spares))
         now = [f"1 scheduler, {_count(trainers, 'trainer')}"]
         for what, start, spares in kinds:
-            now += [what] if start == "split" else []
+            now += [what] if start == "split" and what else []
             now += [_count(spares, "spare")] if start == "split" and spares else []
         later = [f"; {what} started later" for what, start, _ in kinds if start == "spawn"]
         return (" and ".join([", ".join(now[:-1]), now[-1]]) if now[1:] else now[0]) + "".join(later)

@@ -149,6 +149,11 @@ class Trainers(Model):
         "folder.",
         examples=["[python, train.py]"],
     )
+    spares: Natural = free_key(
+        default=0,
+        description="With `elastic`: number of further ranks that wait until a trainer has died, and take its place, "
+        "see [trainers that die](elastic.md#spares).",
+    )
     per_node: Count | None = free_key(
         default=None,
         description="In an allocation: number of trainers on each node that has any. Solvers go to the "
@@ -188,6 +193,9 @@ class Trainers(Model):
             said = f"{{key}} lets trainers go on without one that died, down to {self.at_least}, but there are"
             fix = "Raise 'trainers.ranks', or lower 'trainers.elastic.at_least'; without either, remove it."
             refuse([(("elastic",), f"{said} {self.ranks} at first. {fix}")])
+        if self.spares and not self.at_least:
+            said = f"{{key}} is {self.spares}, but without 'trainers.elastic' the death of a trainer ends the job"
+            refuse([(("spares",), f"{said}. Add `elastic: true`, or remove it.")])
         return self
 
 

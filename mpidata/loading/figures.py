@@ -7,7 +7,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["LEFT_EARLY", "PREFIX", "STEP_WAITS_S", "WAITS_S", "Loaded", "Rate", "Report", "Tally", "summary_of"]
+__all__ = [
+    "LEFT_EARLY",
+    "PREFIX",
+    "RETIRES",
+    "STEP_WAITS_S",
+    "WAITS_S",
+    "Loaded",
+    "Rate",
+    "Report",
+    "Tally",
+    "summary_of",
+]
 
 PREFIX = "loaded."
 """What the names of reports begin with that are about datasets on loaders."""
@@ -20,6 +31,9 @@ STEP_WAITS_S = f"{PREFIX}step_waits_s"
 
 LEFT_EARLY = f"{PREFIX}left_early"
 """Batches of a trainer that leaves the job in the middle of an epoch."""
+
+RETIRES = f"{PREFIX}retires"
+"""A trainer leaves as fewer are to train."""
 
 Report = Callable[[str, float], object]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["Turn", "Turns"]
 
@@ -18,6 +19,8 @@ class Turns:
     ----------
     count : callable
         Counts a batch; may take a checkpoint.
+    drawing : callable, optional
+        Told of the turn of each batch that is about to be given out.
 
     Attributes
     ----------
@@ -28,16 +31,20 @@ class Turns:
         that is left by `break` never does.
     """
 
-    def __init__(self, count: Callable[[], None]) -> None:
+    def __init__(self, count: Callable[[], None], drawing: Callable[[Turn], object] = lambda turn: None) -> None:
+        self.drawing = drawing
         self.given = 0
         self.in_epoch = False
         self._count = count
         self._first: weakref.ref[Turn] | None = None
         self._open: weakref.WeakSet[Turn] = weakref.WeakSet()
 
-    def begin(self, together: bool = False) -> Turn:
-        """Begin an iteration, which lasts as long as somebody has what is returned; `together`: of all trainers."""
-        turn = Turn(self, together)
+    def begin(self, together: bool = False, of: Any = None) -> Turn:
+        """Begin an iteration, which lasts as long as somebody has what is returned; `together`: of all trainers.
+
+        `of` tells its dataset.
+        """
+        turn = Turn(self, together, of)
         self._open.add(turn)
         if self._first is None or self._first() is None:
             self._first = weakref.ref(turn)
@@ -66,16 +73,20 @@ class Turn:
         Whether the script waits for a batch of it.
     over : bool
         Whether it has come to its end.
+    of : object
+        Of its dataset; None where that does not matter.
     """
 
-    def __init__(self, turns: Turns, together: bool) -> None:
+    def __init__(self, turns: Turns, together: bool, of: Any = None) -> None:
         self.waits = False
         self.over = False
+        self.of = of
         self._turns = turns
         self._together = together
 
     def next(self) -> None:
         """Say that a batch is about to be given out, all before it being in use or used."""
+        self._turns.drawing(self)
         self.waits = True
         self._turns.count(self)
 

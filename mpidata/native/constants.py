@@ -89,6 +89,7 @@ RUN_JOURNAL: str
 RUN_OVER: str
 RUN_SUMMARY: str
 RUN_GIVEN_UP: str
+TRAINS: str
 CARRIED_MARK: str
 
 

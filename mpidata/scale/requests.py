@@ -30,7 +30,7 @@ class Request:
     attempt : int
         The start of the run that it is for, so that a resumed run takes no old request.
     kind : str
-        `loaders` or `groups`.
+        `loaders`, `groups` or `trainers`.
     count : int
         How many there are to be.
     """

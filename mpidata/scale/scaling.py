@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from mpidata.errors import MpidataError
 from mpidata.run.folder import RunFolder
@@ -23,8 +23,8 @@ class Scaling:
     ----------
     plan : Plan
         Of the job.
-    loaders, groups : callable
-        Has so many of them at work from now on and returns a sentence, or raises MpidataError.
+    scalers : mapping of str to callable
+        By kind: has so many of them at work from now on and returns a sentence, or raises MpidataError.
     note : callable
         Writes an event.
 
@@ -33,10 +33,10 @@ class Scaling:
     For one thread.
     """
 
-    def __init__(self, plan: Plan, loaders: _Scaler, groups: _Scaler, note: Callable[..., None]) -> None:
+    def __init__(self, plan: Plan, scalers: Mapping[str, _Scaler], note: Callable[..., None]) -> None:
         self._run = RunFolder(plan.run)
         self._attempt = plan.attempt
-        self._scalers = {"loaders": loaders, "groups": groups}
+        self._scalers = scalers
         self._note = note
         self._next_look = 0.0
 

@@ -100,7 +100,7 @@ class Coordinator:
         self._over = False
         self._current: _Checkpoint | None = None
         self._task: _Task | None = None
-        self._living = set(range(plan.trainers))
+        self._living = set(range(plan.trainers - plan.trainer_spares))
         self._asked = -1  # batch from which a trainer has asked for another one, -1: none
 
     @property
@@ -129,6 +129,8 @@ class Coordinator:
         current = self._current
         if current is None or event.number != current.number:
             return  # of one that was given up
+        if trainer not in current.of:
+            return  # it has taken a place since, or waits for one
         current.batch = max(current.batch, event.batch)
         text = event.text
         if event.failed:
@@ -140,13 +142,19 @@ class Coordinator:
             raise MpidataError(f"Rank {event.rank} sent {text!r} as a checksum. {MIXED}")
         current.files[trainer] = Digest(text, event.bytes)
 
-    def trainer_lost(self, trainer: int) -> None:
-        """Note that a trainer has died and the others go on: a checkpoint that waits for it is begun anew."""
+    def trainer_lost(self, trainer: int, how: str = "has died") -> None:
+        """Note that the others go on without a trainer: a checkpoint that waits for it is begun anew."""
         self._living.discard(trainer)
         current = self._current
+        if current is not None:
+            current.of.discard(trainer)
         if current is not None and current.ordered and trainer not in current.files:
-            current.failure = current.failure or f"trainer {trainer} has died meanwhile"
+            current.failure = current.failure or f"trainer {trainer} {how} meanwhile"
             current.again = True
+
+    def trainer_joined(self, trainer: int) -> None:
+        """Note that a spare has taken a place: what is ordered from now on waits for it, too."""
+        self._living.add(trainer)
 
     def tick(self, now: float, may_begin: bool = True) -> None:
         """Do what is due; to be called several times a second. `may_begin`: a periodic checkpoint may begin."""
@@ -158,7 +166,7 @@ class Coordinator:
         if current is None:
             if may_begin and not self._over and now >= self._due:
                 self._begin(now)
-        elif current.ordered and self._task is None and self._living <= current.files.keys():
+        elif current.ordered and self._task is None and current.of <= current.files.keys():
             self._task = _Task(self._finish, current)
 
     def close(self, now: float, wait_s: float = 2.0) -> None:
@@ -172,7 +180,7 @@ class Coordinator:
         current = self._current
         if current is None:
             return
-        if self._task is None and self._living <= current.files.keys():
+        if self._task is None and current.ordered and current.of <= current.files.keys():
             self._task = _Task(self._finish, current)
         if self._task is not None:
             self._task.join(wait_s)
@@ -198,7 +206,7 @@ class Coordinator:
             current.over = False
         elif not current.ordered:
             self._orders.checkpoint(current.number)
-            current.ordered = True
+            current.ordered, current.of = True, set(self._living)
             return
         self._current = None
         if current.failure is None:
@@ -271,6 +279,7 @@ class _Checkpoint:
         self.begun = begun
         self.state = state
         self.ordered = False
+        self.of: set[int] = set()  # who writes it, where it was ordered
         self.batch = -1
         self.bytes = 0
         self.files: dict[int, Digest] = {}

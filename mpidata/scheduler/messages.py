@@ -101,6 +101,9 @@ class Messages(Protocol):
     def relieve(self, trainer: int, samples: int) -> None:
         """Let a trainer take so many samples beyond its capacity."""
 
+    def trainers(self, number: int, count: int) -> None:
+        """Tell all trainers how many are to train, by an order of this number, greater than all before; 0: none."""
+
     def checkpoint(self, number: int) -> None:
         """Tell all trainers to write a checkpoint of this number, greater than all before."""
 
@@ -268,6 +271,10 @@ class LibraryMessages:
     def relieve(self, trainer: int, samples: int) -> None:
         """Let a trainer take so many samples beyond its capacity."""
         self._check(self._opened.mpidata_scheduler_relieve(trainer, samples))
+
+    def trainers(self, number: int, count: int) -> None:
+        """Tell all trainers how many are to train, by an order of this number, greater than all before; 0: none."""
+        self._check(self._opened.mpidata_scheduler_trainers(number, count))
 
     def checkpoint(self, number: int) -> None:
         """Tell all trainers to write a checkpoint of this number, greater than all before."""

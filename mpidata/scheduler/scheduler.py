@@ -22,6 +22,7 @@ from mpidata.scale.scaling import Scaling
 from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.deaths.lost_trainers import LostTrainers
+from mpidata.scheduler.deaths.spare_trainers import SpareTrainers
 from mpidata.scheduler.dispatcher import Dispatcher
 from mpidata.scheduler.ending import Ending, OutsideStop, Stream
 from mpidata.scheduler.figures.journal import Journal
@@ -90,6 +91,7 @@ class Scheduler:
         self._relief = Relief(plan.trainers)
         self._silence, self._leavers = Silence(plan), Leavers()
         self._lost_trainers = LostTrainers(plan, self._journal)
+        self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures.joined_trainers)
         self._first_cause, self._told_why = FirstCause(plan, self._silence), False
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)
@@ -97,7 +99,8 @@ class Scheduler:
             self.ending.record_stopped(sentence)
         self.checkpoints = Coordinator(plan, messages, self._state, self._journal.note, clock())
         self._outside = OutsideStop(plan, self.checkpoints)
-        self._scaling = Scaling(plan, self.loaders.scale, self._dispatcher.scale, self._journal.note)
+        scalers = {"loaders": self.loaders.scale, "groups": self._dispatcher.scale, "trainers": self._scale_trainers}
+        self._scaling = Scaling(plan, scalers, self._journal.note)
         self._next_tick, self._over, self._learner = clock(), False, learner
         self._stream = Stream(plan, self.simulations, messages, self._journal)
         self._on: dict[type[kinds.Event], Callable[[Any], None]] = {
@@ -161,6 +164,8 @@ class Scheduler:
             if keeper.error and not self.ending.stopping:
                 self.ending.conclusion.update({"died": True} if keeper.died_out else {})
                 self._fail(keeper.error, keeper.log)
+        if not self._training:
+            self._spares.release()
         if self.ending.stopping or not self.ending.trainers:
             self.loaders.leave()
             self.ending.loaders_leave(now)
@@ -189,7 +194,7 @@ class Scheduler:
         elif (reason := self._outside.tick(now)) and not self.ending.stopping:
             self.ending.stop_from_outside(reason, self._outside.by)
             self._tell_all_to_leave()
-        elif not self.ending.stopping and (reason := self._leavers.reason(self.ending.trainers)):
+        elif not self.ending.stopping and (reason := self._leavers.reason(self._training)):
             self._stop(reason)
         elif self.ending.is_due(now):
             alive = {"groups": self.groups.alive, "loaders": self.loaders.groups.alive}
@@ -227,18 +232,29 @@ class Scheduler:
         trainer = index_of(event, self.plan.trainers)
         if trainer not in self.ending.trainers:
             return  # it had nothing more to do
-        if self._lost_trainers.one_may_die(len(self.ending.trainers)) and not self._first_cause.known:
+        may_die = self._spares.waits(trainer) or self._lost_trainers.one_may_die(len(self._training))
+        if may_die and not self._first_cause.known:
             self._lose_trainer(trainer)
         else:
             self._first_cause.died(event.rank, self._clock())
 
     def _lose_trainer(self, trainer: int) -> None:
         """Let the other trainers go on without this one, which has died."""
-        self._lost_trainers.died(trainer, self._clock())
+        left = [one for one in self.ending.trainers if one != trainer]
+        self._lost_trainers.died(trainer, len(self._spares.training(left)), self._clock())
+        self._spares.died(trainer, left)
         self._first_cause.lost(trainer)
         self._silence.left(trainer)
         self.ending.trainer_lost(trainer)
         self.checkpoints.trainer_lost(trainer)
+
+    @property
+    def _training(self) -> list[int]:
+        """Trainers that have not left, but for those that wait for a place."""
+        return self._spares.training(self.ending.trainers)
+
+    def _scale_trainers(self, count: int) -> str:
+        return self._spares.scale(count, self.ending.trainers)
 
     def _trainer_failed(self, now: float, final: bool = False) -> bool:
         """End the job if a trainer has died or failed, and the first cause is known, or not waited for."""
@@ -279,8 +295,13 @@ class Scheduler:
 
     def _on_report(self, event: kinds.Report) -> None:
         self._leavers.reported(event.index, event.values)
+        came = self._spares.reported(event.index, [name for name, *_ in event.values])
+        if came > 0:
+            self.checkpoints.trainer_joined(event.index)
+        elif came < 0:
+            self.checkpoints.trainer_lost(event.index, "has left")
         for name, _, seconds in event.values:
-            if name == STEP_WAITS_S and (why := self._lost_trainers.waits(event.index, seconds, self.ending.trainers)):
+            if name == STEP_WAITS_S and (why := self._lost_trainers.waits(event.index, seconds, self._training)):
                 self._fail(why, None)
         self._journal.reported(event.index, event.values)
 
@@ -299,6 +320,10 @@ class Scheduler:
         trainer = index_of(event, self.plan.trainers)
         self.ending.trainer_left(trainer, self._clock())
         self._silence.left(trainer)
+        if self._spares.waits(trainer):
+            self.ending.trainer_trained(trainer)
+            self._journal.note("trainer_left", trainer=trainer)
+            return
         self._leavers.left(trainer)
         if how := self._leavers.how(trainer):
             self._first_cause.left(trainer, how)

@@ -81,6 +81,7 @@ class Figures:
     def __init__(self, trainers: int, capacity: int, in_bytes: bool = False) -> None:
         self.losses = LossTable()
         self.lost_trainers: list[int] = []
+        self.joined_trainers: list[int] = []
         self.loaders: dict[str, int] = {}
         self.loaded = Loaded(trainers)
         self.record: dict[str, float] = {}
@@ -170,6 +171,7 @@ class Figures:
             "seconds": round(self.before_s + seconds, 3),
             **({"loaded": loaded} if loaded else {}),
             **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
+            **({"joined_trainers": self.joined_trainers} if self.joined_trainers else {}),
         }
 
     def metrics(self, simulations: Simulations, seconds: float) -> dict[str, object]:
@@ -226,6 +228,7 @@ class Figures:
             "seconds": round(self.before_s + seconds, 3),
             "training": self._training(),
             **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
+            **({"joined_trainers": self.joined_trainers} if self.joined_trainers else {}),
             **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),
             **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),

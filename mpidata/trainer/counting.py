@@ -19,6 +19,8 @@ def turns() -> Turns:
     """Get the turns of this process's iterations; joins the job. Beside a stream only its own batches count."""
     trainer = join.join()
     trainer.turns = Turns((lambda: None) if trainer.plan.has_stream else functools.partial(count_batch, trainer))
+    if trainer.members is not None and trainer.members.meeting is not None:
+        trainer.turns.drawing = trainer.members.drawing
     return trainer.turns
 
 

@@ -21,6 +21,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
 from mpidata.trainer.alone import TRY, open_alone
+from mpidata.trainer.elastic.spare import prepare, wait_for_place
 from mpidata.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ def _join_job() -> Trainer:
         trainer.recorder = recorder
         trainer.checkpoints.record_first = recorder.flush
         recorder.start()
+    if plan.trainer_spares:
+        prepare(trainer)
     trainer.begin()
     os.environ[_JOINED] = f"{os.getpid()} {os.environ['MPIDATA_RUN']}"
     # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions; or a script itself.
@@ -124,6 +127,8 @@ def _join_job() -> Trainer:
     _close_before_exit(trainer, os.getpid())
     at_finalize = MPI.Comm.Create_keyval(delete_fn=lambda *_: trainer.close())
     MPI.COMM_SELF.Set_attr(at_finalize, None)
+    if trainer.waits_for_place:
+        wait_for_place(trainer)
     return trainer
 
 

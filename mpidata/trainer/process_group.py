@@ -17,6 +17,7 @@ from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
 from mpidata.native.waiting import wait
 from mpidata.trainer import join as job
+from mpidata.trainer.elastic.change import Change
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.trainer import Trainer
 
@@ -76,7 +77,14 @@ def init_process_group(backend: str | None = None) -> None:
         _set_up(communicator, communicator.Get_rank(), backend)
     else:
         _set_up_living(members, backend)
-        members.on_change(lambda change: _set_up_living(members, backend))
+        made = [members.generation]
+
+        def set_up_anew(change: Change) -> None:
+            if members.generation > made[0]:  # of several changes, or where this one has come with them, all are known
+                made[0] = members.generation
+                _set_up_living(members, backend)
+
+        members.on_change(set_up_anew)
     # Runs before the trainer leaves the job, as it is registered later.
     atexit.register(_destroy, trainer)
 

@@ -87,7 +87,7 @@ class Trainer:
         self.communicator = communicator
         self.members: Members | None = None
         if communicator is not None and plan.trainers_at_least:
-            self.members = Members(communicator.Dup(), self._say_waits, self._regroup)
+            self.members = Members(communicator.Dup(), self._say_waits, self._regroup, plan.trainer_spares)
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
@@ -119,7 +119,8 @@ class Trainer:
         """
         error: MpidataError | None = None
         try:
-            self.checkpoints.restore()
+            if not self.waits_for_place:
+                self.checkpoints.restore()
             self.drawn = self.checkpoints.restored.batch
         except MpidataError as caught:
             error = caught
@@ -128,6 +129,11 @@ class Trainer:
             self.fail(str(error))
             raise error
         self._idle.start()
+
+    @property
+    def waits_for_place(self) -> bool:
+        """Whether this is a spare, which trains when another one has died."""
+        return self.members is not None and self.members.waits
 
     def start(self, batch_size: int | None) -> None:
         """Fix the batch size of the process's one stream (None: single samples); raises StreamError on another one."""

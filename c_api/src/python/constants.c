@@ -48,7 +48,7 @@ static const mpidata_constant constants[] = {
     NUMBER(PMIX_SENDS_MS) NUMBER(ABORT_MS) NUMBER(SAY_HELD_UP_MS) NUMBER(BEFORE_DEATH_MS) NUMBER(DYING_MS)
     TEXT(RUN_PLAN) TEXT(RUN_CASE) TEXT(RUN_EXITS) TEXT(RUN_LATE) TEXT(RUN_ALIVE) TEXT(VANISHED) TEXT(RUN_LOGS)
     TEXT(RUN_IDLE) TEXT(RUN_HOSTS) TEXT(RUN_JOURNAL) TEXT(RUN_OVER) TEXT(RUN_SUMMARY) TEXT(RUN_GIVEN_UP)
-    TEXT(CARRIED_MARK) TEXT(CARRIED_GROUP)
+    TEXT(TRAINS) TEXT(CARRIED_MARK) TEXT(CARRIED_GROUP)
     WHOLE(mpidata_statistics)
     FIELD(mpidata_statistics, received) FIELD(mpidata_statistics, validation) FIELD(mpidata_statistics, duplicates)
     FIELD(mpidata_statistics, drawn) FIELD(mpidata_statistics, fill) FIELD(mpidata_statistics, capacity)

@@ -102,6 +102,11 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
                              (long long)(trainer->buffer.capacity + order->relieve.samples));
     case MPIDATA_ORDER_CHECKPOINT: mpidata_checkpoint_want_locked(trainer, order->checkpoint.number); return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_TRAINERS:
+        if (order->trainers.number <= trainer->trainers_order) return MPIDATA_SUCCESS;
+        trainer->trainers_order = order->trainers.number;
+        trainer->trainers_wanted = order->trainers.count;
+        return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_ALL_GONE:
         mpidata_phase_all_gone_locked(&trainer->phase);
         (void)pthread_cond_broadcast(&trainer->news);

@@ -337,6 +337,11 @@ int mpidata_scheduler_checkpoint(int64_t number) {
     return order_all(&order);
 }
 
+int mpidata_scheduler_trainers(int64_t number, int64_t count) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_TRAINERS, .trainers = {number, count}};
+    return order_all(&order);
+}
+
 int mpidata_scheduler_all_gone(void) {
     mpidata_order order = {.kind = MPIDATA_ORDER_ALL_GONE};
     return order_all(&order);

@@ -44,6 +44,9 @@ int mpidata_scheduler_relieve(int trainer, int64_t samples);
 /* Tell all trainers to write a checkpoint of this number, greater than all before; each answers CHECKPOINT_WRITTEN. */
 int mpidata_scheduler_checkpoint(int64_t number);
 
+/* Tell all trainers how many of them are to train; 0: those that wait leave. number: greater than all before. */
+int mpidata_scheduler_trainers(int64_t number, int64_t count);
+
 /* Tell all trainers that every validation sample that will come is there. */
 int mpidata_scheduler_validation(void);
 

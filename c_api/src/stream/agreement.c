@@ -10,6 +10,7 @@
 #include "stream/progress.h"
 
 enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN };
+enum { AGREED = LEAST }; /* without a stream */
 
 /* Between agreements while training is ahead of its budget. */
 static const double AGAIN_S = 2e-3;
@@ -26,20 +27,45 @@ static int64_t total_with_repeats_locked(const mpidata_trainer *trainer) {
 /* Without a stream nothing is granted: trainers go on as they like, and come to one checkpoint where the furthest is. */
 static int my_part_without_stream_locked(mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
+    mpidata_checkpoint *checkpoint = &trainer->checkpoint;
     int stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
-    if (!stop && trainer->checkpoint.wanted <= trainer->checkpoint.agreed) return 0;
+    int asking = !checkpoint->joining && checkpoint->wanted > checkpoint->agreed;
+    if (!stop && !asking && !checkpoint->again) return 0;
     memset(mine, 0, MPIDATA_AGREEMENT_ENTRIES * sizeof *mine);
-    mine[TOTAL] = trainer->drawn;
     mine[STOP] = stop;
-    mine[CHECKPOINT] = trainer->checkpoint.wanted;
-    trainer->checkpoint.asking = 1;
+    checkpoint->asking = asking;
+    if (checkpoint->joining) return 1;
+    mine[CHECKPOINT] = checkpoint->wanted;
+    mine[AGREED] = checkpoint->agreed;
+    mine[TOTAL] = checkpoint->at;
+    mine[DRAWN] = trainer->drawn;
+    mine[NOT_ASKING] = !asking;
     return 1;
+}
+
+/* Of an agreement that a death broke some may know the outcome: it holds for all. */
+static void agree_without_stream_locked(mpidata_trainer *trainer, const int64_t *all) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_checkpoint *checkpoint = &trainer->checkpoint;
+    const int64_t newest = all[CHECKPOINT] > all[AGREED] ? all[CHECKPOINT] : all[AGREED];
+    const int64_t batch = all[CHECKPOINT] > all[AGREED] ? all[DRAWN] : all[TOTAL];
+    if (all[CHECKPOINT] > all[AGREED] && all[NOT_ASKING]) { /* who did not know of it has not stopped to count: once more */
+        mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
+        return;
+    }
+    checkpoint->again = 0;
+    if (checkpoint->joining) { /* the others write without it what was ordered before */
+        checkpoint->joining = 0;
+        checkpoint->agreed = newest;
+        (void)mpidata_trainer_post_report_locked(trainer, MPIDATA_TRAINS, 1.0);
+    }
+    mpidata_checkpoint_agree_locked(trainer, newest, batch);
 }
 
 static int conclude_without_stream_locked(mpidata_trainer *trainer, const int64_t *all) {
     MPIDATA_LOCKED(&trainer->lock);
-    trainer->checkpoint.asking = 0;
-    if (!all[STOP]) mpidata_checkpoint_agree_locked(trainer, all[CHECKPOINT], all[TOTAL]);
+    if (!all[STOP]) agree_without_stream_locked(trainer, all);
+    trainer->checkpoint.asking = !all[STOP] && trainer->checkpoint.again && trainer->checkpoint.wanted > trainer->checkpoint.agreed;
     if (all[STOP]) mpidata_phase_cut_short_locked(&trainer->phase);
     (void)pthread_cond_broadcast(&trainer->news);
     return all[STOP] != 0;
@@ -161,7 +187,11 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     mpidata_lock_take(&trainer->lock);
     MPI_Comm living = trainer->living;
     trainer->living = MPI_COMM_NULL;
-    if (living != MPI_COMM_NULL) trainer->checkpoint.asking = 0;
+    if (living != MPI_COMM_NULL) {
+        trainer->checkpoint.asking =
+            !trainer->checkpoint.joining && trainer->checkpoint.wanted > trainer->checkpoint.agreed;
+        trainer->checkpoint.again = 1; /* an agreement that a death broke may have come to its end on some */
+    }
     mpidata_lock_give(&trainer->lock);
     if (living == MPI_COMM_NULL) return MPIDATA_SUCCESS;
     MPIDATA_TRY(mpidata_revoke(trainer->agreement));

@@ -29,6 +29,8 @@ typedef struct {
     int64_t agreed; /* the newest whose batch the trainers have agreed on */
     int64_t at;     /* this batch */
     int due;        /* the snapshot is still to be taken */
+    int joining;    /* this trainer has just taken a place: what was ordered before is not for it */
+    int again;      /* all say once more where they are, as others live now */
     int asking;     /* the batch is being agreed on, and no further one is drawn or counted */
     mpidata_pinned *pinned; /* a snapshot that is being written */
 } mpidata_checkpoint;
@@ -83,6 +85,7 @@ typedef struct {
     int64_t *restored; /* slots with steps of a checkpoint, for its windows, until the receive thread is started */
     int64_t n_restored, restored_allocated;
     mpidata_checkpoint checkpoint;
+    int64_t trainers_order, trainers_wanted; /* the newest order of how many are to train, and how many these are */
     mpidata_budget budget;
     mpidata_journal journal;
     mpidata_scales scales;

@@ -257,6 +257,37 @@ int mpidata_trainer_regroup(MPI_Fint living) {
     return MPIDATA_SUCCESS;
 }
 
+int mpidata_trainer_wanted(int64_t *number, int64_t *count) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    int status = trainer->error ? mpidata_error(trainer->error, "%s", trainer->error_text) : MPIDATA_SUCCESS;
+    *number = trainer->trainers_order;
+    *count = trainer->trainers_wanted;
+    if (mpidata_stopping(&trainer->phase) || mpidata_all_gone(&trainer->phase)) *count = -1;
+    mpidata_lock_give(&trainer->lock);
+    return status;
+}
+
+int mpidata_trainer_be_at(int64_t drawn) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    trainer->drawn = drawn;
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_takes_place(void) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    trainer->checkpoint.joining = 1;
+    trainer->checkpoint.asking = trainer->checkpoint.due = 0;
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_stop(int failed, const char *reason) {
     mpidata_event event = {.kind = MPIDATA_EVENT_STOP, .stop = {failed}};
     return post_now(&event, reason);

@@ -52,6 +52,14 @@ int mpidata_trainer_losses(const mpidata_losses *losses, int64_t count, int last
  * over; it is the library's then. Does not block. */
 int mpidata_trainer_regroup(MPI_Fint living);
 
+/* The newest order of how many are to train: its number, 0 before the first, and how many; -1 where the job ends. Does not
+ * block. */
+int mpidata_trainer_wanted(int64_t *number, int64_t *count);
+
+/* This trainer takes a place among those that train, before mpidata_trainer_regroup; and who have drawn so many batches. */
+int mpidata_trainer_takes_place(void);
+int mpidata_trainer_be_at(int64_t drawn);
+
 /* Leave the stream early: the job ends in order. failed: 0 the script left its loop, 1 it ended with an error, which
  * `reason` tells. The next draw gives MPIDATA_END. Does not block. */
 int mpidata_trainer_stop(int failed, const char *reason);

@@ -106,6 +106,7 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
     switch (order->kind) {
     case MPIDATA_ORDER_EXPECT:
         return mpidata_plan_has(plan, order->expect.simulation) && in_range(order->expect.steps, 0, MPIDATA_STEPS_MAX);
+    case MPIDATA_ORDER_TRAINERS: return order->trainers.number > 0 && in_range(order->trainers.count, 0, plan->trainers);
     case MPIDATA_ORDER_RELIEVE: return in_range(order->relieve.samples, 0, INT64_MAX / 4);
     case MPIDATA_ORDER_JOIN:
     case MPIDATA_ORDER_LOST:

@@ -45,6 +45,9 @@ typedef struct {
     int64_t cpu_us;
 } mpidata_usage;
 
+/* Name under which a trainer that takes a place reports that what is ordered from now on is for it, too. */
+#define MPIDATA_TRAINS "loaded.trains"
+
 /* How the writing of a checkpoint has failed. */
 enum { MPIDATA_WRITE_FAILED = 1, MPIDATA_LOOP_OVER = 2 };
 
@@ -159,7 +162,8 @@ enum {
     MPIDATA_ORDER_SERVES,     /* a loader takes requests from now on: of_group */
     MPIDATA_ORDER_RETIRES,    /* a loader is to be sent no more requests, and to be told so: of_group */
     MPIDATA_ORDER_RESTS,      /* one that retired has answered all that it had; it may serve again: of_group */
-    MPIDATA_ORDER_PREPARE     /* say that the order to join one would be obeyed at once: of_group */
+    MPIDATA_ORDER_PREPARE,    /* say that the order to join one would be obeyed at once: of_group */
+    MPIDATA_ORDER_TRAINERS    /* so many are to train: trainers */
 };
 
 typedef struct {
@@ -176,6 +180,10 @@ typedef struct {
         struct {
             int64_t number; /* greater than all before */
         } checkpoint;
+        struct {
+            int64_t number; /* of this order: greater than all before */
+            int64_t count;  /* 0: none is needed any more, and who waits leaves */
+        } trainers;
         struct {
             int32_t group; /* or loader */
             int32_t role;  /* MPIDATA_ROLE_SOLVER or _LOADER */

@@ -257,7 +257,7 @@ def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[P
     trainers, solvers, loaders, parameters = (
         sections.get(name) for name in ("trainers", "solvers", "loaders", "parameters")
     )
-    ranks = 1 + (trainers.ranks if trainers is not None else 0)
+    ranks = 1 + (trainers.ranks + trainers.spares if trainers is not None else 0)
     ranks += (solvers.groups + solvers.spares) * solvers.ranks_per_group if solvers is not None else 0
     ranks += loaders.ranks + loaders.spares if loaders is not None else 0
     if ranks > _MOST_RANKS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.utils.data import Sampler, default_collate, default_convert
 from mpidata.alone.outside import in_job
 from mpidata.datasets.data_loader.arguments import refuse, say_without_effect
 from mpidata.datasets.data_loader.asked import Asked
+from mpidata.datasets.data_loader.built import Built
 from mpidata.datasets.data_loader.epoch import Epoch, Settings, derived_seed
 from mpidata.datasets.data_loader.index_pass import IndexPass, PassBatches
 from mpidata.datasets.data_loader.outside import Outside
@@ -36,8 +38,6 @@ from mpidata.trainer.frameworks.callers import overfits
 __all__ = ["DataLoader"]
 
 _numbers = itertools.count()
-
-_SLICE_S = 0.2
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
@@ -138,6 +138,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self.generator, self.share, self._prepared = generator, share, False
         self._seed: int | None = None
         self._living: Living | None = None
+        self._begun: Callable[[], Epoch | None] = lambda: None  # the newest iteration
         several = share and self._place.trainers > 1
         self._asked = Asked(self._place, batch_size, bool(shuffle), drop_last) if several else None
         self._remote: Remote | None = self._send()
@@ -147,7 +148,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._process: States | None = None
         self._order = torch.Generator()
         if isinstance(dataset, str):
-            dataset = _Built(self._remote)
+            dataset = Built(self._remote)
         rest: dict[str, Any] = {"collate_fn": collate_fn, "pin_memory": pin_memory, "timeout": timeout}
         if share:
             assert batch_size is not None
@@ -156,7 +157,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 n, Dealing(n, batch_size, here.trainer, here.trainers, drop_last), bool(shuffle),
                 lambda: (self._seed_of_all(), self._position.next_epoch), self._index_pass, self._position.set_epoch,
             )  # fmt: skip
-            self._living = deal(here.members, self._position, shares.dealing)
+            self._living = deal(here.members, self._position, shares.dealing, when_anew=self._draw_anew)
             super().__init__(dataset, batch_sampler=shares, worker_init_fn=worker_init_fn, **rest)
             # torch has others where batches are given
             self.__dict__.update(
@@ -192,9 +193,16 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             return remote.order(batch, chosen, derived_seed(seed, epoch, batch, trainer), told)
 
         self._tally.begin(epoch)
-        turn = self._place.turns.begin(together=self.share)
+        turn = self._place.turns.begin(self.share, self._living)
         rest = self._accelerate_pass(), self._living and self._living.end
-        return Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, *rest)
+        begun = Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, *rest)
+        self._begun = weakref.ref(begun)
+        return begun
+
+    def _draw_anew(self) -> None:
+        """Have the iteration that goes on ask for other batches, from the next one on."""
+        if (begun := self._begun()) is not None:
+            begun.begin_anew(self._indices(self._seed_of_all(), self._position.epoch))
 
     def _index_pass(self) -> IndexPass:
         """Begin an epoch whose samples somebody else reads; from its first batch, as he counts them himself."""
@@ -202,7 +210,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         place = self._position.begin()
         epoch = self._position.epoch
         self._tally.begin(epoch)
-        turn = self._place.turns.begin(together=self.share)
+        turn = self._place.turns.begin(self.share, self._living)
         indices = self._indices(self._seed_of_all(), epoch)
         return IndexPass(indices, self.__len__, place, self._tally, turn, self._accelerate_pass())
 
@@ -363,24 +371,6 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
 
 _KINDS = {"samples": "a dataset of length", "global_batch": "a batch size times trainers of", "trainers": "trainers:"}
-
-
-class _Built:
-    """Stands for a dataset that is built on the loaders."""
-
-    def __init__(self, remote: Remote) -> None:
-        self._remote = remote
-
-    def __len__(self) -> int:
-        while (length := self._remote.length(_SLICE_S)) is None:
-            pass
-        return length
-
-    def __getitem__(self, index: Any) -> Any:
-        raise StreamError(
-            "This dataset is on the loaders only: iterate over the DataLoader. accelerate.skip_first_batches cannot "
-            "read it; resume in mid-epoch with the DataLoader's load_state_dict."
-        )
 
 
 def _stateful(sampler: Any) -> bool:

@@ -122,6 +122,12 @@ class Epoch(Iteration):
             order = self._request(*drawn)
             self._orders[order.number] = order
 
+    def begin_anew(self, batches: Iterator[tuple[int, Any]]) -> None:
+        """Give out these batches from now on; what was asked for is not wanted any more."""
+        if orders := list(self._orders.values()):
+            self._remote.cancel(orders)
+        self._batches, self._orders, self._drawn = batches, {}, None
+
     def _unpacked(self, parcel: Parcel) -> Any:
         batch = unpack(parcel)
         return pin_memory(batch) if self._settings.pinned else batch  # type: ignore[no-untyped-call]

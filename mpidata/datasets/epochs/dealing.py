@@ -12,7 +12,8 @@ from typing import Any
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.shares import Shares
 from mpidata.errors import StreamError
-from mpidata.trainer.elastic.members import Change, Members, Place
+from mpidata.trainer.elastic.change import Change, Place
+from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.numbers import without
 
 __all__ = ["Dealing", "History", "Living", "Places", "share"]
@@ -105,8 +106,22 @@ class Dealing:
             Number of this trainer from now on, and how many there are.
         """
         now = self._of(epoch)
-        now.lose(lost)
+        now.lose({one: max(had, now.begun) for one, had in lost.items()})
         self._number, self._trainers, self._epochs = number, trainers, {epoch: now}
+
+    def deal_anew(self, epoch: int, batches: int, number: int, trainers: int) -> None:
+        """Go on with others, all at the same place: just as `take` does where a state is of so many batches.
+
+        Parameters
+        ----------
+        epoch, batches : int
+            Where all trainers are.
+        number, trainers : int
+            Number of this trainer from now on, and how many there are.
+        """
+        state = {"epoch": epoch, "batches": batches, "dealt": self.history(epoch)}
+        self._number, self._trainers, self._epochs = number, trainers, {}
+        self.take(state)
 
     def history(self, epoch: int) -> History:
         """Tell how an epoch came to be dealt as it is, for `go_on`; as JSON has it."""
@@ -170,14 +185,22 @@ class Living:
     dealing : Dealing
         Its epochs.
     when_lost : callable
-        Called when they are dealt anew.
+        Called when what is left of an epoch is dealt to fewer.
+    when_anew : callable
+        Called when all that is left of it is dealt anew.
     """
 
     def __init__(
-        self, members: Members, position: Position, dealing: Dealing, when_lost: Callable[[], object] = lambda: None
+        self,
+        members: Members,
+        position: Position,
+        dealing: Dealing,
+        when_lost: Callable[[], object] = lambda: None,
+        when_anew: Callable[[], object] = lambda: None,
     ) -> None:
         self._members = members
-        self._position, self._dealing, self._when_lost = position, dealing, when_lost
+        self._position, self._dealing = position, dealing
+        self._when_lost, self._when_anew = when_lost, when_anew
 
     def end(self) -> None:
         """At the end of an epoch, find out whether somebody has died before: then there may be more batches.
@@ -198,14 +221,28 @@ class Living:
         self._dealing.lose(epoch, done, change.rank, change.trainers)
         self._when_lost()
 
+    @property
+    def may_be_dealt_anew(self) -> bool:
+        """Whether `deal_anew` may be called now: not where batches were given out before their turn."""
+        return not self._position.ahead
+
+    def deal_anew(self, number: int, trainers: int) -> None:
+        """Deal out anew what nobody has had yet, to so many; all are at the same place."""
+        self._dealing.deal_anew(self._position.epoch, self._position.batches, number, trainers)
+        self._when_anew()
+
 
 def share(
-    members: Members | None, position: Position, dealing: Dealing, when_lost: Callable[[], object] = lambda: None
+    members: Members | None,
+    position: Position,
+    dealing: Dealing,
+    when_lost: Callable[[], object] = lambda: None,
+    when_anew: Callable[[], object] = lambda: None,
 ) -> Living | None:
-    """Have a dataset dealt out anew when a trainer has died, as long as somebody has what is returned."""
+    """Have a dataset dealt out anew when the trainers are others, as long as somebody has what is returned."""
     if members is None:
         return None
-    living = Living(members, position, dealing, when_lost)
+    living = Living(members, position, dealing, when_lost, when_anew)
     members.share(living)
     return living
 

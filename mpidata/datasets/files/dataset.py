@@ -142,7 +142,8 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         self._may_grow = share and place.members is not None
         place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
         self._position.is_of_job("FileDataset")
-        self._living = deal(place.members if share else None, self._position, self._dealing, self._ahead.clear)
+        members, clear = place.members if share else None, self._ahead.clear
+        self._living = deal(members, self._position, self._dealing, clear, clear)
 
     @property
     def dealt(self) -> bool:
@@ -165,7 +166,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         epoch, first = self._position.epoch, self._position.batches
         self._tally.begin(epoch)
         self._dealing.begin(epoch)
-        turn = self._turns.begin(together=self._share)
+        turn = self._turns.begin(self._share, self._living)
         length = functools.partial(self._dealing.batches, epoch)
         rest = length, place, self._tally, turn, None, self._living and self._living.end
         return _Epoch(self._batch, self._ahead, epoch, first, *rest)

@@ -30,7 +30,7 @@ LOADERS = tuple(
 # Those that are left out where they say nothing.
 WHERE_GIVEN = (
     "carried", "carried_each", "capacity_in_bytes", "repeats", "journal", "replay", "samples_window", "samples_stride",
-    "samples_run", "statistics", "ranges", "trainers_at_least",
+    "samples_run", "statistics", "ranges", "trainer_spares", "trainers_at_least",
     "trainers_timeout_s",
 )  # fmt: skip
 # What the text of a key with one value is turned into, by how its class declares it.

@@ -21,11 +21,13 @@ class RanksSection(SolversSection, LoadersSection):
 
     0 is the scheduler, then come the trainers, then, with `start` split, the solver groups of `ranks_per_group` ranks
     each: `groups` that run at once and `spares`; at last, with `loader_start` split, the `loaders` and `loader_spares`.
-    What is spawned has the next numbers. `trainers_at_least` is 0 where the death of a trainer ends the job.
+    What is spawned has the next numbers. The last `trainer_spares` of the trainers wait at
+    first. `trainers_at_least` is 0 where the death of a trainer ends the job.
     """
 
     world: int
     trainers: int
+    trainer_spares: int = 0
     trainers_at_least: int = 0
     trainers_timeout_s: float = 600.0
 
@@ -82,7 +84,8 @@ def ranks_of(job: Job) -> RanksSection:
     trainers = job.trainers
     return RanksSection(
         world=job.world_size,
-        trainers=trainers.ranks,
+        trainers=trainers.ranks + trainers.spares,
+        trainer_spares=trainers.spares,
         trainers_at_least=trainers.at_least,
         trainers_timeout_s=trainers.timeout_s,
         **several,

@@ -36,7 +36,7 @@ class LostTrainers:
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self._plan = plan
         self._note, self._lost = journal.note, journal.figures.lost_trainers
-        self._untold: dict[int, float] = {}
+        self._untold: dict[int, tuple[float, int]] = {}
         self._waits_s: dict[int, float] = {}
         self._late: set[int] = set()
         self._suspected: dict[int, dict[int, float]] = {}  # by who waits: late ones, and after how long they were so
@@ -67,14 +67,14 @@ class LostTrainers:
             "together, as many steps and sums; their logs say where each waits."
         )
 
-    def died(self, trainer: int, now: float) -> None:
-        """Take in that a trainer has died."""
+    def died(self, trainer: int, left: int, now: float) -> None:
+        """Take in that a trainer has died, and how many are left that train."""
         self._lost.append(trainer)
-        self._untold[trainer] = now + deadlines.WHY_TRAINER_DIED_S
+        self._untold[trainer] = now + deadlines.WHY_TRAINER_DIED_S, left
 
     def tick(self, now: float) -> None:
         """Tell what is known by now."""
-        for trainer, by in list(self._untold.items()):
+        for trainer, (by, left) in list(self._untold.items()):
             ended = read_exit_note(RunFolder(self._plan.run).rank_exit(1 + trainer))
             if ended is None and now < by:
                 continue
@@ -85,5 +85,4 @@ class LostTrainers:
             if trainer in self._late:
                 said = f"was killed, as the others had waited for it for {self._plan.trainers_timeout_s:g} s"
                 cause = Cause("silent", f"{said} (trainers.timeout_s)")
-            left = self._plan.trainers - len(self._lost)
             self._note("trainer_lost", trainer=trainer, left=left, **cause.told())

@@ -10,7 +10,9 @@ import torch.distributed as dist
 from mpidata.alone.outside import in_job
 from mpidata.errors import StreamError
 from mpidata.trainer import join as job
-from mpidata.trainer.elastic.members import Attempt, Change, Members
+from mpidata.trainer.elastic.attempt import Attempt
+from mpidata.trainer.elastic.change import Change
+from mpidata.trainer.elastic.members import Members
 
 __all__ = ["all_reduce", "on_change", "rank", "world_size"]
 
@@ -99,6 +101,11 @@ def _over_members(tensor: torch.Tensor, op: str, members: Members) -> int:
         raise StreamError(
             f"all_reduce: the tensor is {tensor.dtype} on {tensor.device}. With 'trainers.elastic' give one in CPU "
             "memory, of float32, float64 or whole numbers."
+        )
+    if members.is_new:
+        raise StreamError(
+            "all_reduce: this trainer has just taken the place of another one, and the others are in their loop. "
+            "Before the first batch leave the call out where the dataset's `resumed` is not (0, 0)."
         )
     own = tensor.detach().contiguous().clone()
     result = torch.empty_like(own)

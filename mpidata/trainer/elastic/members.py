@@ -6,111 +6,31 @@ all who live learn whether all of them have what was reduced, so either all use 
 
 from __future__ import annotations
 
-import math
 import time
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
+from mpidata.loading.turns import Turn
+from mpidata.trainer.elastic.attempt import Attempt, split
+from mpidata.trainer.elastic.change import Change, Shared
+from mpidata.trainer.elastic.giving import Giving
+from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Row
 from mpidata.trainer.elastic.numbers import without
 from mpidata.trainer.elastic.points import reached
+from mpidata.trainer.elastic.waiting import free, wait
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Attempt", "Change", "Members", "Place", "Shared"]
+__all__ = ["Members"]
 
-Place = tuple[int, int]
-"""Epoch of a dataset, and how many of its batches were given out."""
-
-_MOST_DATASETS = 16
 _MOST_TRIES = 10
-_YIELDS_S, _LONGEST_S, _TELLS_S, _ENDS_S = 2e-3, 5e-4, 1.0, 5.0
-
-
-_left: list[MPI.Request] = []  # requests that do not end, with their memory
-
-
-@dataclass(frozen=True)
-class Change:
-    """What has changed among the trainers between two steps.
-
-    Attributes
-    ----------
-    rank : int
-        Number of this trainer from now on, from 0.
-    trainers, before : int
-        How many there are, and how many there were.
-    lost : tuple of int
-        Numbers, from before, of those that have died.
-    generation : int
-        Counts the changes, from 1.
-    """
-
-    rank: int
-    trainers: int
-    before: int
-    lost: tuple[int, ...]
-    generation: int
-
-
-class Shared(Protocol):
-    """A dataset whose rows the trainers share."""
-
-    def place(self) -> Place:
-        """Where this trainer is."""
-
-    def lose(self, lost: dict[int, Place], change: Change) -> None:
-        """Deal out anew what these trainers, by their numbers before, had not trained on at their places."""
-
-
-class Attempt:
-    """Operations in a communicator, to be brought to their end together.
-
-    Parameters
-    ----------
-    communicator : mpi4py.MPI.Intracomm
-        Of those who take part. Where one of them has died, it is revoked, so that nobody waits in it any more.
-    report : callable
-        Told of long waits, in seconds, once a second, and of their ends: 0.
-    """
-
-    def __init__(self, communicator: MPI.Intracomm, report: Callable[[float], object]) -> None:
-        self.communicator = communicator
-        self._report = report
-        self._requests: list[MPI.Request] = []
-        self._failed = False
-
-    def post(self, call: Callable[..., MPI.Request], *arguments: Any) -> None:
-        """Begin an operation of the communicator; does nothing once one has failed."""
-        from mpi4py import MPI
-
-        if self._failed:
-            return
-        try:
-            self._requests.append(call(*arguments))
-        except MPI.Exception:
-            self._fail()
-
-    def wait(self) -> bool:
-        """Wait until all have ended; False where any has failed."""
-        ended = [_wait(request, self._report, self._is_broken, self._fail) for request in self._requests]
-        return all(ended) and not self._failed
-
-    def _is_broken(self) -> bool:
-        failed = self.communicator.Get_failed()
-        broken = self.communicator.Is_revoked() or failed.Get_size() > 0
-        _free(failed)
-        return broken
-
-    def _fail(self) -> None:
-        self._failed = True
-        self.communicator.Revoke()
+_SPARE_LOOKS_S = 0.02
 
 
 class Members:
@@ -121,21 +41,31 @@ class Members:
 
     Parameters
     ----------
-    communicator : mpi4py.MPI.Intracomm
-        Of all trainers, for this object alone.
+    everyone : mpi4py.MPI.Intracomm
+        Of all trainers and spares, for this object alone.
     report : callable
         As of `Attempt`.
     hand_over : callable
-        Gets another communicator of those that live after each death, to keep.
+        Gets another communicator of those that train after each change, to keep.
+    spares : int
+        How many of them, the last ones, wait for a place at first.
 
     Attributes
     ----------
     communicator : mpi4py.MPI.Intracomm
-        Of those that live.
+        Of those that train and live.
     numbers : list of int
         By number, the rank at the start of the job.
     generation : int
         Counts the changes.
+    is_new : bool
+        Whether this trainer has just taken a place, and its script has had no batch yet.
+    orders : callable
+        Gives the newest order of how many are to train, and how many.
+    giving : Giving
+        What a trainer that takes a place gets of the others.
+    retire : callable
+        Called where this trainer is to train no more; does not return.
 
     Notes
     -----
@@ -144,21 +74,45 @@ class Members:
 
     def __init__(
         self,
-        communicator: MPI.Intracomm,
+        everyone: MPI.Intracomm,
         report: Callable[[float], object],
         hand_over: Callable[[MPI.Intracomm], object] = lambda communicator: None,
+        spares: int = 0,
     ) -> None:
-        self.communicator = communicator
         self._report, self._hand_over = report, hand_over
-        self.numbers = list(range(communicator.Get_size()))
+        self.numbers = list(range(everyone.Get_size() - spares))
         self.generation = 0
-        self._first = communicator.Get_group()
-        self._own = communicator.Get_rank()
+        self._first = everyone.Get_group()
+        self._own = everyone.Get_rank()
         self._ranks = list(self.numbers)
+        self.communicator = everyone
+        self.meeting: Meeting | None = None
+        if spares:
+            self.communicator = self._meet_first(everyone)
+        self.is_new = False
+        self.orders: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self.giving = Giving()
+        self.retire: Callable[[], object] = lambda: None
         self._datasets: list[weakref.ref[Shared]] = []
         self._trained: dict[int, NDArray[np.int64]] = {}
         self._changes: list[Change] = []
         self._tell: list[Callable[[Change], object]] = []
+        self._holes: list[int] = []
+        self._order, self._done = 0, 0  # the newest that all have heard of, and that was carried out
+        self._drawn: list[weakref.ref[Turn]] = []
+        self._step_of: weakref.ref[object] | None = None
+
+    def _meet_first(self, everyone: MPI.Intracomm) -> MPI.Intracomm:
+        self.meeting = Meeting(everyone, self._report)
+        active, other = (split(everyone, not self.waits) for _ in range(2))
+        if not self.waits:
+            self._hand_over(other)
+        return active
+
+    @property
+    def waits(self) -> bool:
+        """Whether this one is a spare, or trains no more."""
+        return self._own not in self.numbers
 
     @property
     def rank(self) -> int:
@@ -173,13 +127,21 @@ class Members:
     @property
     def root(self) -> int:
         """Rank in the communicator of the trainer with number 0."""
-        return self._ranks.index(self.numbers[0])
+        return self.rank_of(self.numbers[0])
+
+    def is_own(self, one: int) -> bool:
+        """Whether this is the trainer that has had this rank at the start."""
+        return one == self._own
+
+    def rank_of(self, one: int) -> int:
+        """Rank in the communicator of the trainer that has had this one at the start."""
+        return self._ranks.index(one)
 
     def share(self, dataset: Shared) -> None:
         """Have the rows of a dataset dealt out anew when a trainer has died; in the same order on all trainers."""
-        if len(self._datasets) == _MOST_DATASETS:
+        if len(self._datasets) == MOST_DATASETS:
             raise StreamError(
-                f"With 'trainers.elastic' a script may make {_MOST_DATASETS} datasets whose rows the trainers share, "
+                f"With 'trainers.elastic' a script may make {MOST_DATASETS} datasets whose rows the trainers share, "
                 "and this is one more. Make each once, before the loop."
             )
         self._datasets.append(weakref.ref(dataset))
@@ -221,26 +183,65 @@ class Members:
         Collective over the living trainers; sleeps.
         """
         for _ in range(_MOST_TRIES + len(self._ranks)):
-            if attempt is None:
-                attempt = self.attempt()
-                begin(attempt)
-            ranks, places = list(self._ranks), np.zeros((len(self._ranks), _MOST_DATASETS, 2), np.int64)
-            if step and self._datasets:
-                attempt.post(attempt.communicator.Iallgather, self._places(), places)
-            done = attempt.wait()
-            reached("reduced")
-            everywhere, nobody_died = self._agree(done)
-            if everywhere and step:
-                self._trained = dict(zip(ranks, places, strict=True))
-            if not (everywhere and nobody_died):
-                self._regroup()
-            if everywhere:
-                return len(ranks)
+            count = len(self._ranks)
+            if self.once(begin, attempt, step):
+                return count
             attempt = None
         raise StreamError("The trainers cannot reduce: MPI fails again and again, though nobody has died.")
 
+    def once(self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool = False) -> bool:
+        """Try that once; False where it counts nowhere, as somebody has died. Collective as `together`; sleeps."""
+        if attempt is None:
+            attempt = self.attempt()
+            begin(attempt)
+        ranks, places = list(self._ranks), np.zeros((len(self._ranks), MOST_DATASETS + 1, 2), np.int64)
+        if step and self._datasets:
+            attempt.post(attempt.communicator.Iallgather, self._places(), places)
+        done = attempt.wait()
+        reached("reduced")
+        everywhere, nobody_died = self._agree(done)
+        if everywhere and step:
+            self._trained = dict(zip(ranks, places, strict=True))
+            self._step_made(int(places[:, -1, 0].max()))
+        if not (everywhere and nobody_died):
+            self._regroup()
+        return everywhere
+
+    def _step_made(self, order: int) -> None:
+        """Take in that a step counts, of which dataset it was, and which orders are known by now."""
+        self._order = max(self._order, order)
+        turns = [turn for turn in (ref() for ref in self._drawn) if turn is not None and not turn.over]
+        if turns:
+            self._step_of = weakref.ref(turns[0].of)
+        self._drawn = []
+
+    def drawing(self, turn: Turn) -> None:
+        """Take in that a batch is about to be drawn. Collective where those that train are to be others from now on.
+
+        That is so before the next batch of the dataset that the last step was of: there a script that resumes begins.
+        """
+        self.is_new = False
+        if self._order > self._done and self._step_of is not None and turn.of is self._step_of():
+            assert self.meeting is not None
+            self.meeting.call(self.numbers)
+            self._meet()
+        if turn.of is not None:
+            self._drawn.append(weakref.ref(turn))
+
+    def wait_for_place(self) -> bytes | None:
+        """As a spare, sleep until there is a place; gives the others' state, None where there will be none."""
+        assert self.meeting is not None
+        while True:
+            if self.meeting.is_called() and (state := self._meet()) is not None:
+                return state
+            order, count = self.orders()
+            if count < 0 or (order and not count):
+                return None
+            time.sleep(_SPARE_LOOKS_S)
+
     def _places(self) -> NDArray[np.int64]:
-        own = np.zeros((_MOST_DATASETS, 2), np.int64)
+        own = np.zeros((MOST_DATASETS + 1, 2), np.int64)
+        own[-1] = self.orders()
         for row, dataset in zip(own, (ref() for ref in self._datasets), strict=False):
             row[:] = (0, 0) if dataset is None else dataset.place()
         return own
@@ -252,8 +253,8 @@ class Members:
         flags = np.array([done | (dead.Get_size() == 0) << 1], np.int32)
         request = self.communicator.Iagree(flags)
         reached("agree")
-        _wait(request, self._report)  # an error says only that somebody has died since
-        _free(dead)
+        wait(request, self._report)  # an error says only that somebody has died since
+        free(dead)
         return bool(flags[0] & 1), bool(flags[0] & 2)
 
     def _come_together(self) -> None:
@@ -267,7 +268,7 @@ class Members:
             assert isinstance(living, MPI.Intracomm)
             self.communicator = living
             # None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then.
-            _wait(living.Iagree(made), self._report)
+            wait(living.Iagree(made), self._report)
             made[0] = 1
             try:
                 # By this thread: it makes communicators in no two threads at once, either.
@@ -275,25 +276,29 @@ class Members:
             except MPI.Exception:
                 made[0] = 0
                 living.Revoke()
-            _wait(living.Iagree(made), self._report)
+            wait(living.Iagree(made), self._report)
         self._hand_over(other)
 
     def _regroup(self) -> None:
         """Go on without those that have died."""
-        before = list(self.numbers)
         reached("regroup")
         self._come_together()
         reached("regrouped")
         group = self.communicator.Get_group()
         self._ranks = sorted(group.Translate_ranks(None, self._first))
         group.Free()
-        lost = [number for number, rank in enumerate(before) if rank not in self._ranks]
-        if not lost:  # it is only not known yet, and the next try fails, too
+        # None: it is only not known yet, and the next try fails, too.
+        self._lose([number for number, rank in enumerate(self.numbers) if rank not in self._ranks])
+
+    def _lose(self, lost: Sequence[int]) -> None:
+        if not lost:
             return
+        before = list(self.numbers)
         self.numbers = without(before, lost)
+        self._holes += lost
         self.generation += 1
         change = Change(self.rank, self.count, len(before), tuple(lost), self.generation)
-        nowhere = np.zeros((_MOST_DATASETS, 2), np.int64)
+        nowhere = np.zeros((MOST_DATASETS, 2), np.int64)
         for at, dataset in enumerate(ref() for ref in self._datasets):
             if dataset is None:
                 continue
@@ -301,47 +306,55 @@ class Members:
             dataset.lose({number: (int(epoch), int(had)) for number, (epoch, had) in trained.items()}, change)
         self._changes.append(change)
 
+    def _meet(self) -> bytes | None:
+        """Meet the spares; gives the others' state where this one has taken a place."""
+        assert self.meeting is not None
+        reached("meet")
+        trained = not self.waits
+        decision, active, other = self.meeting.meet(self._row())
+        self._done = max(self._done, decision.order)
+        if self._own not in decision.numbers:
+            self.numbers = list(decision.numbers)
+            if trained:
+                self.retire()
+            return None
+        self.communicator, self._ranks = active, sorted(decision.numbers)
+        if trained:
+            self._lose(decision.lost)
+        else:
+            self.is_new, self.generation = True, decision.generation + bool(decision.lost)
+            self.giving.begin()
+        self._take(decision)
+        state = None
+        if decision.joined:
+            state = self.giving.give(self, decision.joined)
+            self._deal_anew()  # once more, as who has come does: others may have died meanwhile
+        if self.communicator is active:
+            self._hand_over(other)
+        return state
 
-def _free(group: MPI.Group) -> None:
-    from mpi4py import MPI
+    def _take(self, decision: Decision) -> None:
+        """Go on with those that a meeting has decided on."""
+        was = len(decision.before) - len(decision.lost)
+        self.numbers, self._holes = list(decision.numbers), list(decision.holes)
+        if not (decision.joined or decision.retired):
+            return
+        self.generation += 1
+        joined = tuple(sorted(map(self.numbers.index, decision.joined)))
+        retired = tuple(range(was - len(decision.retired), was))
+        change = Change(self.rank, self.count, was, (), self.generation, joined, retired)
+        self._deal_anew()
+        self._trained = dict.fromkeys(self._ranks, decision.places)
+        self._changes.append(change)
 
-    if group != MPI.GROUP_EMPTY:
-        group.Free()
+    def _deal_anew(self) -> None:
+        for dataset in self._alive():
+            dataset.deal_anew(self.rank, self.count)
 
+    def _alive(self) -> list[Shared]:
+        return [dataset for dataset in (ref() for ref in self._datasets) if dataset is not None]
 
-def _wait(
-    request: MPI.Request,
-    report: Callable[[float], object],
-    is_broken: Callable[[], bool] = lambda: False,
-    when_failed: Callable[[], object] = lambda: None,
-) -> bool:
-    """Wait for a request asleep, but for the first moments; False where it has failed, as somebody has died.
-
-    Of a death Open MPI's collectives give MPI_ERR_PROC_FAILED, MPI_ERR_REVOKED, now and then another error, and now and
-    then nothing: so this looks itself once a second, and leaves a request that does not end though it cannot succeed.
-    """
-    from mpi4py import MPI
-
-    begun, told_s, failed_s, ended = time.monotonic(), 0.0, math.inf, False
-    while not ended:
-        failed = False
-        try:
-            ended = request.Test()
-        except MPI.Exception:
-            failed, ended = True, request == MPI.REQUEST_NULL
-        waited_s = time.monotonic() - begun
-        if waited_s - told_s > _TELLS_S:
-            told_s = waited_s
-            report(waited_s)
-            failed = failed or is_broken()
-        if failed and failed_s == math.inf:
-            failed_s = waited_s
-            when_failed()
-        if not ended and waited_s - failed_s > _ENDS_S:
-            _left.append(request)
-            ended = True
-        if not ended:
-            time.sleep(0.0 if waited_s < _YIELDS_S else _LONGEST_S)
-    if told_s:
-        report(0.0)
-    return failed_s == math.inf
+    def _row(self) -> Row:
+        may_join = all(dataset.may_be_dealt_anew for dataset in self._alive())
+        generation = -1 if self.waits else self.generation
+        return Row(self._own, generation, self.orders(), may_join, self.numbers, self._holes, self._places()[:-1])

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 
 from mpidata.errors import StreamError
-from mpidata.trainer.elastic.members import Attempt, Members
+from mpidata.trainer.elastic.attempt import Attempt
+from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
 
-__all__ = ["Reducer", "share_from_first"]
+__all__ = ["Reducer", "bytes_of", "share_from_first", "take_bytes"]
 
 # The first bucket is small, so that its sum is under way early, as in torch's DistributedDataParallel.
 _FIRST_BYTES, _BUCKET_BYTES = 1 << 20, 25 << 20
@@ -186,15 +187,33 @@ class _Shared:
         if self._received is self._bytes:
             return
         sizes = [tensor.numel() * tensor.element_size() for tensor in self._tensors]
-        for tensor, part in zip(self._tensors, torch.split(self._received, sizes), strict=True):
-            with torch.no_grad():
-                tensor.copy_(part.clone().view(tensor.dtype).view(tensor.shape))
+        _give(self._tensors, sizes, self._received)
 
 
 def _bytes_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Copy the values of tensors behind one another."""
     flat = [tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in tensors]
     return torch.cat(flat) if flat else torch.empty(0, dtype=torch.uint8, device="cpu")
+
+
+def bytes_of(tensors: Sequence[torch.Tensor]) -> bytes:
+    """Copy the values of tensors behind one another."""
+    return _bytes_of(tensors).numpy().tobytes()
+
+
+def take_bytes(tensors: Sequence[torch.Tensor], values: bytes) -> None:
+    """Give tensors the values of `bytes_of`; raises ValueError where they are not as many."""
+    sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
+    if sum(sizes) != len(values):
+        raise ValueError(len(values))
+    flat = torch.frombuffer(bytearray(values), dtype=torch.uint8) if values else torch.empty(0, dtype=torch.uint8)
+    _give(tensors, sizes, flat)
+
+
+def _give(tensors: Sequence[torch.Tensor], sizes: Sequence[int], flat: torch.Tensor) -> None:
+    for tensor, part in zip(tensors, torch.split(flat, list(sizes)), strict=True):
+        with torch.no_grad():
+            tensor.copy_(part.clone().view(tensor.dtype).view(tensor.shape))
 
 
 def share_from_first(tensors: Sequence[torch.Tensor], members: Members) -> None:

@@ -2,13 +2,16 @@
 
 import json
 import random
+import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from jobs import JobFolder, Result, python, read_lines
 
 POINTS = ["backward", "sum", "reduced", "agree", "agreed", "regroup", "regrouped"]
+JOIN_POINTS = ["meet", "met", "join.send", "join.receive"]
 WAYS = ["SIGKILL", "SIGSEGV", "exit", "leave", "abort"]
 
 
@@ -29,12 +32,19 @@ def write_job(
     options: dict[str, Any],
     at_least: int = 1,
     timeout_s: float = 600,
+    spares: int = 0,
     **more: Any,
 ) -> None:
     """Write a job of trainers/elastic/exact.py."""
     program = python("trainers/elastic/exact.py", json.dumps(options))
     job = {
-        "trainers": {"ranks": trainers, "program": program, "elastic": {"at_least": at_least}, "timeout_s": timeout_s},
+        "trainers": {
+            "ranks": trainers,
+            "spares": spares,
+            "program": program,
+            "elastic": {"at_least": at_least},
+            "timeout_s": timeout_s,
+        },
         "loaders": {"ranks": loaders},
         **more,
     }
@@ -69,6 +79,21 @@ def draw(seed: int) -> dict[str, Any]:
     }
 
 
+def draw_with_spares(seed: int) -> dict[str, Any]:
+    """Draw such a job with spares, some of which may die, too."""
+    dice = random.Random(f"spares {seed}")
+    job = draw(seed)
+    job["spares"] = dice.randint(1, 2)
+    job["options"]["joins"] = min(job["spares"], len(job["options"]["kills"]))
+    if dice.random() < 0.5:
+        point = dice.choice(JOIN_POINTS)
+        victim = job["trainers"] if point.endswith("receive") else dice.randrange(job["trainers"] + 1)
+        if str(victim) not in job["options"]["kills"] and job["trainers"] > len(job["options"]["kills"]) + 1:
+            job["options"]["kills"][str(victim)] = f"{point}:1"
+            job["options"]["joins"] = 0
+    return job
+
+
 def books(result: Result, trainers: int) -> list[list[dict[str, Any]]]:
     """What each trainer has written down."""
     assert result.run is not None, result.output
@@ -80,7 +105,8 @@ def check(job: dict[str, Any], result: Result) -> None:
     """Each row was trained once an epoch, by gradients of all that took part, alike on all that live."""
     told = f"{job}\n{result.logs()}"
     assert result.status == 0 and result.summary["status"] == "complete", told
-    written = books(result, job["trainers"])
+    everyone = job["trainers"] + job.get("spares", 0)
+    written = books(result, everyone)
     drawn: dict[int, dict[int, list[int]]] = defaultdict(dict)  # by step and trainer
     made: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)
     epochs = {}
@@ -93,7 +119,9 @@ def check(job: dict[str, Any], result: Result) -> None:
                 made[line["made"]][trainer] = line["gradient"], line["weights"]
     ended = [trainer for trainer, lines in enumerate(written) if lines and "end" in lines[-1]]
     lost = result.summary.get("lost_trainers", [])
-    assert sorted(ended + lost) == list(range(job["trainers"])), told
+    waited = [trainer for trainer in range(job["trainers"], everyone) if not written[trainer] and trainer not in lost]
+    retired = [event["trainer"] for event in result.events() if event["event"] == "trainer_retired"]
+    assert sorted(ended + lost + waited + retired) == list(range(everyone)), told
     trained: dict[int, Counter[int]] = defaultdict(Counter)
     for step, outcomes in made.items():
         assert len(set(outcomes.values())) == 1, (step, outcomes, told)
@@ -102,9 +130,15 @@ def check(job: dict[str, Any], result: Result) -> None:
         assert took_part, (step, gradient, drawn[step], told)
         for trainer in took_part:
             trained[epochs[step]].update(drawn[step][trainer])
-    assert sorted(made) == list(range(len(made))) and all(set(ended) <= set(of) for of in made.values()), told
+    from_step = {
+        trainer: min((line["step"] for line in written[trainer] if "rows" in line), default=0) for trainer in ended
+    }
+    assert sorted(made) == list(range(len(made))), told
+    assert all(
+        step in made and trainer in made[step] for trainer in ended for step in range(from_step[trainer], len(made))
+    ), told
     rows = set(range(1, sum(job["rows"]) + 1))
-    assert len(trained) == job["options"]["epochs"], told
+    assert len(trained) >= job["options"]["epochs"] and sorted(trained) == list(range(len(trained))), told
     for epoch, counts in trained.items():
         assert set(counts) == rows, (epoch, rows - set(counts), told)
         again = sum(counts.values()) - len(rows)
@@ -124,8 +158,18 @@ def _who(drawn: dict[int, list[int]], made: set[int], gradient: float) -> set[in
     return set()
 
 
-def run(folder: JobFolder, job: dict[str, Any], timeout: float = 120, **more: Any) -> Result:
-    """Run a drawn job."""
+def run(
+    folder: JobFolder,
+    job: dict[str, Any],
+    timeout: float = 120,
+    meanwhile: Callable[[], object] = lambda: None,
+    **more: Any,
+) -> Result:
+    """Run a drawn job; do something meanwhile."""
     write_parts(folder, job["rows"])
-    write_job(folder, job["trainers"], job["loaders"], job["options"], **more)
-    return folder.run(timeout=timeout)
+    write_job(folder, job["trainers"], job["loaders"], job["options"], spares=job.get("spares", 0), **more)
+    process = folder.start()
+    meanwhile()
+    result = folder.finish(process, timeout, time.monotonic())
+    folder.assert_nothing_left()
+    return result

@@ -38,7 +38,10 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
         ("buffer.capcity=3", "unknown key 'buffer.capcity'. Did you mean 'capacity'?"),
         ("naem=x", "unknown key 'naem'. Did you mean 'name'?"),
         ("capacity=3", "unknown key 'capacity'. It belongs at 'buffer.capacity'."),
-        ("trainers.x=3", "unknown key 'trainers.x'. The keys here are ranks, program, per_node, gpus_per_rank, "),
+        (
+            "trainers.x=3",
+            "unknown key 'trainers.x'. The keys here are ranks, program, spares, per_node, gpus_per_rank, ",
+        ),
         ("trainers.seed=3", "unknown key 'trainers.seed'. It belongs at 'seed'."),
         ("fields.u.at_most=3", "unknown key 'fields.u.at_most'. It belongs at 'lengths.<name>.at_most'."),
         ("fields.u.shpae=[3]", "unknown key 'fields.u.shpae'. Did you mean 'shape'?"),

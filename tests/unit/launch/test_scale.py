@@ -60,4 +60,4 @@ def test_what_does_not_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch, tmp_
     result = CliRunner().invoke(cli.main, ["scale", str(tmp_path), "--loaders", "2"])
     assert result.exit_code == 2 and "is no run folder" in result.stderr
     result = CliRunner().invoke(cli.main, ["scale", str(run.path)])
-    assert result.exit_code == 2 and "Give --loaders, --groups or both" in result.stderr
+    assert result.exit_code == 2 and "Give --loaders, --groups or --trainers" in result.stderr

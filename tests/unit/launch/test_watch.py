@@ -1,7 +1,7 @@
 """When `mpidata run` waits no longer for a job."""
 
+import json
 import os
-from pathlib import Path
 
 import pytest
 from ended_run import EndedRun
@@ -9,15 +9,15 @@ from ended_run import EndedRun
 from mpidata.launch.watching.ranks import LocalRanks
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.watch import Watch
+from mpidata.run import deadlines
 
 
 @pytest.mark.parametrize("noted", [True, False])
 @pytest.mark.parametrize("joined", [True, False])
 def test_a_rank_that_dies_while_it_is_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joined: bool, noted: bool
+    case: EndedRun, monkeypatch: pytest.MonkeyPatch, joined: bool, noted: bool
 ) -> None:
     """Its death ends the job only where it came before all had joined."""
-    case = EndedRun(tmp_path)
 
     def look(ranks: LocalRanks) -> None:
         if joined:
@@ -31,3 +31,20 @@ def test_a_rank_that_dies_while_it_is_looked_at(
     watch = Watch(case.attempt, os.getpid(), Signals())
     with watch:
         assert watch.is_due() is not joined
+
+
+@pytest.mark.parametrize(("lost", "ends"), [([], True), ([0], False), ([1], True)])
+def test_a_dead_trainer_ends_the_job_unless_the_others_go_on(case: EndedRun, lost: list[int], ends: bool) -> None:
+    now = 0.0
+    case.fault_tolerant()
+    with Watch(case.attempt, os.getpid(), Signals(), clock=lambda: now) as watch:
+        assert not watch.is_due()
+        case.record(1, 0, signal=9)
+        assert not watch.is_due()
+        now = 1.0
+        case.run.progress.write_text(json.dumps({"lost_trainers": lost}))
+        assert not watch.is_due()
+        now = deadlines.GRACE_S + 0.5
+        assert watch.is_due() == ends
+        now = 500.0
+        assert watch.is_due() == ends

@@ -278,6 +278,9 @@ class Job:
                 if not self.has_left[group]:
                     self.finalize(group)
 
+    def trainers(self, number: int, count: int) -> None:
+        self._call("trainers", number, count)
+
     def checkpoint(self, number: int) -> None:
         self._call("checkpoint", number)
 

@@ -52,13 +52,13 @@ def test_so_many_may_die(tmp_path: Path, at_least: int, may: int) -> None:
     lost, journal = lost_trainers(tmp_path, trainers_at_least=at_least)
     for trainer in range(may):
         assert lost.one_may_die(4 - trainer)
-        lost.died(trainer, 0.0)
+        lost.died(trainer, 3 - trainer, 0.0)
     assert not lost.one_may_die(4 - may) and journal.lost_trainers == list(range(may))
 
 
 def test_a_death_is_told_with_its_exit_note_when_that_has_come(tmp_path: Path) -> None:
     lost, journal = lost_trainers(tmp_path)
-    lost.died(2, 10.0)
+    lost.died(2, 3, 10.0)
     lost.tick(10.5)
     assert journal.events == []
     leave_note(tmp_path, 2, signal=11)
@@ -71,8 +71,8 @@ def test_a_death_is_told_with_its_exit_note_when_that_has_come(tmp_path: Path) -
 
 def test_a_death_without_an_exit_note_is_told_all_the_same(tmp_path: Path) -> None:
     lost, journal = lost_trainers(tmp_path)
-    lost.died(0, 10.0)
-    lost.died(3, 11.0)
+    lost.died(0, 3, 10.0)
+    lost.died(3, 2, 11.0)
     lost.tick(10.0 + deadlines.WHY_TRAINER_DIED_S - 0.1)
     assert journal.events == []
     lost.tick(10.0 + deadlines.WHY_TRAINER_DIED_S)
@@ -96,7 +96,7 @@ def test_one_for_which_the_others_wait_too_long_is_killed_and_told_of(tmp_path: 
             assert lost.waits(trainer, float(seconds), range(4)) == ""
     assert given_up(tmp_path) == [2]
     assert journal.events == [{"event": "trainer_late", "trainer": 2, "seconds": 32.0}]
-    lost.died(2, 50.0)
+    lost.died(2, 3, 50.0)
     leave_note(tmp_path, 2, signal=9)
     lost.tick(50.0)
     how = "was killed, as the others had waited for it for 30 s (trainers.timeout_s)"

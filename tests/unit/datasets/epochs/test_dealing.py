@@ -221,3 +221,38 @@ BEGIN = ["begin", 2, 3]
 def test_a_history_that_cannot_be_is_refused(history: Any) -> None:
     with pytest.raises(StreamError, match="^load_state_dict: the state says of an epoch what cannot be. Give what"):
         Dealing(20, 2, 0, 3, False).go_on(0, 1, history)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_spares_go_on_with_the_others(seed: int) -> None:
+    trainers = Trainers(seed)
+    for _ in range(trainers.dice.randint(0, 2)):
+        if len(trainers.all) > 1:
+            trainers.together = True
+            trainers.lose_some()
+    trainers.at = at = trainers.dice.randint(trainers.at, trainers.all[0].batches(0))
+    for one in trainers.all:
+        trainers.trained.update(trainers.places(one, 0, at))
+    left, size = trainers.n - trainers.dropped - len(trainers.trained), trainers.batch_size
+    count = trainers.dice.randint(1, min(trainers.n, len(trainers.all) + 2))
+    state = json.loads(json.dumps({"epoch": 0, "batches": at, **trainers.all[0].dealt(0, True)}))
+    trainers.all = trainers.all[:count]
+    for number, one in enumerate(trainers.all):
+        one.deal_anew(0, at, number, count)
+        one.deal_anew(0, at, number, count)  # where somebody has died meanwhile
+    for number in range(len(trainers.all), count):
+        trainers.all.append(Dealing(trainers.n, size, number, count, trainers.drop_last))
+        trainers.all[-1].take(state)
+    trainers.begun = at
+    trainers.check_dealt(left, [])
+    trainers.check_trained()
+    if count > 1:  # one that has made no step since had what came before
+        lost = trainers.dice.randrange(count)
+        trainers.all = without(trainers.all, [lost])  # type: ignore[arg-type, assignment]
+        kept = trainers.held()
+        left = trainers.n - trainers.dropped - len({*kept, *trainers.trained})
+        had = 0 if len(trainers.all[0].history(0)) > 1 else at  # of an epoch that was dealt anew that does not matter
+        for number, one in enumerate(trainers.all):
+            one.lose(0, {lost: had}, number, count - 1)
+        trainers.check_dealt(left, kept)
+        trainers.check_trained()

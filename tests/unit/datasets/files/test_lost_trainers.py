@@ -8,7 +8,7 @@ import pytest
 from part_files import ROWS, make_parts
 
 from mpidata.errors import StreamError
-from mpidata.trainer.elastic.members import Change
+from mpidata.trainer.elastic.change import Change
 
 
 class Members:

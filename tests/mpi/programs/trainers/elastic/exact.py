@@ -1,16 +1,18 @@
 """Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was.
 
 Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of as many rows, not files),
-`group` (use torch.distributed, too), `alone` (make no steps) and `kills`, by trainer: `point:count`, or the number of a
-step and how to end there.
+`group` (use torch.distributed, too), `alone` (make no steps), `joins` and `retires` (go on until so many have come and
+gone), and `kills`, by trainer: `point:count`, or the number of a step and how to end there.
 """
 
 import hashlib
+import itertools
 import json
 import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,12 +20,14 @@ import mpidata
 
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
-start = mpidata.rank()
+start = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1
 path = Path(os.environ["MPIDATA_RUN"], f"book-{start}.jsonl")
-kill = "" if path.exists() else options["kills"].get(str(start), "")  # a start that resumes goes through
+resumes = path.exists()
+kill = "" if resumes else options["kills"].get(str(start), "")  # a start that resumes goes through
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
+mpidata.rank()  # joins the job; a spare waits here
 
 
 class Rows(torch.utils.data.Dataset):
@@ -66,7 +70,6 @@ if options.get("group"):
 torch.manual_seed(start)
 model = mpidata.DistributedDataParallel(Model())
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
-mpidata.register(model=model, optimizer=optimizer)
 book = path.open("a")  # noqa: SIM115
 
 
@@ -88,14 +91,42 @@ def end(how: str) -> None:
     os.kill(os.getpid(), getattr(signal, how))
 
 
-mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers))
-step = 0  # of this start
-note(resumed=data.resumed)
-for epoch in range(data.resumed[0], options["epochs"]):
+class Steps:
+    """Counts the steps of this start, and spares; a trainer that takes a place goes on from those of the others."""
+
+    def __init__(self) -> None:
+        self.made = self.joined = self.retired = 0
+
+    def state_dict(self) -> dict[str, int]:
+        """Give the numbers."""
+        return {"made": self.made, "joined": self.joined, "retired": self.retired}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Take them, but in a start that resumes."""
+        if not resumes:
+            self.made, self.joined, self.retired = state["made"], state["joined"], state["retired"]
+
+    def change(self, change: Any) -> None:
+        """Count and note."""
+        self.joined += len(change.joined)
+        self.retired += len(change.retired)
+        note(lost=change.lost, joined=change.joined, rank=change.rank, trainers=change.trainers)
+
+    def go_on(self, epoch: int) -> bool:
+        """Whether there is to be this epoch, too."""
+        few = self.joined < options.get("joins", 0) or self.retired < options.get("retires", 0)
+        return epoch < options["epochs"] or few
+
+
+steps = Steps()
+mpidata.on_change(steps.change)
+mpidata.register(model=model, optimizer=optimizer, steps=steps)
+note(resumed=data.resumed, rank=mpidata.rank())
+for epoch in itertools.takewhile(steps.go_on, itertools.count(data.resumed[0])):
     for batch in data:
-        note(step=step, epoch=epoch, rows=batch["row"].tolist())
-        step += bool(options.get("alone"))
-        if how and step == int(dies_at):
+        note(step=steps.made, epoch=epoch, rows=batch["row"].tolist())
+        steps.made += bool(options.get("alone"))
+        if how and steps.made == int(dies_at):
             end(how)
         if options.get("alone"):
             continue
@@ -105,8 +136,8 @@ for epoch in range(data.resumed[0], options["epochs"]):
         gradient = model.module.weight.grad.item()
         assert model.module.never.grad is None
         optimizer.step()
-        note(made=step, gradient=gradient, weights=hashlib.sha1(weights).hexdigest())
-        step += 1
+        note(made=steps.made, gradient=gradient, weights=hashlib.sha1(weights).hexdigest())
+        steps.made += 1
     if options.get("group"):
         ones = torch.ones(1)
         torch.distributed.all_reduce(ones)

@@ -1,0 +1,84 @@
+"""What a trainer that takes a place gets of the others: the lowest one that lives gives its state, in pieces."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.errors import StreamError
+from mpidata.trainer.elastic.attempt import Attempt
+from mpidata.trainer.elastic.points import reached
+
+if TYPE_CHECKING:
+    from mpidata.trainer.elastic.members import Members
+
+__all__ = ["Giving"]
+
+_TAG, _PIECE = 2, 64 << 20
+
+
+class Giving:
+    """Gives states, and gets them.
+
+    Attributes
+    ----------
+    pack : callable
+        Gives the state of this trainer.
+    begin : callable
+        Called where this one is about to get a state.
+    model : callable or bytes or None
+        Gives the values of the model, all behind one another; of a trainer that has just taken a place: these values.
+    """
+
+    def __init__(self) -> None:
+        self.pack: Callable[[], bytes] = bytes
+        self.begin: Callable[[], object] = lambda: None
+        self.model: Callable[[], bytes] | bytes | None = None
+
+    def give(self, members: Members, takers: Sequence[int]) -> bytes | None:
+        """Give those that have taken a place, by their ranks at the start, the state; what this one gets, if it has.
+
+        Collective over those that train; sleeps. Raises StreamError where nobody is left who has a state.
+        """
+        while True:
+            generation = members.generation
+            given, state = self._try(members, takers)
+            if given and members.generation == generation:  # else somebody has died, and the state says nothing of that
+                return state
+
+    def _try(self, members: Members, takers: Sequence[int]) -> tuple[bool, bytes | None]:
+        givers = [one for one in members.numbers if one not in takers]
+        if not givers:
+            raise StreamError("All trainers have died while a spare got their state: nobody has it any more.")
+        gives, giver, generation = members.is_own(givers[0]), members.rank_of(givers[0]), members.generation
+        own = np.frombuffer(self.pack() if gives else b"", np.uint8)
+        size = np.array([len(own)], np.int64)
+        sized = members.once(lambda attempt: attempt.post(attempt.communicator.Ibcast, size, giver))
+        if not sized or members.generation != generation:
+            return False, None
+        left = [one for one in takers if one in members.numbers]
+        taken = np.empty(size[0], np.uint8) if any(map(members.is_own, left)) else None
+        ranks = list(map(members.rank_of, left)) if gives else []
+        given = members.once(functools.partial(_pass_on, int(size[0]), taken, giver, own, ranks))
+        return given, None if taken is None else taken.tobytes()
+
+
+def _pass_on(
+    size: int,
+    taken: NDArray[np.uint8] | None,
+    giver: int,
+    own: NDArray[np.uint8],
+    ranks: Sequence[int],
+    attempt: Attempt,
+) -> None:
+    for first in range(0, size, _PIECE):
+        if taken is not None:
+            attempt.post(attempt.communicator.Irecv, taken[first : first + _PIECE], giver, _TAG)
+            reached("join.receive")
+        for rank in ranks:
+            attempt.post(attempt.communicator.Isend, own[first : first + _PIECE], rank, _TAG)
+            reached("join.send")

@@ -1,0 +1,81 @@
+"""A trainer that waits until another one has died, and takes its place with the state of the others."""
+
+from __future__ import annotations
+
+import ctypes
+import pickle
+from typing import TYPE_CHECKING, NoReturn
+
+from mpidata.checkpoint.restore import Restored
+from mpidata.checkpoint.trainer_file import Saved
+from mpidata.errors import StreamError
+from mpidata.loading.figures import RETIRES
+from mpidata.native.library import check
+from mpidata.trainer.elastic.members import Members
+
+if TYPE_CHECKING:
+    from mpidata.trainer.trainer import Trainer
+
+__all__ = ["prepare", "wait_for_place"]
+
+
+def prepare(trainer: Trainer) -> None:
+    """Teach the trainers of a job that has spares what is to be given to one, and what the scheduler says."""
+    members, library = _members(trainer), trainer.library
+    number, count = ctypes.c_int64(), ctypes.c_int64()
+
+    def orders() -> tuple[int, int]:
+        check(library, library.mpidata_trainer_wanted(ctypes.byref(number), ctypes.byref(count)))
+        return number.value, count.value
+
+    members.orders = orders
+    members.giving.pack = lambda: _pack(trainer)
+    members.giving.begin = lambda: check(library, library.mpidata_trainer_takes_place())
+    members.retire = lambda: _retire(trainer)
+
+
+def wait_for_place(trainer: Trainer) -> None:
+    """Sleep until this one has a place, and take over the others' state; where none is needed the script ends here."""
+    members, library = _members(trainer), trainer.library
+    _load()
+    state = members.wait_for_place()
+    if state is None:
+        _leave(trainer)
+    trainer.drawn, held, members.giving.model = pickle.loads(state)
+    check(library, library.mpidata_trainer_be_at(trainer.drawn))
+    saved = {name: Saved(*of) for name, of in held.items()}
+    trainer.checkpoints.restored = Restored(trainer.drawn, saved, members.count)
+
+
+def _load() -> None:
+    """Load what takes torch seconds, as the first optimizer does: the others wait for a trainer that takes a place."""
+    import torch
+
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
+
+
+def _members(trainer: Trainer) -> Members:
+    assert trainer.members is not None
+    return trainer.members
+
+
+def _pack(trainer: Trainer) -> bytes:
+    states, model = trainer.checkpoints.states(), _members(trainer).giving.model
+    if parted := [name for name, saved in states.items() if saved.layout]:
+        raise StreamError(
+            f"The trainers have parts of {parted[0]}, of which a spare that takes a place would need all. Remove "
+            "'trainers.spares', or register what each trainer has as a whole."
+        )
+    return pickle.dumps((trainer.drawn, {name: tuple(of) for name, of in states.items()}, callable(model) and model()))
+
+
+def _retire(trainer: Trainer) -> NoReturn:
+    trainer.library.mpidata_trainer_report(RETIRES.encode(), 1.0)
+    trainer.turns.in_epoch = False
+    _leave(trainer)
+
+
+def _leave(trainer: Trainer) -> NoReturn:
+    """Leave the job, and end the script in order."""
+    trainer.close()
+    raise SystemExit(0)

@@ -1,0 +1,134 @@
+"""Spares that take the place of a trainer that has died: rows and weights stay exact."""
+
+import json
+import re
+import subprocess
+
+import pytest
+from exact_job import POINTS, books, check, draw_with_spares, run
+from jobs import BIN, JobFolder, environment
+from killing import events_of
+from waiting import wait_until
+
+ROWS = [40, 33, 27]
+
+
+def _job(kills: dict[str, str], trainers: int = 2, spares: int = 1, joins: int = 1, **options: object) -> dict:
+    given = {"batch_size": 4, "epochs": 2, "shuffle": "rows", "drop_last": False, "kills": kills, "joins": joins}
+    return {"rows": ROWS, "trainers": trainers, "spares": spares, "loaders": 1, "options": given | options}
+
+
+def test_a_spare_takes_the_place_of_a_trainer_that_has_died(folder: JobFolder) -> None:
+    job = _job({"1": "3 SIGKILL"})
+    result = run(folder, job)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [1] and result.summary["joined_trainers"] == [2], result.logs()
+    changes = [line for line in books(result, 3)[2] if "joined" in line]
+    assert changes == [{"lost": [], "joined": [1], "rank": 1, "trainers": 2}], changes
+
+
+@pytest.mark.full
+def test_spares_that_nobody_needs_leave_in_order(folder: JobFolder) -> None:
+    job = _job({}, spares=2, joins=0)
+    result = run(folder, job)
+    check(job, result)
+    assert "joined_trainers" not in result.summary and books(result, 4)[2:] == [[], []], result.logs()
+
+
+@pytest.mark.full
+def test_samples_of_a_data_loader(folder: JobFolder) -> None:
+    job = _job({"0": "7 SIGKILL"}, loader=sum(ROWS))
+    result = run(folder, job)
+    check(job, result)
+    assert result.summary["joined_trainers"] == [2], result.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("point", POINTS[:5])
+def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
+    job = _job({"1": f"{point}:3"}, trainers=3)
+    result = run(folder, job)
+    check(job, result)
+    assert result.summary["joined_trainers"] == [3], result.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("kills", "lost"),
+    [
+        ({"0": "join.send:1"}, [0, 2]),
+        ({"0": "meet:1"}, [0, 2]),
+        ({"1": "met:1"}, [1, 2]),
+        ({"3": "join.receive:1"}, [2, 3]),
+        ({"3": "met:1"}, [2, 3]),
+        ({"3": "30 SIGKILL"}, [2, 3]),
+    ],
+)
+def test_a_second_death_while_a_spare_takes_a_place(folder: JobFolder, kills: dict[str, str], lost: list[int]) -> None:
+    job = _job(
+        {"2": "2 SIGKILL", **kills}, trainers=3, spares=2, joins=2 if "3" not in kills or " " in kills["3"] else 1
+    )
+    result = run(folder, job)
+    check(job, result)
+    assert sorted(result.summary["lost_trainers"]) == lost, result.logs()
+
+
+@pytest.mark.full
+def test_two_deaths_and_one_spare(folder: JobFolder) -> None:
+    job = _job({"0": "3 SIGKILL", "1": "3 SIGKILL"}, trainers=4)
+    result = run(folder, job)
+    check(job, result)
+    assert sorted(result.summary["lost_trainers"]) == [0, 1] and result.summary["joined_trainers"] == [4]
+
+
+@pytest.mark.full
+def test_torch_distributed_is_set_up_with_the_spare(folder: JobFolder) -> None:
+    job = _job({"0": "3 SIGKILL"}, trainers=3, group=True)
+    result = run(folder, job)
+    check(job, result)
+    groups = [line for lines in books(result, 4) for line in lines if "group" in line]
+    assert groups[-1]["group"] == groups[-1]["living"] == 3, groups
+    assert all(line["number"] == line["rank"] for line in groups), groups
+
+
+@pytest.mark.full
+def test_a_checkpoint_after_a_spare_has_come(folder: JobFolder) -> None:
+    job = _job({"1": "3 SIGKILL", "0": "60 SIGKILL", "2": "60 SIGKILL"}, trainers=3, epochs=9)
+    result = run(folder, job, at_least=2, checkpoint={"every_s": 0.1})
+    assert result.status == 1 and result.run is not None, result.logs()
+    written = [re.findall(r"\d+", path.name) for path in result.run.glob("checkpoints/*/trainer-*.h5")]
+    assert ["0003"] in [number[:1] for number in written], json.dumps(written)
+    again = folder.resume(result.run, timeout=120)
+    assert again.status == 0, again.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("rows", [0, sum(ROWS)])
+def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, rows: int) -> None:
+    def scale_to(count: int) -> str:
+        command = [BIN / "mpidata", "scale", "runs/job/1", "--trainers", str(count)]
+        done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=30)
+        return done.stdout + done.stderr
+
+    def events(name: str) -> int:
+        return sum(event["event"] == name for event in events_of(folder.path))
+
+    def scale() -> None:
+        wait_until(lambda: events("loader_joined"), 60)
+        assert "4 trainers from the next step on, there were 2." in scale_to(4)
+        wait_until(lambda: events("trainer_joined") == 2, 60)
+        assert "at least 1" in scale_to(0)
+        assert "the job has none to spare" in scale_to(5)
+        assert "3 trainers from the next step on, there were 4." in scale_to(3)
+        wait_until(lambda: events("trainer_retired") == 1, 60)
+
+    job = _job({}, spares=2, joins=2, retires=1, loader=rows)
+    result = run(folder, job, meanwhile=scale, checkpoint={"every_s": 0.2})
+    check(job, result)
+    assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
+def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+    job = draw_with_spares(seed)
+    check(job, run(folder, job))

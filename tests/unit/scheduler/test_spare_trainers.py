@@ -1,0 +1,94 @@
+"""Spare trainers: who is told what when trainers die, and when other numbers of them are asked for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_library import make_plan
+
+from mpidata.errors import MpidataError
+from mpidata.loading.figures import RETIRES
+from mpidata.native.constants import TRAINS
+from mpidata.scheduler.deaths.spare_trainers import SpareTrainers
+
+
+class Spares:
+    """Two trainers and two spares, of which the last two wait."""
+
+    def __init__(self, run: Path, **plan: Any) -> None:
+        self.orders: list[tuple[int, int]] = []
+        self.events: list[tuple[str, int]] = []
+        self.joined: list[int] = []
+        self.living = [0, 1, 2, 3]
+        planned = {"trainers": 4, "trainer_spares": 2, "world": 9, "trainers_at_least": 1} | plan
+        self.spares = SpareTrainers(
+            make_plan(run=run, **planned), lambda *order: self.orders.append(order), self.note, self.joined
+        )
+
+    def note(self, event: str, trainer: int) -> None:
+        self.events.append((event, trainer))
+
+    def die(self, trainer: int) -> None:
+        self.living.remove(trainer)
+        self.spares.died(trainer, self.living)
+
+
+def test_a_spare_is_called_when_a_trainer_dies(tmp_path: Path) -> None:
+    job = Spares(tmp_path)
+    assert job.spares.training(job.living) == [0, 1] and job.spares.waits(3)
+    job.die(1)
+    assert job.orders == [(1, 2)] and job.spares.training(job.living) == [0]
+    assert job.spares.reported(2, ["loss", TRAINS]) == 1
+    assert job.spares.training(job.living) == [0, 2] and job.joined == [2] and job.events == [("trainer_joined", 2)]
+    assert job.spares.reported(2, [TRAINS]) == 0
+
+
+def test_the_death_of_one_that_waits_calls_nobody(tmp_path: Path) -> None:
+    job = Spares(tmp_path)
+    job.die(3)
+    assert job.orders == []
+    job.die(2)
+    job.die(0)
+    assert job.orders == [] and job.spares.training(job.living) == [1]
+
+
+def test_another_one_is_called_where_one_dies_before_it_trains(tmp_path: Path) -> None:
+    job = Spares(tmp_path)
+    job.die(1)
+    job.die(2)
+    assert job.orders == [(1, 2), (2, 2)]
+
+
+def test_those_that_wait_leave_once_nobody_trains(tmp_path: Path) -> None:
+    job = Spares(tmp_path)
+    job.spares.release()
+    job.spares.release()
+    assert job.orders == [(1, 0)]
+
+
+def test_more_and_fewer_are_asked_for(tmp_path: Path) -> None:
+    job = Spares(tmp_path)
+    assert job.spares.scale(3, job.living) == "3 trainers from the next step on, there were 2."
+    job.spares.reported(2, [TRAINS])
+    assert job.spares.scale(1, job.living) == "1 trainer from the next step on, there were 3."
+    assert job.spares.reported(2, [RETIRES]) == job.spares.reported(1, [RETIRES]) == -1
+    assert job.orders == [(1, 3), (2, 1)] and job.spares.training(job.living) == [0]
+    assert job.events[-2:] == [("trainer_retired", 2), ("trainer_retired", 1)]
+    job.die(0)  # the job would end
+    assert job.orders[-1] == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("plan", "count", "said"),
+    [
+        ({"trainers_at_least": 0}, 3, "no 'trainers.elastic'"),
+        ({"trainer_spares": 0}, 3, "start it with 'trainers.spares'"),
+        ({"trainers_at_least": 2}, 1, "at least 2 are to train"),
+        ({}, 5, "5 trainers would be 3 more, but the job has 2 to spare"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, plan: dict[str, int], count: int, said: str) -> None:
+    job = Spares(tmp_path, **plan)
+    with pytest.raises(MpidataError, match=said):
+        job.spares.scale(count, job.living)
+    assert job.orders == []
