@@ -69,6 +69,9 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
     "mpidata_trainer_regroup": (c_int, [c_int]),
+    "mpidata_trainer_trained": (c_int, [c_int64, c_void_p]),
+    "mpidata_trainer_meet": (c_int, [POINTER(c_int)]),
+    "mpidata_trainer_met": (c_int, []),
     "mpidata_trainer_stopped": (c_int, [POINTER(c_int)]),
     "mpidata_trainer_validation": (c_int, [POINTER(c_int64), c_double]),
     "mpidata_trainer_validation_sample": (
@@ -146,6 +149,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
     **{f"mpidata_scheduler_{name}": (c_int, [c_int]) for name in ("serves", "release", "retires", "rests")},
     **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite")},
+    "mpidata_scheduler_lose_trainer": (c_int, [c_int]),
     "mpidata_scheduler_lose": (c_int, [c_int, c_int, c_char_p]),
     "mpidata_scheduler_one_host": (c_int, [POINTER(c_int)]),
     "mpidata_scheduler_call": (c_int, [c_int]),

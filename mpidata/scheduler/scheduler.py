@@ -20,6 +20,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scale.scaling import Scaling
 from mpidata.scheduler.coordinator import Coordinator
+from mpidata.scheduler.deaths.adoption import Adoption
 from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.deaths.lost_trainers import LostTrainers
 from mpidata.scheduler.dispatcher import Dispatcher
@@ -90,6 +91,7 @@ class Scheduler:
         self._relief = Relief(plan.trainers)
         self._silence, self._leavers = Silence(plan), Leavers()
         self._lost_trainers = LostTrainers(plan, self._journal)
+        self._adoption = Adoption(messages, self.simulations, self._journal)
         self._first_cause, self._told_why = FirstCause(plan, self._silence), False
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)
@@ -111,6 +113,8 @@ class Scheduler:
             kinds.Ready: lambda event: self._messages.ready(
                 index_of(event, plan.trainers), event.number, "loader" if event.loader else "group"
             ),
+            kinds.Lacks: lambda event: self._adoption.lacks(event.simulation),
+            kinds.Adopted: self._on_adopted,
             kinds.Goodbye: self._on_goodbye,
             kinds.Error: self._on_error,
             kinds.Died: self._on_died,
@@ -239,6 +243,14 @@ class Scheduler:
         self._silence.left(trainer)
         self.ending.trainer_lost(trainer)
         self.checkpoints.trainer_lost(trainer)
+        if self.plan.has_stream:
+            self._relief.left(trainer)
+            self._stream.reopen()
+            self._adoption.lost(trainer, self.ending.trainers)
+
+    def _on_adopted(self, event: kinds.Adopted) -> None:
+        if self._adoption.adopted(index_of(event, self.plan.trainers), event.deaths):
+            self._dispatcher.run_again()
 
     def _trainer_failed(self, now: float, final: bool = False) -> bool:
         """End the job if a trainer has died or failed, and the first cause is known, or not waited for."""
@@ -266,8 +278,11 @@ class Scheduler:
             self.ending.trainer_left_loop(trainer)
         if event.all_drawn:
             self.ending.trainer_trained(trainer)
+            if self.plan.has_stream and self._stream.drain():
+                self._dispatcher.keeps_groups = False
+                self._dispatcher.feed()
         statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us, event.usage)
-        if self.ending.stopping or self._stream.ended:
+        if self.ending.stopping or self._stream.ended or trainer in self._journal.figures.lost_trainers:
             return
         waits = self.simulations.first_waits
         unit = "bytes" if self.plan.capacity_in_bytes else "samples"

@@ -68,6 +68,8 @@ class Figures:
         How many samples were drawn 0, 1, 2, ... times; the last of 65 counts those that were drawn more often, too.
     lost_trainers : list of int
         Trainers that have died while the others go on, in this order.
+    run_again : int
+        Simulations that ran again as a trainer had died.
     loaders : dict
         How many have `joined` and were `lost`; empty in a job that has none.
     loaded : Loaded
@@ -81,6 +83,7 @@ class Figures:
     def __init__(self, trainers: int, capacity: int, in_bytes: bool = False) -> None:
         self.losses = LossTable()
         self.lost_trainers: list[int] = []
+        self.run_again = 0
         self.loaders: dict[str, int] = {}
         self.loaded = Loaded(trainers)
         self.record: dict[str, float] = {}

@@ -1,6 +1,7 @@
 /* The ledger of a trainer: which samples of which simulations it has received, so that each counts exactly once. A sample
  * goes by its step, a window of several by its first one. A trainer receives every trainers-th run of samples_run samples
- * of a simulation: its own steps. Not thread-safe. */
+ * of a simulation: its own steps. In an elastic job the bits go by step, and also say what others have trained on, so that
+ * it does not count again when they die. Not thread-safe. */
 #ifndef MPIDATA_LEDGER_H
 #define MPIDATA_LEDGER_H
 
@@ -34,6 +35,9 @@ int mpidata_ledger_enter(mpidata_ledger *ledger, int64_t simulation, int64_t ste
 /* The simulation has `steps` steps in all. May come again, with another number too, when a further try has ended: the
  * last one holds, and the simulation becomes complete once more. */
 void mpidata_ledger_expect(mpidata_ledger *ledger, int64_t simulation, int64_t steps);
+
+/* A trainer has died, and others have its steps: does this one lack any now? */
+int mpidata_ledger_lacks(mpidata_ledger *ledger, int64_t simulation);
 
 /* Has the simulation just become complete: are all own steps below the expected number there? True once per expect. */
 int mpidata_ledger_completed(mpidata_ledger *ledger, int64_t simulation);

@@ -45,6 +45,7 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
     sender->met = calloc(trainers, 1);
     if (!sender->pieces || !sender->met) return no_memory(n * sizeof *sender->pieces + trainers);
     sender->n_pieces = job->plan.in_flight;
+    if (job->plan.trainers_at_least && !(sender->dead = calloc(trainers, 1))) return no_memory(trainers);
     if (job->plan.n_constants && !(sender->constants.sent = calloc(trainers, 1))) return no_memory(trainers);
     if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS; /* where there are lengths, with those that are 0 */
     sender->bundles = calloc(trainers, sizeof *sender->bundles);
@@ -68,6 +69,7 @@ void mpidata_sender_close(mpidata_sender *sender) {
     free(sender->flight.statuses);
     free(sender->bundles);
     free(sender->met);
+    free(sender->dead);
     free(sender->constants.sent);
     free(sender->pieces);
     if (!sender->flight.n) { /* else, after a misuse, MPI still reads what is under way */
@@ -106,14 +108,28 @@ static int reserve_request(mpidata_flight *flight) {
 
 typedef int (*send_function)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 
+/* Begin to send to a trainer. What is for a dead one goes nowhere, and has arrived there at once: where the others go on, it
+ * is simulated again. */
+static int begin_send(mpidata_sender *sender, int trainer, send_function send, const void *values, int count, MPI_Datatype type,
+                      int tag) {
+    MPI_Request *request = &sender->flight.requests[sender->flight.n];
+    int status = MPIDATA_SUCCESS;
+    if (!sender->dead || !sender->dead[trainer])
+        status = mpidata_check_mpi(send(values, count, type, 1 + trainer, tag, sender->job->data, request), "MPI_Issend");
+    if (!sender->dead || (status && status != MPIDATA_ERR_DIED)) return status;
+    if (status) sender->dead[trainer] = 1;
+    if (sender->dead[trainer])
+        MPIDATA_TRY_MPI(MPI_Isend(values, count, type, MPI_PROC_NULL, tag, sender->job->data, request));
+    return MPIDATA_SUCCESS;
+}
+
 /* Send one message of a piece. */
 static int send_message(mpidata_sender *sender, int number, int trainer, send_function send, const void *values, int count,
                         MPI_Datatype type) {
     mpidata_flight *flight = &sender->flight;
     mpidata_staged_piece *piece = &sender->pieces[number];
     MPIDATA_TRY(reserve_request(flight));
-    MPIDATA_TRY_MPI(send(values, count, type, 1 + trainer, sender->tag, sender->job->data,
-                         &flight->requests[flight->n]));
+    MPIDATA_TRY(begin_send(sender, trainer, send, values, count, type, sender->tag));
     flight->of[flight->n].trainer = trainer;
     flight->of[flight->n].map = NULL;
     flight->of[flight->n++].piece = number;
@@ -126,8 +142,7 @@ int mpidata_sender_send_map(mpidata_sender *sender, int trainer, int validation,
     mpidata_flight *flight = &sender->flight;
     const size_t bytes = sizeof *map->message + (size_t)map->message->count * sizeof *map->indices;
     MPIDATA_TRY(reserve_request(flight));
-    MPIDATA_TRY_MPI(MPI_Issend(map->message, (int)bytes, MPI_BYTE, 1 + trainer, tag, sender->job->data,
-                               &flight->requests[flight->n]));
+    MPIDATA_TRY(begin_send(sender, trainer, MPI_Issend, map->message, (int)bytes, MPI_BYTE, tag));
     flight->of[flight->n].trainer = trainer;
     flight->of[flight->n++].map = map;
     mpidata_map_hold(map);
@@ -173,9 +188,13 @@ static int send_idle_bundles(mpidata_sender *sender) {
 static int test_flight(mpidata_sender *sender, int *n_done) {
     mpidata_flight *flight = &sender->flight;
     MPIDATA_TRY(mpidata_test_some(flight->n, flight->requests, n_done, flight->done, flight->statuses));
-    for (int i = 0; i < *n_done; i++)
-        if (flight->statuses[i].MPI_ERROR != MPI_SUCCESS)
-            return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.", flight->of[flight->done[i]].trainer);
+    for (int i = 0; i < *n_done; i++) {
+        if (flight->statuses[i].MPI_ERROR == MPI_SUCCESS) continue;
+        const int trainer = flight->of[flight->done[i]].trainer;
+        if (!sender->dead) return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.", trainer);
+        sender->dead[trainer] = 1;
+        flight->requests[flight->done[i]] = MPI_REQUEST_NULL;
+    }
     return MPIDATA_SUCCESS;
 }
 

@@ -36,7 +36,9 @@ enum {
     MPIDATA_EVENT_DIED,              /* a rank has died, as MPI says: died */
     MPIDATA_EVENT_RECORD_STOPPED,    /* trainer records no more: text, the whole sentence */
     MPIDATA_EVENT_LOSSES,            /* trainer's losses by simulation: losses; in place of text: mpidata_losses */
-    MPIDATA_EVENT_READY              /* trainer would join what was spawned at once: ready */
+    MPIDATA_EVENT_READY,             /* trainer would join what was spawned at once: ready */
+    MPIDATA_EVENT_LACKS,             /* trainer lacks steps of a simulation that one which has died had: lacks */
+    MPIDATA_EVENT_ADOPTED            /* trainer has its part of the steps of all that have died: adopted */
 };
 
 /* What a process has used since it started. */
@@ -102,6 +104,12 @@ typedef struct {
             int32_t role; /* of the order to prepare, as is the next */
             int32_t group;
         } ready;
+        struct {
+            int64_t simulation;
+        } lacks;
+        struct {
+            int32_t deaths; /* so many */
+        } adopted;
     };
     char text[2048]; /* UTF-8, ends with 0; sent up to there */
 } mpidata_event;
@@ -136,8 +144,12 @@ typedef struct {
     int32_t validation;
     int64_t simulation;
     int64_t by_try; /* which try of the simulation it is, from 1 */
-    double parameters[]; /* n_parameters */
+    double parameters[]; /* n_parameters; in an elastic job the trainers that have died come next: how many, int32, and each */
 } mpidata_task;
+
+/* Bytes of a task, and where the trainers that have died are in it. */
+size_t mpidata_task_bytes(const mpidata_plan *plan);
+int32_t *mpidata_task_lost(const mpidata_plan *plan, mpidata_task *task);
 
 /* Whether a task is as long as it must be, so that it may be read. */
 int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int bytes);
@@ -159,7 +171,8 @@ enum {
     MPIDATA_ORDER_SERVES,     /* a loader takes requests from now on: of_group */
     MPIDATA_ORDER_RETIRES,    /* a loader is to be sent no more requests, and to be told so: of_group */
     MPIDATA_ORDER_RESTS,      /* one that retired has answered all that it had; it may serve again: of_group */
-    MPIDATA_ORDER_PREPARE     /* say that the order to join one would be obeyed at once: of_group */
+    MPIDATA_ORDER_PREPARE,    /* say that the order to join one would be obeyed at once: of_group */
+    MPIDATA_ORDER_TRAINER_LOST /* another trainer has died, and the others go on: trainer_lost */
 };
 
 typedef struct {
@@ -176,6 +189,9 @@ typedef struct {
         struct {
             int64_t number; /* greater than all before */
         } checkpoint;
+        struct {
+            int32_t trainer;
+        } trainer_lost;
         struct {
             int32_t group; /* or loader */
             int32_t role;  /* MPIDATA_ROLE_SOLVER or _LOADER */

@@ -23,6 +23,8 @@ from mpidata.trainer.elastic.points import reached
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from mpidata.trainer.elastic.drawn import Drawn
+
 __all__ = ["Attempt", "Change", "Members", "Place", "Shared"]
 
 Place = tuple[int, int]
@@ -136,6 +138,8 @@ class Members:
         By number, the rank at the start of the job.
     generation : int
         Counts the changes.
+    drawn : Drawn or None
+        What was drawn from a stream, which the trainers tell one another with each step.
 
     Notes
     -----
@@ -157,6 +161,7 @@ class Members:
         self._ranks = list(self.numbers)
         self._datasets: list[weakref.ref[Shared]] = []
         self._trained: dict[int, NDArray[np.int64]] = {}
+        self.drawn: Drawn | None = None
         self._changes: list[Change] = []
         self._tell: list[Callable[[Change], object]] = []
 
@@ -227,17 +232,37 @@ class Members:
             ranks, places = list(self._ranks), np.zeros((len(self._ranks), _MOST_DATASETS, 2), np.int64)
             if step and self._datasets:
                 attempt.post(attempt.communicator.Iallgather, self._places(), places)
+            drawn = self.drawn if step else None
+            if drawn is not None:
+                drawn.send(attempt, len(ranks))
             done = attempt.wait()
+            if drawn is not None and done:
+                done = drawn.send_rest(self.attempt())
             reached("reduced")
             everywhere, nobody_died = self._agree(done)
             if everywhere and step:
                 self._trained = dict(zip(ranks, places, strict=True))
+            if everywhere and drawn is not None:
+                drawn.count()
             if not (everywhere and nobody_died):
                 self._regroup()
             if everywhere:
                 return len(ranks)
             attempt = None
         raise StreamError("The trainers cannot reduce: MPI fails again and again, though nobody has died.")
+
+    def meet(self, done: bool) -> bool:
+        """Come together where nothing is reduced; tell whether all are done, and nobody has died: the same on all.
+
+        Notes
+        -----
+        Collective over the living trainers, also with `together` of others, which they repeat then; sleeps.
+        """
+        reached("meet")
+        everywhere, nobody_died = self._agree(done)
+        if not (everywhere and nobody_died):
+            self._regroup()
+        return everywhere and nobody_died
 
     def _places(self) -> NDArray[np.int64]:
         own = np.zeros((_MOST_DATASETS, 2), np.int64)

@@ -1,0 +1,64 @@
+"""Trains on a stream whose sample numbers are the gradient, writes down what was drawn and what each step was.
+
+Arguments: JSON with `batch_size`, `pause_s` after each step, and `kills`, by trainer: `point:count`, or the number of a
+step and how to end there.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import mpidata
+
+options = json.loads(sys.argv[1])
+torch.set_num_threads(1)
+start = mpidata.rank()
+path = Path(os.environ["MPIDATA_RUN"], f"book-{start}.jsonl")
+kill = "" if path.exists() else options["kills"].get(str(start), "")  # a start that resumes goes through
+dies_at, _, how = kill.partition(" ")
+if kill and not how:
+    os.environ["MPIDATA_TEST_KILL"] = kill
+book = path.open("a")  # noqa: SIM115
+
+
+def note(**what: object) -> None:
+    """Write a line, which is there whatever happens next."""
+    print(json.dumps(what), file=book, flush=True)
+
+
+def end(how: str) -> None:
+    """Die."""
+    if how == "exit":
+        os._exit(3)
+    os.kill(os.getpid(), getattr(signal, how))
+
+
+stream = mpidata.MPIStreamDataset(options["batch_size"])
+net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
+torch.nn.init.zeros_(net.weight)
+model = mpidata.DistributedDataParallel(net)
+optimizer = torch.optim.SGD(model.parameters(), 1.0)
+mpidata.register(model=model, optimizer=optimizer)
+mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers))
+step = stream.resumed
+note(resumed=stream.resumed)
+for batch in stream:
+    numbers = (1 + batch["step"] + 1000 * batch["simulation"]).double()
+    assert torch.allclose(batch["u"][:, 0, 0].double(), batch["parameters"][:, 0] + batch["step"])
+    note(step=step, rows=numbers.tolist())
+    if how and step == int(dies_at):
+        end(how)
+    optimizer.zero_grad()
+    model(numbers.reshape(-1, 1)).mean().backward()
+    gradient = net.weight.grad.item()
+    optimizer.step()
+    note(made=step, gradient=gradient, weights=hashlib.sha1(net.weight.detach().numpy().tobytes()).hexdigest())
+    step += 1
+    time.sleep(options.get("pause_s", 0))
+note(end=mpidata.world_size(), rank=mpidata.rank())
