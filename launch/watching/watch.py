@@ -149,15 +149,15 @@ class Watch:
             self._limit(now + deadlines.EMPTY_S)
 
     def _look_for_deaths(self, now: float) -> None:
-        """Notice that the scheduler has died, which ends the job, or a trainer, which the scheduler should notice."""
+        """Notice that the scheduler has died, which ends the job, or too many trainers, which it should notice."""
         plan, gone = self._attempt.plan, self._ranks.gone
         if (0 in gone or not self._has_no_note(0)) and self._first("scheduler"):
             self.vanished = 0 if self._has_no_note(0) else None
             self._fail(now)
-        for rank in range(1, 1 + plan.trainers):
-            ended = read_exit_note(self._attempt.run.rank_exit(rank))
-            if ended is not None and not ended.told and self._first("trainer"):
-                self._limit(now + deadlines.GRACE_S)
+        survived = plan.trainers - plan.trainers_at_least if plan.trainers_at_least else 0
+        ends = [read_exit_note(self._attempt.run.rank_exit(rank)) for rank in range(1, 1 + plan.trainers)]
+        if sum(ended is not None and not ended.told for ended in ends) > survived and self._first("trainer"):
+            self._limit(now + deadlines.GRACE_S)
 
     def _has_no_note(self, rank: int) -> bool:
         return not self._attempt.run.rank_exit(rank).exists()

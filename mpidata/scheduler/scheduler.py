@@ -231,7 +231,10 @@ class Scheduler:
         trainer = index_of(event, self.plan.trainers)
         if trainer not in self.ending.trainers:
             return  # it had nothing more to do
-        if self._lost_trainers.one_may_die(len(self.ending.trainers)) and not self._first_cause.known:
+        living = len(self.ending.trainers)
+        if self._stream.drained:  # those that have left have had all of it, too
+            living = self.plan.trainers - len(self._journal.figures.lost_trainers)
+        if self._lost_trainers.one_may_die(living) and not self._first_cause.known:
             self._lose_trainer(trainer)
         else:
             self._first_cause.died(event.rank, self._clock())

@@ -200,12 +200,26 @@ int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int by_try) {
     return order_all(&order);
 }
 
+/* MPI does not always end what is sent to a dead rank. */
+static int tell_solvers(int32_t what) {
+    for (int i = 0; i < scheduler.n_links; i++) {
+        const mpidata_link *link = scheduler.links[i];
+        for (int g = link->first_group; g < link->first_group + link->n_groups; g++) {
+            const int leader = mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_SOLVER, g);
+            for (int r = 0; r < scheduler.job.plan.ranks_per_group; r++)
+                MPIDATA_TRY(send_later(&what, sizeof what, leader + r, MPIDATA_TAG_STOP, link));
+        }
+    }
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_scheduler_lose_trainer(int trainer) {
     mpidata_order order = {.kind = MPIDATA_ORDER_TRAINER_LOST, .trainer_lost = {trainer}};
     MPIDATA_TRY(need_open());
     if (trainer < 0 || trainer >= scheduler.job.plan.trainers || mpidata_plan_has_lost(&scheduler.job.plan, trainer))
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %d to lose.", trainer);
     if (mpidata_plan_lose(&scheduler.job.plan, trainer)) return no_memory();
+    MPIDATA_TRY(tell_solvers(MPIDATA_STOP_TRAINER_LOST + trainer));
     return order_all(&order);
 }
 

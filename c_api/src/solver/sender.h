@@ -82,7 +82,6 @@ typedef struct {
     int filling;             /* piece of the sample that is being put, -1: none yet */
     mpidata_bundle *bundles; /* one per trainer; NULL where pieces are not small */
     char *met;               /* by trainer: whether something was sent to it */
-    char *dead;              /* by trainer: what it was to get is dropped; NULL: its death ends the job */
     int tag;                 /* of what is bundled */
     double committed;        /* when the last sample was; s */
     int hurried;             /* it came right after the one before */

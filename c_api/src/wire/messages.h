@@ -13,12 +13,13 @@ enum {
     MPIDATA_TAG_EVENT = 3,
     MPIDATA_TAG_TASK = 4,
     MPIDATA_TAG_ORDER = 5,
-    MPIDATA_TAG_STOP = 6, /* scheduler -> rank 0 of a group, or loader, an int32: MPIDATA_STOP_LEAVE; or -> each rank: _LOST */
+    MPIDATA_TAG_STOP = 6, /* scheduler -> rank 0 of a group, or loader, an int32: MPIDATA_STOP_LEAVE; or -> each rank: the others */
     MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h) ... */
     MPIDATA_TAG_PARCEL = 8   /* ... and the loader's answers: none is held up, as each was asked for */
 };
 
-enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
+/* Leave; the group is given up; this trainer (added to it) has died, and the others go on. */
+enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2, MPIDATA_STOP_TRAINER_LOST = 3 };
 
 /* -- solver, loader, trainer -> scheduler -------------------------------------------------------------------------- */
 
