@@ -122,6 +122,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 7]),
     "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
+    "mpidata_trainer_restore_elsewhere": (c_int, [c_int64, c_void_p, c_void_p]),
     # scales.h
     "mpidata_trainer_scales": (c_int, [c_void_p]),
     "mpidata_trainer_restore_scales": (c_int, [c_void_p]),

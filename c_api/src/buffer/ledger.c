@@ -169,6 +169,19 @@ void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps) {
     }
 }
 
+int mpidata_ledger_leave_out(mpidata_ledger *ledger, int64_t simulation, int64_t step) {
+    mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    const int64_t whole = entry->whole;
+    if (step < whole) { /* each of them has its bit from now on */
+        entry->whole = 0;
+        for (int64_t i = 0; i < whole; i++) MPIDATA_TRY(mpidata_ledger_enter(ledger, simulation, i));
+        entry->missing = 0;
+    }
+    const int64_t bit = bit_of(ledger, step);
+    if (bit / 64 < entry->words) entry->bits[bit / 64] &= ~((uint64_t)1 << (bit % 64));
+    return MPIDATA_SUCCESS;
+}
+
 int64_t mpidata_ledger_steps(const mpidata_ledger *ledger) {
     int64_t steps = -1;
     for (int64_t i = 0; i < ledger->plan->simulations; i++) {

@@ -60,6 +60,9 @@ int64_t mpidata_ledger_words(const mpidata_ledger *ledger);
 void mpidata_ledger_export(const mpidata_ledger *ledger, int64_t *steps, int64_t *whole, uint8_t *complete,
                            int64_t *words, uint64_t *bits);
 
+/* In an elastic job: another trainer goes on with this sample, which a ledger that was filled says is there. */
+int mpidata_ledger_leave_out(mpidata_ledger *ledger, int64_t simulation, int64_t step);
+
 /* Fill an empty ledger: simulation i is complete with steps[i] steps, or, where these are -1, has nothing yet. */
 void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps);
 

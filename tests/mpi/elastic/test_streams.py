@@ -1,10 +1,11 @@
 """Trainers that die in jobs with solvers: the others go on, and each sample is trained on once."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from jobs import JobFolder
-from stream_job import check, write_job
-
-POINTS = ["backward", "reduced", "agree", "agreed", "regroup", "regrouped", "meet"]
+from stream_job import POINTS, by_c_solver, check, draw, write_job
 
 
 def test_a_death_in_mid_stream(folder: JobFolder) -> None:
@@ -52,3 +53,37 @@ def test_other_policies(folder: JobFolder, policy: str) -> None:
     result = folder.run(timeout=60)
     check(job, result)
     assert sorted(result.summary["lost_trainers"]) == [1, 2], result.logs()
+
+
+def test_groups_of_several_ranks(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+    job = write_job(folder, {"2": "9 SIGKILL"}, **by_c_solver(compiled))
+    check({**job, "more": 1}, folder.run(timeout=60))
+
+
+def test_a_solver_dies_at_the_same_time(folder: JobFolder) -> None:
+    solvers = {"groups": 2, "spares": 1, "function": "functions.dies_at_times:simulate"}
+    job = write_job(folder, {"0": "6 SIGKILL"}, solvers=solvers)
+    result = folder.run(timeout=60)
+    check(job, result)
+    events = [event["event"] for event in result.events()]
+    assert events.count("group_lost") == 1 and events.count("trainer_lost") == 1, events
+
+
+@pytest.mark.parametrize("again", [2, 3])
+def test_below_at_least_the_job_ends_and_resumes(folder: JobFolder, again: int) -> None:
+    kills = {"0": "12 SIGKILL", "1": "22 SIGKILL"}
+    more = {"at_least": 2, "pause_s": 0.05, "checkpoint": {"every_s": 0.2}}
+    job = write_job(folder, kills, kills_again={"1": "30 SIGKILL"}, **more)
+    result = folder.run(timeout=60)
+    assert result.status == 1 and result.run is not None, result.logs()
+    sets = ["--set", f"trainers.ranks={again}", "--set", "trainers.elastic.at_least=1"]
+    resumed = folder.resume(result.run, *sets, timeout=60)
+    check(job, resumed)
+    assert resumed.summary["lost_trainers"] == [1], resumed.logs()
+    assert [event for event in resumed.events() if event["event"] == "resume" and event["checkpoint"]], resumed.logs()
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(30)])
+def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+    job = write_job(folder, **draw(seed))
+    check(job, folder.run(timeout=100))

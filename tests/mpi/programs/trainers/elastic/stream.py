@@ -1,7 +1,7 @@
 """Trains on a stream whose sample numbers are the gradient, writes down what was drawn and what each step was.
 
 Arguments: JSON with `batch_size`, `pause_s` after each step, and `kills`, by trainer: `point:count`, or the number of a
-step and how to end there.
+step and how to end there. A start that resumes follows `kills_again` instead.
 """
 
 import hashlib
@@ -20,7 +20,8 @@ options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
 start = mpidata.rank()
 path = Path(os.environ["MPIDATA_RUN"], f"book-{start}.jsonl")
-kill = "" if path.exists() else options["kills"].get(str(start), "")  # a start that resumes goes through
+stream = mpidata.MPIStreamDataset(options["batch_size"])
+kill = options["kills_again" if stream.resumed else "kills"].get(str(start), "")
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
@@ -39,7 +40,6 @@ def end(how: str) -> None:
     os.kill(os.getpid(), getattr(signal, how))
 
 
-stream = mpidata.MPIStreamDataset(options["batch_size"])
 net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
 torch.nn.init.zeros_(net.weight)
 model = mpidata.DistributedDataParallel(net)
@@ -50,7 +50,11 @@ step = stream.resumed
 note(resumed=stream.resumed)
 for batch in stream:
     numbers = (1 + batch["step"] + 1000 * batch["simulation"]).double()
-    assert torch.allclose(batch["u"][:, 0, 0].double(), batch["parameters"][:, 0] + batch["step"])
+    if "u" in batch:  # of functions/steps.py
+        assert torch.allclose(batch["u"].double().mean(dim=(1, 2)), batch["parameters"][:, 0] + batch["step"])
+    else:  # of solvers/pattern.c
+        assert torch.equal(batch["cube"][:, 0, 0, 0].double(), 4096.0 * batch["simulation"] + 64.0 * batch["step"])
+        assert torch.equal(batch["line"][:, -1] - batch["line"][:, 0], torch.full((len(numbers),), 36.0).double())
     note(step=step, rows=numbers.tolist())
     if how and step == int(dies_at):
         end(how)
