@@ -182,6 +182,8 @@ class Scheduler:
         self._lost_trainers.tick(now)
         for trainer in self._silence.tick(now, self.ending.trainers):
             self._journal.note("trainer_silent", trainer=trainer)
+        for trainer in self.ending.trainers if self.plan.has_stream else ():  # the others may wait outside a step
+            self._lost_trainers.silent(trainer, self._silence.since(trainer, now))
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
         if self._learner and (seconds := self._learner.slow_s(now)):
             self._journal.note("sampler_slow", seconds=round(seconds, 1))

@@ -229,6 +229,7 @@ class Figures:
             "seconds": round(self.before_s + seconds, 3),
             "training": self._training(),
             **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
+            **({"run_again": self.run_again} if self.run_again else {}),
             **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),
             **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),

@@ -213,7 +213,8 @@ class Trainer:
     def expected_batches(self, steps: int | None) -> int | None:
         """Count the batches of the whole stream, None where that is not known; steps None: as simulations had."""
         restored = self.checkpoints.restored
-        if self._started is None or (restored.batch and restored.trainers != self.plan.trainers):
+        fewer = self.members is not None and self.members.generation > 0
+        if self._started is None or fewer or (restored.batch and restored.trainers != self.plan.trainers):
             return None
         if steps is None:
             known = ctypes.c_int64()

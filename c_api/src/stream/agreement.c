@@ -114,7 +114,7 @@ static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *ag
     if (!trainer->job.plan.n_fields) return conclude_without_stream_locked(trainer, all);
     int64_t least = -all[LEAST];
     int over = 0;
-    if (all[GRANTED] > trainer->granted) trainer->granted = all[GRANTED]; /* the others heard of it before one died */
+    if (trainer->adoption.on && all[GRANTED] > trainer->granted) trainer->granted = all[GRANTED]; /* the others heard of it before one died */
     if (all[STOP]) {
         over = 1;
     } else if (all[BATCH] != -all[MINUS_BATCH]) {

@@ -370,11 +370,6 @@ loaders: {ranks: 1}
     ("setting", "sentence"),
     [
         (
-            "solvers={program: [./heat2d]}",
-            "'trainers.elastic' is given, but samples of 'solvers' that a dead trainer had do not come again so far. "
-            "Remove one of them.",
-        ),
-        (
             "trainers.ranks=1",
             "'trainers.elastic' lets trainers go on without one that died, down to 1, but there are 1 at first. Raise "
             "'trainers.ranks', or lower 'trainers.elastic.at_least'; without either, remove it.",
