@@ -28,14 +28,22 @@ def write_job(
     batch_size: int = 4,
     pause_s: float = 0.0,
     at_least: int = 1,
+    every: int = 1,
+    timeout_s: float = 600,
     kills_again: dict[str, str] | None = None,
     **keys: Any,
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it."""
-    options = {"batch_size": batch_size, "pause_s": pause_s, "kills": kills, "kills_again": kills_again or {}}
+    options = {
+        "batch_size": batch_size,
+        "every": every,
+        "pause_s": pause_s,
+        "kills": kills,
+        "kills_again": kills_again or {},
+    }
     program = python("trainers/elastic/stream.py", json.dumps(options))
     job: dict[str, Any] = {
-        "trainers": {"ranks": trainers, "program": program, "elastic": {"at_least": at_least}},
+        "trainers": {"ranks": trainers, "program": program, "elastic": {"at_least": at_least}, "timeout_s": timeout_s},
         "solvers": {"groups": 2, "function": "functions.steps:simulate"},
         "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
         "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},
@@ -47,7 +55,14 @@ def write_job(
         job[key] = {**job[key], **value} if inner else value
     folder.write_job(job)
     policy, tail = job["buffer"]["policy"], job["buffer"].get("tail", "drop")
-    return {"trainers": trainers, "batch_size": batch_size, "policy": policy, "tail": tail, "kills": kills, "more": 0}
+    return {
+        "trainers": trainers,
+        "batch_size": batch_size * every,
+        "policy": policy,
+        "tail": tail,
+        "kills": kills,
+        "more": 0,
+    }
 
 
 def by_c_solver(compiled: Callable[[str], Path], groups: int = 2, ranks: int = 2) -> dict[str, Any]:
@@ -80,6 +95,7 @@ def draw(seed: int) -> dict[str, Any]:
         "kills": kills,
         "trainers": trainers,
         "batch_size": dice.randint(1, 6),
+        "every": dice.choice([1, 1, 3]),
         "pause_s": dice.choice([0, 0, 0.02]),
         "buffer": {**buffer, "tail": dice.choice(["drop", "repeat"])},
     }

@@ -55,6 +55,29 @@ def test_other_policies(folder: JobFolder, policy: str) -> None:
     assert sorted(result.summary["lost_trainers"]) == [1, 2], result.logs()
 
 
+def test_several_batches_to_a_step(folder: JobFolder) -> None:
+    job = write_job(folder, {"1": "6 SIGKILL"}, every=3)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [1], result.logs()
+
+
+def test_a_trainer_that_is_stopped_is_killed(folder: JobFolder) -> None:
+    job = write_job(folder, {"1": "9 SIGSTOP"}, timeout_s=3)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert [event["trainer"] for event in result.events() if event["event"] == "trainer_late"] == [1]
+
+
+@pytest.mark.full
+def test_a_job_goes_on_for_long_after_a_death(folder: JobFolder) -> None:
+    job = write_job(folder, {"1": "5 SIGKILL"}, pause_s=0.4)
+    result = folder.run(timeout=100)
+    check(job, result)
+    times = {event["event"]: event["time"] for event in result.events()}
+    assert times["end"] - times["trainer_lost"] > 12, times
+
+
 def test_groups_of_several_ranks(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     job = write_job(folder, {"2": "9 SIGKILL"}, **by_c_solver(compiled))
     check({**job, "more": 1}, folder.run(timeout=60))
