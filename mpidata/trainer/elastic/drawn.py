@@ -33,7 +33,8 @@ class Drawn:
         self.room = 1  # samples that travel with each step; what is more takes one message more
         self._trained = trained
         self._drawn: list[_Samples] = []
-        self._own = self._all = np.empty(0, np.int64)
+        self._own: _Samples = np.empty(0, np.int64)
+        self._all: _Samples = np.empty((0, 1), np.int64)
 
     def take(self, batch: dict[str, Any]) -> None:
         """Note a batch, or single sample, that was drawn."""
