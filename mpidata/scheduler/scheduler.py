@@ -283,9 +283,7 @@ class Scheduler:
             self.ending.trainer_left_loop(trainer)
         if event.all_drawn:
             self.ending.trainer_trained(trainer)
-            if self.plan.has_stream and self._stream.drain():
-                self._dispatcher.keeps_groups = False
-                self._dispatcher.feed()
+            self._let_groups_go()
         statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us, event.usage)
         if self.ending.stopping or self._stream.ended or trainer in self._journal.figures.lost_trainers:
             return
@@ -296,6 +294,12 @@ class Scheduler:
             what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"
             reason = f"{what} while the groups wait for room on trainer {relieved}"
             self._journal.note("relief", trainer=relieved, **{unit: room}, reason=reason)
+
+    def _let_groups_go(self) -> None:
+        """Note that nothing has to run again any more, whoever dies."""
+        if self.plan.has_stream and self._stream.drain():
+            self._dispatcher.keeps_groups = False
+            self._dispatcher.feed()
 
     def _on_report(self, event: kinds.Report) -> None:
         self._leavers.reported(event.index, event.values)
@@ -327,6 +331,8 @@ class Scheduler:
         self._journal.note("trainer_left", trainer=trainer)
         if not (self._stream.ended or self.ending.stopping or self._first_cause.known):
             self._stop(f"trainer {trainer} left before the stream had ended")
+        elif not self.ending.trainers:
+            self._let_groups_go()
 
     def _on_record_stopped(self, event: kinds.RecordStopped) -> None:
         self._journal.figures.record_stopped.append(event.text)

@@ -147,7 +147,7 @@ class Trainer:
                 check(self.library, self.library.mpidata_trainer_start(1 if batch_size is None else batch_size))
                 self._started = (batch_size,)
                 if self.members is not None and self.members.drawn is not None:
-                    self.members.drawn.room = batch_size or 1
+                    self.members.drawn.room = max(self.members.drawn.room, batch_size or 1)
             elif self._started != (batch_size,):
                 raise StreamError(
                     f"MPIStreamDataset(batch_size={batch_size}) cannot be made: this trainer's stream already has "

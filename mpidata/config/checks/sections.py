@@ -171,6 +171,7 @@ def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
     validation = sections.get("validation")
     refused = {
         "'solvers.start' is spawn, which does not go": solvers is not None and solvers.start == "spawn",
+        "'loaders' do not go": "loaders" in sections,
         "'validation' does not go": validation is not None and validation.count > 0,
         "'record' does not go": sections.get("record") is not None,
         "'journal' does not go": bool(sections.get("journal")),

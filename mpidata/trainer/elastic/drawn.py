@@ -32,6 +32,7 @@ class Drawn:
     def __init__(self, trained: Callable[[_Samples], object]) -> None:
         self.room = 1  # samples that travel with each step; what is more takes one message more
         self._trained = trained
+        self._most = 0
         self._drawn: list[_Samples] = []
         self._own: _Samples = np.empty(0, np.int64)
         self._all: _Samples = np.empty((0, 1), np.int64)
@@ -52,18 +53,19 @@ class Drawn:
     def send_rest(self, attempt: Attempt) -> bool:
         """Exchange all of them where there was not room for some trainer's; False where that has failed."""
         counts = 2 * self._all[:, 0]
-        if int(counts.max(initial=0)) > 2 * self.room:
+        self._most = int(self._all[:, 0].max(initial=0))
+        if self._most > self.room:
             own = np.concatenate([np.empty((0, 2), np.int64), *self._drawn])
-            everything = np.zeros(int(counts.sum()), np.int64)
-            attempt.post(attempt.communicator.Iallgatherv, own, [everything, counts.tolist()])
-            done = attempt.wait()
-            self._all = np.concatenate([np.array([len(everything) // 2]), everything]).reshape(1, -1)
-            return done
+            everything = np.full(1 + int(counts.sum()), counts.sum() // 2, np.int64)
+            attempt.post(attempt.communicator.Iallgatherv, own, [everything[1:], counts.tolist()])
+            self._all = everything.reshape(1, -1)
+            return attempt.wait()
         return True
 
     def count(self) -> None:
         """Take in that the step counts."""
         self._drawn.clear()
+        self.room = max(self.room, self._most)  # alike on all, as all that live have had the same
         self._trained(_joined(of[1 : 1 + 2 * int(of[0])] for of in self._all))
 
 

@@ -329,6 +329,13 @@ def test_groups_stay_until_the_trainers_have_had_all(make_job: MakeJob) -> None:
     assert names.index("group_left") < names.index("trainer_left")
 
 
+def test_groups_leave_when_all_scripts_have_though_none_asked_for_a_batch_too_many(make_job: MakeJob) -> None:
+    job = streaming(make_job)
+    for trainer in range(3):
+        job.event(Goodbye, trainer, after=5.0)
+    assert job.run() == 0 and job.summary["status"] == "complete" and len(job.events("group_left")) == 1
+
+
 def test_nothing_is_dispatched_before_all_have_taken_over_their_part(make_job: MakeJob) -> None:
     job = streaming(make_job, trainers=4)
     job.lacks = [1]
