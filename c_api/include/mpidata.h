@@ -85,7 +85,8 @@ enum {
     MPIDATA_ERR_WIRE = 12,     /* a message that does not fit the job */
     MPIDATA_ERR_AGAIN = 13,    /* nothing yet within the given time (trainer and scheduler side only) */
     MPIDATA_CHECKPOINT = 14,   /* this is the batch of a checkpoint (trainer side only) */
-    MPIDATA_ERR_DIED = 15      /* a rank has died (trainer and scheduler side only) */
+    MPIDATA_ERR_DIED = 15,     /* a rank has died (trainer and scheduler side only) */
+    MPIDATA_MEET = 16          /* the trainers are to come together, as one may have died (trainer side only) */
 };
 
 /* The dtypes of fields, and of what is put. Some are converted, once, by the call that puts them:

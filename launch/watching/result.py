@@ -86,7 +86,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if lost and (first := read_first_loss(RunFolder(Path(summary["run"])).events)) is not None:
         rows.insert(2, ("first loss", f"group {first.get('group')}: a solver of it {first.get('how')}"))
     if dead := summary.get("lost_trainers"):
-        rows.append(("trainers", f"{', '.join(map(str, dead))} lost, and the others went on"))
+        again = f"; {n} simulations ran again" if (n := summary.get("run_again")) else ""
+        rows.append(("trainers", f"{', '.join(map(str, dead))} lost, and the others went on{again}"))
     for name, value in summary["training"].items():
         rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
     return [*rows, ("run folder", summary["run"])]

@@ -152,7 +152,7 @@ class Watch:
             self._limit(now + deadlines.EMPTY_S)
 
     def _look_for_deaths(self, now: float) -> None:
-        """Notice that the scheduler has died, which ends the job, or a trainer, which the scheduler should notice."""
+        """Notice that the scheduler has died, which ends the job, or too many trainers, which it should notice."""
         plan, gone = self._attempt.plan, self._ranks.gone
         if (0 in gone or not self._has_no_note(0)) and self._first("scheduler"):
             self.vanished = 0 if self._has_no_note(0) else None

@@ -20,7 +20,8 @@ def trainers_for(plan: Plan, files: Sequence[TrainerFile], undrawn: Sequence[_Nu
     """Tell for each sample of each file which of the plan's trainers goes on with it.
 
     Each is of the trainer to which it would come today. But what was drawn before leaves some trainers more than
-    others, and all draw as many batches: trainers with too many samples give some of those never drawn to others.
+    others, and all draw as many batches: trainers with too many samples give some of those never drawn to others. Not
+    in an elastic job: there all know by the step which trainer has a sample, so that it comes again when that one dies.
 
     Parameters
     ----------
@@ -37,6 +38,8 @@ def trainers_for(plan: Plan, files: Sequence[TrainerFile], undrawn: Sequence[_Nu
         For each file, of each row.
     """
     dealt = [trainer_of(plan, file.simulation, file.step) for file in files]
+    if plan.trainers_at_least:
+        return dealt
     held = np.concatenate([of[rows] for of, rows in zip(dealt, undrawn, strict=True)])
     wanted = _shares(len(held), _received(plan, files))
     too_many = np.bincount(held, minlength=plan.trainers) - wanted
@@ -56,7 +59,7 @@ def _received(plan: Plan, files: Sequence[TrainerFile]) -> _Numbers:
     going_on[plan.simulations :] = False
     counts = np.zeros(plan.trainers, np.int64)
     for number, ledger in enumerate(ledgers):
-        steps = received_steps(ledger, number, len(files), going_on, plan.samples_run)
+        steps = received_steps(ledger, number, len(files), going_on, plan.samples_run, files[number].head.by_step)
         counts += np.bincount(trainer_of(plan, *steps), minlength=plan.trainers)
     return counts
 

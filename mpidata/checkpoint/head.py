@@ -19,7 +19,7 @@ class Head:
     """Numbers of a trainer's snapshot and of its job; `mpidata_snapshot` of snapshot.h has most of them.
 
     `plan_capacity` is that of the job file, `simulations` counts those trained on; `samples` is what they are, see
-    `samples_of`.
+    `samples_of`; `by_step`: the ledger's bits are those of an elastic job, of all steps.
     """
 
     number: int
@@ -39,12 +39,13 @@ class Head:
     batches_of_all: int
     samples: tuple[int, ...] = (1, 1, 1)
     capacity_in_bytes: int = 0
+    by_step: int = 0
 
 
 def read_head(attributes: Mapping[str, Any]) -> Head:
     """Read and check; raises ValueError where they make no sense."""
     names = {f.name: str(f.type) for f in dataclasses.fields(Head)}
-    new = {"batches_of_all", "samples", "capacity_in_bytes"} - set(attributes)  # of an older version
+    new = {"batches_of_all", "samples", "capacity_in_bytes", "by_step"} - set(attributes)  # of an older version
     values = {name: _plain(attributes[name], kind, name) for name, kind in names.items() if name not in new}
     head = Head(**{"batches_of_all": values["batch"] * values["trainers"], **values})
     _check(head)

@@ -50,7 +50,7 @@ def complete_steps(ledgers: Sequence[Ledger]) -> _Numbers:
 
 
 def received_steps(
-    ledger: Ledger, trainer: int, trainers: int, wanted: NDArray[np.bool_], run: int = 1
+    ledger: Ledger, trainer: int, trainers: int, wanted: NDArray[np.bool_], run: int = 1, by_step: int = 0
 ) -> tuple[_Numbers, _Numbers]:
     """List the steps that a ledger holds: those of the samples, or at which windows begin.
 
@@ -62,12 +62,16 @@ def received_steps(
         Simulations to list.
     run : int
         Samples that begin one after the other and are of one trainer.
+    by_step : int
+        Whether it is of an elastic job: it also holds steps that others have trained on.
 
     Returns
     -------
     simulation, step : ndarray, int64, shape (number of steps,)
         The steps, by simulation.
     """
+    if by_step:  # as that of a single trainer
+        trainer, trainers, run = 0, 1, 1
     simulations: list[_Numbers] = []
     steps: list[_Numbers] = []
     if int(ledger["whole"][wanted].sum()) // trainers > _MOST_STEPS:

@@ -95,7 +95,7 @@ def restore(plan: Plan, library: Library, index: int) -> Restored:
     with open_all(path_of(RunFolder(plan.run).checkpoints, plan.checkpoint)) as files:
         for file in files:
             file.check(plan)
-        same = len(files) == plan.trainers
+        same = len(files) == plan.trainers and not plan.trainers_at_least
         own = files[index % len(files)]
         state, parts = _continue(plan, own) if same else _deal(plan, files, index)
         # In the order of starts, so that no two of them draw alike.
@@ -261,14 +261,26 @@ def _restore_ledger(plan: Plan, library: Library, files: Sequence[TrainerFile], 
     steps = complete_steps([file.ledger for file in files])
     check(library, library.mpidata_trainer_restore_ledger(_address(steps)))
     for number, file in enumerate(files):
-        if same and number != index:
+        by_step = file.head.by_step
+        if same and number != index and not by_step:
             continue
         # Of those that are not complete on all trainers every step counts: they run again.
-        simulation, step = received_steps(file.ledger, number, len(files), steps < 0, plan.samples_run)
-        mine = trainer_of(plan, simulation, step) == index
+        simulation, step = received_steps(file.ledger, number, len(files), steps < 0, plan.samples_run, by_step)
+        mine = (trainer_of(plan, simulation, step) == index) | bool(plan.trainers_at_least)
         simulation, step = (np.ascontiguousarray(array[mine]) for array in (simulation, step))
         address = (_address(simulation), _address(step))
         check(library, library.mpidata_trainer_restore_received(len(step), *address))
+    if plan.trainers_at_least:
+        _restore_elsewhere(plan, library, files, index)
+
+
+def _restore_elsewhere(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int) -> None:
+    """Say what other trainers go on with that was never drawn: it comes again when one of them dies."""
+    for file in files:
+        rows = _undrawn(file, *_places(file)[:2])
+        rows = rows[trainer_of(plan, file.simulation[rows], file.step[rows]) != index]
+        simulation, step = (np.ascontiguousarray(array[rows], np.int64) for array in (file.simulation, file.step))
+        check(library, library.mpidata_trainer_restore_elsewhere(len(rows), _address(simulation), _address(step)))
 
 
 def _restore_scales(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int) -> None:

@@ -209,7 +209,7 @@ class Checkpoints:
         plan = self._plan
         head = Head(
             trainer=self._index, trainers=plan.trainers, plan_capacity=plan.capacity, policy=plan.policy,
-            capacity_in_bytes=plan.capacity_in_bytes,
+            capacity_in_bytes=plan.capacity_in_bytes, by_step=int(plan.trainers_at_least > 0),
             simulations=plan.simulations, samples=samples_of(plan), number=snapshot.number, batch=snapshot.batch,
             batches_of_all=snapshot.batches_of_all, count=tuple(snapshot.count),
             unseen=snapshot.unseen, next_retired=snapshot.next_retired, capacity=snapshot.capacity,

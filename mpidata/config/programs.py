@@ -172,7 +172,7 @@ class Trainers(Model):
     ] = free_key(
         default=False,
         description="Whether the other trainers go on when one dies, see [trainers that die](elastic.md). Needs ULFM "
-        "and at least 2 trainers; so far only in jobs without `solvers`.",
+        "and at least 2 trainers.",
         examples=["{at_least: 2}"],
     )
 

@@ -16,6 +16,7 @@ from mpidata.native import constants, structures
 
 __all__ = [
     "STATISTICS",
+    "Adopted",
     "CheckpointWanted",
     "CheckpointWritten",
     "Closed",
@@ -25,6 +26,7 @@ __all__ = [
     "Finalized",
     "Goodbye",
     "Held",
+    "Lacks",
     "Losses",
     "Next",
     "Ready",
@@ -135,6 +137,20 @@ class Ready(Event):
 
     loader: bool
     number: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lacks(Event):
+    """A trainer lacks steps of a simulation, which one that has died had."""
+
+    simulation: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adopted(Event):
+    """A trainer has taken over its part of the steps of so many that have died, and has said what it lacks."""
+
+    deaths: int
 
 
 class Goodbye(Event):
@@ -255,6 +271,8 @@ def readers() -> dict[int, Callable[[Any, dict[str, Any]], Event]]:
         constants.EVENT_READY: lambda raw, sender: Ready(
             **sender, loader=raw.ready.role == constants.ROLE_LOADER, number=raw.ready.group
         ),
+        constants.EVENT_LACKS: lambda raw, sender: Lacks(**sender, simulation=raw.lacks.simulation),
+        constants.EVENT_ADOPTED: lambda raw, sender: Adopted(**sender, deaths=raw.adopted.deaths),
     }
 
 

@@ -72,6 +72,9 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_takes_place": (c_int, []),
     "mpidata_trainer_be_at": (c_int, [c_int64]),
     "mpidata_trainer_wanted": (c_int, [POINTER(c_int64), POINTER(c_int64)]),
+    "mpidata_trainer_trained": (c_int, [c_int64, c_void_p]),
+    "mpidata_trainer_meet": (c_int, [POINTER(c_int)]),
+    "mpidata_trainer_met": (c_int, []),
     "mpidata_trainer_stopped": (c_int, [POINTER(c_int)]),
     "mpidata_trainer_validation": (c_int, [POINTER(c_int64), c_double]),
     "mpidata_trainer_validation_sample": (
@@ -122,6 +125,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 7]),
     "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
+    "mpidata_trainer_restore_elsewhere": (c_int, [c_int64, c_void_p, c_void_p]),
     # scales.h
     "mpidata_trainer_scales": (c_int, [c_void_p]),
     "mpidata_trainer_restore_scales": (c_int, [c_void_p]),
@@ -150,6 +154,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_trainers": (c_int, [c_int64, c_int64]),
     **{f"mpidata_scheduler_{name}": (c_int, [c_int]) for name in ("serves", "release", "retires", "rests")},
     **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite")},
+    "mpidata_scheduler_lose_trainer": (c_int, [c_int]),
     "mpidata_scheduler_lose": (c_int, [c_int, c_int, c_char_p]),
     "mpidata_scheduler_one_host": (c_int, [POINTER(c_int)]),
     "mpidata_scheduler_call": (c_int, [c_int]),

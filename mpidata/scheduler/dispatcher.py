@@ -50,6 +50,8 @@ class Dispatcher:
         Whether that is only because no group is left, and another start of the job may bring them back.
     stopping : bool
         Set from outside: groups that ask are to leave.
+    keeps_groups : bool
+        Set from outside: groups wait though all is settled, as simulations may have to run again when a trainer dies.
     blameless : bool
         Set from outside: all ranks are being ended, so a group that dies is no loss and its simulation has not failed.
 
@@ -71,6 +73,7 @@ class Dispatcher:
         self.error = ""
         self.log: Path | None = None
         self.died_out = self.stopping = self.blameless = False
+        self.keeps_groups = plan.trainers_at_least > 0
         self._plan, self._parameters, self._messages = plan, parameters, messages
         self._journal = journal
         self._simulations = simulations
@@ -204,7 +207,7 @@ class Dispatcher:
 
     def feed(self) -> None:
         """Give what is pending to the groups that wait; let them go when nothing more can come."""
-        if self.stopping or self._simulations.all_settled:
+        if self.stopping or (self._simulations.all_settled and not self.keeps_groups):
             for group in self._groups.release():
                 self._messages.no_more(group)
             return
@@ -221,6 +224,15 @@ class Dispatcher:
                 self._groups.ask(group)
                 return
             self._dispatch(group, simulation)
+
+    def run_again(self) -> None:
+        """Give out what is to run again as a trainer has died."""
+        self.feed()
+        if self._simulations.pending and not self._groups.any_left and not self.stopping:
+            self.error = self.error or (
+                "A trainer has died, and simulations are to run again, but all groups have left. With "
+                "'trainers.elastic', let the solvers call next until that says that there are no more simulations."
+            )
 
     def _is_alive(self, group: int) -> bool:
         """Whether a group counts; a message of one that is lost may still come."""
@@ -252,8 +264,11 @@ class Dispatcher:
             cause = (Cause.raised if again else Cause.given_up)(self._plan, group, event.text)
             self._close_failed(simulation, steps, group, cause, again)
         else:
-            self._simulations.close(group, simulation, steps, failed=False)
-            self._messages.expect(simulation, steps, self._simulations.tries(simulation))
+            if self._simulations.close(group, simulation, steps, failed=False):
+                self._messages.expect(simulation, steps, self._simulations.tries(simulation))
+            else:
+                self._journal.write_numbers("run_again", simulation=simulation)
+                self._journal.figures.run_again += 1
             self._journal.closed(simulation, steps)
 
     def _close_failed(self, simulation: int, steps: int, group: int, cause: Cause, again: bool) -> None:

@@ -317,6 +317,8 @@ class Stream:
     ----------
     ended : bool
         Whether they know that no more will come.
+    drained : bool
+        Whether they have had all that came, so that this is the end whoever dies.
 
     Notes
     -----
@@ -325,6 +327,7 @@ class Stream:
 
     def __init__(self, plan: Plan, simulations: Simulations, messages: Messages, journal: Journal) -> None:
         self.ended = not plan.has_stream
+        self.drained = False
         self._validated = plan.validation == 0
         self._validation = plan.validation
         self._simulations = simulations
@@ -336,9 +339,18 @@ class Stream:
         if not self._validated and self._simulations.first_settled == self._validation:
             self._validated = True
             self._messages.validation()
-        if self.ended or not self._simulations.all_settled or stopping:
+        if self.ended or not self._simulations.all_settled or self._simulations.interrupted or stopping:
             return False
         self.ended = True
         self._journal.note("end_of_stream")
         self._messages.end_of_stream()
         return True
+
+    def reopen(self) -> None:
+        """Note that a trainer has died, so that samples may have to come again."""
+        self.ended = self.drained
+
+    def drain(self) -> bool:
+        """Note that the trainers have had all samples; returns whether that is news."""
+        news, self.ended, self.drained = not self.drained, True, True
+        return news

@@ -53,6 +53,9 @@ class Messages(Protocol):
         `item`: what a loader worked on, as far as it is known.
         """
 
+    def lose_trainer(self, trainer: int) -> None:
+        """Tell the other trainers, and with each further task the groups, that one has died and they go on."""
+
     def gone(self, group: int, kind: str = "group") -> None:
         """Close the connection with a group, or a `loader`, that has left, if it was spawned."""
 
@@ -187,6 +190,10 @@ class LibraryMessages:
         self._check(self._opened.mpidata_scheduler_lose(role_of(kind), group, item.encode()))
         if self._spawner is not None and kind == "group":
             self._spawner.lose(group)
+
+    def lose_trainer(self, trainer: int) -> None:
+        """Tell the other trainers, and with each further task the groups, that one has died and they go on."""
+        self._check(self._opened.mpidata_scheduler_lose_trainer(trainer))
 
     def gone(self, group: int, kind: str = "group") -> None:
         """Close the connection with a group, or a `loader`, that has left, if it was spawned."""

@@ -83,6 +83,10 @@ class Relief:
             return []
         return [(i, self._room(i), starving) for i, other in enumerate(self._trainers) if other.full >= _TWICE]
 
+    def left(self, trainer: int) -> None:
+        """Forget a trainer that has died."""
+        self._trainers[trainer] = _Trainer()
+
     def _room(self, trainer: int) -> int:
         self._trainers[trainer].full = 0
         return max(1, self._trainers[trainer].capacity // _SHARE)

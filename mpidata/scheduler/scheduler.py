@@ -20,6 +20,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scale.scaling import Scaling
 from mpidata.scheduler.coordinator import Coordinator
+from mpidata.scheduler.deaths.adoption import Adoption
 from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.deaths.lost_trainers import LostTrainers
 from mpidata.scheduler.deaths.spare_trainers import SpareTrainers
@@ -92,6 +93,7 @@ class Scheduler:
         self._silence, self._leavers = Silence(plan), Leavers()
         self._lost_trainers = LostTrainers(plan, self._journal)
         self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures.joined_trainers)
+        self._adoption = Adoption(messages, self.simulations, self._journal)
         self._first_cause, self._told_why = FirstCause(plan, self._silence), False
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)
@@ -114,6 +116,8 @@ class Scheduler:
             kinds.Ready: lambda event: self._messages.ready(
                 index_of(event, plan.trainers), event.number, "loader" if event.loader else "group"
             ),
+            kinds.Lacks: lambda event: self._adoption.lacks(event.simulation),
+            kinds.Adopted: self._on_adopted,
             kinds.Goodbye: self._on_goodbye,
             kinds.Error: self._on_error,
             kinds.Died: self._on_died,
@@ -183,6 +187,8 @@ class Scheduler:
         self._lost_trainers.tick(now)
         for trainer in self._silence.tick(now, self.ending.trainers):
             self._journal.note("trainer_silent", trainer=trainer)
+        for trainer in self.ending.trainers if self.plan.has_stream else ():  # the others may wait outside a step
+            self._lost_trainers.silent(trainer, self._silence.since(trainer, now))
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
         if self._learner and (seconds := self._learner.slow_s(now)):
             self._journal.note("sampler_slow", seconds=round(seconds, 1))
@@ -232,7 +238,10 @@ class Scheduler:
         trainer = index_of(event, self.plan.trainers)
         if trainer not in self.ending.trainers:
             return  # it had nothing more to do
-        may_die = self._spares.waits(trainer) or self._lost_trainers.one_may_die(len(self._training))
+        living = len(self._training)
+        if self.plan.has_stream and self._stream.drained:  # those that have left have had all of it, too
+            living = self.plan.trainers - len(self._journal.figures.lost_trainers)
+        may_die = self._spares.waits(trainer) or self._lost_trainers.one_may_die(living)
         if may_die and not self._first_cause.known:
             self._lose_trainer(trainer)
         else:
@@ -247,6 +256,14 @@ class Scheduler:
         self._silence.left(trainer)
         self.ending.trainer_lost(trainer)
         self.checkpoints.trainer_lost(trainer)
+        if self.plan.has_stream:
+            self._relief.left(trainer)
+            self._stream.reopen()
+            self._adoption.lost(trainer, self.ending.trainers)
+
+    def _on_adopted(self, event: kinds.Adopted) -> None:
+        if self._adoption.adopted(index_of(event, self.plan.trainers), event.deaths):
+            self._dispatcher.run_again()
 
     @property
     def _training(self) -> list[int]:
@@ -282,8 +299,9 @@ class Scheduler:
             self.ending.trainer_left_loop(trainer)
         if event.all_drawn:
             self.ending.trainer_trained(trainer)
+            self._let_groups_go()
         statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us, event.usage)
-        if self.ending.stopping or self._stream.ended:
+        if self.ending.stopping or self._stream.ended or trainer in self._journal.figures.lost_trainers:
             return
         waits = self.simulations.first_waits
         unit = "bytes" if self.plan.capacity_in_bytes else "samples"
@@ -292,6 +310,12 @@ class Scheduler:
             what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"
             reason = f"{what} while the groups wait for room on trainer {relieved}"
             self._journal.note("relief", trainer=relieved, **{unit: room}, reason=reason)
+
+    def _let_groups_go(self) -> None:
+        """Note that nothing has to run again any more, whoever dies."""
+        if self.plan.has_stream and self._stream.drain():
+            self._dispatcher.keeps_groups = False
+            self._dispatcher.feed()
 
     def _on_report(self, event: kinds.Report) -> None:
         self._leavers.reported(event.index, event.values)
@@ -332,6 +356,8 @@ class Scheduler:
         self._journal.note("trainer_left", trainer=trainer)
         if not (self._stream.ended or self.ending.stopping or self._first_cause.known):
             self._stop(f"trainer {trainer} left before the stream had ended")
+        elif not self.ending.trainers:
+            self._let_groups_go()
 
     def _on_record_stopped(self, event: kinds.RecordStopped) -> None:
         self._journal.figures.record_stopped.append(event.text)

@@ -43,6 +43,8 @@ class Simulations:
         The simulation of each group that runs one.
     queue : Queue
         Those that wait.
+    interrupted : bool
+        Whether a trainer has died, and the others have not taken over its steps yet: nothing is taken, or complete.
 
     Notes
     -----
@@ -54,14 +56,16 @@ class Simulations:
         self.totals = [count, 0, 0, 0, 0]
         self.settled = self.first_settled = 0
         self.running: dict[int, int] = {}
-        self._trainers, self._retries = trainers, retries
+        self.interrupted = False
+        self._living, self._retries = set(range(trainers)), retries
         self.queue = Queue(count, first)
         self._closed: dict[int, dict[int, None]] = {}  # by group: closed, in this order, and not settled yet
         self._state = bytearray(count)
         self._tries = array("i", bytes(4 * count))
         self._excused = array("i", bytes(4 * count))  # of these: lost with a group that died in another simulation
         self._steps = array("q", bytes(8 * count))
-        self._held = array("i", bytes(4 * count))
+        self._held: dict[int, set[int]] = {}  # of those that are not complete: the trainers that hold their share
+        self._outdated: set[int] = set()  # whose try began before a trainer died
         self._closed_by = array("i", bytes(4 * count))
 
     @property
@@ -142,7 +146,6 @@ class Simulations:
             self._tries[simulation] = used
         for simulation, steps in complete.items():
             self._steps[simulation] = steps
-            self._held[simulation] = self._trainers
             self._move(simulation, COMPLETE)
             self._settle(simulation)
         for simulation in failed:
@@ -152,8 +155,11 @@ class Simulations:
 
     def take(self, group: int) -> int:
         """Give a group the next pending simulation to run; returns its id, or NONE when none is pending."""
+        if self.interrupted:
+            return NONE
         simulation = self.queue.take(lambda simulation: self._state[simulation] == PENDING)
         if simulation != NONE:
+            self._outdated.discard(simulation)
             self._move(simulation, RUNNING)
             self._tries[simulation] += 1
             self.running[group] = simulation
@@ -186,7 +192,10 @@ class Simulations:
             raise MpidataError(f"Group {group} closed simulation {simulation} with {steps} steps. {_MIXED}")
         del self.running[group]
         self._steps[simulation] = steps
-        self._held[simulation] = 0
+        self._held.pop(simulation, None)
+        if simulation in self._outdated and not failed:
+            self._excuse(simulation)
+            return False
         if failed and again and self._may_retry(simulation):
             self._retry(simulation)
             return False
@@ -226,8 +235,7 @@ class Simulations:
         if blamed == NONE and lost:
             blamed = lost.pop()
         for simulation in lost:
-            self._excused[simulation] += 1
-            self._retry(simulation)
+            self._excuse(simulation)
         if blamed != NONE and self._may_retry(blamed):
             self._retry(blamed)
         elif blamed != NONE:
@@ -255,14 +263,55 @@ class Simulations:
             raise MpidataError(
                 f"Trainer {trainer} holds all of try {by_try} of simulation {simulation}, which has not ended. {_MIXED}"
             )
+        if trainer not in self._living:
+            return False
         if state == COMPLETE:
             raise MpidataError(f"Trainer {trainer} holds simulation {simulation} a second time. {_MIXED}")
         if by_try < tries or state == PENDING:
             return False  # of a try that was lost meanwhile
-        self._held[simulation] += 1
-        if self._held[simulation] < self._trainers:
+        self._held.setdefault(simulation, set()).add(trainer)
+        return self._look(simulation)
+
+    def lose_trainer(self, trainer: int) -> None:
+        """Note that a trainer has died, and that the others go on: `go_on` is to follow."""
+        self._living.discard(trainer)
+        self._outdated.update(self.running.values())
+        self.interrupted = True
+
+    def go_on(self, lacking: Iterable[int]) -> list[int]:
+        """Note that the others have the steps of those that have died.
+
+        Parameters
+        ----------
+        lacking : iterable of int
+            Simulations of which some trainer lacks steps now.
+
+        Returns
+        -------
+        list of int
+            Those of them that run again; their tries do not count.
+        """
+        self.interrupted, again = False, []
+        for simulation in sorted(lacking):
+            state, closed = self._state[simulation], self._closed.get(self._closed_by[simulation], {})
+            if state == COMPLETE:
+                self.settled -= 1
+                self.first_settled -= self.is_first(simulation)
+            elif closed.pop(simulation, 0) is None and state == FAILED:  # what the trainers have of it is all there is
+                self._settle(simulation)
+            if state in (COMPLETE, COUNTED):
+                self._excuse(simulation)
+                again.append(simulation)
+        for simulation in list(self._held):
+            self._look(simulation)
+        return again
+
+    def _look(self, simulation: int) -> bool:
+        """Look whether the trainers hold a simulation now; as `hold`."""
+        if self.interrupted or not self._living <= self._held[simulation]:
             return False
-        if state == COUNTED:
+        del self._held[simulation]
+        if self._state[simulation] == COUNTED:
             self._move(simulation, COMPLETE)
         group = self._closed_by[simulation]
         if simulation not in self._closed.get(group, ()):
@@ -274,8 +323,13 @@ class Simulations:
     def _may_retry(self, simulation: int) -> bool:
         return self.counted_tries(simulation) <= self._retries
 
+    def _excuse(self, simulation: int) -> None:
+        """Try again what is not at fault."""
+        self._excused[simulation] += self._tries[simulation] > self._excused[simulation]
+        self._retry(simulation)
+
     def _retry(self, simulation: int) -> None:
-        self._held[simulation] = 0
+        self._held.pop(simulation, None)
         self._move(simulation, PENDING)
         self.queue.again(simulation)
 

@@ -68,6 +68,8 @@ class Figures:
         How many samples were drawn 0, 1, 2, ... times; the last of 65 counts those that were drawn more often, too.
     lost_trainers : list of int
         Trainers that have died while the others go on, in this order.
+    run_again : int
+        Simulations that ran again as a trainer had died.
     loaders : dict
         How many have `joined` and were `lost`; empty in a job that has none.
     loaded : Loaded
@@ -82,6 +84,7 @@ class Figures:
         self.losses = LossTable()
         self.lost_trainers: list[int] = []
         self.joined_trainers: list[int] = []
+        self.run_again = 0
         self.loaders: dict[str, int] = {}
         self.loaded = Loaded(trainers)
         self.record: dict[str, float] = {}
@@ -229,6 +232,7 @@ class Figures:
             "training": self._training(),
             **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
             **({"joined_trainers": self.joined_trainers} if self.joined_trainers else {}),
+            **({"run_again": self.run_again} if self.run_again else {}),
             **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),
             **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),

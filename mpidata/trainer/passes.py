@@ -44,6 +44,7 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         self._limit = limit
         self._count = 0
         self._number = trainer.passes_begun
+        self._drawn = trainer.members.drawn if trainer.members is not None else None
 
     def __next__(self) -> dict[str, torch.Tensor]:
         """Give the next batch, or single sample."""
@@ -58,6 +59,8 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
             page = None if copies else self._trainer.draw_page(memory.size)
             tensors = self._copied(memory.take()) if page is None else memory.at(*page)
         self._count += 1
+        if self._drawn is not None:
+            self._drawn.take(tensors)
         return tensors
 
     def _packed(self, memory: PackedMemory) -> dict[str, torch.Tensor]:

@@ -6,9 +6,13 @@ import ctypes
 import functools
 import math
 import threading
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mpidata.errors import JobInterrupt, MpidataError, StreamError
 from mpidata.field_statistics.statistics import write_statistics
@@ -22,6 +26,7 @@ from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.stop import read_stop
+from mpidata.trainer.elastic.drawn import Drawn
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.expected import expected_batches
 from mpidata.trainer.idle import IdleWatch, Pace
@@ -37,6 +42,7 @@ SLICE_S = 0.2
 # At the end, other trainers may have hours of work left, and waiting for them costs nothing; after a failure it is the
 # scheduler that has to act, and at once.
 _CLOSE_S = 7 * 86400.0
+_MEETS_AGAIN_S = 0.02
 
 
 class Trainer:
@@ -88,6 +94,7 @@ class Trainer:
         self.members: Members | None = None
         if communicator is not None and plan.trainers_at_least:
             self.members = Members(communicator.Dup(), self._say_waits, self._regroup, plan.trainer_spares)
+            self.members.drawn = Drawn(self._trained) if plan.has_stream else None
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
@@ -145,6 +152,8 @@ class Trainer:
             if self._started is None:
                 check(self.library, self.library.mpidata_trainer_start(1 if batch_size is None else batch_size))
                 self._started = (batch_size,)
+                if self.members is not None and self.members.drawn is not None:
+                    self.members.drawn.room = max(self.members.drawn.room, batch_size or 1)
             elif self._started != (batch_size,):
                 raise StreamError(
                     f"MPIStreamDataset(batch_size={batch_size}) cannot be made: this trainer's stream already has "
@@ -210,7 +219,8 @@ class Trainer:
     def expected_batches(self, steps: int | None) -> int | None:
         """Count the batches of the whole stream, None where that is not known; steps None: as simulations had."""
         restored = self.checkpoints.restored
-        if self._started is None or (restored.batch and restored.trainers != self.plan.trainers):
+        fewer = self.members is not None and self.members.generation > 0
+        if self._started is None or fewer or (restored.batch and restored.trainers != self.plan.trainers):
             return None
         if steps is None:
             known = ctypes.c_int64()
@@ -235,7 +245,7 @@ class Trainer:
     def _wait(self, call: Callable[[], int]) -> bool:
         """Call until there is a batch; False when the stream is over."""
         status = constants.ERR_AGAIN
-        while status in (constants.ERR_AGAIN, constants.CHECKPOINT):
+        while status in (constants.ERR_AGAIN, constants.CHECKPOINT, constants.MEET):
             if self.ended:
                 return False
             if self.closed:
@@ -245,6 +255,8 @@ class Trainer:
             self._waiting = False
             if status == constants.CHECKPOINT:
                 self.checkpoints.take()
+            if status == constants.MEET:
+                self._meet()
         if status == constants.END:
             self.ended = True
             if self.is_stopped():
@@ -252,6 +264,16 @@ class Trainer:
             return False
         check(self.library, status)
         return True
+
+    def _meet(self) -> None:
+        """Come together with the other trainers, as the stream ends, or as one has died for which they would wait."""
+        assert self.members is not None
+        over, before = ctypes.c_int(), self.members.generation
+        check(self.library, self.library.mpidata_trainer_meet(ctypes.byref(over)))
+        if self.members.meet(bool(over.value)):
+            check(self.library, self.library.mpidata_trainer_met())
+        elif self.members.generation == before:
+            time.sleep(_MEETS_AGAIN_S)  # MPI will know soon who has died
 
     def is_done(self) -> bool:
         """Whether the script has all that it asked for: the stream is over or closed, or no epoch is under way."""
@@ -311,6 +333,10 @@ class Trainer:
 
     def _regroup(self, living: MPI.Intracomm) -> None:
         check(self.library, self.library.mpidata_trainer_regroup(living.py2f()))
+
+    def _trained(self, samples: NDArray[np.int64]) -> None:
+        """Note with which samples all trainers have made a step."""
+        check(self.library, self.library.mpidata_trainer_trained(len(samples), samples.ctypes.data))
 
     def _say_waits(self, seconds: float) -> None:
         """Tell for how long this trainer has waited for the others in a step."""

@@ -124,6 +124,50 @@ static void export_and_import(mpidata_ledger *ledger) {
     mpidata_ledger_close(&again);
 }
 
+/* Two trainers: what both were trained on is in the ledger of each, and what the dead one had beside is lacking. */
+static void a_death(void) {
+    mpidata_plan elastic;
+    mpidata_ledger ledger;
+    CHECK(mpidata_plan_parse(example_plan, &elastic) == MPIDATA_SUCCESS);
+    elastic.trainers_at_least = 1;
+    CHECK(!mpidata_ledger_open(&ledger, &elastic, 1));
+    mpidata_ledger_expect(&ledger, 3, 100);
+    for (int64_t step = 0; step < 100; step += 2) { /* its own: the even ones of simulation 3 */
+        CHECK(!mpidata_ledger_completed(&ledger, 3));
+        CHECK(!mpidata_ledger_enter(&ledger, 3, step));
+    }
+    CHECK(!mpidata_ledger_enter(&ledger, 3, 1)); /* trained on by the other one */
+    CHECK(mpidata_ledger_completed(&ledger, 3) && !mpidata_ledger_lacks(&ledger, 3) && !mpidata_ledger_completed(&ledger, 3));
+    CHECK(mpidata_ledger_has(&ledger, 3, 1) && !mpidata_ledger_has(&ledger, 3, 3));
+    CHECK(!mpidata_plan_lose(&elastic, 0));
+    CHECK(mpidata_ledger_lacks(&ledger, 3) && ledger.entries[3].missing == 49 && !mpidata_ledger_completed(&ledger, 3));
+    CHECK(!mpidata_ledger_lacks(&ledger, 4)); /* of which nothing is known */
+    for (int64_t step = 3; step < 100; step += 2) CHECK(!mpidata_ledger_enter(&ledger, 3, step));
+    CHECK(mpidata_ledger_completed(&ledger, 3) && !mpidata_ledger_lacks(&ledger, 3));
+    mpidata_ledger_close(&ledger);
+    mpidata_plan_free(&elastic);
+}
+
+/* A run that goes on: simulation 2 is complete, and the other trainer goes on with two of its steps. */
+static void a_death_after_a_resume(void) {
+    mpidata_plan elastic;
+    mpidata_ledger ledger;
+    int64_t steps[COUNT];
+    for (int i = 0; i < COUNT; i++) steps[i] = i == 2 || i == 5 ? 80 : -1;
+    CHECK(mpidata_plan_parse(example_plan, &elastic) == MPIDATA_SUCCESS);
+    elastic.trainers_at_least = 1;
+    CHECK(!mpidata_ledger_open(&ledger, &elastic, 0));
+    mpidata_ledger_import(&ledger, steps);
+    CHECK(mpidata_ledger_has(&ledger, 2, 79) && !mpidata_ledger_has(&ledger, 2, 80));
+    CHECK(!mpidata_ledger_leave_out(&ledger, 2, 3) && !mpidata_ledger_leave_out(&ledger, 2, 71));
+    CHECK(!mpidata_ledger_has(&ledger, 2, 3) && !mpidata_ledger_has(&ledger, 2, 71) && mpidata_ledger_has(&ledger, 2, 4));
+    CHECK(!mpidata_ledger_lacks(&ledger, 2) && ledger.entries[2].complete);
+    CHECK(!mpidata_plan_lose(&elastic, 1));
+    CHECK(mpidata_ledger_lacks(&ledger, 2) && ledger.entries[2].missing == 2 && !mpidata_ledger_lacks(&ledger, 5));
+    mpidata_ledger_close(&ledger);
+    mpidata_plan_free(&elastic);
+}
+
 int main(void) {
     mpidata_ledger ledgers[2];
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
@@ -134,6 +178,8 @@ int main(void) {
     further_tries(&ledgers[1]);
     validation(&ledgers[1]);
     export_and_import(&ledgers[1]);
+    a_death();
+    a_death_after_a_resume();
     for (int t = 0; t < 2; t++) mpidata_ledger_close(&ledgers[t]);
     mpidata_plan_free(&plan);
     return 0;

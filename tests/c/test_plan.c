@@ -75,6 +75,28 @@ static void try_loaders(void) {
     refuse(with_loaders(3, no_groups, "loaders 1\nloader_timeout_s 60\n"));
 }
 
+/* The steps of a dead trainer go round among the others, which keep their own. */
+static void try_lost_trainers(void) {
+    mpidata_plan five = {.trainers = 5, .samples_run = 1};
+    int before[400], counts[5] = {0};
+    for (int step = 0; step < 400; step++) before[step] = mpidata_plan_trainer(&five, 7, step);
+    for (int n = 0; n < 4; n++) {
+        const int lost = (int[]){1, 4, 0, 3}[n];
+        CHECK(!mpidata_plan_has_lost(&five, lost) && !mpidata_plan_lose(&five, lost) && mpidata_plan_has_lost(&five, lost));
+        memset(counts, 0, sizeof counts);
+        for (int step = 0; step < 400; step++) {
+            const int now = mpidata_plan_trainer(&five, 7, step);
+            CHECK(!mpidata_plan_has_lost(&five, now) && (before[step] == lost || now == before[step]));
+            before[step] = now;
+            counts[now]++;
+        }
+        for (int t = 0; t < 5; t++)
+            if (!mpidata_plan_has_lost(&five, t)) CHECK(counts[t] >= 400 / (4 - n) - 6 && counts[t] <= 400 / (4 - n) + 6);
+    }
+    CHECK(counts[2] == 400);
+    mpidata_plan_free(&five);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) return tell(argv[1]);
     mpidata_plan plan;
@@ -101,6 +123,7 @@ int main(int argc, char **argv) {
     mpidata_plan_free(&plan);
 
     try_loaders();
+    try_lost_trainers();
 
     refuse("");
     refuse("mpidata-plan 2\n");

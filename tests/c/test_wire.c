@@ -180,7 +180,7 @@ static void orders(void) {
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop) == MPIDATA_SUCCESS);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop - 1) == MPIDATA_ERR_WIRE);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop + 1) == MPIDATA_ERR_WIRE);
-    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_PREPARE + 1, 0) == MPIDATA_ERR_WIRE);
+    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_TRAINER_LOST + 1, 0) == MPIDATA_ERR_WIRE);
     CHECK(expect(12, 100) == MPIDATA_SUCCESS);
     CHECK(expect(13, 100) == MPIDATA_ERR_WIRE && expect(-1, 1) == MPIDATA_ERR_WIRE);
     CHECK(expect(0, -1) == MPIDATA_ERR_WIRE);
@@ -202,8 +202,9 @@ static int closes(int64_t simulation, int64_t steps) {
 
 /* Each kind from the role that sends it, and with numbers that can be. */
 static void events(void) {
-    for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_READY + 1; kind++) {
+    for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_ADOPTED + 1; kind++) {
         int inside = kind >= MPIDATA_EVENT_NEXT && kind < MPIDATA_EVENT_LOSSES && kind != MPIDATA_EVENT_REPORT; /* without contents */
+        inside |= kind == MPIDATA_EVENT_LACKS || kind == MPIDATA_EVENT_ADOPTED;
         int of_solver = kind == MPIDATA_EVENT_NEXT || kind == MPIDATA_EVENT_FINALIZED;
         mpidata_event sent = {.kind = kind, .written = {.number = 1}};
         CHECK(!event(MPIDATA_ROLE_SCHEDULER, sent));
@@ -215,6 +216,9 @@ static void events(void) {
     CHECK(!closes(-2, 0) && !closes(13, 0) && !closes(0, -1) && !closes(0, MPIDATA_STEPS_MAX + 1));
     CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_HELD, .held = {13, 1}}));
     CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_CHECKPOINT_WRITTEN}));
+    CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_LACKS, .lacks = {13}}));
+    CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_ADOPTED, .adopted = {0}}));
+    CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_ADOPTED, .adopted = {3}}));
     mpidata_event unended = {.kind = MPIDATA_EVENT_GOODBYE};
     memset(unended.text, 'x', sizeof unended.text);
     CHECK(!mpidata_event_fits(&plan, &unended, (int)offsetof(mpidata_event, text), MPIDATA_ROLE_TRAINER));
@@ -289,6 +293,33 @@ static void tasks(void) {
     }
 }
 
+/* In an elastic job a task says which trainers have died: those that were known before, and others. */
+static void lost_trainers(void) {
+    mpidata_plan elastic;
+    CHECK(mpidata_plan_parse(example_plan, &elastic) == MPIDATA_SUCCESS);
+    elastic.trainers = 4; /* of the example, whose world is another */
+    elastic.trainers_at_least = 1;
+    mpidata_task *run = calloc(1, mpidata_task_bytes(&elastic));
+    int32_t *lost = mpidata_task_lost(&elastic, run);
+    CHECK(mpidata_task_bytes(&elastic) == sizeof *run + (size_t)elastic.n_parameters * sizeof(double) + 5 * sizeof(int32_t));
+    CHECK(!mpidata_task_fits(&elastic, run, (int)mpidata_task_bytes(&elastic)));
+    CHECK(mpidata_task_fits(&elastic, run, (int)mpidata_task_bytes(&elastic) - 1) == MPIDATA_ERR_WIRE);
+    run->kind = MPIDATA_TASK_RUN;
+    run->by_try = 1;
+    memcpy(lost, ((int32_t[]){2, 3, 0}), 3 * sizeof *lost);
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
+    CHECK(!mpidata_plan_lose(&elastic, 3) && !mpidata_plan_lose(&elastic, 0));
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
+    lost[0] = 1; /* fewer than were known */
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
+    lost[0] = 4; /* all */
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
+    memcpy(lost, ((int32_t[]){2, 3, 4}), 3 * sizeof *lost); /* there is no trainer 4 */
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
+    free(run);
+    mpidata_plan_free(&elastic);
+}
+
 int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
     CHECK(check(valid()) == MPIDATA_SUCCESS);
@@ -342,6 +373,7 @@ int main(void) {
     reports();
     losses_by_simulation();
     tasks();
+    lost_trainers();
     mpidata_plan_free(&plan);
     large_pieces();
     return 0;

@@ -63,6 +63,7 @@ const char *mpidata_strerror(int status) {
     case MPIDATA_ERR_AGAIN: return "nothing yet within the given time";
     case MPIDATA_CHECKPOINT: return "this is the batch of a checkpoint";
     case MPIDATA_ERR_DIED: return "a rank has died";
+    case MPIDATA_MEET: return "the trainers are to come together";
     default: return "unknown status code";
     }
 }

@@ -191,6 +191,8 @@ void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot) {
 
 void mpidata_buffer_end(mpidata_buffer *buffer) { buffer->ended = 1; }
 
+void mpidata_buffer_reopen(mpidata_buffer *buffer) { buffer->ended = 0; }
+
 int64_t mpidata_buffer_available(const mpidata_buffer *buffer) {
     if (buffer->ended) return buffer->keeps && buffer->count ? INT64_MAX : buffer->count;
     const int crowded = mpidata_buffer_crowded(buffer);

@@ -77,6 +77,9 @@ int64_t mpidata_buffer_add(mpidata_buffer *buffer, int64_t number);
 /* No more samples will be added. */
 void mpidata_buffer_end(mpidata_buffer *buffer);
 
+/* More will be added, after all. */
+void mpidata_buffer_reopen(mpidata_buffer *buffer);
+
 /* Draws that may be made now without waiting for arrivals; INT64_MAX: without end (reservoir, before the end). */
 int64_t mpidata_buffer_available(const mpidata_buffer *buffer);
 

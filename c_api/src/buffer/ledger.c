@@ -36,16 +36,27 @@ int64_t mpidata_ledger_own(const mpidata_ledger *ledger, int64_t simulation, int
     return mpidata_plan_own(ledger->plan, ledger->trainer, simulation, steps);
 }
 
+/* Where trainers die, their steps become those of others: the bits go by step, and are of all trainers. */
+static int is_elastic(const mpidata_ledger *ledger) { return ledger->plan->trainers_at_least > 0; }
+
+static int64_t bit_of(const mpidata_ledger *ledger, int64_t step) {
+    return is_elastic(ledger) ? step : mpidata_plan_number(ledger->plan, step);
+}
+
+static int is_own(const mpidata_ledger *ledger, int64_t simulation, int64_t step) {
+    return !is_elastic(ledger) || mpidata_plan_trainer(ledger->plan, simulation, step) == ledger->trainer;
+}
+
 int mpidata_ledger_has(const mpidata_ledger *ledger, int64_t simulation, int64_t step) {
     const mpidata_ledger_entry *entry = &ledger->entries[simulation];
     if (step < entry->whole) return 1;
-    int64_t bit = mpidata_plan_number(ledger->plan, step);
+    int64_t bit = bit_of(ledger, step);
     return bit / 64 < entry->words && (entry->bits[bit / 64] >> (bit % 64) & 1);
 }
 
 int mpidata_ledger_enter(mpidata_ledger *ledger, int64_t simulation, int64_t step) {
     mpidata_ledger_entry *entry = &ledger->entries[simulation];
-    int64_t bit = mpidata_plan_number(ledger->plan, step), word = bit / 64;
+    int64_t bit = bit_of(ledger, step), word = bit / 64;
     if (word >= entry->words) {
         int64_t words = entry->words;
         if (!mpidata_array_reserve(&entry->bits, &words, word + 1, 0, sizeof *entry->bits))
@@ -54,7 +65,7 @@ int mpidata_ledger_enter(mpidata_ledger *ledger, int64_t simulation, int64_t ste
         entry->words = words;
     }
     entry->bits[word] |= (uint64_t)1 << (bit % 64);
-    if (step < mpidata_ledger_samples(ledger, entry->steps)) entry->missing--;
+    if (step < mpidata_ledger_samples(ledger, entry->steps) && is_own(ledger, simulation, step)) entry->missing--;
     return MPIDATA_SUCCESS;
 }
 
@@ -70,15 +81,36 @@ static int64_t count_bits(uint64_t bits) {
     return n;
 }
 
-void mpidata_ledger_expect(mpidata_ledger *ledger, int64_t simulation, int64_t steps) {
-    mpidata_ledger_entry *entry = &ledger->entries[simulation];
-    int64_t samples = mpidata_ledger_samples(ledger, steps), own = mpidata_ledger_own(ledger, simulation, samples);
+static int64_t missing(const mpidata_ledger *ledger, int64_t simulation, int64_t samples) {
+    const mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    int64_t own = mpidata_ledger_own(ledger, simulation, samples);
     int64_t held = mpidata_ledger_own(ledger, simulation, entry->whole < samples ? entry->whole : samples);
     for (int64_t word = 0; word < entry->words; word++) held += count_bits(entry->bits[word] & first_bits(own, word));
+    return own - held;
+}
+
+static int64_t missing_one_by_one(const mpidata_ledger *ledger, int64_t simulation, int64_t samples) {
+    int64_t n = 0;
+    for (int64_t step = 0; step < samples; step++)
+        n += is_own(ledger, simulation, step) && !mpidata_ledger_has(ledger, simulation, step);
+    return n;
+}
+
+void mpidata_ledger_expect(mpidata_ledger *ledger, int64_t simulation, int64_t steps) {
+    mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    const int64_t samples = mpidata_ledger_samples(ledger, steps);
     if (entry->complete && simulation >= ledger->plan->simulations) ledger->validation_complete--;
     entry->complete = 0;
     entry->steps = steps;
-    entry->missing = own - held;
+    entry->missing = (is_elastic(ledger) ? missing_one_by_one : missing)(ledger, simulation, samples);
+}
+
+int mpidata_ledger_lacks(mpidata_ledger *ledger, int64_t simulation) {
+    mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    if (entry->steps < 0) return 0;
+    entry->missing = missing_one_by_one(ledger, simulation, mpidata_ledger_samples(ledger, entry->steps));
+    if (entry->missing && entry->complete) mpidata_ledger_expect(ledger, simulation, entry->steps);
+    return entry->missing > 0;
 }
 
 /* From now every own step below `whole` is there: the bits say only what is there besides. */
@@ -98,7 +130,7 @@ static void raise_whole(mpidata_ledger *ledger, int64_t simulation, int64_t whol
 static void become_complete(mpidata_ledger *ledger, int64_t simulation) {
     mpidata_ledger_entry *entry = &ledger->entries[simulation];
     entry->complete = 1;
-    raise_whole(ledger, simulation, mpidata_ledger_samples(ledger, entry->steps));
+    if (!is_elastic(ledger)) raise_whole(ledger, simulation, mpidata_ledger_samples(ledger, entry->steps));
     if (simulation >= ledger->plan->simulations) ledger->validation_complete++;
 }
 
@@ -133,7 +165,21 @@ void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps) {
         if (steps[i] < 0) continue;
         ledger->entries[i].steps = steps[i];
         become_complete(ledger, i);
+        raise_whole(ledger, i, mpidata_ledger_samples(ledger, steps[i])); /* all trainers hold it */
     }
+}
+
+int mpidata_ledger_leave_out(mpidata_ledger *ledger, int64_t simulation, int64_t step) {
+    mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    const int64_t whole = entry->whole;
+    if (step < whole) { /* each of them has its bit from now on */
+        entry->whole = 0;
+        for (int64_t i = 0; i < whole; i++) MPIDATA_TRY(mpidata_ledger_enter(ledger, simulation, i));
+        entry->missing = 0;
+    }
+    const int64_t bit = bit_of(ledger, step);
+    if (bit / 64 < entry->words) entry->bits[bit / 64] &= ~((uint64_t)1 << (bit % 64));
+    return MPIDATA_SUCCESS;
 }
 
 int64_t mpidata_ledger_steps(const mpidata_ledger *ledger) {

@@ -1,6 +1,7 @@
 /* The ledger of a trainer: which samples of which simulations it has received, so that each counts exactly once. A sample
  * goes by its step, a window of several by its first one. A trainer receives every trainers-th run of samples_run samples
- * of a simulation: its own steps. Not thread-safe. */
+ * of a simulation: its own steps. In an elastic job the bits go by step, and also say what others have trained on, so that
+ * it does not count again when they die. Not thread-safe. */
 #ifndef MPIDATA_LEDGER_H
 #define MPIDATA_LEDGER_H
 
@@ -35,6 +36,9 @@ int mpidata_ledger_enter(mpidata_ledger *ledger, int64_t simulation, int64_t ste
  * last one holds, and the simulation becomes complete once more. */
 void mpidata_ledger_expect(mpidata_ledger *ledger, int64_t simulation, int64_t steps);
 
+/* A trainer has died, and others have its steps: does this one lack any now? */
+int mpidata_ledger_lacks(mpidata_ledger *ledger, int64_t simulation);
+
 /* Has the simulation just become complete: are all own steps below the expected number there? True once per expect. */
 int mpidata_ledger_completed(mpidata_ledger *ledger, int64_t simulation);
 
@@ -55,6 +59,9 @@ int64_t mpidata_ledger_words(const mpidata_ledger *ledger);
 /* steps, whole, complete, words: those of the entries; bits: all entries' bits, one after the other. */
 void mpidata_ledger_export(const mpidata_ledger *ledger, int64_t *steps, int64_t *whole, uint8_t *complete,
                            int64_t *words, uint64_t *bits);
+
+/* In an elastic job: another trainer goes on with this sample, which a ledger that was filled says is there. */
+int mpidata_ledger_leave_out(mpidata_ledger *ledger, int64_t simulation, int64_t step);
 
 /* Fill an empty ledger: simulation i is complete with steps[i] steps, or, where these are -1, has nothing yet. */
 void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps);

@@ -230,6 +230,8 @@ void mpidata_job_leave(mpidata_job *job) {
     if (job->hub != MPI_COMM_NULL) (void)MPI_Comm_free(&job->hub);
     /* That of the world is left to MPI_Finalize: freeing it is collective over ranks that leave at other times. */
     if (job->spawned && job->data != MPI_COMM_NULL) (void)MPI_Comm_free(&job->data);
+    free(job->dead_trainers);
+    job->dead_trainers = NULL;
     mpidata_plan_free(&job->plan);
 }
 
@@ -265,7 +267,10 @@ int mpidata_job_listen(mpidata_job *job) {
     if (what == MPIDATA_STOP_LOST)
         return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has given %s %d up.",
                              job->kind == MPIDATA_ROLE_LOADER ? "loader" : "group", job->index);
-    job->told_to_stop = 1;
+    if (what < MPIDATA_STOP_TRAINER_LOST)
+        job->told_to_stop = 1;
+    else if (job->dead_trainers && what - MPIDATA_STOP_TRAINER_LOST < job->plan.trainers)
+        job->dead_trainers[what - MPIDATA_STOP_TRAINER_LOST] = 1;
     return MPIDATA_SUCCESS;
 }
 

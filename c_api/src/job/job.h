@@ -17,6 +17,7 @@ typedef struct {
     int spawned;
     int one_host; /* the ranks of the world are all on one */
     int told_to_stop; /* the scheduler wants this group, or loader, to leave */
+    char *dead_trainers; /* solvers: by trainer, where the others go on; NULL: the death of one ends the job */
     double touched;   /* when mpidata_job_waits left its sign last */
     mpidata_unsent *unsent; /* events that have not left, the newest first */
 } mpidata_job;

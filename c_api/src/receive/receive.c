@@ -16,6 +16,7 @@
 #include "receive/whole.h"
 #include "stream/agreement.h"
 #include "stream/checkpoint.h"
+#include "stream/deaths/adoption.h"
 #include "stream/progress.h"
 
 static const double STATUS_EVERY_S = MPIDATA_STATUS_EVERY_MS / 1e3;
@@ -28,7 +29,6 @@ typedef struct {
     mpidata_incoming incoming;
     mpidata_parcel_traffic parcels;
     mpidata_agreement agreement;
-    int end_of_stream;
     mpidata_outgoing *sending;
     MPI_Request send_request;
     double next_status, next_look;
@@ -45,7 +45,7 @@ static void tell_drawer_locked(mpidata_trainer *trainer) {
 
 static int all_received_locked(const receiver *r) {
     MPIDATA_LOCKED(&r->trainer->lock);
-    return r->end_of_stream && r->incoming.assemblies.count == r->incoming.assemblies.lost;
+    return r->trainer->end_of_stream && r->incoming.assemblies.count == r->incoming.assemblies.lost;
 }
 
 static int fill_as_replayed_locked(receiver *r, int *did) {
@@ -64,6 +64,7 @@ static int fill_buffer_locked(receiver *r, int *did) {
     mpidata_trainer *trainer = r->trainer;
     int64_t n;
     if (trainer->journal.replayed) return fill_as_replayed_locked(r, did);
+    if (trainer->adoption.n_trained) MPIDATA_TRY(mpidata_enter_trained_locked(trainer));
     MPIDATA_TRY(mpidata_trainer_fill_buffer_locked(trainer, &n));
     if (n) *did = 1;
     if (!trainer->buffer.ended && !trainer->n_arrived && all_received_locked(r)) {
@@ -91,7 +92,8 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
         trainer->validation_whole = 1;
         (void)pthread_cond_broadcast(&trainer->news);
         return MPIDATA_SUCCESS;
-    case MPIDATA_ORDER_END_OF_STREAM: r->end_of_stream = 1; return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_END_OF_STREAM: trainer->end_of_stream = 1; return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_TRAINER_LOST: mpidata_note_death_locked(trainer, order->trainer_lost.trainer); return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_STOP:
         mpidata_phase_stop_locked(&trainer->phase);
         trainer->n_arrived = 0;

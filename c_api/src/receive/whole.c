@@ -2,15 +2,6 @@
 
 #include "stream/progress.h"
 
-int mpidata_held_locked(mpidata_trainer *trainer, int64_t simulation) {
-    MPIDATA_LOCKED(&trainer->lock);
-    if (!mpidata_ledger_completed(&trainer->ledger, simulation)) return MPIDATA_SUCCESS;
-    int64_t by_try = trainer->ledger.entries[simulation].expected_by;
-    if (trainer->windows.plan) mpidata_windows_drop_tries(&trainer->windows, simulation, by_try);
-    mpidata_event event = {.kind = MPIDATA_EVENT_HELD, .held = {simulation, by_try}};
-    return mpidata_trainer_post_locked(trainer, &event);
-}
-
 void mpidata_drop_assembly_locked(mpidata_trainer *trainer, mpidata_assemblies *assemblies, mpidata_assembly *assembly) {
     MPIDATA_LOCKED(&trainer->lock);
     if (assembly->slot >= 0)

@@ -14,7 +14,4 @@ int mpidata_step_whole_locked(mpidata_trainer *trainer, mpidata_assemblies *asse
 
 void mpidata_drop_assembly_locked(mpidata_trainer *trainer, mpidata_assemblies *assemblies, mpidata_assembly *assembly);
 
-/* Post that this trainer holds its share of a simulation, if that is so and was not told. */
-int mpidata_held_locked(mpidata_trainer *trainer, int64_t simulation);
-
 #endif

@@ -173,7 +173,8 @@ static int need_group(int role, int number, mpidata_link **link) {
 static int send_task(int group, int kind, int64_t simulation, int64_t by_try, int validation, const double *parameters) {
     mpidata_link *link;
     MPIDATA_TRY(need_group(MPIDATA_ROLE_SOLVER, group, &link));
-    size_t n = (size_t)scheduler.job.plan.n_parameters, bytes = sizeof(mpidata_task) + n * sizeof(double);
+    const mpidata_plan *plan = &scheduler.job.plan;
+    const size_t n = (size_t)plan->n_parameters, bytes = mpidata_task_bytes(plan);
     mpidata_task *task = calloc(1, bytes);
     if (!task) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a task.");
     task->kind = kind;
@@ -181,7 +182,8 @@ static int send_task(int group, int kind, int64_t simulation, int64_t by_try, in
     task->simulation = simulation;
     task->by_try = by_try;
     if (n && parameters) memcpy(task->parameters, parameters, n * sizeof(double));
-    int leader = mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_SOLVER, group);
+    for (int i = 0; i < plan->n_lost; i++) mpidata_task_lost(plan, task)[++*mpidata_task_lost(plan, task)] = plan->lost[i];
+    int leader = mpidata_link_leader(link, plan, MPIDATA_ROLE_SOLVER, group);
     int status = send_later(task, bytes, leader, MPIDATA_TAG_TASK, link);
     free(task);
     return status;
@@ -195,6 +197,29 @@ int mpidata_scheduler_no_more(int group) { return send_task(group, MPIDATA_TASK_
 
 int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int by_try) {
     mpidata_order order = {.kind = MPIDATA_ORDER_EXPECT, .expect = {simulation, steps, by_try}};
+    return order_all(&order);
+}
+
+/* MPI does not always end what is sent to a dead rank. */
+static int tell_solvers(int32_t what) {
+    for (int i = 0; i < scheduler.n_links; i++) {
+        const mpidata_link *link = scheduler.links[i];
+        for (int g = link->first_group; g < link->first_group + link->n_groups; g++) {
+            const int leader = mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_SOLVER, g);
+            for (int r = 0; r < scheduler.job.plan.ranks_per_group; r++)
+                MPIDATA_TRY(send_later(&what, sizeof what, leader + r, MPIDATA_TAG_STOP, link));
+        }
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_scheduler_lose_trainer(int trainer) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_TRAINER_LOST, .trainer_lost = {trainer}};
+    MPIDATA_TRY(need_open());
+    if (trainer < 0 || trainer >= scheduler.job.plan.trainers || mpidata_plan_has_lost(&scheduler.job.plan, trainer))
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %d to lose.", trainer);
+    if (mpidata_plan_lose(&scheduler.job.plan, trainer)) return no_memory();
+    MPIDATA_TRY(tell_solvers(MPIDATA_STOP_TRAINER_LOST + trainer));
     return order_all(&order);
 }
 

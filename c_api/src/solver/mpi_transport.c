@@ -279,6 +279,15 @@ static int ask_scheduler(mpidata_event *event) {
     return mpidata_task_fits(&solver.job.plan, solver.task, bytes);
 }
 
+/* What the dead ones had is sent to others from now on. */
+static int note_lost_trainers(void) {
+    mpidata_plan *plan = &solver.job.plan;
+    const int32_t *lost = mpidata_task_lost(plan, solver.task);
+    while (plan->n_lost < *lost)
+        if (mpidata_plan_lose(plan, lost[1 + plan->n_lost])) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_next.");
+    return MPIDATA_SUCCESS;
+}
+
 static int next(const mpidata_done *done, int64_t *simulation) {
     mpidata_event event = event_of(done, MPIDATA_EVENT_NEXT);
     solver.awaits_task = 1;
@@ -293,6 +302,7 @@ static int next(const mpidata_done *done, int64_t *simulation) {
     solver.next_s = mpidata_now() - solver.since;
     MPIDATA_TRY(mpidata_task_check(&solver.job.plan, solver.task));
     if (solver.task->kind != MPIDATA_TASK_RUN) return MPIDATA_END;
+    if (solver.job.plan.trainers_at_least) MPIDATA_TRY(note_lost_trainers());
     *simulation = solver.task->simulation;
     solver.validation = solver.task->validation;
     solver.sender.by_try = solver.task->by_try;
@@ -348,7 +358,7 @@ static int open_group(MPI_Comm from, MPI_Comm *group) {
 
 static int open_memory(void) {
     const mpidata_plan *plan = &solver.job.plan;
-    solver.task_bytes = sizeof *solver.task + (size_t)plan->n_parameters * sizeof(double);
+    solver.task_bytes = mpidata_task_bytes(plan);
     solver.task = calloc(1, solver.task_bytes);
     if (!solver.task) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
     MPIDATA_TRY(mpidata_tally_open(&solver.tally, mpidata_plan_counts(plan)));

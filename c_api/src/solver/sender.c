@@ -45,6 +45,7 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
     sender->met = calloc(trainers, 1);
     if (!sender->pieces || !sender->met) return no_memory(n * sizeof *sender->pieces + trainers);
     sender->n_pieces = job->plan.in_flight;
+    if (job->plan.trainers_at_least && !(job->dead_trainers = calloc(trainers, 1))) return no_memory(trainers);
     if (job->plan.n_constants && !(sender->constants.sent = calloc(trainers, 1))) return no_memory(trainers);
     if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS; /* where there are lengths, with those that are 0 */
     sender->bundles = calloc(trainers, sizeof *sender->bundles);
@@ -106,14 +107,28 @@ static int reserve_request(mpidata_flight *flight) {
 
 typedef int (*send_function)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 
+/* Begin to send to a trainer. What is for a dead one goes nowhere, and has arrived there at once: where the others go on, it
+ * is simulated again. */
+static int begin_send(mpidata_sender *sender, int trainer, send_function send, const void *values, int count, MPI_Datatype type,
+                      int tag) {
+    MPI_Request *request = &sender->flight.requests[sender->flight.n];
+    int status = MPIDATA_SUCCESS;
+    if (!sender->job->dead_trainers || !sender->job->dead_trainers[trainer])
+        status = mpidata_check_mpi(send(values, count, type, 1 + trainer, tag, sender->job->data, request), "MPI_Issend");
+    if (!sender->job->dead_trainers || (status && status != MPIDATA_ERR_DIED)) return status;
+    if (status) sender->job->dead_trainers[trainer] = 1;
+    if (sender->job->dead_trainers[trainer])
+        MPIDATA_TRY_MPI(MPI_Isend(values, count, type, MPI_PROC_NULL, tag, sender->job->data, request));
+    return MPIDATA_SUCCESS;
+}
+
 /* Send one message of a piece. */
 static int send_message(mpidata_sender *sender, int number, int trainer, send_function send, const void *values, int count,
                         MPI_Datatype type) {
     mpidata_flight *flight = &sender->flight;
     mpidata_staged_piece *piece = &sender->pieces[number];
     MPIDATA_TRY(reserve_request(flight));
-    MPIDATA_TRY_MPI(send(values, count, type, 1 + trainer, sender->tag, sender->job->data,
-                         &flight->requests[flight->n]));
+    MPIDATA_TRY(begin_send(sender, trainer, send, values, count, type, sender->tag));
     flight->of[flight->n].trainer = trainer;
     flight->of[flight->n].map = NULL;
     flight->of[flight->n++].piece = number;
@@ -126,8 +141,7 @@ int mpidata_sender_send_map(mpidata_sender *sender, int trainer, int validation,
     mpidata_flight *flight = &sender->flight;
     const size_t bytes = sizeof *map->message + (size_t)map->message->count * sizeof *map->indices;
     MPIDATA_TRY(reserve_request(flight));
-    MPIDATA_TRY_MPI(MPI_Issend(map->message, (int)bytes, MPI_BYTE, 1 + trainer, tag, sender->job->data,
-                               &flight->requests[flight->n]));
+    MPIDATA_TRY(begin_send(sender, trainer, MPI_Issend, map->message, (int)bytes, MPI_BYTE, tag));
     flight->of[flight->n].trainer = trainer;
     flight->of[flight->n++].map = map;
     mpidata_map_hold(map);
@@ -169,16 +183,6 @@ static int send_idle_bundles(mpidata_sender *sender) {
     return MPIDATA_SUCCESS;
 }
 
-/* Requests fail in one way only: their trainer has died. */
-static int test_flight(mpidata_sender *sender, int *n_done) {
-    mpidata_flight *flight = &sender->flight;
-    MPIDATA_TRY(mpidata_test_some(flight->n, flight->requests, n_done, flight->done, flight->statuses));
-    for (int i = 0; i < *n_done; i++)
-        if (flight->statuses[i].MPI_ERROR != MPI_SUCCESS)
-            return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.", flight->of[flight->done[i]].trainer);
-    return MPIDATA_SUCCESS;
-}
-
 static void message_taken(mpidata_sender *sender, int number) {
     mpidata_staged_piece *piece = &sender->pieces[number];
     if (--piece->under_way || number == mpidata_kept_constants_piece(sender)) return;
@@ -186,9 +190,39 @@ static void message_taken(mpidata_sender *sender, int number) {
     for (int i = 0; sender->bundles && i < piece->n_trainers; i++) sender->bundles[piece->trainers[i]].in_flight--;
 }
 
+/* What is under way to a trainer that has died arrives nowhere, and is done with. */
+static void drop_what_is_for_the_dead(mpidata_sender *sender) {
+    mpidata_flight *flight = &sender->flight;
+    for (int i = 0; i < flight->n; i++) {
+        if (!sender->job->dead_trainers[flight->of[i].trainer]) continue;
+        (void)MPI_Request_free(&flight->requests[i]);
+        flight->requests[i] = MPI_REQUEST_NULL;
+        if (flight->of[i].map)
+            mpidata_map_let_go(flight->of[i].map);
+        else
+            message_taken(sender, flight->of[i].piece);
+    }
+    flight->n = mpidata_keep_under_way(flight->n, flight->requests, flight->of, sizeof *flight->of);
+}
+
+/* Requests fail in one way only: their trainer has died. */
+static int test_flight(mpidata_sender *sender, int *n_done) {
+    mpidata_flight *flight = &sender->flight;
+    MPIDATA_TRY(mpidata_test_some(flight->n, flight->requests, n_done, flight->done, flight->statuses));
+    for (int i = 0; i < *n_done; i++) {
+        if (flight->statuses[i].MPI_ERROR == MPI_SUCCESS) continue;
+        const int trainer = flight->of[flight->done[i]].trainer;
+        if (!sender->job->dead_trainers) return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.", trainer);
+        sender->job->dead_trainers[trainer] = 1;
+        flight->requests[flight->done[i]] = MPI_REQUEST_NULL;
+    }
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_sender_progress(mpidata_sender *sender) {
     mpidata_flight *flight = &sender->flight;
     int n_done;
+    if (sender->job->dead_trainers) drop_what_is_for_the_dead(sender);
     MPIDATA_TRY(test_flight(sender, &n_done));
     if (!n_done) return MPIDATA_SUCCESS;
     for (int i = 0; i < n_done; i++) {

@@ -7,9 +7,10 @@
 #include "job/failure.h"
 #include "stream/budget.h"
 #include "stream/checkpoint.h"
+#include "stream/deaths/adoption.h"
 #include "stream/progress.h"
 
-enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN };
+enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN, GRANTED };
 enum { AGREED = LEAST }; /* without a stream */
 
 /* Between agreements while training is ahead of its budget. */
@@ -78,7 +79,9 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     int final, stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
     int wanted = trainer->checkpoint.wanted > trainer->checkpoint.agreed;
     int64_t sure = mpidata_trainer_guaranteed_locked(trainer, &final);
-    if (!stop && (!trainer->batch || (!final && !wanted && sure <= trainer->granted))) return 0;
+    const int greets = trainer->adoption.greets;
+    if (!stop && !greets && (!trainer->batch || (!final && !wanted && sure <= trainer->granted))) return 0;
+    trainer->adoption.greets = 0;
     int budget = trainer->job.plan.repeats > 0, none = final && sure <= trainer->drawn;
     if (budget && !stop && !wanted && ((sure <= trainer->granted && !none) || mpidata_now() < trainer->budget.again))
         return 0;
@@ -95,6 +98,7 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     mine[STUCK] = budget && mpidata_budget_stuck_locked(trainer);
     mine[NOT_ASKING] = !wanted;
     mine[DRAWN] = trainer->drawn;
+    mine[GRANTED] = trainer->granted;
     trainer->checkpoint.asking = wanted;
     return 1;
 }
@@ -136,6 +140,7 @@ static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *ag
     if (!trainer->job.plan.n_fields) return conclude_without_stream_locked(trainer, all);
     int64_t least = -all[LEAST];
     int over = 0;
+    if (trainer->adoption.on && all[GRANTED] > trainer->granted) trainer->granted = all[GRANTED]; /* the others heard of it before one died */
     if (all[STOP]) {
         over = 1;
     } else if (all[BATCH] != -all[MINUS_BATCH]) {
@@ -185,15 +190,17 @@ void mpidata_agreement_close(mpidata_agreement *agreement) { free(agreement->mom
 /* Go on in the communicator of those that live, once there is one. */
 static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     mpidata_lock_take(&trainer->lock);
-    MPI_Comm living = trainer->living;
-    trainer->living = MPI_COMM_NULL;
-    if (living != MPI_COMM_NULL) {
+    const MPI_Comm living = mpidata_take_living_locked(trainer);
+    if (living != MPI_COMM_NULL && trainer->adoption.on) {
+        trainer->checkpoint.asking = 0;
+    } else if (living != MPI_COMM_NULL) {
         trainer->checkpoint.asking =
             !trainer->checkpoint.joining && trainer->checkpoint.wanted > trainer->checkpoint.agreed;
         trainer->checkpoint.again = 1; /* an agreement that a death broke may have come to its end on some */
     }
+    int status = mpidata_dies_late_locked(trainer) ? mpidata_adopt_locked(trainer) : MPIDATA_SUCCESS;
     mpidata_lock_give(&trainer->lock);
-    if (living == MPI_COMM_NULL) return MPIDATA_SUCCESS;
+    if (status || living == MPI_COMM_NULL) return status;
     MPIDATA_TRY(mpidata_revoke(trainer->agreement));
     double deadline = mpidata_now() + ENDS_WITHIN_S;
     for (int i = 0, done = 0; agreement->under_way && i < MPIDATA_AGREEMENT_CALLS; i += done) {
@@ -203,7 +210,12 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     }
     trainer->agreement = living;
     agreement->under_way = agreement->broken = 0;
-    return MPIDATA_SUCCESS;
+    mpidata_lock_take(&trainer->lock);
+    status = mpidata_adopt_locked(trainer);
+    if (trainer->adoption.on) agreement->over = mpidata_draws_ended(&trainer->phase);
+    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_give(&trainer->lock);
+    return status;
 }
 
 static int agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {

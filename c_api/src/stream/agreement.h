@@ -16,7 +16,7 @@
 
 #include "stream/state.h"
 
-enum { MPIDATA_AGREEMENT_ENTRIES = 11, MPIDATA_AGREEMENT_CALLS = 3 };
+enum { MPIDATA_AGREEMENT_ENTRIES = 12, MPIDATA_AGREEMENT_CALLS = 3 };
 
 typedef struct {
     MPI_Request requests[MPIDATA_AGREEMENT_CALLS];

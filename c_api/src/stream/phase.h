@@ -1,5 +1,5 @@
 /* How far a trainer is on its way to the end. Its two sides go on each for itself, and only forward: the draws, and the
- * receive thread. */
+ * receive thread. But where a trainer dies and the others go on, more is drawn after all. */
 #ifndef MPIDATA_PHASE_H
 #define MPIDATA_PHASE_H
 
@@ -44,6 +44,10 @@ static inline void mpidata_phase_end_draws_locked(mpidata_phase *phase) {
 static inline void mpidata_phase_cut_short_locked(mpidata_phase *phase) {
     if (phase->draws < MPIDATA_DRAWS_ENDED) phase->cut_short = 1;
     mpidata_phase_end_draws_locked(phase);
+}
+static inline void mpidata_phase_reopen_locked(mpidata_phase *phase) {
+    MPIDATA_LOCKED(phase->lock);
+    if (phase->draws == MPIDATA_DRAWS_ENDED && !phase->cut_short) phase->draws = MPIDATA_DRAWS_GO_ON;
 }
 static inline void mpidata_phase_tell_end_locked(mpidata_phase *phase) {
     if (phase->draws == MPIDATA_DRAWS_ENDED && !phase->cut_short) phase->all_drawn = 1;

@@ -80,6 +80,15 @@ int mpidata_trainer_whole_locked(mpidata_trainer *trainer, int64_t number, int v
     return mpidata_slots_append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated, number);
 }
 
+int mpidata_held_locked(mpidata_trainer *trainer, int64_t simulation) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (!mpidata_ledger_completed(&trainer->ledger, simulation)) return MPIDATA_SUCCESS;
+    int64_t by_try = trainer->ledger.entries[simulation].expected_by;
+    if (trainer->windows.plan) mpidata_windows_drop_tries(&trainer->windows, simulation, by_try);
+    mpidata_event event = {.kind = MPIDATA_EVENT_HELD, .held = {simulation, by_try}};
+    return mpidata_trainer_post_locked(trainer, &event);
+}
+
 int mpidata_trainer_has_step_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step) {
     MPIDATA_LOCKED(&trainer->lock);
     return trainer->windows.plan ? !mpidata_windows_want(&trainer->windows, simulation, step)

@@ -18,6 +18,9 @@ void mpidata_trainer_count_draw_locked(mpidata_trainer *trainer, int64_t number)
 /* The same, where it may also be one for validation, which stays. */
 int mpidata_trainer_whole_locked(mpidata_trainer *trainer, int64_t number, int validation);
 
+/* Post that this trainer holds its share of a simulation, if that is so and was not told. */
+int mpidata_held_locked(mpidata_trainer *trainer, int64_t simulation);
+
 /* Is each sample with this step there already? */
 int mpidata_trainer_has_step_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step);
 

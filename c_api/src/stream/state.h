@@ -45,6 +45,16 @@ typedef struct {
     int64_t excess;            /* batches at the end that it does not allow */
 } mpidata_budget;
 
+/* Where the others go on when a trainer dies (stream/deaths/adoption.h). */
+typedef struct {
+    int on;         /* this is such a job, and has a stream */
+    int *dead, n_dead; /* trainers, as the scheduler has told; those of plan.lost are dealt with */
+    char *left_out; /* by trainer: the others have come together without it */
+    int greets;     /* to say something in the next agreement, whatever there is to say */
+    int over;       /* the trainers have met at the end of the stream: it goes on no more */
+    int64_t *trained, n_trained, trained_allocated; /* simulation and step of samples, twice as many, not in the ledger yet */
+} mpidata_adoption;
+
 typedef struct {
     mpidata_job job;
     MPI_Comm agreement; /* of the trainers, for the receive thread alone */
@@ -76,6 +86,8 @@ typedef struct {
     } drawn_with; /* constants of the samples of the last batch that was copied */
     int64_t drawn;   /* batches */
     int64_t granted; /* batches that every trainer can draw */
+    int end_of_stream; /* the scheduler has said that no more samples come */
+    mpidata_adoption adoption;
     int waiting;     /* a draw waits */
     double waited;   /* draws have, in all, until the present one; s */
     double waits_since; /* the present one, if it waits; s */

@@ -7,6 +7,7 @@
 #include "buffer/copy.h"
 #include "stream/budget.h"
 #include "stream/checkpoint.h"
+#include "stream/deaths/adoption.h"
 #include "stream/progress.h"
 #include "trainer/constants/drawn.h"
 
@@ -211,6 +212,7 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
         if (mpidata_draws_left(&trainer->phase)) return MPIDATA_END;
         if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
         if (trainer->drawn < trainer->granted && !trainer->checkpoint.asking) return MPIDATA_SUCCESS;
+        if (mpidata_must_meet_locked(trainer)) return MPIDATA_MEET;
         if (!trainer->checkpoint.asking && mpidata_draws_ended(&trainer->phase)) return MPIDATA_END;
         trainer->waiting = 1;
         trainer->waits_since = mpidata_now();

@@ -24,7 +24,8 @@ int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s);
  * simulation  count int64
  *
  * MPIDATA_SUCCESS; MPIDATA_END: the stream is over, the same batch number on all trainers; MPIDATA_CHECKPOINT: take a
- * snapshot (snapshot.h) and call again, the same batch number on all trainers; MPIDATA_ERR_AGAIN: nothing within timeout_s
+ * snapshot (snapshot.h) and call again, the same batch number on all trainers; MPIDATA_MEET: the trainers are to come together
+ * (mpidata_trainer_meet), and to call again; MPIDATA_ERR_AGAIN: nothing within timeout_s
  * seconds (call again: lets the caller handle signals); or an error that ended the job. Sleeps while it waits. */
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s);

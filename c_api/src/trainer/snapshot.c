@@ -530,9 +530,19 @@ int mpidata_trainer_restore_received(int64_t count, const int64_t *simulation, c
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
     for (int64_t i = 0; i < count; i++) {
-        MPIDATA_TRY(check_step(trainer, 0, simulation[i], step[i]));
+        MPIDATA_TRY(check_step(trainer, trainer->job.plan.trainers_at_least > 0, simulation[i], step[i]));
         if (!mpidata_ledger_has(&trainer->ledger, simulation[i], step[i]))
             MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation[i], step[i]));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_restore_elsewhere(int64_t count, const int64_t *simulation, const int64_t *step) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(need_unbegun(&trainer));
+    for (int64_t i = 0; i < count; i++) {
+        MPIDATA_TRY(check_step(trainer, 1, simulation[i], step[i]));
+        MPIDATA_TRY(mpidata_ledger_leave_out(&trainer->ledger, simulation[i], step[i]));
     }
     return MPIDATA_SUCCESS;
 }

@@ -72,4 +72,7 @@ int mpidata_trainer_restore_windows(int place, int64_t count, const int64_t *ste
 int mpidata_trainer_restore_ledger(const int64_t *steps);
 int mpidata_trainer_restore_received(int64_t count, const int64_t *simulation, const int64_t *step);
 
+/* In an elastic job: what other trainers go on with that was never drawn. Last of all. */
+int mpidata_trainer_restore_elsewhere(int64_t count, const int64_t *simulation, const int64_t *step);
+
 #endif

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "containers/array.h"
 #include "receive/receive.h"
+#include "stream/deaths/adoption.h"
 #include "stream/progress.h"
 
 /* -- open and close ------------------------------------------------------------------------------------------------- */
@@ -14,6 +16,7 @@ static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
     MPIDATA_TRY_MPI(MPI_Comm_dup(trainer->job.role, &trainer->agreement));
     trainer->living = MPI_COMM_NULL;
     MPIDATA_TRY(mpidata_trainer_open_memory(trainer));
+    MPIDATA_TRY(mpidata_adoption_open(trainer));
     return mpidata_journal_open(&trainer->journal, &trainer->job.plan, trainer->job.index);
 }
 
@@ -97,6 +100,7 @@ int mpidata_trainer_free(void) {
     mpidata_journal_close(&trainer->journal);
     mpidata_scales_close(&trainer->scales);
     mpidata_trainer_close_state(trainer);
+    mpidata_adoption_close(trainer);
     free(trainer->arrived);
     free(trainer->validation);
     free(trainer->retired);
@@ -250,9 +254,43 @@ int mpidata_trainer_regroup(MPI_Fint living) {
     MPI_Comm comm = MPI_Comm_f2c(living);
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    return mpidata_come_together(trainer, comm);
+}
+
+int mpidata_trainer_trained(int64_t count, const int64_t *samples) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    const mpidata_plan *plan = &trainer->job.plan;
+    for (int64_t i = 0; i < 2 * count; i += 2)
+        if (!mpidata_plan_has(plan, samples[i]) || samples[i + 1] < 0 || samples[i + 1] >= MPIDATA_STEPS_MAX)
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no sample of simulation %lld, step %lld.",
+                                 (long long)samples[i], (long long)samples[i + 1]);
     mpidata_lock_take(&trainer->lock);
-    trainer->living = comm;
-    mpidata_trainer_wake_locked(trainer);
+    mpidata_adoption *adoption = &trainer->adoption;
+    const int64_t all = adoption->n_trained + 2 * count;
+    const int room = mpidata_array_reserve(&adoption->trained, &adoption->trained_allocated, all, 0, sizeof *samples);
+    if (room && count) memcpy(adoption->trained + adoption->n_trained, samples, 2 * (size_t)count * sizeof *samples);
+    if (room) adoption->n_trained = all;
+    mpidata_lock_give(&trainer->lock);
+    return room ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
+}
+
+int mpidata_trainer_meet(int *over) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    *over = mpidata_draws_ended(&trainer->phase);
+    for (int i = 0; i < trainer->adoption.n_dead; i++)
+        if (!trainer->adoption.left_out[trainer->adoption.dead[i]]) *over = 0;
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_met(void) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    trainer->adoption.over = 1;
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

@@ -60,6 +60,15 @@ int mpidata_trainer_wanted(int64_t *number, int64_t *count);
 int mpidata_trainer_takes_place(void);
 int mpidata_trainer_be_at(int64_t drawn);
 
+/* In such a job, with a stream. All trainers have made a training step with these samples (count x simulation, step): they
+ * come no more. Before the next mpidata_trainer_regroup. Does not block. */
+int mpidata_trainer_trained(int64_t count, const int64_t *samples);
+
+/* A draw has given MPIDATA_MEET: all trainers that live are to come together, and to draw again. *over: this one has had all
+ * that there was. Where all have, and nobody has died, mpidata_trainer_met says so. Do not block. */
+int mpidata_trainer_meet(int *over);
+int mpidata_trainer_met(void);
+
 /* Leave the stream early: the job ends in order. failed: 0 the script left its loop, 1 it ended with an error, which
  * `reason` tells. The next draw gives MPIDATA_END. Does not block. */
 int mpidata_trainer_stop(int failed, const char *reason);

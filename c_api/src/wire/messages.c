@@ -33,7 +33,7 @@ static int may_send(int role, int kind) {
     case MPIDATA_EVENT_FINALIZED: return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER;
     case MPIDATA_EVENT_ERROR: return role != MPIDATA_ROLE_SCHEDULER;
     case MPIDATA_EVENT_DIED: return 0; /* the scheduler's own */
-    default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_READY;
+    default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_ADOPTED;
     }
 }
 
@@ -98,6 +98,8 @@ int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes
     case MPIDATA_EVENT_REPORT: return reports_fit(event, bytes);
     case MPIDATA_EVENT_LOSSES: return losses_fit(event, bytes, last);
     case MPIDATA_EVENT_READY: return spawned_fits(event->ready.role, event->ready.group);
+    case MPIDATA_EVENT_LACKS: return in_range(event->lacks.simulation, 0, last);
+    case MPIDATA_EVENT_ADOPTED: return in_range(event->adopted.deaths, 1, plan->trainers);
     default: return 1;
     }
 }
@@ -120,6 +122,7 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
         if (of_loader && order->of_group.role != MPIDATA_ROLE_LOADER) return 0;
         return spawned_fits(order->of_group.role, order->of_group.group);
     }
+    case MPIDATA_ORDER_TRAINER_LOST: return in_range(order->trainer_lost.trainer, 0, plan->trainers - 1);
     default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_PREPARE;
     }
 }
@@ -130,17 +133,34 @@ int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, in
                          bytes < (int)sizeof *order ? 0 : (int)order->kind, bytes);
 }
 
+size_t mpidata_task_bytes(const mpidata_plan *plan) {
+    const size_t lost = plan->trainers_at_least ? (1 + (size_t)plan->trainers) * sizeof(int32_t) : 0;
+    return sizeof(mpidata_task) + (size_t)plan->n_parameters * sizeof(double) + lost;
+}
+
+int32_t *mpidata_task_lost(const mpidata_plan *plan, mpidata_task *task) {
+    return (int32_t *)(task->parameters + plan->n_parameters);
+}
+
 int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int bytes) {
-    const size_t head = sizeof *task, whole = head + (size_t)plan->n_parameters * sizeof *task->parameters;
+    const size_t head = sizeof *task, whole = mpidata_task_bytes(plan);
     const size_t needed = bytes >= (int)head && task->kind == MPIDATA_TASK_NO_MORE ? head : whole;
     if (bytes >= (int)head && (size_t)bytes >= needed) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent a task of %d bytes, of which %zu are missing.", bytes,
                          bytes < 0 ? needed : needed - (size_t)bytes);
 }
 
+static int lost_fit(const mpidata_plan *plan, const mpidata_task *task) {
+    const int32_t *lost = (const int32_t *)(task->parameters + plan->n_parameters);
+    if (!plan->trainers_at_least) return 1;
+    for (int i = 0; in_range(*lost, 0, plan->trainers - 1) && i < *lost; i++)
+        if (!in_range(lost[1 + i], 0, plan->trainers - 1)) return 0;
+    return in_range(*lost, plan->n_lost, plan->trainers - 1);
+}
+
 int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task) {
     int runs = task->kind == MPIDATA_TASK_RUN && mpidata_plan_has(plan, task->simulation) &&
-               task->validation == (task->simulation >= plan->simulations) && task->by_try > 0;
+               task->validation == (task->simulation >= plan->simulations) && task->by_try > 0 && lost_fit(plan, task);
     if (runs || task->kind == MPIDATA_TASK_NO_MORE) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent a task (%d, simulation %lld) that does not fit the job.",
                          (int)task->kind, (long long)task->simulation);

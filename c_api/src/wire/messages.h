@@ -13,12 +13,13 @@ enum {
     MPIDATA_TAG_EVENT = 3,
     MPIDATA_TAG_TASK = 4,
     MPIDATA_TAG_ORDER = 5,
-    MPIDATA_TAG_STOP = 6, /* scheduler -> rank 0 of a group, or loader, an int32: MPIDATA_STOP_LEAVE; or -> each rank: _LOST */
+    MPIDATA_TAG_STOP = 6, /* scheduler -> rank 0 of a group, or loader, an int32: MPIDATA_STOP_LEAVE; or -> each rank: the others */
     MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h) ... */
     MPIDATA_TAG_PARCEL = 8   /* ... and the loader's answers: none is held up, as each was asked for */
 };
 
-enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
+/* Leave; the group is given up; this trainer (added to it) has died, and the others go on. */
+enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2, MPIDATA_STOP_TRAINER_LOST = 3 };
 
 /* -- solver, loader, trainer -> scheduler -------------------------------------------------------------------------- */
 
@@ -36,7 +37,9 @@ enum {
     MPIDATA_EVENT_DIED,              /* a rank has died, as MPI says: died */
     MPIDATA_EVENT_RECORD_STOPPED,    /* trainer records no more: text, the whole sentence */
     MPIDATA_EVENT_LOSSES,            /* trainer's losses by simulation: losses; in place of text: mpidata_losses */
-    MPIDATA_EVENT_READY              /* trainer would join what was spawned at once: ready */
+    MPIDATA_EVENT_READY,             /* trainer would join what was spawned at once: ready */
+    MPIDATA_EVENT_LACKS,             /* trainer lacks steps of a simulation that one which has died had: lacks */
+    MPIDATA_EVENT_ADOPTED            /* trainer has its part of the steps of all that have died: adopted */
 };
 
 /* What a process has used since it started. */
@@ -105,6 +108,12 @@ typedef struct {
             int32_t role; /* of the order to prepare, as is the next */
             int32_t group;
         } ready;
+        struct {
+            int64_t simulation;
+        } lacks;
+        struct {
+            int32_t deaths; /* so many */
+        } adopted;
     };
     char text[2048]; /* UTF-8, ends with 0; sent up to there */
 } mpidata_event;
@@ -139,8 +148,12 @@ typedef struct {
     int32_t validation;
     int64_t simulation;
     int64_t by_try; /* which try of the simulation it is, from 1 */
-    double parameters[]; /* n_parameters */
+    double parameters[]; /* n_parameters; in an elastic job the trainers that have died come next: how many, int32, and each */
 } mpidata_task;
+
+/* Bytes of a task, and where the trainers that have died are in it. */
+size_t mpidata_task_bytes(const mpidata_plan *plan);
+int32_t *mpidata_task_lost(const mpidata_plan *plan, mpidata_task *task);
 
 /* Whether a task is as long as it must be, so that it may be read. */
 int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int bytes);
@@ -163,7 +176,8 @@ enum {
     MPIDATA_ORDER_RETIRES,    /* a loader is to be sent no more requests, and to be told so: of_group */
     MPIDATA_ORDER_RESTS,      /* one that retired has answered all that it had; it may serve again: of_group */
     MPIDATA_ORDER_PREPARE,    /* say that the order to join one would be obeyed at once: of_group */
-    MPIDATA_ORDER_TRAINERS    /* so many are to train: trainers */
+    MPIDATA_ORDER_TRAINERS,   /* so many are to train: trainers */
+    MPIDATA_ORDER_TRAINER_LOST /* another trainer has died, and the others go on: trainer_lost */
 };
 
 typedef struct {
@@ -184,6 +198,9 @@ typedef struct {
             int64_t number; /* of this order: greater than all before */
             int64_t count;  /* 0: none is needed any more, and who waits leaves */
         } trainers;
+        struct {
+            int32_t trainer;
+        } trainer_lost;
         struct {
             int32_t group; /* or loader */
             int32_t role;  /* MPIDATA_ROLE_SOLVER or _LOADER */

@@ -1,6 +1,7 @@
 #include "wire/plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(MPIDATA_PLAN_NDIM == MPIDATA_MAX_NDIM, "plan_text.h has another number of dimensions than mpidata.h");
@@ -41,8 +42,42 @@ int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation) {
     return simulation >= 0 && simulation < plan->simulations + plan->validation;
 }
 
+int mpidata_plan_lose(mpidata_plan *plan, int trainer) {
+    if (!plan->lost && !(plan->lost = calloc((size_t)plan->trainers, sizeof *plan->lost))) return -1;
+    plan->lost[plan->n_lost++] = trainer;
+    return 0;
+}
+
+static int is_among(const int *trainers, int n, int trainer) {
+    while (n > 0 && trainers[n - 1] != trainer) n--;
+    return n > 0;
+}
+
+int mpidata_plan_has_lost(const mpidata_plan *plan, int trainer) { return is_among(plan->lost, plan->n_lost, trainer); }
+
+/* The i-th of those that lived on after the first n deaths. */
+static int living(const mpidata_plan *plan, int n, int64_t i) {
+    int trainer = -1;
+    while (i >= 0)
+        if (!is_among(plan->lost, n, ++trainer)) i--;
+    return trainer;
+}
+
+/* The runs of one that has died go round among those that lived on: each takes the same share of them. */
+static int heir(const mpidata_plan *plan, int trainer, int64_t turn) {
+    for (int d = 0; d < plan->n_lost; d++) {
+        const int left = plan->trainers - d - 1;
+        if (plan->lost[d] != trainer) continue;
+        trainer = living(plan, d + 1, turn % left);
+        turn /= left;
+    }
+    return trainer;
+}
+
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step) {
-    return (int)((simulation + step / plan->samples_run) % plan->trainers);
+    const int64_t run = simulation + step / plan->samples_run;
+    const int trainer = (int)(run % plan->trainers);
+    return plan->n_lost ? heir(plan, trainer, run / plan->trainers) : trainer;
 }
 
 /* First run of a simulation that is this trainer's. */

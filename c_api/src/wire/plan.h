@@ -18,7 +18,13 @@ int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation);
 /* Trainer that takes the sample that begins at this step, whatever the group or try. */
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step);
 
-/* Of the first `steps` steps of a simulation, those at which samples of this trainer begin: its own steps. */
+/* A trainer has died: from now on those that live have its steps, and keep their own. 0, or -1 where memory is short. */
+int mpidata_plan_lose(mpidata_plan *plan, int trainer);
+
+/* Whether a trainer is among those that have died. */
+int mpidata_plan_has_lost(const mpidata_plan *plan, int trainer);
+
+/* While all trainers live: of the first `steps` steps of a simulation, those at which samples of this trainer begin: its own steps. */
 int64_t mpidata_plan_own(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t steps);
 
 /* Number of an own step among the own steps of its trainer, from 0, and the step that has this number. */

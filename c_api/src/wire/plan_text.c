@@ -360,6 +360,7 @@ void mpidata_plan_free(mpidata_plan *plan) {
     mpidata_texts_free(plan->texts);
     free(plan->fields);
     free(plan->lengths);
+    free(plan->lost);
     memset(plan, 0, sizeof *plan);
 }
 

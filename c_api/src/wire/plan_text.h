@@ -88,6 +88,7 @@ typedef struct {
     int n_numbers; /* of a sample: its lengths, then for each optional field whether it was put */
     size_t slot_bytes; /* of all fields of a step that do not vary, each rounded up to 64 bytes */
     char **arguments[MPIDATA_ROLES], **environment[MPIDATA_ROLES]; /* of the programs; NULL, or ends with NULL */
+    int n_lost, *lost; /* trainers that have died since, in the order that the scheduler says (mpidata_plan_lose) */
 } mpidata_plan;
 
 enum { MPIDATA_PLAN_GOOD = 0, MPIDATA_PLAN_BAD, MPIDATA_PLAN_NO_MEMORY };

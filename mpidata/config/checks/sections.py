@@ -157,10 +157,30 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
         return
     at, said = ("trainers", "elastic"), "'trainers.elastic' is given, but"
     if "solvers" in data:
-        yield at, f"{said} samples of 'solvers' that a dead trainer had do not come again so far. Remove one of them."
+        yield from (
+            (at, f"{said} {what} with 'solvers'. Remove one of them.") for what in _not_simulated_again(sections)
+        )
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
         yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
+
+
+def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
+    """Name what is not exact so far where samples come again that a dead trainer had."""
+    solvers, samples, buffer = (sections.get(name) for name in ("solvers", "samples", "buffer"))
+    trainers, validation = sections["trainers"], sections.get("validation")
+    refused = {
+        "'solvers.start' is spawn, which does not go": solvers is not None and solvers.start == "spawn",
+        "'trainers.spares' do not go": trainers.spares > 0,
+        "'loaders' do not go": "loaders" in sections,
+        "'validation' does not go": validation is not None and validation.count > 0,
+        "'record' does not go": sections.get("record") is not None,
+        "'journal' does not go": bool(sections.get("journal")),
+        "'samples.window' does not go": samples is not None and samples.window > 1,
+        "'samples.statistics' does not go": samples is not None and samples.statistics is not False,
+        "'buffer.repeats' does not go": buffer is not None and bool(buffer.repeats),
+    }
+    yield from (what for what, is_given in refused.items() if is_given)
 
 
 def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:

@@ -57,15 +57,23 @@ class LostTrainers:
         late = {one: before.get(one, seconds) for one in living if not self._waits_s.get(one)}
         self._suspected[trainer] = late
         for one in [one for one, since in late.items() if seconds - since >= _SURE_S and one not in self._late]:
-            RunFolder(self._plan.run).give_up(one, "trainer")
-            self._note("trainer_late", trainer=one, seconds=round(seconds, 1))
-            self._late.add(one)
+            self._give_up(one, seconds)
         if any(self._waits_s.get(one, 0.0) < allowed for one in living):
             return ""
         return (
             f"All trainers have waited for one another for {allowed:g} s. Each must make the same calls that all make "
             "together, as many steps and sums; their logs say where each waits."
         )
+
+    def silent(self, trainer: int, seconds: float) -> None:
+        """Take in for how long a trainer gives no sign of life; one that does not for too long is killed."""
+        if self._plan.trainers_at_least and seconds >= self._plan.trainers_timeout_s and trainer not in self._late:
+            self._give_up(trainer, seconds)
+
+    def _give_up(self, trainer: int, seconds: float) -> None:
+        RunFolder(self._plan.run).give_up(trainer, "trainer")
+        self._note("trainer_late", trainer=trainer, seconds=round(seconds, 1))
+        self._late.add(trainer)
 
     def died(self, trainer: int, left: int, now: float) -> None:
         """Take in that a trainer has died, and how many are left that train."""

@@ -27,6 +27,8 @@ from mpidata.trainer.elastic.waiting import free, wait
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from mpidata.trainer.elastic.drawn import Drawn
+
 __all__ = ["Members"]
 
 _MOST_TRIES = 10
@@ -66,6 +68,8 @@ class Members:
         What a trainer that takes a place gets of the others.
     retire : callable
         Called where this trainer is to train no more; does not return.
+    drawn : Drawn or None
+        What was drawn from a stream, which the trainers tell one another with each step.
 
     Notes
     -----
@@ -95,6 +99,7 @@ class Members:
         self.retire: Callable[[], object] = lambda: None
         self._datasets: list[weakref.ref[Shared]] = []
         self._trained: dict[int, NDArray[np.int64]] = {}
+        self.drawn: Drawn | None = None
         self._changes: list[Change] = []
         self._tell: list[Callable[[Change], object]] = []
         self._holes: list[int] = []
@@ -197,12 +202,19 @@ class Members:
         ranks, places = list(self._ranks), np.zeros((len(self._ranks), MOST_DATASETS + 1, 2), np.int64)
         if step and self._datasets:
             attempt.post(attempt.communicator.Iallgather, self._places(), places)
+        drawn = self.drawn if step else None
+        if drawn is not None:
+            drawn.send(attempt, len(ranks))
         done = attempt.wait()
+        if drawn is not None and done:
+            done = drawn.send_rest(self.attempt())
         reached("reduced")
         everywhere, nobody_died = self._agree(done)
         if everywhere and step:
             self._trained = dict(zip(ranks, places, strict=True))
             self._step_made(int(places[:, -1, 0].max()))
+        if everywhere and drawn is not None:
+            drawn.count()
         if not (everywhere and nobody_died):
             self._regroup()
         return everywhere
@@ -238,6 +250,19 @@ class Members:
             if count < 0 or (order and not count):
                 return None
             time.sleep(_SPARE_LOOKS_S)
+
+    def meet(self, done: bool) -> bool:
+        """Come together where nothing is reduced; tell whether all are done, and nobody has died: the same on all.
+
+        Notes
+        -----
+        Collective over the living trainers, also with `together` of others, which they repeat then; sleeps.
+        """
+        reached("meet")
+        everywhere, nobody_died = self._agree(done)
+        if not (everywhere and nobody_died):
+            self._regroup()
+        return everywhere and nobody_died
 
     def _places(self) -> NDArray[np.int64]:
         own = np.zeros((MOST_DATASETS + 1, 2), np.int64)

@@ -126,7 +126,7 @@ def check(job: dict[str, Any], result: Result) -> None:
     for step, outcomes in made.items():
         assert len(set(outcomes.values())) == 1, (step, outcomes, told)
         gradient = next(iter(outcomes.values()))[0]
-        took_part = _who(drawn[step], set(outcomes), gradient)
+        took_part = who_took_part(drawn[step], set(outcomes), gradient)
         assert took_part, (step, gradient, drawn[step], told)
         for trainer in took_part:
             trained[epochs[step]].update(drawn[step][trainer])
@@ -147,7 +147,7 @@ def check(job: dict[str, Any], result: Result) -> None:
             assert lost, told
 
 
-def _who(drawn: dict[int, list[int]], made: set[int], gradient: float) -> set[int]:
+def who_took_part(drawn: dict[int, list[int]], made: set[int], gradient: float) -> set[int]:
     """Find whose rows a gradient is of: of those that made the step, with or without any that have died in it."""
     dead = sorted(set(drawn) - made)
     for mask in range(1 << len(dead)):

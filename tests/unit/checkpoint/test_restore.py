@@ -217,3 +217,36 @@ def test_a_checkpoint_without_files_of_trainers_is_refused(of_the_living: Plan) 
         path.unlink()
     with pytest.raises(StreamError, match="trainer-0000.h5 cannot be read"):
         with_trainers(of_the_living, 2, 1)
+
+
+@pytest.mark.parametrize("trainers", [2, 3])
+def test_an_elastic_job_knows_what_others_go_on_with(old: Plan, trainers: int) -> None:
+    """Each sample goes to the trainer to which its step belongs, so that it comes again when that one dies."""
+    undrawn = {(2, 4), (0, 2), (2, 6), (2, 5), (0, 3), (2, 7), (2, 9)}
+    everything = {(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), *((2, step) for step in (4, 5, 6, 7, 9, 130)), (3, 3)}
+    held: set[tuple[int, int]] = set()
+    for index in range(trainers):
+        library, _ = with_trainers(old, trainers, index, trainers_at_least=1)
+        own = {sample for sample in undrawn if sum(sample) % trainers == index}
+        buffer, waiting, _, _ = library.places
+        assert {sample for sample in buffer + waiting if sample in undrawn} == own
+        assert library.elsewhere == undrawn - own and library.complete == {0: 4, 6: 3}
+        assert library.received >= everything - {(1, 0), (1, 2), (1, 4)} and library.stream == (2 << 32) + index
+        held |= own
+    assert held == undrawn
+
+
+def test_a_checkpoint_of_an_elastic_job_of_which_a_trainer_had_died(tmp_path: Path) -> None:
+    """Trainer 1 of 3 had died: the ledgers of the others say what it had trained on, and what they had beside."""
+    plan = plan_of(tmp_path, 3, trainers_at_least=1)
+    ledgers = [{1: (-1, 0, [2, 5, 0, 3]), 2: (7, 7, [])}, {1: (-1, 0, [1, 4, 0, 3]), 2: (7, 7, [])}]
+    for trainer, places, ledger in ((0, [[(1, 5)], [], [], []], ledgers[0]), (2, [[(1, 4)], [], [], []], ledgers[1])):
+        write_trainer(plan, trainer, places, 1, ledger, by_step=1)
+    for trainers, at_least in ((2, 0), (2, 1), (4, 1)):
+        for index in range(trainers):
+            library, resumed = with_trainers(plan, trainers, index, trainers_at_least=at_least)
+            assert resumed.trainers == 2 and library.complete == {2: 7}
+            wanted = {(1, step) for step in range(6)}
+            if not at_least:
+                wanted = {sample for sample in wanted if sum(sample) % trainers == index}
+            assert library.received == wanted

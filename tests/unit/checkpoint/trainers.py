@@ -58,7 +58,7 @@ def write_trainer(
     for simulation, (total, below, received) in sorted((ledger or {}).items()):
         steps[simulation], whole[simulation] = total, below
         complete[simulation] = 0 <= total <= below
-        own = [step // plan.trainers for step in received]
+        own = [step if changes.get("by_step") else step // plan.trainers for step in received]
         words[simulation] = max([bit // 64 + 1 for bit in own], default=0)
         bits += [sum(1 << bit - 64 * word for bit in own if bit // 64 == word) for word in range(words[simulation])]
     arrays = {
@@ -101,6 +101,7 @@ class RestoringLibrary:
         self.places: list[list[Sample]] = [[], [], [], []]
         self.complete: dict[int, int] = {}
         self.received: set[Sample] = set()
+        self.elsewhere: set[Sample] = set()
 
     def mpidata_trainer_restore(self, state: Any, stream: int) -> int:
         self.state, self.stream = Snapshot.from_buffer_copy(state._obj), stream
@@ -141,6 +142,13 @@ class RestoringLibrary:
         if count:
             pairs = zip(memory(simulations, (count,), "int64"), memory(steps, (count,), "int64"), strict=True)
             new = {(int(simulation), int(step)) for simulation, step in pairs}
-            assert len(new) == count and not new & self.received
+            assert len(new) == count
             self.received |= new
+        return 0
+
+    def mpidata_trainer_restore_elsewhere(self, count: int, simulations: int, steps: int) -> int:
+        assert self.plan.trainers_at_least
+        if count:
+            pairs = zip(memory(simulations, (count,), "int64"), memory(steps, (count,), "int64"), strict=True)
+            self.elsewhere |= {(int(simulation), int(step)) for simulation, step in pairs}
         return 0

@@ -373,11 +373,6 @@ loaders: {ranks: 1}
     ("setting", "sentence"),
     [
         (
-            "solvers={program: [./heat2d]}",
-            "'trainers.elastic' is given, but samples of 'solvers' that a dead trainer had do not come again so far. "
-            "Remove one of them.",
-        ),
-        (
             "trainers.ranks=1",
             "'trainers.elastic' lets trainers go on without one that died, down to 1, but there are 1 at first. Raise "
             "'trainers.ranks', or lower 'trainers.elastic.at_least'; without either, remove it.",
@@ -400,7 +395,28 @@ loaders: {ranks: 1}
 def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, setting: str, sentence: str) -> None:
     lines = problems(folder, ELASTIC, setting)
     assert any(line.startswith("job.yaml: ") and sentence in line for line in lines), lines
-    assert len(lines) == 1 or setting.startswith("solvers"), lines  # which lack the rest of their job
+    assert len(lines) == 1, lines
+
+
+@pytest.mark.parametrize(
+    ("setting", "what"),
+    [
+        ("solvers.start=spawn", "'solvers.start' is spawn, which does not go"),
+        ("validation.count=2", "'validation' does not go"),
+        ("loaders.ranks=1", "'loaders' do not go"),
+        ("trainers.spares=1", "'trainers.spares' do not go"),
+        ("record={}", "'record' does not go"),
+        ("journal=true", "'journal' does not go"),
+        ("samples.window=2", "'samples.window' does not go"),
+        ("samples.statistics=true", "'samples.statistics' does not go"),
+        ("buffer={policy: reservoir, repeats: 2.0}", "'buffer.repeats' does not go"),
+    ],
+)
+def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, setting: str, what: str) -> None:
+    text = GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}")
+    (line,) = problems(folder, text, setting)
+    assert f"'trainers.elastic' is given, but {what} with 'solvers'. Remove one of them." in line
+    load_job(folder / "job.yaml", [])
 
 
 @pytest.mark.parametrize(

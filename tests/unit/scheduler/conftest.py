@@ -210,6 +210,9 @@ class Job:
         self._call("lose", group)
         self.has_left[group] = True
 
+    def lose_trainer(self, trainer: int) -> None:
+        self._call("lose_trainer", trainer)
+
     def gone(self, group: int, kind: str = "group") -> None:
         self._call("gone" if kind == "group" else "loader_gone", group)
 

@@ -231,3 +231,53 @@ def test_what_failed_is_not_counted_among_the_complete_by_a_restore() -> None:
     simulations = Simulations(2, trainers=1)
     simulations.restore({0: 10}, {}, [0])  # set aside, yet complete: the trainers know
     assert simulations.totals == [1, 0, 0, 1, 0] and simulations.settled == 1
+
+
+def run_all(simulations: Simulations, group: int = 0) -> None:
+    while (simulation := simulations.take(group)) != NONE:
+        simulations.close(group, simulation, steps=4, failed=False)
+
+
+def test_what_lacks_steps_of_a_dead_trainer_runs_again_and_its_try_does_not_count() -> None:
+    simulations = Simulations(3, trainers=3, retries=0)
+    run_all(simulations)
+    for simulation in (0, 1):
+        assert [simulations.hold(trainer, simulation, 1) for trainer in range(3)] == [False, False, True]
+    simulations.lose_trainer(1)
+    assert simulations.interrupted and simulations.take(0) == NONE
+    assert not simulations.hold(0, 2, 1) and not simulations.hold(2, 2, 1) and simulations.state(2) == COUNTED
+    assert simulations.go_on([0]) == [0]
+    assert [simulations.state(i) for i in range(3)] == [PENDING, COMPLETE, COMPLETE] and simulations.settled == 2
+    assert simulations.take(0) == 0 and simulations.tries(0) == 2 and simulations.counted_tries(0) == 1
+    assert simulations.close(0, 0, steps=4, failed=False)
+    assert not simulations.hold(0, 0, 1)  # of the first try
+    assert [simulations.hold(trainer, 0, 2) for trainer in (0, 1, 2)] == [False, False, True]
+    assert simulations.all_settled and simulations.totals == [0, 0, 0, 3, 0]
+
+
+def test_a_try_that_began_before_a_trainer_died_is_followed_by_another() -> None:
+    simulations = Simulations(2, trainers=2, retries=0)
+    assert simulations.take(0) == 0
+    simulations.lose_trainer(0)
+    assert simulations.go_on([]) == []
+    assert simulations.take(1) == 1 and simulations.close(1, 1, steps=4, failed=False)
+    assert not simulations.close(0, 0, steps=4, failed=False) and simulations.state(0) == PENDING
+    assert simulations.take(0) == 0 and simulations.close(0, 0, steps=4, failed=False)
+    assert simulations.hold(1, 0, 2) and simulations.hold(1, 1, 1) and simulations.all_settled
+
+
+def test_one_that_was_given_up_does_not_run_again_when_a_trainer_dies() -> None:
+    simulations = Simulations(1, trainers=2)
+    simulations.take(0)
+    simulations.close(0, 0, steps=3, failed=True)
+    simulations.lose_trainer(0)
+    assert simulations.go_on([0]) == [] and simulations.state(0) == FAILED and simulations.all_settled
+
+
+def test_one_that_a_checkpoint_says_is_complete_runs_again_too() -> None:
+    simulations = Simulations(1, trainers=2, retries=0)
+    simulations.restore({0: 4}, {}, [])
+    simulations.lose_trainer(0)
+    assert simulations.go_on([0]) == [0]
+    assert simulations.take(0) == 0 and simulations.close(0, 0, steps=4, failed=False)
+    assert simulations.hold(1, 0, 1) and simulations.all_settled

@@ -115,7 +115,9 @@ static int assembly_for(mpidata_incoming *in, const mpidata_source *source, cons
 static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, const mpidata_source *source) {
     const mpidata_job *job = &in->trainer->job;
     int trainers[2], n = mpidata_plan_trainers(&job->plan, piece->simulation, piece->step, trainers);
-    if (source->group < 0 || (trainers[0] != job->index && trainers[n - 1] != job->index) ||
+    /* Where trainers die, the group may know more of it, or less. */
+    const int elsewhere = !job->plan.trainers_at_least && trainers[0] != job->index && trainers[n - 1] != job->index;
+    if (source->group < 0 || elsewhere ||
         source->validation != (piece->simulation >= job->plan.simulations))
         return mpidata_error(MPIDATA_ERR_WIRE, "A piece of simulation %lld, step %lld came to the wrong place",
                              (long long)piece->simulation, (long long)piece->step);

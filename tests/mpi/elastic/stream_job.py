@@ -1,0 +1,157 @@
+"""Jobs with solvers whose trainers die, drawn by a seed, and what of them must hold."""
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from exact_job import books, who_took_part
+from jobs import JobFolder, Result, python
+
+STEPS, SIMULATIONS = 24, 20
+PATTERN_FIELDS = {
+    "line": {"dtype": "float64", "shape": [37]},
+    "plane": {"dtype": "float32", "shape": [13, 70]},
+    "cube": {"dtype": "float32", "shape": [5, 4, 60]},
+    "whole": {"dtype": "int64", "shape": [3]},
+    "scalar": {"dtype": "float64", "shape": []},
+}
+POINTS = ["backward", "reduced", "agree", "agreed", "regroup", "regrouped", "meet"]
+
+
+def write_job(
+    folder: JobFolder,
+    kills: dict[str, str],
+    trainers: int = 3,
+    batch_size: int = 4,
+    pause_s: float = 0.0,
+    at_least: int = 1,
+    every: int = 1,
+    timeout_s: float = 600,
+    kills_again: dict[str, str] | None = None,
+    **keys: Any,
+) -> dict[str, Any]:
+    """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it."""
+    options = {
+        "batch_size": batch_size,
+        "every": every,
+        "pause_s": pause_s,
+        "kills": kills,
+        "kills_again": kills_again or {},
+    }
+    program = python("trainers/elastic/stream.py", json.dumps(options))
+    job: dict[str, Any] = {
+        "trainers": {"ranks": trainers, "program": program, "elastic": {"at_least": at_least}, "timeout_s": timeout_s},
+        "solvers": {"groups": 2, "function": "functions.steps:simulate"},
+        "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
+        "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},
+        "buffer": {"policy": "fifo", "capacity": 40},
+    }
+    folder.variables["STEPS"] = str(STEPS)
+    for key, value in keys.items():
+        inner = isinstance(value, dict) and key == "buffer"
+        job[key] = {**job[key], **value} if inner else value
+    folder.write_job(job)
+    policy, tail = job["buffer"]["policy"], job["buffer"].get("tail", "drop")
+    return {
+        "trainers": trainers,
+        "batch_size": batch_size * every,
+        "policy": policy,
+        "tail": tail,
+        "kills": kills,
+        "more": 0,
+    }
+
+
+def by_c_solver(compiled: Callable[[str], Path], groups: int = 2, ranks: int = 2) -> dict[str, Any]:
+    """Keys of a job with groups of several ranks, whose simulations have up to two steps more."""
+    return {
+        "solvers": {
+            "groups": groups,
+            "ranks_per_group": ranks,
+            "program": [str(compiled("pattern")), str(STEPS), "copy", "60"],
+        },
+        "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0], "beta": [5, 6]}},
+        "fields": PATTERN_FIELDS,
+    }
+
+
+def draw(seed: int) -> dict[str, Any]:
+    """Draw the arguments of `write_job`."""
+    dice = random.Random(seed)
+    trainers = dice.randint(2, 4)
+    dying = dice.sample(range(trainers), dice.randint(1, min(2, trainers - 1)))
+    kills = {}
+    for trainer in dying:
+        point = dice.choice(POINTS)
+        by_name = f"{point}:{1 if point[0] in 'rm' and point != 'reduced' else dice.randint(1, 25)}"
+        kills[str(trainer)] = (
+            by_name if dice.random() < 0.6 else f"{dice.randint(0, 40)} {dice.choice(['SIGKILL', 'exit'])}"
+        )
+    buffer = {"policy": dice.choice(["fifo", "fifo", "firo", "reservoir"]), "capacity": dice.choice([30, 80, 1000])}
+    return {
+        "kills": kills,
+        "trainers": trainers,
+        "batch_size": dice.randint(1, 6),
+        "every": dice.choice([1, 1, 3]),
+        "pause_s": dice.choice([0, 0, 0.02]),
+        "buffer": {**buffer, "tail": dice.choice(["drop", "repeat"])},
+    }
+
+
+def trained(job: dict[str, Any], result: Result) -> Counter[int]:
+    """Count how often each sample was trained on, and check that the steps were the same on all that live."""
+    told = f"{job}\n{result.logs()}"
+    assert result.status == 0 and result.summary["status"] == "complete", told
+    drawn: dict[int, dict[int, list[int]]] = defaultdict(dict)  # by step and trainer
+    made: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)
+    written = books(result, job["trainers"])
+    resumed = max((line["resumed"] for lines in written for line in lines if "resumed" in line), default=0)
+    starts = [0] * len(written)
+    for trainer, lines in enumerate(written):
+        for line in lines:
+            starts[trainer] += "resumed" in line
+            step = line.get("step", line.get("made"))
+            if step is None or (resumed and starts[trainer] == 1 and step >= resumed):  # it was made again
+                continue
+            if "rows" in line:
+                drawn[step][trainer] = line["rows"]
+            else:
+                made[step][trainer] = line["gradient"], line["weights"]
+    last = [trainer for trainer, n in enumerate(starts) if n == max(starts)]
+    ended = [trainer for trainer in last if "end" in written[trainer][-1]]
+    lost = result.summary.get("lost_trainers", [])
+    assert sorted(ended + lost) == last, told
+    assert sorted(made) == list(range(len(made))), (sorted(made), told)
+    assert all(set(ended) <= set(of) for step, of in made.items() if step >= resumed), told
+    counts: Counter[int] = Counter()
+    for step, outcomes in made.items():
+        assert len(set(outcomes.values())) == 1, (step, outcomes, told)
+        gradient = next(iter(outcomes.values()))[0]
+        took_part = who_took_part(drawn[step], set(outcomes), gradient)
+        assert took_part, (step, gradient, drawn[step], told)
+        for trainer in took_part:
+            counts.update(map(int, drawn[step][trainer]))
+    return counts
+
+
+def check(job: dict[str, Any], result: Result) -> None:
+    """Each sample was trained on once, but for what the tail leaves out or repeats; in a reservoir at least once."""
+    counts = trained(job, result)
+    told = f"{job}\n{result.logs()}"
+    steps = {simulation: STEPS + job["more"] * (simulation % 3) for simulation in range(SIMULATIONS)}
+    everything = {1 + step + 1000 * simulation for simulation, n in steps.items() for step in range(n)}
+    assert set(counts) <= everything, told
+    lacking = sorted(everything - set(counts))
+    again = {sample: n for sample, n in counts.items() if n > 1}
+    most = job["trainers"] * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
+    if job["tail"] == "drop":
+        assert len(lacking) < most, (len(lacking), lacking, told)
+    else:
+        assert not lacking, (lacking, told)
+    if job["policy"] != "reservoir" and job["tail"] == "drop":
+        assert not again, (again, told)
+    elif job["policy"] != "reservoir":
+        assert sum(again.values()) < 2 * most, (again, told)

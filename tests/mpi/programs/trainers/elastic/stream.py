@@ -1,0 +1,76 @@
+"""Trains on a stream whose sample numbers are the gradient, writes down what was drawn and what each step was.
+
+Arguments: JSON with `batch_size`, `every`, batches to a step, `pause_s` after each step, and `kills`, by trainer:
+`point:count`, or the number of a step and how to end there. A start that resumes follows `kills_again` instead.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import mpidata
+
+options = json.loads(sys.argv[1])
+torch.set_num_threads(1)
+start = mpidata.rank()
+path = Path(os.environ["MPIDATA_RUN"], f"book-{start}.jsonl")
+stream = mpidata.MPIStreamDataset(options["batch_size"])
+kill = options["kills_again" if stream.resumed else "kills"].get(str(start), "")
+dies_at, _, how = kill.partition(" ")
+if kill and not how:
+    os.environ["MPIDATA_TEST_KILL"] = kill
+book = path.open("a")  # noqa: SIM115
+
+
+def note(**what: object) -> None:
+    """Write a line, which is there whatever happens next."""
+    print(json.dumps(what), file=book, flush=True)
+
+
+def end(how: str) -> None:
+    """Die."""
+    if how == "exit":
+        os._exit(3)
+    os.kill(os.getpid(), getattr(signal, how))
+
+
+net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
+torch.nn.init.zeros_(net.weight)
+model = mpidata.DistributedDataParallel(net)
+optimizer = torch.optim.SGD(model.parameters(), 1.0)
+mpidata.register(model=model, optimizer=optimizer)
+mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers))
+step = stream.resumed
+note(resumed=stream.resumed)
+every = options.get("every", 1)  # batches to a step
+rows: list[float] = []
+for number, batch in enumerate(stream, 1):
+    numbers = (1 + batch["step"] + 1000 * batch["simulation"]).double()
+    if "u" in batch:  # of functions/steps.py
+        assert torch.allclose(batch["u"].double().mean(dim=(1, 2)), batch["parameters"][:, 0] + batch["step"])
+    else:  # of solvers/pattern.c
+        assert torch.equal(batch["cube"][:, 0, 0, 0].double(), 4096.0 * batch["simulation"] + 64.0 * batch["step"])
+        assert torch.equal(batch["line"][:, -1] - batch["line"][:, 0], torch.full((len(numbers),), 36.0).double())
+    rows += numbers.tolist()
+    if number % every:
+        with model.no_sync():
+            (model(numbers.reshape(-1, 1)).mean() / every).backward()
+        continue
+    note(step=step, rows=rows)
+    if how and step == int(dies_at):
+        end(how)
+    (model(numbers.reshape(-1, 1)).mean() / every).backward()
+    gradient = net.weight.grad.item()
+    optimizer.step()
+    optimizer.zero_grad()
+    note(made=step, gradient=gradient, weights=hashlib.sha1(net.weight.detach().numpy().tobytes()).hexdigest())
+    rows.clear()
+    step += 1
+    time.sleep(options.get("pause_s", 0))
+note(end=mpidata.world_size(), rank=mpidata.rank())
