@@ -175,12 +175,26 @@ static void orders_of_loaders(void) {
     CHECK(order(endless) == MPIDATA_SUCCESS);
 }
 
+static int trainers(int64_t number, int64_t count) {
+    return order((mpidata_order){.kind = MPIDATA_ORDER_TRAINERS, .trainers = {number, count}});
+}
+
+static void orders_of_trainers(void) {
+    CHECK(trainers(1, 0) == MPIDATA_SUCCESS && trainers(7, plan.trainers) == MPIDATA_SUCCESS);
+    CHECK(trainers(0, 1) == MPIDATA_ERR_WIRE);
+    CHECK(trainers(1, -1) == MPIDATA_ERR_WIRE && trainers(1, plan.trainers + 1) == MPIDATA_ERR_WIRE);
+}
+
 static void orders(void) {
     const mpidata_order stop = {.kind = MPIDATA_ORDER_STOP};
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop) == MPIDATA_SUCCESS);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop - 1) == MPIDATA_ERR_WIRE);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop + 1) == MPIDATA_ERR_WIRE);
+<<<<<<< HEAD
     CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_TRAINER_LOST + 1, 0) == MPIDATA_ERR_WIRE);
+=======
+    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_TRAINERS + 1, 0) == MPIDATA_ERR_WIRE);
+>>>>>>> 91df051a74fd2918662c503d3d1c5b80c3b30d6f
     CHECK(expect(12, 100) == MPIDATA_SUCCESS);
     CHECK(expect(13, 100) == MPIDATA_ERR_WIRE && expect(-1, 1) == MPIDATA_ERR_WIRE);
     CHECK(expect(0, -1) == MPIDATA_ERR_WIRE);
@@ -190,6 +204,7 @@ static void orders(void) {
     CHECK(of_group(MPIDATA_ORDER_LOST, -1) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_LOST, 1) == MPIDATA_SUCCESS);
     statistics();
     orders_of_loaders();
+    orders_of_trainers();
 }
 
 static int event(int role, mpidata_event event) {

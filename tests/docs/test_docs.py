@@ -189,6 +189,7 @@ def test_the_keys_of_summary_and_progress() -> None:
     figures.excess, figures.draws, figures.span = 1, [0, 1], 2
     figures.lost_trainers.append(1)
     figures.run_again = 1
+    figures.joined_trainers.append(2)
     simulations.restore({0: 2}, {}, [])
     figures.losses.add(np.ones(1, LOSSES))
     figures.loaded.take(0, "epoch", 0)

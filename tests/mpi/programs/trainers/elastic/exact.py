@@ -115,7 +115,7 @@ class Steps:
     def go_on(self, epoch: int) -> bool:
         """Whether there is to be this epoch, too."""
         few = self.joined < options.get("joins", 0) or self.retired < options.get("retires", 0)
-        return epoch < options["epochs"] or few
+        return epoch < options["epochs"] or (few and not resumes)
 
 
 steps = Steps()
