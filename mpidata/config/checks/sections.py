@@ -158,6 +158,11 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
     at, said = ("trainers", "elastic"), "'trainers.elastic' is given, but"
     if "solvers" in data:
         yield at, f"{said} samples of 'solvers' that a dead trainer had do not come again so far. Remove one of them."
+    if "solvers" in data and trainers.spares:
+        spares = (
+            "'trainers.spares' is given, but spares take no place in jobs with 'solvers' so far. Remove one of them."
+        )
+        yield ("trainers", "spares"), spares
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
         yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
