@@ -35,13 +35,14 @@ def world_size() -> int:
 
 
 def on_change(call: Callable[[Change], object]) -> None:
-    """Have ``call(change)`` called on all trainers after one has died, between two steps.
+    """Have ``call(change)`` called on all trainers after one has died, come or left, between two steps.
 
     Parameters
     ----------
     call : callable
         Gets a `Change`: ``rank`` and ``trainers`` from now on, ``before``, how many there were, ``lost``, the numbers
-        of those that died, and ``generation``, which counts the changes. It may use `all_reduce`.
+        of those that died, ``joined``, those of spares that came, ``retired``, of those that left as fewer are to
+        train, and ``generation``, which counts the changes. It may use `all_reduce`.
 
     Notes
     -----

@@ -384,6 +384,7 @@ loaders: {ranks: 1}
         ("trainers.elastic={at_least: 0}", "'trainers.elastic.at_least' is 0. It must be a whole number, at least 1."),
         ("trainers.elastic={at_most: 2}", "unknown key 'trainers.elastic.at_most'. Did you mean 'at_least'?"),
         ("trainers.elastic=2", "'trainers.elastic' is 2. It must be"),
+        ("trainers.spares=-1", "'trainers.spares' is -1."),
         ("trainers.timeout_s=0", "'trainers.timeout_s' is 0. It must be a number, more than 0."),
         (
             "launch.fault_tolerance=false",
@@ -404,7 +405,6 @@ def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, settin
         ("solvers.start=spawn", "'solvers.start' is spawn, which does not go"),
         ("validation.count=2", "'validation' does not go"),
         ("loaders.ranks=1", "'loaders' do not go"),
-        ("trainers.spares=1", "'trainers.spares' do not go"),
         ("record={}", "'record' does not go"),
         ("journal=true", "'journal' does not go"),
         ("samples.window=2", "'samples.window' does not go"),
@@ -425,3 +425,17 @@ def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, set
 def test_how_many_trainers_go_on(folder: Path, elastic: str, at_least: int) -> None:
     (folder / "job.yaml").write_text(ELASTIC.replace("elastic: true", f"elastic: {elastic}"))
     assert load_job(folder / "job.yaml").trainers.at_least == at_least
+
+
+def test_spares_of_trainers_that_are_not_elastic(folder: Path) -> None:
+    (folder / "job.yaml").write_text(ELASTIC.replace("elastic: true", "spares: 2"))
+    with pytest.raises(
+        JobFileError, match="'trainers.spares' is 2, but without 'trainers.elastic' the death of a trainer"
+    ):
+        load_job(folder / "job.yaml")
+
+
+def test_spares_are_ranks_of_the_job(folder: Path) -> None:
+    (folder / "job.yaml").write_text(ELASTIC.replace("elastic: true", "elastic: true, spares: 2"))
+    job = load_job(folder / "job.yaml")
+    assert job.world_size == 1 + 3 + 2 + job.loaders.ranks and "3 trainers, 2 spares" in job.layout

@@ -9,6 +9,7 @@ from fake_library import make_plan
 from mpidata.errors import MpidataError
 from mpidata.loading.figures import RETIRES
 from mpidata.native.constants import TRAINS
+from mpidata.native.event import Died, Goodbye, Report
 from mpidata.scheduler.deaths.spare_trainers import SpareTrainers
 
 
@@ -92,3 +93,17 @@ def test_what_cannot_be_is_refused(tmp_path: Path, plan: dict[str, int], count: 
     with pytest.raises(MpidataError, match=said):
         job.spares.scale(count, job.living)
     assert job.orders == []
+
+
+def test_a_job_whose_spare_takes_a_place(make_job: Any) -> None:
+    job = make_job(
+        trainers=4, trainer_spares=2, trainers_at_least=1, groups=0, simulations=0, loaders=1, fault_tolerance="ulfm"
+    )
+    job.event(Died, 1, after=2.0, of_solver=False, rank=2, rank_in_group=0)
+    job.event(Report, 2, after=3.0, values=((TRAINS, 5, 1.0),))
+    job.event(Goodbye, 0, after=50.0)
+    job.event(Goodbye, 2, after=50.0)
+    job.event(Goodbye, 3, after=60.0)  # which waited, and is told to leave
+    assert job.run() == 0 and job.summary["status"] == "complete"
+    assert (job.summary["lost_trainers"], job.summary["joined_trainers"]) == ([1], [2])
+    assert job.called("trainers") == [(1, 2), (2, 0)]
