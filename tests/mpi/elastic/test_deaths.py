@@ -12,12 +12,9 @@ def _job(kills: dict[str, str], trainers: int = 3, **options: object) -> dict:
     return {"rows": ROWS, "trainers": trainers, "loaders": 1, "options": given}
 
 
-def _once(cases: list[str], fast: str) -> list[object]:
-    """Make cases of which one is among the fast tests."""
-    return [pytest.param(case, marks=[] if case == fast else pytest.mark.full) for case in cases]
-
-
-@pytest.mark.parametrize("point", _once(POINTS[:5], "reduced"))
+@pytest.mark.parametrize(
+    "point", ["reduced", *(pytest.param(of, marks=pytest.mark.full) for of in POINTS[:5] if of != "reduced")]
+)
 def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     job = _job({"1": f"{point}:3"})
     result = run(folder, job)
@@ -25,7 +22,8 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     assert result.summary["lost_trainers"] == [1], result.logs()
 
 
-@pytest.mark.parametrize("point", _once(POINTS[5:], "regroup"))
+@pytest.mark.full
+@pytest.mark.parametrize("point", POINTS[5:])
 def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: str) -> None:
     job = _job({"0": "2 SIGKILL", "2": f"{point}:1"}, trainers=4)
     result = run(folder, job)
@@ -33,17 +31,20 @@ def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: 
     assert sorted(result.summary["lost_trainers"]) == [0, 2], result.logs()
 
 
-@pytest.mark.parametrize("how", _once(WAYS, "abort"))
+@pytest.mark.full
+@pytest.mark.parametrize("how", WAYS)
 def test_any_way_to_die(folder: JobFolder, how: str) -> None:
     job = _job({"2": f"5 {how}"})
     check(job, run(folder, job))
 
 
+@pytest.mark.full
 def test_samples_of_a_data_loader(folder: JobFolder) -> None:
     job = _job({"1": "7 SIGKILL"}, loader=sum(ROWS))
     check(job, run(folder, job))
 
 
+@pytest.mark.full
 def test_rows_come_again_at_the_end_of_an_epoch_without_steps(folder: JobFolder) -> None:
     result = run(folder, _job({"1": "4 SIGKILL"}, alone=True))
     assert result.status == 0 and result.summary["lost_trainers"] == [1], result.logs()
@@ -53,6 +54,7 @@ def test_rows_come_again_at_the_end_of_an_epoch_without_steps(folder: JobFolder)
         assert rows == set(range(1, sum(ROWS) + 1)), epoch
 
 
+@pytest.mark.full
 def test_torch_distributed_is_set_up_anew(folder: JobFolder) -> None:
     job = _job({"0": "3 SIGKILL"}, group=True)
     result = run(folder, job)
@@ -63,6 +65,7 @@ def test_torch_distributed_is_set_up_anew(folder: JobFolder) -> None:
     assert all(line["number"] == line["rank"] for line in groups), groups
 
 
+@pytest.mark.full
 def test_a_trainer_that_the_others_wait_for_too_long_is_killed(folder: JobFolder) -> None:
     job = _job({"1": "4 SIGSTOP"})
     result = run(folder, job, timeout_s=3)

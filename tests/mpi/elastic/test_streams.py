@@ -15,6 +15,7 @@ def test_a_death_in_mid_stream(folder: JobFolder) -> None:
     assert result.summary["lost_trainers"] == [1], result.logs()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("point", POINTS[:4])
 def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     job = write_job(folder, {"1": f"{point}:7"})
@@ -23,6 +24,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     assert result.summary["lost_trainers"] == [1], result.logs()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("point", POINTS[4:6])
 def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: str) -> None:
     job = write_job(folder, {"0": "2 SIGKILL", "2": f"{point}:1"}, trainers=4)
@@ -31,6 +33,7 @@ def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: 
     assert sorted(result.summary["lost_trainers"]) == [0, 2], result.logs()
 
 
+@pytest.mark.full
 def test_a_death_as_the_trainers_meet_at_the_end(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "meet:1"})
     result = folder.run(timeout=60)
@@ -38,7 +41,7 @@ def test_a_death_as_the_trainers_meet_at_the_end(folder: JobFolder) -> None:
     assert result.summary["lost_trainers"] == [1], result.logs()
 
 
-@pytest.mark.parametrize("tail", ["drop", "repeat"])
+@pytest.mark.parametrize("tail", ["drop", pytest.param("repeat", marks=pytest.mark.full)])
 def test_a_death_when_the_end_of_the_stream_was_told(folder: JobFolder, tail: str) -> None:
     job = write_job(folder, {"1": "30 SIGKILL"}, pause_s=0.05, buffer={"capacity": 1000, "tail": tail})
     result = folder.run(timeout=60)
@@ -47,6 +50,7 @@ def test_a_death_when_the_end_of_the_stream_was_told(folder: JobFolder, tail: st
     assert events.count("end_of_stream") == 2 and events.count("trainer_lost") == 1, events
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", ["firo", "reservoir"])
 def test_other_policies(folder: JobFolder, policy: str) -> None:
     job = write_job(folder, {"1": "7 SIGKILL", "2": "25 SIGKILL"}, buffer={"policy": policy, "capacity": 60})
@@ -55,6 +59,7 @@ def test_other_policies(folder: JobFolder, policy: str) -> None:
     assert sorted(result.summary["lost_trainers"]) == [1, 2], result.logs()
 
 
+@pytest.mark.full
 def test_several_batches_to_a_step(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "6 SIGKILL"}, every=3)
     result = folder.run(timeout=60)
@@ -62,6 +67,7 @@ def test_several_batches_to_a_step(folder: JobFolder) -> None:
     assert result.summary["lost_trainers"] == [1], result.logs()
 
 
+@pytest.mark.full
 def test_a_trainer_that_is_stopped_is_killed(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "9 SIGSTOP"}, timeout_s=3)
     result = folder.run(timeout=60)
@@ -78,11 +84,13 @@ def test_a_job_goes_on_for_long_after_a_death(folder: JobFolder) -> None:
     assert times["end"] - times["trainer_lost"] > 12, times
 
 
+@pytest.mark.full
 def test_groups_of_several_ranks(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     job = write_job(folder, {"2": "9 SIGKILL"}, **by_c_solver(compiled))
     check({**job, "more": 1}, folder.run(timeout=60))
 
 
+@pytest.mark.full
 def test_a_solver_dies_at_the_same_time(folder: JobFolder) -> None:
     solvers = {"groups": 2, "spares": 1, "function": "functions.dies_at_times:simulate"}
     job = write_job(folder, {"0": "6 SIGKILL"}, solvers=solvers)
@@ -92,6 +100,7 @@ def test_a_solver_dies_at_the_same_time(folder: JobFolder) -> None:
     assert events.count("group_lost") == 1 and events.count("trainer_lost") == 1, events
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("again", [2, 3])
 def test_below_at_least_the_job_ends_and_resumes(folder: JobFolder, again: int) -> None:
     kills = {"0": "12 SIGKILL", "1": "22 SIGKILL"}
