@@ -8,11 +8,16 @@ where the simulations of one trainer's share have many more steps than those of 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from mpidata.scheduler.summary import CAPACITY, DRAWN, RECEIVED
 
-__all__ = ["Relief"]
+if TYPE_CHECKING:
+    from mpidata.scheduler.figures.journal import Journal
+    from mpidata.scheduler.messages import Messages
+
+__all__ = ["Relief", "relieve"]
 
 _TWICE = 2
 _SHARE = 4
@@ -90,3 +95,12 @@ class Relief:
     def _room(self, trainer: int) -> int:
         self._trainers[trainer].full = 0
         return max(1, self._trainers[trainer].capacity // _SHARE)
+
+
+def relieve(found: Iterable[tuple[int, int, int | None]], messages: Messages, journal: Journal, unit: str) -> None:
+    """Give full trainers the room that `Relief.status` has found, in samples or bytes, and note why."""
+    for trainer, room, other in found:
+        messages.relieve(trainer, room)
+        what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"
+        reason = f"{what} while the groups wait for room on trainer {trainer}"
+        journal.note("relief", trainer=trainer, **{unit: room}, reason=reason)

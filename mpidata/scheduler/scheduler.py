@@ -30,7 +30,7 @@ from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.loaders import Loaders
 from mpidata.scheduler.messages import Messages, index_of, log_of
-from mpidata.scheduler.relief import Relief
+from mpidata.scheduler.relief import Relief, relieve
 from mpidata.scheduler.restore import restore, state_of
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.trainers import FirstCause, Leavers, Silence, Verdict
@@ -101,7 +101,8 @@ class Scheduler:
             self.ending.record_stopped(sentence)
         self.checkpoints = Coordinator(plan, messages, self._state, self._journal.note, clock())
         self._outside = OutsideStop(plan, self.checkpoints)
-        scalers = {"loaders": self.loaders.scale, "groups": self._dispatcher.scale, "trainers": self._scale_trainers}
+        scalers = {"loaders": self.loaders.scale, "groups": self._dispatcher.scale}
+        scalers["trainers"] = lambda count: self._spares.scale(count, self.ending.trainers)
         self._scaling = Scaling(plan, scalers, self._journal.note)
         self._next_tick, self._over, self._learner = clock(), False, learner
         self._stream = Stream(plan, self.simulations, messages, self._journal)
@@ -270,19 +271,13 @@ class Scheduler:
         """Trainers that have not left, but for those that wait for a place."""
         return self._spares.training(self.ending.trainers)
 
-    def _scale_trainers(self, count: int) -> str:
-        return self._spares.scale(count, self.ending.trainers)
-
     def _trainer_failed(self, now: float, final: bool = False) -> bool:
         """End the job if a trainer has died or failed, and the first cause is known, or not waited for."""
         verdict = self._verdict(now, final)
         if verdict is None:
             return False
-        if verdict.by_script:
-            self._fail(verdict.error, verdict.log)
-            return False
-        self._fail_now(verdict.error, verdict.log)
-        return True
+        (self._fail if verdict.by_script else self._fail_now)(verdict.error, verdict.log)
+        return not verdict.by_script
 
     def _verdict(self, now: float, final: bool) -> Verdict | None:
         verdict = None if self._told_why else self._first_cause.verdict(now, final)
@@ -303,13 +298,8 @@ class Scheduler:
         statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us, event.usage)
         if self.ending.stopping or self._stream.ended or trainer in self._journal.figures.lost_trainers:
             return
-        waits = self.simulations.first_waits
-        unit = "bytes" if self.plan.capacity_in_bytes else "samples"
-        for relieved, room, other in self._relief.status(trainer, event.starved, event.full, statistics, waits):
-            self._messages.relieve(relieved, room)
-            what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"
-            reason = f"{what} while the groups wait for room on trainer {relieved}"
-            self._journal.note("relief", trainer=relieved, **{unit: room}, reason=reason)
+        found = self._relief.status(trainer, event.starved, event.full, statistics, self.simulations.first_waits)
+        relieve(found, self._messages, self._journal, "bytes" if self.plan.capacity_in_bytes else "samples")
 
     def _let_groups_go(self) -> None:
         """Note that nothing has to run again any more, whoever dies."""
