@@ -190,11 +190,7 @@ static void orders(void) {
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop) == MPIDATA_SUCCESS);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop - 1) == MPIDATA_ERR_WIRE);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop + 1) == MPIDATA_ERR_WIRE);
-<<<<<<< HEAD
     CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_TRAINER_LOST + 1, 0) == MPIDATA_ERR_WIRE);
-=======
-    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_TRAINERS + 1, 0) == MPIDATA_ERR_WIRE);
->>>>>>> 91df051a74fd2918662c503d3d1c5b80c3b30d6f
     CHECK(expect(12, 100) == MPIDATA_SUCCESS);
     CHECK(expect(13, 100) == MPIDATA_ERR_WIRE && expect(-1, 1) == MPIDATA_ERR_WIRE);
     CHECK(expect(0, -1) == MPIDATA_ERR_WIRE);
