@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
+from threading import get_ident
 
 __all__ = ["InTurn"]
 
@@ -15,16 +15,17 @@ class InTurn:
     """
 
     def __init__(self) -> None:
-        self._last: tuple[int, int] | None = None
+        self._number = self._thread = -1  # of who drew last
         self._before: set[tuple[int, int]] = set()
         self._said = False
 
     def take(self, number: int) -> None:
         """Take note of who draws: the pass of this number, in the calling thread."""
-        who = (number, threading.get_ident())
-        if who == self._last or self._said:
+        if number == self._number and get_ident() == self._thread:  # nearly always, so this must cost nothing
             return
-        if who in self._before:
+        last, who = (self._number, self._thread), (number, get_ident())
+        self._number, self._thread = who
+        if who in self._before and not self._said:
             self._said = True
             warnings.warn(
                 "Several iterators or threads draw from this stream in turn. A checkpoint that is taken between them "
@@ -33,6 +34,4 @@ class InTurn:
                 "on more samples give a larger batch_size.",
                 stacklevel=3,
             )
-        if self._last is not None:
-            self._before.add(self._last)
-        self._last = who
+        self._before.add(last)
