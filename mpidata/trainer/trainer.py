@@ -253,17 +253,19 @@ class Trainer:
             self._waiting = True
             status = call()
             self._waiting = False
+            if not status:  # nearly always
+                return True
             if status == constants.CHECKPOINT:
                 self.checkpoints.take()
             if status == constants.MEET:
                 self._meet()
-        if status == constants.END:
-            self.ended = True
-            if self.is_stopped():
-                self.raise_interrupt()
-            return False
-        check(self.library, status)
-        return True
+        if status != constants.END:
+            check(self.library, status)
+            return True
+        self.ended = True
+        if self.is_stopped():
+            self.raise_interrupt()
+        return False
 
     def _meet(self) -> None:
         """Come together with the other trainers, as the stream ends, or as one has died for which they would wait."""
