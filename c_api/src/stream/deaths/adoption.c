@@ -22,9 +22,17 @@ void mpidata_adoption_close(mpidata_trainer *trainer) {
     free(trainer->adoption.trained);
 }
 
+static int is_told_locked(const mpidata_trainer *trainer, int dead) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_adoption *adoption = &trainer->adoption;
+    for (int i = 0; i < adoption->n_dead; i++)
+        if (adoption->dead[i] == dead) return 1;
+    return 0;
+}
+
 void mpidata_note_death_locked(mpidata_trainer *trainer, int dead) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (!trainer->adoption.on) return;
+    if (!trainer->adoption.on || is_told_locked(trainer, dead)) return; /* there is room for each once */
     trainer->adoption.dead[trainer->adoption.n_dead++] = dead;
     (void)pthread_cond_broadcast(&trainer->news);
 }
@@ -55,14 +63,6 @@ int mpidata_come_together(mpidata_trainer *trainer, MPI_Comm living) {
     mpidata_lock_give(&trainer->lock);
     free(left_out);
     return status;
-}
-
-static int is_told_locked(const mpidata_trainer *trainer, int dead) {
-    MPIDATA_LOCKED(&trainer->lock);
-    const mpidata_adoption *adoption = &trainer->adoption;
-    for (int i = 0; i < adoption->n_dead; i++)
-        if (adoption->dead[i] == dead) return 1;
-    return 0;
 }
 
 MPI_Comm mpidata_take_living_locked(mpidata_trainer *trainer) {
