@@ -1,0 +1,31 @@
+/* What a trainer makes of the deaths of others that the scheduler tells. */
+#include "stream/deaths/adoption.h"
+
+#include "check.h"
+
+int main(void) {
+    static mpidata_trainer trainer;
+    trainer.job.plan.trainers = 3;
+    trainer.job.plan.n_fields = 1;
+    CHECK(!mpidata_lock_open(&trainer.lock) && !pthread_cond_init(&trainer.news, NULL));
+    CHECK(mpidata_adoption_open(&trainer) == MPIDATA_SUCCESS && !trainer.adoption.on);
+    mpidata_lock_take(&trainer.lock);
+    mpidata_note_death_locked(&trainer, 1); /* in a job that is not elastic */
+    CHECK(trainer.adoption.n_dead == 0 && !mpidata_must_meet_locked(&trainer));
+    mpidata_lock_give(&trainer.lock);
+
+    trainer.job.plan.trainers_at_least = 1;
+    CHECK(mpidata_adoption_open(&trainer) == MPIDATA_SUCCESS && trainer.adoption.on);
+    mpidata_lock_take(&trainer.lock);
+    CHECK(!mpidata_must_meet_locked(&trainer));
+    for (int i = 0; i < 5; i++) mpidata_note_death_locked(&trainer, 2);
+    CHECK(trainer.adoption.n_dead == 1 && trainer.adoption.dead[0] == 2);
+    CHECK(mpidata_must_meet_locked(&trainer));
+    mpidata_note_death_locked(&trainer, 0);
+    CHECK(trainer.adoption.n_dead == 2 && trainer.adoption.dead[1] == 0);
+    trainer.adoption.left_out[0] = trainer.adoption.left_out[2] = 1; /* the scripts have come together without them */
+    CHECK(!mpidata_must_meet_locked(&trainer));
+    mpidata_lock_give(&trainer.lock);
+    mpidata_adoption_close(&trainer);
+    return 0;
+}
