@@ -160,11 +160,6 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
         yield from (
             (at, f"{said} {what} with 'solvers'. Remove one of them.") for what in _not_simulated_again(sections)
         )
-    if "solvers" in data and trainers.spares:
-        spares = (
-            "'trainers.spares' is given, but spares take no place in jobs with 'solvers' so far. Remove one of them."
-        )
-        yield ("trainers", "spares"), spares
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
         yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
@@ -173,8 +168,9 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
 def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
     """Name what is not exact so far where samples come again that a dead trainer had."""
     solvers, samples, buffer = (sections.get(name) for name in ("solvers", "samples", "buffer"))
-    validation = sections.get("validation")
+    trainers, validation = sections["trainers"], sections.get("validation")
     refused = {
+        "'trainers.spares' do not go": trainers.spares > 0,
         "'solvers.start' is spawn, which does not go": solvers is not None and solvers.start == "spawn",
         "'loaders' do not go": "loaders" in sections,
         "'validation' does not go": validation is not None and validation.count > 0,

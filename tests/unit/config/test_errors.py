@@ -405,6 +405,7 @@ def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, settin
         ("solvers.start=spawn", "'solvers.start' is spawn, which does not go"),
         ("validation.count=2", "'validation' does not go"),
         ("loaders.ranks=1", "'loaders' do not go"),
+        ("trainers.spares=1", "'trainers.spares' do not go"),
         ("record={}", "'record' does not go"),
         ("journal=true", "'journal' does not go"),
         ("samples.window=2", "'samples.window' does not go"),
