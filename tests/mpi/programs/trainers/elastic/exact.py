@@ -9,21 +9,21 @@ import hashlib
 import itertools
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
+from book import Book, end
 
 import mpidata
 
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
 start = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1
-path = Path(os.environ["MPIDATA_RUN"], f"book-{start}.jsonl")
-resumes = path.exists()
-kill = "" if resumes else options["kills"].get(str(start), "")  # a start that resumes goes through
+book = Book(start)
+note = book.note
+kill = "" if book.resumes else options["kills"].get(str(start), "")  # a start that resumes goes through
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
@@ -70,25 +70,6 @@ if options.get("group"):
 torch.manual_seed(start)
 model = mpidata.DistributedDataParallel(Model())
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
-book = path.open("a")  # noqa: SIM115
-
-
-def note(**what: object) -> None:
-    """Write a line, which is there whatever happens next."""
-    print(json.dumps(what), file=book, flush=True)
-
-
-def end(how: str) -> None:
-    """Die."""
-    if how == "exit":
-        os._exit(3)
-    if how == "leave":
-        os._exit(0)
-    if how == "abort":
-        from mpi4py import MPI
-
-        MPI.COMM_WORLD.Abort(5)
-    os.kill(os.getpid(), getattr(signal, how))
 
 
 class Steps:
@@ -103,7 +84,7 @@ class Steps:
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Take them, but in a start that resumes."""
-        if not resumes:
+        if not book.resumes:
             self.made, self.joined, self.retired = state["made"], state["joined"], state["retired"]
 
     def change(self, change: Any) -> None:
@@ -115,7 +96,7 @@ class Steps:
     def go_on(self, epoch: int) -> bool:
         """Whether there is to be this epoch, too."""
         few = self.joined < options.get("joins", 0) or self.retired < options.get("retires", 0)
-        return epoch < options["epochs"] or (few and not resumes)
+        return epoch < options["epochs"] or (few and not book.resumes)
 
 
 steps = Steps()

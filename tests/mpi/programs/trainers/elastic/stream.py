@@ -7,39 +7,24 @@ Arguments: JSON with `batch_size`, `every`, batches to a step, `pause_s` after e
 import hashlib
 import json
 import os
-import signal
 import sys
 import time
-from pathlib import Path
 
 import torch
+from book import Book, end
 
 import mpidata
 
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
 start = mpidata.rank()
-path = Path(os.environ["MPIDATA_RUN"], f"book-{start}.jsonl")
+book = Book(start)
+note = book.note
 stream = mpidata.MPIStreamDataset(options["batch_size"])
 kill = options["kills_again" if stream.resumed else "kills"].get(str(start), "")
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
-book = path.open("a")  # noqa: SIM115
-
-
-def note(**what: object) -> None:
-    """Write a line, which is there whatever happens next."""
-    print(json.dumps(what), file=book, flush=True)
-
-
-def end(how: str) -> None:
-    """Die."""
-    if how == "exit":
-        os._exit(3)
-    os.kill(os.getpid(), getattr(signal, how))
-
-
 net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
 torch.nn.init.zeros_(net.weight)
 model = mpidata.DistributedDataParallel(net)
