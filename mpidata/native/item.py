@@ -13,6 +13,7 @@ from mpidata.native import constants
 __all__ = ["item_of", "text_of"]
 
 _KEY_BYTES = 8
+_MOST_BYTES = 4  # of a letter
 _KEYED = re.compile(rf"[0-9a-f]{{{2 * _KEY_BYTES}}} ")
 _CUT = "..."
 
@@ -34,10 +35,10 @@ def item_of(kind: str, identity: bytes, text: str) -> str:
     str
         The key, a blank and the text: fewer than `constants.ITEM_MAX` bytes of UTF-8 in one line.
     """
-    key = hashlib.blake2b(kind.encode() + b"\0" + identity, digest_size=_KEY_BYTES).hexdigest()
-    line = "".join(letter if letter.isprintable() else "?" for letter in text)
+    key = hashlib.blake2s(kind.encode() + b"\0" + identity, digest_size=_KEY_BYTES).hexdigest()
+    line = text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
     room = constants.ITEM_MAX - 1 - len(key) - 1
-    if len(line.encode()) > room:
+    if len(line) * _MOST_BYTES > room and len(line.encode()) > room:
         half = (room - len(_CUT)) // 2
         line = _first(line, half) + _CUT + _first(line[::-1], half)[::-1]
     return f"{key} {line}"
