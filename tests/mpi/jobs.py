@@ -174,7 +174,8 @@ class JobFolder:
 
     def environment(self) -> dict[str, str]:
         """That of a user, with the paths of numpy_stream, functions.steps and such, and of a test's sitecustomize."""
-        return {**environment(), "PYTHONPATH": f"{PROGRAMS}{os.pathsep}{self.path}", **self.variables}
+        paths = [PROGRAMS, self.path, PROGRAMS / "startup"]
+        return {**environment(), "PYTHONPATH": os.pathsep.join(map(str, paths)), **self.variables}
 
     def command(self, *arguments: str) -> list[str]:
         return [str(BIN / "mpidata"), "run", "job.yaml", *arguments]
