@@ -108,18 +108,14 @@ def died(folder: JobFolder, policy: str, window: int) -> tuple[Any, Any, Path]:
     return keys, spec, result.run
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("policy", "window", "capacity"),
     [
         ("firo", 1, f"{LARGEST / 1000:.3f} KB"),
-        *(
-            pytest.param(*of, marks=pytest.mark.full)
-            for of in (
-                ("firo", 1, f"{6 * LARGEST / 1000:.3f} KB"),
-                ("fifo", 2, f"{2 * LARGEST / 1000:.3f} KB"),
-                ("firo", 1, "60"),
-            )
-        ),
+        ("firo", 1, f"{6 * LARGEST / 1000:.3f} KB"),
+        ("fifo", 2, f"{2 * LARGEST / 1000:.3f} KB"),
+        ("firo", 1, "60"),
     ],
 )
 def test_a_resume_may_have_another_capacity(folder: JobFolder, policy: str, window: int, capacity: str) -> None:

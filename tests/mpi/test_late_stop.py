@@ -25,7 +25,12 @@ def stop(folder: JobFolder, number: signal.Signals, what: str, then: str, traine
 
 
 @pytest.mark.parametrize(
-    ("number", "what"), [(signal.SIGTERM, "stream"), (signal.SIGINT, "stream"), (signal.SIGTERM, "loader")]
+    ("number", "what"),
+    [
+        pytest.param(signal.SIGTERM, "stream", marks=pytest.mark.full),
+        (signal.SIGINT, "stream"),
+        (signal.SIGTERM, "loader"),
+    ],
 )
 def test_a_job_whose_scripts_end_in_time_is_complete(folder: JobFolder, number: signal.Signals, what: str) -> None:
     result = stop(folder, number, what, "saves")

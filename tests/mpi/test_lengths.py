@@ -97,6 +97,7 @@ def test_parts_of_a_carried_program_are_in_the_order_of_its_ranks(folder: JobFol
     assert result.marked() == [str([0.0] + 2 * [1.0] + 3 * [2.0] + 4 * [3.0])] * 6
 
 
+@pytest.mark.full
 def test_parts_of_ranks_without_numbers_are_refused(folder: JobFolder) -> None:
     """Their launcher is of no MPI, and no batch system."""
     folder.write(

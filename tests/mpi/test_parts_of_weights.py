@@ -19,10 +19,8 @@ def run_until_checkpoint(folder: JobFolder, trainers: int) -> Path:
     return result.run
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [(2, 1), pytest.param(2, 3, marks=pytest.mark.full), pytest.param(3, 2, marks=pytest.mark.full)],
-)
+@pytest.mark.full
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (2, 3), (3, 2)])
 def test_they_are_dealt_out_anew(folder: JobFolder, before: int, after: int) -> None:
     run = run_until_checkpoint(folder, before)
     result = folder.resume(run, *sets(f"trainers.ranks={after}"), timeout=80)

@@ -41,7 +41,8 @@ def test_a_death_as_the_trainers_meet_at_the_end(folder: JobFolder) -> None:
     assert result.summary["lost_trainers"] == [1], result.logs()
 
 
-@pytest.mark.parametrize("tail", ["drop", pytest.param("repeat", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("tail", ["drop", "repeat"])
 def test_a_death_when_the_end_of_the_stream_was_told(folder: JobFolder, tail: str) -> None:
     job = write_job(folder, {"1": "30 SIGKILL"}, pause_s=0.05, buffer={"capacity": 1000, "tail": tail})
     result = folder.run(timeout=60)

@@ -31,7 +31,8 @@ def test_a_resume_continues_what_is_registered(folder: JobFolder, how: str, trai
     assert max(Counter((i, s) for each in found for i, s in each["used"]).values()) == 1
 
 
-@pytest.mark.parametrize("how", ["last", pytest.param("steps", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("how", ["last", "steps"])
 def test_a_checkpoint_of_another_step_is_refused(folder: JobFolder, how: str) -> None:
     result = interrupt(folder, "resumes_lightning.py", 1, how)
     assert result.status == 1, result.logs()

@@ -8,7 +8,8 @@ from jobs import JobFolder, python
 SAMPLES, SIZE = 40, 4
 
 
-@pytest.mark.parametrize("trainers", [1, pytest.param(2, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("trainers", [1, 2])
 def test_epochs_and_overfitting(folder: JobFolder, trainers: int) -> None:
     folder.variables = {"STEPS": "8"}
     folder.job(

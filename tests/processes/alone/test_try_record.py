@@ -57,13 +57,10 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("make", "window"),
-    [
-        (make_plan_with_constants, 3),
-        *(pytest.param(make_plan_with_lengths, window, marks=pytest.mark.full) for window in (1, 3)),
-        pytest.param(make_plan_with_constants, 1, marks=pytest.mark.full),
-    ],
+    [(make, window) for make in (make_plan_with_constants, make_plan_with_lengths) for window in (1, 3)],
 )
 def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[..., Plan], window: int) -> None:
     """Also constants, of two tries of each simulation, and windows, which were not recorded as such."""
