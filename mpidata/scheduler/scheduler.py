@@ -240,8 +240,8 @@ class Scheduler:
         if trainer not in self.ending.trainers:
             return  # it had nothing more to do
         living = len(self._training)
-        if self.plan.has_stream and self._stream.drained:  # those that have left have had all of it, too
-            living = self.plan.trainers - len(self._journal.figures.lost_trainers)
+        if self._stream.drained or not self.plan.has_stream:
+            living += self._leavers.in_order  # they have had all, as all make each step together
         may_die = self._spares.waits(trainer) or self._lost_trainers.one_may_die(living)
         if may_die and not self._first_cause.known:
             self._lose_trainer(trainer)

@@ -117,6 +117,11 @@ class Leavers:
         """Take in that a trainer has left."""
         self._left.append(trainer)
 
+    @property
+    def in_order(self) -> int:
+        """How many have left, but for those that did so in the middle of an epoch."""
+        return len(set(self._left).difference(self._early))
+
     def how(self, trainer: int) -> str:
         """Tell how a trainer has left: "in the middle of an epoch, after 3 batches"; "" where in order."""
         return f"in the middle of an epoch, after {self._early[trainer]} batches" if trainer in self._early else ""

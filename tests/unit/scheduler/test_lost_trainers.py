@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_library import make_plan
 
-from mpidata.loading.figures import STEP_WAITS_S
+from mpidata.loading.figures import LEFT_EARLY, STEP_WAITS_S
 from mpidata.native.event import (
     Adopted,
     CheckpointWanted,
@@ -222,6 +222,24 @@ def test_below_at_least_it_is_not(make_job: MakeJob) -> None:
     assert job.run() == 1
     assert job.summary["error"].startswith("Trainer 2 (rank 3) was killed by SIGABRT") and job.summary["died"]
     assert job.summary["lost_trainers"] == [1]
+
+
+def test_the_last_ones_may_die_when_others_have_left_in_order(make_job: MakeJob) -> None:
+    """MPI tells of a death late where it has much to tell."""
+    job = elastic(make_job)
+    job.event(Goodbye, 2, after=1.0)
+    die(job, 1, 2.0, signal=9)
+    die(job, 0, 3.0, signal=9)
+    assert job.run() == 0 and job.summary["lost_trainers"] == [1, 0]
+
+
+def test_the_last_one_may_not_die_when_another_has_left_in_mid_epoch(make_job: MakeJob) -> None:
+    job = elastic(make_job, trainers=2)
+    job.before["stop"] = lambda: False
+    job.event(Report, 1, after=1.0, values=((LEFT_EARLY, 0, 3.0),))
+    job.event(Goodbye, 1, after=1.0)
+    die(job, 0, 2.0, signal=9)
+    assert job.run() == 1 and "lost_trainers" not in job.summary
 
 
 def test_one_that_has_said_goodbye_does_not_count(make_job: MakeJob) -> None:
