@@ -91,7 +91,7 @@ class Scheduler:
         )
         self._relief = Relief(plan.trainers)
         self._silence, self._leavers = Silence(plan), Leavers()
-        self._lost_trainers = LostTrainers(plan, self._journal)
+        self._lost_trainers = LostTrainers(plan, self._journal, self._silence)
         self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures.joined_trainers)
         self._adoption = Adoption(messages, self.simulations, self._journal)
         self._first_cause, self._told_why = FirstCause(plan, self._silence), False
@@ -185,11 +185,9 @@ class Scheduler:
             keeper.blameless = self._outside.by_terminate or self.ending.ends_groups
             keeper.tick(now)
         self._scaling.tick(now)
-        self._lost_trainers.tick(now)
+        self._lost_trainers.tick(now, self.ending.trainers)
         for trainer in self._silence.tick(now, self.ending.trainers):
             self._journal.note("trainer_silent", trainer=trainer)
-        for trainer in self.ending.trainers if self.plan.has_stream else ():  # the others may wait outside a step
-            self._lost_trainers.silent(trainer, self._silence.since(trainer, now))
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
         if self._learner and (seconds := self._learner.slow_s(now)):
             self._journal.note("sampler_slow", seconds=round(seconds, 1))
@@ -314,8 +312,9 @@ class Scheduler:
             self.checkpoints.trainer_joined(event.index)
         elif came < 0:
             self.checkpoints.trainer_lost(event.index, "has left")
+        those = self._training, self.ending.trainers, self._clock()
         for name, _, seconds in event.values:
-            if name == STEP_WAITS_S and (why := self._lost_trainers.waits(event.index, seconds, self._training)):
+            if name == STEP_WAITS_S and (why := self._lost_trainers.waits(event.index, seconds, *those)):
                 self._fail(why, None)
         self._journal.reported(event.index, event.values)
 

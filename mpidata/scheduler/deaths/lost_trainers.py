@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mpidata.run import deadlines
 from mpidata.run.exits import read_exit_note
@@ -10,6 +10,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.deaths.lost_groups import VANISHED, Cause
 from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.trainers import Silence
 
 __all__ = ["LostTrainers"]
 
@@ -27,14 +28,16 @@ class LostTrainers:
     journal : Journal
         Gets the event `trainer_lost`, once the exit note is there, or is waited for no longer; its figures have the
         numbers of those that were lost.
+    silence : Silence
+        Knows which trainers give no sign of life.
 
     Notes
     -----
     For one thread. Times are in seconds, of a clock that never goes back.
     """
 
-    def __init__(self, plan: Plan, journal: Journal) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, journal: Journal, silence: Silence) -> None:
+        self._plan, self._silence = plan, silence
         self._note, self._lost = journal.note, journal.figures.lost_trainers
         self._untold: dict[int, tuple[float, int]] = {}
         self._waits_s: dict[int, float] = {}
@@ -45,30 +48,30 @@ class LostTrainers:
         """Whether the others go on when one of so many dies that have not left the job."""
         return 0 < self._plan.trainers_at_least <= living - 1
 
-    def waits(self, trainer: int, seconds: float, living: Sequence[int]) -> str:
+    def waits(self, trainer: int, seconds: float, training: Sequence[int], living: Sequence[int], now: float) -> str:
         """Take in for how long a trainer has waited for the others; one that has let them wait for too long is killed.
 
-        Returns why the job is to end, as all wait for one another; "" where it is not.
+        Returns why the job is to end, as all wait for one another; "" where it is not. They may also wait for a spare.
         """
         self._waits_s[trainer] = seconds
         allowed, before = self._plan.trainers_timeout_s, self._suspected.pop(trainer, {})
         if not self._plan.trainers_at_least or seconds < allowed:
             return ""
-        late = {one: before.get(one, seconds) for one in living if not self._waits_s.get(one)}
+        late = {one: before.get(one, seconds) for one in training if not self._waits_s.get(one)}
         self._suspected[trainer] = late
         for one in [one for one, since in late.items() if seconds - since >= _SURE_S and one not in self._late]:
             self._give_up(one, seconds)
-        if any(self._waits_s.get(one, 0.0) < allowed for one in living):
+        if any(self._waits_s.get(one, 0.0) < allowed for one in training):
+            return ""
+        for one in set(living).difference(training, self._late):
+            if self._silence.since(one, now):
+                self._give_up(one, seconds)
+        if self._late.difference(self._lost):  # they will be told of its death
             return ""
         return (
             f"All trainers have waited for one another for {allowed:g} s. Each must make the same calls that all make "
             "together, as many steps and sums; their logs say where each waits."
         )
-
-    def silent(self, trainer: int, seconds: float) -> None:
-        """Take in for how long a trainer gives no sign of life; one that does not for too long is killed."""
-        if self._plan.trainers_at_least and seconds >= self._plan.trainers_timeout_s and trainer not in self._late:
-            self._give_up(trainer, seconds)
 
     def _give_up(self, trainer: int, seconds: float) -> None:
         RunFolder(self._plan.run).give_up(trainer, "trainer")
@@ -80,8 +83,12 @@ class LostTrainers:
         self._lost.append(trainer)
         self._untold[trainer] = now + deadlines.WHY_TRAINER_DIED_S, left
 
-    def tick(self, now: float) -> None:
-        """Tell what is known by now."""
+    def tick(self, now: float, trainers: Iterable[int]) -> None:
+        """Tell what is known by now, and kill those that gave no sign of life for too long: all may wait for them."""
+        allowed = self._plan.trainers_timeout_s
+        for trainer in trainers if self._plan.has_stream and self._plan.trainers_at_least else ():
+            if (seconds := self._silence.since(trainer, now)) >= allowed and trainer not in self._late:
+                self._give_up(trainer, seconds)
         for trainer, (by, left) in list(self._untold.items()):
             ended = read_exit_note(RunFolder(self._plan.run).rank_exit(1 + trainer))
             if ended is None and now < by:

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from exact_job import POINTS, books, check, draw_with_spares, run
-from jobs import BIN, JobFolder, environment
+from jobs import BIN, JobFolder, environment, ranks_of
 from killing import events_of
 from waiting import wait_until
 
@@ -71,6 +71,21 @@ def test_a_second_death_while_a_spare_takes_a_place(folder: JobFolder, kills: di
     result = run(folder, job)
     check(job, result)
     assert sorted(result.summary["lost_trainers"]) == lost, result.logs()
+
+
+@pytest.mark.full
+def test_a_spare_that_hangs_is_killed_when_the_others_wait_for_it(folder: JobFolder) -> None:
+    job = _job({"1": "9 SIGKILL"}, joins=0)
+
+    def stop_spare() -> None:
+        wait_until(lambda: any(event["event"] == "loader_joined" for event in events_of(folder.path)), 60)
+        ranks = [one for one in ranks_of(folder.path) if one.environ().get("OMPI_COMM_WORLD_RANK") == "3"]
+        (spare,) = [one for one in ranks if one.name() != "mpidata-rank"]
+        spare.suspend()
+
+    result = run(folder, job, meanwhile=stop_spare, timeout_s=4)
+    check(job, result)
+    assert sorted(result.summary["lost_trainers"]) == [1, 2], result.logs()
 
 
 @pytest.mark.full

@@ -44,11 +44,10 @@ class Journal:
         self.events.append({"event": event, **values})
 
 
-def lost_trainers(run: Path, **plan: Any) -> tuple[LostTrainers, Journal]:
+def lost_trainers(run: Path, **keys: Any) -> tuple[LostTrainers, Journal]:
     journal = Journal()
-    return LostTrainers(
-        make_plan(run=run, **{"trainers": 4, "world": 9, "trainers_at_least": 2} | plan), journal
-    ), journal  # type: ignore[arg-type]
+    plan = make_plan(run=run, **{"trainers": 4, "world": 9, "trainers_at_least": 2} | keys)
+    return LostTrainers(plan, journal, Silence(plan)), journal  # type: ignore[arg-type]
 
 
 def leave_note(run: Path, trainer: int, **note: Any) -> None:
@@ -70,11 +69,11 @@ def test_so_many_may_die(tmp_path: Path, at_least: int, may: int) -> None:
 def test_a_death_is_told_with_its_exit_note_when_that_has_come(tmp_path: Path) -> None:
     lost, journal = lost_trainers(tmp_path)
     lost.died(2, 3, 10.0)
-    lost.tick(10.5)
+    lost.tick(10.5, [])
     assert journal.events == []
     leave_note(tmp_path, 2, signal=11)
-    lost.tick(10.6)
-    lost.tick(99.0)
+    lost.tick(10.6, [])
+    lost.tick(99.0, [])
     (event,) = journal.events
     assert event["event"] == "trainer_lost" and (event["trainer"], event["left"]) == (2, 3)
     assert event["how"] == "was killed by SIGSEGV" and event["signal"] == 11
@@ -84,10 +83,10 @@ def test_a_death_without_an_exit_note_is_told_all_the_same(tmp_path: Path) -> No
     lost, journal = lost_trainers(tmp_path)
     lost.died(0, 3, 10.0)
     lost.died(3, 2, 11.0)
-    lost.tick(10.0 + deadlines.WHY_TRAINER_DIED_S - 0.1)
+    lost.tick(10.0 + deadlines.WHY_TRAINER_DIED_S - 0.1, [])
     assert journal.events == []
-    lost.tick(10.0 + deadlines.WHY_TRAINER_DIED_S)
-    lost.tick(11.0 + deadlines.WHY_TRAINER_DIED_S)
+    lost.tick(10.0 + deadlines.WHY_TRAINER_DIED_S, [])
+    lost.tick(11.0 + deadlines.WHY_TRAINER_DIED_S, [])
     assert [(event["trainer"], event["cause"]) for event in journal.events] == [(0, "unknown"), (3, "unknown")]
     assert all(event["how"].startswith("vanished without an exit note") for event in journal.events)
 
@@ -100,16 +99,16 @@ def test_one_for_which_the_others_wait_too_long_is_killed_and_told_of(tmp_path: 
     lost, journal = lost_trainers(tmp_path, trainers_timeout_s=30.0)
     for seconds in range(2, 32):
         for trainer in (0, 1, 3):
-            assert lost.waits(trainer, float(seconds), range(4)) == ""
+            assert lost.waits(trainer, float(seconds), range(4), [], 0.0) == ""
     assert given_up(tmp_path) == [] and journal.events == []
     for seconds in range(32, 40):
         for trainer in (0, 1, 3):
-            assert lost.waits(trainer, float(seconds), range(4)) == ""
+            assert lost.waits(trainer, float(seconds), range(4), [], 0.0) == ""
     assert given_up(tmp_path) == [2]
     assert journal.events == [{"event": "trainer_late", "trainer": 2, "seconds": 32.0}]
     lost.died(2, 3, 50.0)
     leave_note(tmp_path, 2, signal=9)
-    lost.tick(50.0)
+    lost.tick(50.0, [])
     how = "was killed, as the others had waited for it for 30 s (trainers.timeout_s)"
     assert journal.events[1]["how"] == how and journal.events[1]["cause"] == "silent"
 
@@ -118,30 +117,32 @@ def test_one_that_has_just_come_to_wait_is_not_late(tmp_path: Path) -> None:
     """It says so only after a second, in which several others report: they wait for trainer 3."""
     lost, _ = lost_trainers(tmp_path, trainers_timeout_s=30.0)
     for trainer, seconds in ((0, 30.0), (1, 30.1), (0, 31.0), (1, 31.1), (2, 1.1)):
-        assert lost.waits(trainer, seconds, range(4)) == "" and given_up(tmp_path) == []
+        assert lost.waits(trainer, seconds, range(4), [], 0.0) == "" and given_up(tmp_path) == []
     for trainer, seconds in ((0, 32.0), (1, 32.1), (2, 2.1)):
-        assert lost.waits(trainer, seconds, range(4)) == ""
+        assert lost.waits(trainer, seconds, range(4), [], 0.0) == ""
     assert given_up(tmp_path) == [3]
 
 
 def test_one_that_goes_on_meanwhile_is_suspected_anew(tmp_path: Path) -> None:
     lost, _ = lost_trainers(tmp_path, trainers=2, trainers_at_least=1, trainers_timeout_s=30.0)
     for seconds in (30.0, 31.0, 0.0, 32.0, 33.0):
-        assert lost.waits(0, seconds, range(2)) == ""
+        assert lost.waits(0, seconds, range(2), [], 0.0) == ""
     assert given_up(tmp_path) == []
 
 
 def test_all_that_wait_for_one_another_end_the_job(tmp_path: Path) -> None:
     lost, _ = lost_trainers(tmp_path, trainers_timeout_s=30.0)
-    assert [lost.waits(trainer, 31.0, [0, 1, 3]) for trainer in (0, 1)] == ["", ""]
-    assert lost.waits(3, 29.0, [0, 1, 3]) == "" and lost.waits(0, 32.0, [0, 1, 3]) == ""
-    why = lost.waits(3, 30.0, [0, 1, 3])
+    assert [lost.waits(trainer, 31.0, [0, 1, 3], [], 0.0) for trainer in (0, 1)] == ["", ""]
+    assert lost.waits(3, 29.0, [0, 1, 3], [], 0.0) == "" and lost.waits(0, 32.0, [0, 1, 3], [], 0.0) == ""
+    why = lost.waits(3, 30.0, [0, 1, 3], [], 0.0)
     assert why.startswith("All trainers have waited for one another for 30 s. Each must make the same calls")
 
 
 def test_nobody_is_late_in_a_job_that_ends_with_a_death(tmp_path: Path) -> None:
     lost, _ = lost_trainers(tmp_path, trainers_at_least=0, trainers_timeout_s=30.0)
-    assert [lost.waits(0, seconds, range(4)) for seconds in (40.0, 50.0, 60.0)] == [""] * 3 and given_up(tmp_path) == []
+    assert [lost.waits(0, seconds, range(4), [], 0.0) for seconds in (40.0, 50.0, 60.0)] == [""] * 3 and given_up(
+        tmp_path
+    ) == []
 
 
 def test_the_end_waits_for_no_lost_trainer(tmp_path: Path) -> None:
@@ -393,3 +394,20 @@ def test_a_silent_trainer_of_a_stream_is_killed(make_job: MakeJob) -> None:
     assert job.run() == 0
     assert [event["trainer"] for event in job.events("trainer_late")] == [0]
     assert RunFolder(job.plan.run).given_up(0, "trainer").exists()
+
+
+def test_a_spare_that_hangs_is_killed_and_the_others_go_on(make_job: MakeJob) -> None:
+    """They wait for it where they meet, as it may take a place there."""
+    job = elastic(make_job, trainer_spares=1, trainers_timeout_s=30.0)
+    job.event(Status, 2, after=1.0)
+    for second in range(1, 40):
+        for trainer in range(2):
+            job.event(Status, trainer, after=float(second))
+            waits = float(second) if second < 34 else 0.0
+            job.event(Report, trainer, after=float(second), values=((STEP_WAITS_S, 0, waits),))
+    die(job, 2, 33.5, signal=9)
+    for trainer in range(2):
+        job.event(Goodbye, trainer, after=40.0)
+    assert job.run() == 0 and job.summary["lost_trainers"] == [2]
+    (late,) = job.events("trainer_late")
+    assert late["trainer"] == 2 and RunFolder(job.plan.run).given_up(2, "trainer").exists()
