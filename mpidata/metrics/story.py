@@ -15,6 +15,8 @@ _MARKS = {
     "group_lost": "group lost",
     "loader_lost": "loader lost",
     "trainer_lost": "trainer lost",
+    "trainer_joined": "trainer joined",
+    "trainer_retired": "trainer retired",
     "retry": "retry",
     "set_aside": "set aside",
     "checkpoint": "checkpoint",

@@ -57,6 +57,11 @@ def came_out(look: Look) -> Rows:
         rows.append(("retries", str(len(retries))))
     if groups := figures.get("lost_groups"):
         rows.append(("groups lost", str(groups)))
+    if trainers := figures.get("lost_trainers"):
+        again = f"; {count} simulations ran again" if (count := figures.get("run_again")) else ""
+        rows.append(("trainers lost", f"{', '.join(map(str, trainers))}{again}"))
+    if trainers := figures.get("joined_trainers"):
+        rows.append(("trainers joined", ", ".join(map(str, trainers))))
     if loaders := _part(figures, "loaders"):
         rows.append(("loaders", f"{loaders.get('joined')} joined, {loaders.get('lost')} lost"))
     if loaded := _part(figures, "loaded"):
@@ -77,7 +82,7 @@ def lost(look: Look) -> list[tuple[str, str, str, str]]:
             f"{key} {event[key]}" for key in ("simulation", "group", "loader", "trainer") if event.get(key) is not None
         )
         why = event.get("how") or event.get("reason") or event.get("error") or ""
-        if mark.what not in ("checkpoint", "scaled"):
+        if mark.what not in ("checkpoint", "scaled", "trainer joined", "trainer retired"):
             rows.append((f"{mark.time:.1f} s", mark.what, where, str(why)))
     if len(rows) > _MOST_ROWS:
         kinds = ", ".join(f"{count} x {what}" for what, count in Counter(row[1] for row in rows).items())

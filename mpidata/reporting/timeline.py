@@ -26,7 +26,13 @@ _MARKS: dict[str, dict[str, Any]] = {
     "retry": {"marker": "^", "color": COLOURS["orange"]},
     "set aside": {"marker": "v", "color": COLOURS["red"]},
 }
-_LINES = {"checkpoint": COLOURS["green"], "relief": COLOURS["purple"], "error": COLOURS["red"]}
+_LINES = {
+    "checkpoint": COLOURS["green"],
+    "relief": COLOURS["purple"],
+    "error": COLOURS["red"],
+    "trainer lost": "black",
+    "trainer joined": COLOURS["blue"],
+}
 
 
 def draw_timeline(story: Story) -> str:

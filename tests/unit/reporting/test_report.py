@@ -73,6 +73,19 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     assert b"<svg" in page.pictures[0] and page.pictures[1].startswith(b"\x89PNG")
 
 
+def test_trainers_that_died_and_came(tmp_path: Path) -> None:
+    run = full_run(tmp_path)
+    run.events(
+        (1, "trainer_lost", {"trainer": 1, "left": 2, "how": "was killed by SIGSEGV"}),
+        (2, "trainer_joined", {"trainer": 2}),
+    )
+    run.summary(lost_trainers=[1], joined_trainers=[2], run_again=4)
+    page = Page(make_report([run.path]))
+    for text in ("trainers lost1; 4 simulations ran again", "trainers joined2", "trainer 1was killed by SIGSEGV"):
+        assert text in page.text, page.text
+    assert b"trainer lost" in page.pictures[0] and b"trainer joined" in page.pictures[0]
+
+
 def test_many_simulations_are_binned(tmp_path: Path) -> None:
     page = Page(make_report([full_run(tmp_path, 2001).path]))
     assert page.pictures[0].startswith(b"\x89PNG") and "How busy each group was" in page.text
