@@ -56,7 +56,8 @@ $(VENV)/packages.stamp: $(VENV)/made.stamp pyproject.toml setup.py constraints.t
 # What only some targets need.
 $(VENV)/coverage.stamp $(VENV)/docs.stamp $(VENV)/files.stamp $(VENV)/test.stamp: $(VENV)/%.stamp: $(VENV)/packages.stamp
 	@echo "Installing what '$*' needs into $(VENV)"
-	@$(INSTALL) '.[$*]'
+	@$(BIN)/python tools/extra.py $* >'$(VENV)/$*.txt'
+	@$(PIP) install -q -c constraints.txt -r '$(VENV)/$*.txt'
 	@touch '$@'
 
 # Changes when a Fortran compiler is installed, so that the library is built again, with its Fortran module.
