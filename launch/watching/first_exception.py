@@ -1,8 +1,9 @@
-"""The traceback of the first exception of a solver, for `mpidata run` to show at once: others are mostly the same."""
+"""The traceback of the first exception of a solver, or of a trainer without which the others go on, for `mpidata run`: others are mostly the same."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from mpidata.launch.page.tail import Tail
@@ -19,7 +20,7 @@ _CHAINED = ("During handling of the above", "The above exception was")  # Python
 
 
 class FirstException:
-    """Looks at the events of a run for the first exception of a solver in this start of it.
+    """Looks at the events of a run for the first exception in this start of it.
 
     Parameters
     ----------
@@ -43,9 +44,17 @@ class FirstException:
         return []
 
     def _told(self, event: dict[str, Any]) -> list[str]:
-        log = PlannedRun(self._run, self._plan).group_log(int(event["group"]), int(event.get("rank_in_group") or 0))
-        first = f"A solver of group {event['group']} {event['how']}. It is the first exception of this run; {log} has:"
+        who, log = self._raiser(event)
+        first = f"{who} {event['how']}. It is the first exception of this run; {log} has:"
         return [first, *(f"  {line}" for line in _traceback(tail(log, _LOOK_AT), str(event["how"])))]
+
+
+    def _raiser(self, event: dict[str, Any]) -> tuple[str, Path]:
+        run = PlannedRun(self._run, self._plan)
+        if "trainer" in event:
+            return f"Trainer {event['trainer']}", run.log(1 + int(event["trainer"]))
+        group = int(event["group"])
+        return f"A solver of group {group}", run.group_log(group, int(event.get("rank_in_group") or 0))
 
 
 def _traceback(lines: list[str], how: str) -> list[str]:

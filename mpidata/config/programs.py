@@ -134,6 +134,11 @@ class Elastic(Model):
     at_least: Count = free_key(
         default=1, description="Number of trainers below which the job ends, as it does without this section."
     )
+    exceptions: Literal["end", "lose"] = free_key(
+        default="end",
+        description="What an exception does that the script of a trainer does not catch: `end` ends the job, `lose` "
+        "costs this trainer alone, as its death does.",
+    )
 
 
 class Trainers(Model):
@@ -186,6 +191,11 @@ class Trainers(Model):
     def at_least(self) -> int:
         """While so many trainers live, the others go on after a death; 0: a death ends the job."""
         return self.elastic.at_least if isinstance(self.elastic, Elastic) else int(self.elastic)
+
+    @property
+    def exceptions_lose(self) -> bool:
+        """Whether an exception of a script costs its trainer alone."""
+        return isinstance(self.elastic, Elastic) and self.elastic.exceptions == "lose"
 
     @model_validator(mode="after")
     def _others(self) -> Self:

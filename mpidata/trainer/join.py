@@ -154,7 +154,11 @@ def _recorder(plan: Plan, library: Library, rank: int) -> Recorder | None:
 
 
 def _report(_: BaseException, sentence: str) -> None:
-    if _trainer is not None:
+    if _trainer is None:
+        return
+    if _trainer.plan.trainers_exceptions_lose:
+        _trainer.library.mpidata_beat_at(f"raised {sentence}".encode(errors="replace"))  # for its exit note
+    else:
         _trainer.fail(sentence)
 
 

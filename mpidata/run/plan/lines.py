@@ -31,7 +31,7 @@ LOADERS = tuple(
 WHERE_GIVEN = (
     "carried", "carried_each", "capacity_in_bytes", "repeats", "journal", "replay", "samples_window", "samples_stride",
     "samples_run", "statistics", "ranges", "trainer_spares", "trainers_at_least",
-    "trainers_timeout_s",
+    "trainers_timeout_s", "trainers_exceptions_lose",
 )  # fmt: skip
 # What the text of a key with one value is turned into, by how its class declares it.
 _TYPES: dict[Any, Callable[[str], Any]] = {"int": int, "float": float, "str": str, "Path": Path, "Path | None": Path}

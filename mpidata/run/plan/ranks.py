@@ -22,7 +22,8 @@ class RanksSection(SolversSection, LoadersSection):
     0 is the scheduler, then come the trainers, then, with `start` split, the solver groups of `ranks_per_group` ranks
     each: `groups` that run at once and `spares`; at last, with `loader_start` split, the `loaders` and `loader_spares`.
     What is spawned has the next numbers. The last `trainer_spares` of the trainers wait at
-    first. `trainers_at_least` is 0 where the death of a trainer ends the job.
+    first. `trainers_at_least` is 0 where the death of a trainer ends the job; an exception of its script does so unless
+    `trainers_exceptions_lose` is 1.
     """
 
     world: int
@@ -30,6 +31,7 @@ class RanksSection(SolversSection, LoadersSection):
     trainer_spares: int = 0
     trainers_at_least: int = 0
     trainers_timeout_s: float = 600.0
+    trainers_exceptions_lose: int = 0
 
     def role_of(self, rank: int) -> tuple[str, int, int]:
         """Role of a rank of the world.
@@ -88,5 +90,6 @@ def ranks_of(job: Job) -> RanksSection:
         trainer_spares=trainers.spares,
         trainers_at_least=trainers.at_least,
         trainers_timeout_s=trainers.timeout_s,
+        trainers_exceptions_lose=int(trainers.exceptions_lose),
         **several,
     )

@@ -33,6 +33,7 @@ def write_job(
     at_least: int = 1,
     timeout_s: float = 600,
     spares: int = 0,
+    exceptions: str = "end",
     **more: Any,
 ) -> None:
     """Write a job of trainers/elastic/exact.py."""
@@ -42,7 +43,7 @@ def write_job(
             "ranks": trainers,
             "spares": spares,
             "program": program,
-            "elastic": {"at_least": at_least},
+            "elastic": {"at_least": at_least, "exceptions": exceptions},
             "timeout_s": timeout_s,
         },
         "loaders": {"ranks": loaders},

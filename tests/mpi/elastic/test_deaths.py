@@ -39,6 +39,22 @@ def test_any_way_to_die(folder: JobFolder, how: str) -> None:
 
 
 @pytest.mark.full
+def test_an_exception_costs_its_trainer_alone(folder: JobFolder) -> None:
+    job = _job({"2": "5 raise"})
+    result = run(folder, job, exceptions="lose")
+    check(job, result)
+    (lost,) = [event for event in result.events() if event["event"] == "trainer_lost"]
+    assert lost["trainer"] == 2 and lost["how"].startswith("raised ValueError: as it was told to (book.py line")
+    assert "ValueError: as it was told to" in result.log("trainer", 2), result.logs()
+
+
+@pytest.mark.full
+def test_an_exception_ends_the_job_otherwise(folder: JobFolder) -> None:
+    result = run(folder, _job({"2": "5 raise"}))
+    assert result.status == 1 and "ValueError: as it was told to" in result.summary["error"], result.logs()
+
+
+@pytest.mark.full
 def test_samples_of_a_data_loader(folder: JobFolder) -> None:
     job = _job({"1": "7 SIGKILL"}, loader=sum(ROWS))
     check(job, run(folder, job))

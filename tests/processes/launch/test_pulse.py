@@ -183,6 +183,13 @@ def test_an_exception_of_python_is_in_the_record(shim: Path, tmp_path: Path, sta
     assert (ended, record["exit"], record.get("raised")) == (-signal.SIGKILL, status, raised if status else None)
 
 
+def test_an_exception_of_a_trainer_without_which_the_others_go_on(shim: Path, tmp_path: Path) -> None:
+    raised = "raised ValueError: x (train.py line 3)"
+    rank = PulseRank(shim, tmp_path, f"os.pwrite(fd, {raised!r}.encode(), 24); sys.exit(1)", rank=1)
+    _, record = rank.end()
+    assert (record["role"], record["exit"], record["raised"]) == ("trainer", 1, raised)
+
+
 def test_a_line_of_a_log_is_no_exception(shim: Path, tmp_path: Path) -> None:
     says = "print('mpidata: Solver rank 3, simulation 1, raised ValueError: a (x.py line 3)'); sys.exit(1)"
     _, record = PulseRank(shim, tmp_path, says).end()

@@ -382,6 +382,7 @@ loaders: {ranks: 1}
             "that died, down to 3, but there are 3 at first. Raise 'trainers.ranks', or",
         ),
         ("trainers.elastic={at_least: 0}", "'trainers.elastic.at_least' is 0. It must be a whole number, at least 1."),
+        ("trainers.elastic={exceptions: keep}", "'trainers.elastic.exceptions' is 'keep'. It must be"),
         ("trainers.elastic={at_most: 2}", "unknown key 'trainers.elastic.at_most'. Did you mean 'at_least'?"),
         ("trainers.elastic=2", "'trainers.elastic' is 2. It must be"),
         ("trainers.spares=-1", "'trainers.spares' is -1."),

@@ -51,6 +51,19 @@ def test_only_the_first_one_is_shown(tmp_path: Path) -> None:
     assert found.lines() == [] == found.lines(last=True)
 
 
+def test_that_of_a_trainer_without_which_the_others_go_on(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {})
+    run = RunFolder(plan.run)
+    log = PlannedRun(run, plan).log(1)
+    log.write_text("\n".join(["step 5", BEGINS, "  one", "ValueError: x", ""]))
+    found = FirstException(run, plan)
+    how = "raised ValueError: x (train.py line 3)"
+    run.events.write_text(json.dumps({"event": "trainer_lost", "trainer": 0, "cause": "raised", "how": how}) + "\n")
+    first, *traceback = found.lines()
+    assert first == f"Trainer 0 {how}. It is the first exception of this run; {log} has:"
+    assert traceback[:3] == [f"  {line}" for line in (BEGINS, "  one", "ValueError: x")]
+
+
 def test_a_log_that_cannot_be_read(tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {})
     run = RunFolder(plan.run)

@@ -20,7 +20,9 @@ class Book:
 
 
 def end(how: str) -> None:
-    """Die: by the name of a signal, or `exit`, `leave` (with status 0), `abort`."""
+    """Die: by the name of a signal, or `exit`, `leave` (with status 0), `abort`, `raise`."""
+    if how == "raise":
+        raise ValueError("as it was told to")
     if how == "exit":
         os._exit(3)
     if how == "leave":
