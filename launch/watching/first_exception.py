@@ -1,4 +1,4 @@
-"""The traceback of the first exception of a solver, or of a trainer without which the others go on, for `mpidata run`: others are mostly the same."""
+"""The traceback of the first exception, for `mpidata run` to show at once: others are mostly the same."""
 
 from __future__ import annotations
 

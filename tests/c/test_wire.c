@@ -327,6 +327,12 @@ static void lost_trainers(void) {
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     memcpy(lost, ((int32_t[]){2, 3, 4}), 3 * sizeof *lost); /* there is no trainer 4 */
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
+    memcpy(lost, ((int32_t[]){2, 0, 3}), 3 * sizeof *lost); /* in another order than was told */
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
+    memcpy(lost, ((int32_t[]){3, 3, 0, 3}), 4 * sizeof *lost); /* one dies twice */
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
+    lost[3] = 1;
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
     free(run);
     mpidata_plan_free(&elastic);
 }

@@ -150,12 +150,18 @@ int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int by
                          bytes < 0 ? needed : needed - (size_t)bytes);
 }
 
+/* Each trainer dies once, and those known before are the first ones. */
 static int lost_fit(const mpidata_plan *plan, const mpidata_task *task) {
     const int32_t *lost = (const int32_t *)(task->parameters + plan->n_parameters);
     if (!plan->trainers_at_least) return 1;
-    for (int i = 0; in_range(*lost, 0, plan->trainers - 1) && i < *lost; i++)
-        if (!in_range(lost[1 + i], 0, plan->trainers - 1)) return 0;
-    return in_range(*lost, plan->n_lost, plan->trainers - 1);
+    if (!in_range(*lost, plan->n_lost, plan->trainers - 1)) return 0;
+    for (int i = 1; i <= *lost; i++) {
+        if (!in_range(lost[i], 0, plan->trainers - 1)) return 0;
+        if (i <= plan->n_lost && lost[i] != plan->lost[i - 1]) return 0;
+        for (int before = 1; before < i; before++)
+            if (lost[before] == lost[i]) return 0;
+    }
+    return 1;
 }
 
 int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task) {
