@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import carried_campaign
+import elastic_campaign
 import fault_campaign
 import kill_campaign
 import loader_campaign
@@ -26,6 +27,7 @@ CAMPAIGNS: dict[str, ModuleType] = {
     "carried": carried_campaign,
     "resumes": resume_campaign,
     "loaders": loader_campaign,
+    "elastic": elastic_campaign,
     "faults": fault_campaign,
 }
 

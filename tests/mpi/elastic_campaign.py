@@ -1,0 +1,39 @@
+"""One draw of the campaign of trainers that die: a job whose every choice, and whose deaths, follow from one seed.
+
+Trainers learn from rows, with and without spares, or from a stream; one or two of them die, at named points or in any
+step. Each row is trained once an epoch, each sample of a stream once (of a reservoir at least once), all that live have
+the same weights after each step, no process is left, and the job goes on without a restart.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import exact_job
+import stream_job
+from jobs import JobFolder
+
+KINDS = {"rows": exact_job.draw, "spares": exact_job.draw_with_spares, "stream": stream_job.draw}
+
+
+def draw(seed: int) -> tuple[str, dict[str, Any]]:
+    """Choose the kind of job, and the job."""
+    kind = sorted(KINDS)[seed % len(KINDS)]
+    return kind, KINDS[kind](seed)
+
+
+def build(folder: Path) -> None:
+    """Nothing is to be compiled."""
+
+
+def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 200) -> str:
+    """Run a job that a seed has chosen, and check it; returns what happened."""
+    kind, job = draw(seed)
+    if kind == "stream":
+        job = stream_job.write_job(folder, **job)
+        result = folder.run(timeout=timeout)
+        stream_job.check(job, result)
+    else:
+        result = exact_job.run(folder, job, timeout)
+        exact_job.check(job, result)
+    lost, joined = (len(result.summary.get(name, [])) for name in ("lost_trainers", "joined_trainers"))
+    return f"{kind}, {result.seconds:.0f} s, {lost} lost, {joined} joined"
