@@ -25,7 +25,13 @@ int main(void) {
     CHECK(trainer.adoption.n_dead == 2 && trainer.adoption.dead[1] == 0);
     trainer.adoption.left_out[0] = trainer.adoption.left_out[2] = 1; /* the scripts have come together without them */
     CHECK(!mpidata_must_meet_locked(&trainer));
+    CHECK(!mpidata_all_adopted_locked(&trainer));
+    CHECK(!mpidata_plan_lose(&trainer.job.plan, 2) && !mpidata_all_adopted_locked(&trainer));
+    CHECK(!mpidata_plan_lose(&trainer.job.plan, 0) && mpidata_all_adopted_locked(&trainer));
+    trainer.adoption.left_out[1] = 1; /* without one more, of which the scheduler has not told yet */
+    CHECK(!mpidata_all_adopted_locked(&trainer));
     mpidata_lock_give(&trainer.lock);
     mpidata_adoption_close(&trainer);
+    mpidata_plan_free(&trainer.job.plan);
     return 0;
 }

@@ -279,9 +279,7 @@ int mpidata_trainer_meet(int *over) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
-    *over = mpidata_draws_ended(&trainer->phase);
-    for (int i = 0; i < trainer->adoption.n_dead; i++)
-        if (!trainer->adoption.left_out[trainer->adoption.dead[i]]) *over = 0;
+    *over = mpidata_draws_ended(&trainer->phase) && mpidata_all_adopted_locked(trainer);
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

@@ -126,6 +126,14 @@ int mpidata_must_meet_locked(const mpidata_trainer *trainer) {
     return mpidata_draws_ended(&trainer->phase) && !trainer->checkpoint.asking;
 }
 
+int mpidata_all_adopted_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_adoption *adoption = &trainer->adoption;
+    for (int t = 0; t < trainer->job.plan.trainers && adoption->on; t++)
+        if ((adoption->left_out[t] || is_told_locked(trainer, t)) && !mpidata_plan_has_lost(&trainer->job.plan, t)) return 0;
+    return 1;
+}
+
 int mpidata_enter_trained_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_adoption *adoption = &trainer->adoption;

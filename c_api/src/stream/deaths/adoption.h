@@ -30,6 +30,10 @@ int mpidata_dies_late_locked(const mpidata_trainer *trainer);
 /* Must the trainers meet before a draw can go on: at the end, or as one has died? */
 int mpidata_must_meet_locked(const mpidata_trainer *trainer);
 
+/* Is nothing to come any more of those that have died, as far as this trainer knows? Of one without which the scripts have come
+ * together the scheduler may tell only later. */
+int mpidata_all_adopted_locked(const mpidata_trainer *trainer);
+
 /* Enter into the ledger what the trainers have trained on. */
 int mpidata_enter_trained_locked(mpidata_trainer *trainer);
 
