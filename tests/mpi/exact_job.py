@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from jobs import JobFolder, Result, python, read_lines
+from numpy.typing import NDArray
 
 POINTS = ["backward", "sum", "reduced", "agree", "agreed", "regroup", "regrouped"]
 JOIN_POINTS = ["meet", "met", "join.send", "join.receive"]
@@ -148,12 +149,17 @@ def check(job: dict[str, Any], result: Result) -> None:
             assert lost, told
 
 
+def mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """As in the trainers' book.py."""
+    return numbers * 2654435761 % (1 << 32)
+
+
 def who_took_part(drawn: dict[int, list[int]], made: set[int], gradient: float) -> set[int]:
     """Find whose rows a gradient is of: of those that made the step, with or without any that have died in it."""
     dead = sorted(set(drawn) - made)
     for mask in range(1 << len(dead)):
         some = made | {trainer for i, trainer in enumerate(dead) if mask >> i & 1}
-        mean = np.mean([np.mean(drawn[trainer]) for trainer in some])
+        mean = np.mean([np.mean(mixed(np.array(drawn[trainer], np.int64))) for trainer in some])
         if np.isclose(mean, gradient, rtol=1e-12):
             return some
     return set()

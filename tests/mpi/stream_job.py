@@ -121,9 +121,10 @@ def trained(job: dict[str, Any], result: Result) -> Counter[int]:
                 drawn[step][trainer] = line["rows"]
             else:
                 made[step][trainer] = line["gradient"], line["weights"]
-    last = [trainer for trainer, n in enumerate(starts) if n == max(starts)]
-    ended = [trainer for trainer in last if "end" in written[trainer][-1]]
     lost = result.summary.get("lost_trainers", [])
+    # One that has died in the making of its model has written nothing.
+    last = [trainer for trainer, n in enumerate(starts) if n == max(starts) or (not n and trainer in lost)]
+    ended = [trainer for trainer in last if written[trainer] and "end" in written[trainer][-1]]
     assert sorted(ended + lost) == last, told
     assert sorted(made) == list(range(len(made))), (sorted(made), told)
     assert all(set(ended) <= set(of) for step, of in made.items() if step >= resumed), told

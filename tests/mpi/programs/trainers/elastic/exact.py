@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from book import Book, end
+from book import Book, end, mixed
 
 import mpidata
 
@@ -112,7 +112,7 @@ for epoch in itertools.takewhile(steps.go_on, itertools.count(data.resumed[0])):
         if options.get("alone"):
             continue
         optimizer.zero_grad()
-        model(batch["row"].double()).backward()
+        model(mixed(batch["row"]).double()).backward()
         weights = b"".join(t.detach().numpy().tobytes() for t in [*model.parameters(), *model.buffers()])
         gradient = model.module.weight.grad.item()
         assert model.module.never.grad is None

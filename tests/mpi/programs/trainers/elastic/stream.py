@@ -1,4 +1,4 @@
-"""Trains on a stream whose sample numbers are the gradient, writes down what was drawn and what each step was.
+"""Trains on a stream and writes down what was drawn, and each step; gradients follow from the numbers of samples.
 
 Arguments: JSON with `batch_size`, `every`, batches to a step, `pause_s` after each step, and `kills`, by trainer:
 `point:count`, or the number of a step and how to end there. A start that resumes follows `kills_again` instead.
@@ -11,7 +11,7 @@ import sys
 import time
 
 import torch
-from book import Book, end
+from book import Book, end, mixed
 
 import mpidata
 
@@ -36,7 +36,8 @@ note(resumed=stream.resumed)
 every = options.get("every", 1)  # batches to a step
 rows: list[float] = []
 for number, batch in enumerate(stream, 1):
-    numbers = (1 + batch["step"] + 1000 * batch["simulation"]).double()
+    numbers = 1 + batch["step"] + 1000 * batch["simulation"]
+    inputs = mixed(numbers).double().reshape(-1, 1)
     if "u" in batch:  # of functions/steps.py
         assert torch.allclose(batch["u"].double().mean(dim=(1, 2)), batch["parameters"][:, 0] + batch["step"])
     else:  # of solvers/pattern.c
@@ -45,12 +46,12 @@ for number, batch in enumerate(stream, 1):
     rows += numbers.tolist()
     if number % every:
         with model.no_sync():
-            (model(numbers.reshape(-1, 1)).mean() / every).backward()
+            (model(inputs).mean() / every).backward()
         continue
     note(step=step, rows=rows)
     if how and step == int(dies_at):
         end(how)
-    (model(numbers.reshape(-1, 1)).mean() / every).backward()
+    (model(inputs).mean() / every).backward()
     gradient = net.weight.grad.item()
     optimizer.step()
     optimizer.zero_grad()
