@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "stream/giving/giving.h"
+
 void mpidata_checkpoint_want_locked(mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
     if (number <= trainer->checkpoint.wanted) return;
@@ -40,6 +42,9 @@ int mpidata_checkpoint_give_up_locked(mpidata_trainer *trainer) {
     int over = mpidata_draws_ended(&trainer->phase) || mpidata_stopping(&trainer->phase) || trainer->job.plan.replay;
     if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && over) {
         trainer->checkpoint.agreed = trainer->checkpoint.wanted;
+    } else if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && trainer->giving.phase != MPIDATA_KEEPS) {
+        trainer->checkpoint.agreed = trainer->checkpoint.wanted;
+        return mpidata_checkpoint_answer_locked(trainer, MPIDATA_LOOP_OVER, 0, "this trainer's samples went to others, as it drew nothing");
     } else if (trainer->checkpoint.due && mpidata_draws_left(&trainer->phase)) {
         trainer->checkpoint.due = 0;
     } else {
