@@ -147,8 +147,8 @@ int mpidata_trainer_post_draws_locked(mpidata_trainer *trainer) {
         (void)snprintf(name, sizeof name, "draws.%d", draws);
         MPIDATA_TRY(mpidata_trainer_post_report_locked(trainer, name, (double)trainer->by_draws[draws]));
     }
-    if (!trainer->giving.handed) return MPIDATA_SUCCESS;
-    return mpidata_trainer_post_report_locked(trainer, "handed.over", (double)trainer->giving.handed);
+    if (!trainer->giving.taken || trainer->giving.phase != MPIDATA_KEEPS) return MPIDATA_SUCCESS; /* they have gone on */
+    return mpidata_trainer_post_report_locked(trainer, "handed.over", (double)trainer->giving.taken);
 }
 
 mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *trainer) {

@@ -71,7 +71,7 @@ typedef struct {
     int n_givers;
     char *owed;     /* by trainer: it is still to be told that nothing more comes from here */
     int coming;     /* trainers from which samples may still come here */
-    int64_t handed; /* samples that have gone from here */
+    int64_t taken;  /* samples that have come from such trainers */
 } mpidata_giving;
 
 typedef struct {

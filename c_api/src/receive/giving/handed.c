@@ -13,7 +13,7 @@ static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of me
 static int64_t bytes_of(const mpidata_field *field, const int64_t *numbers) {
     if (field->per_simulation && field->given >= 0 && !numbers[field->given]) return 0;
     const int64_t extent = field->varying < 0 ? 1 : numbers[field->length];
-    return extent > 0 ? extent * field->row * (int64_t)field->element_size : 0;
+    return extent * field->row * (int64_t)field->element_size;
 }
 
 static int64_t words_of(int64_t bytes) { return (bytes + 7) / 8; }
@@ -78,7 +78,9 @@ int64_t *mpidata_handed_pack_no_more(void) {
 static int numbers_fit(const mpidata_plan *plan, const int64_t *numbers) {
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
-        if (field->varying >= 0 && (numbers[field->length] < -1 || numbers[field->length] > INT_MAX / field->row)) return 0;
+        const int absent = field->per_simulation && field->given >= 0 && !numbers[field->given];
+        if (field->varying < 0 || absent) continue;
+        if (numbers[field->length] < 0 || numbers[field->length] > INT_MAX / field->row) return 0;
     }
     return 1;
 }

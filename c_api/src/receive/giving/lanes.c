@@ -57,7 +57,6 @@ static int64_t take_next(mpidata_lanes *lanes, int *to) {
     if (*to >= 0) {
         number = mpidata_buffer_take_out(&trainer->buffer);
         trainer->by_draws[0]--;
-        trainer->giving.handed++;
         lanes->lanes[*to].handed++;
     }
     mpidata_lock_give(&trainer->lock);
@@ -109,6 +108,7 @@ static int enter_locked(mpidata_trainer *trainer, const int64_t *message) {
                              trainer->job.plan.slot_bytes);
     MPIDATA_TRY(mpidata_handed_unpack(&trainer->slots, message, trainer->slots.slots[number]));
     mpidata_trainer_count_draws_locked(trainer, number);
+    trainer->giving.taken++;
     return mpidata_slots_append(&trainer->arrived, &trainer->n_arrived, &trainer->arrived_allocated, number);
 }
 
