@@ -57,3 +57,24 @@ def test_their_samples_go_to_those_that_draw(folder: JobFolder, seed: int) -> No
     keys, spec = draw(seed)
     print(keys, spec)
     check(folder, run(folder, keys, spec), keys, spec)
+
+
+def test_one_that_begins_late_draws_what_comes_then(folder: JobFolder) -> None:
+    """All get as many batches, as if it had begun with the others; what it had not drawn they have."""
+    folder.variables = {"STEPS": "20", "SLEEP_S": "0.002"}
+    folder.job(
+        trainers={"ranks": 3, "program": python("trainers/draws_late.py")},
+        solvers={"groups": 2, "function": "functions.steps:simulate"},
+        parameters={"count": 60, "space": {"alpha": [0.0, 1.0]}},
+        buffer={"policy": "fifo", "capacity": 20},
+    )
+    result = folder.run(timeout=100)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    batches = folder.read_notes("drawn", 3)
+    drawn = Counter(tuple(sample) for of in batches for batch in of for sample in batch)
+    handed = result.summary["samples"]["handed_over"]
+    assert max(drawn.values()) == 1 and len({len(of) for of in batches}) == 1 and len(batches[1]) > 20
+    assert 20 <= handed < 200 and sum(drawn.values()) > 60 * 20 - 3 * (handed + 4)
+    failed = [event["reason"] for event in result.events() if event["event"] == "checkpoint_failed"]
+    assert failed == ["a trainer drew nothing, and its samples went to others"]
+    assert not list((folder.path / "runs/job/1/checkpoints").glob("*"))

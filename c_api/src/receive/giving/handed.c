@@ -116,8 +116,9 @@ int mpidata_handed_unpack(mpidata_slots *slots, const int64_t *message, mpidata_
     *slot->time = head->time;
     *slot->step = head->step;
     *slot->simulation = head->simulation;
-    int status = plan->n_constants ? mpidata_slot_fill_constants(slots, slot, fields, numbers, OF_OTHERS, head->by_try, head->simulation)
-                                   : MPIDATA_SUCCESS;
+    int status = MPIDATA_SUCCESS;
+    if (plan->n_constants)
+        status = mpidata_slot_fill_constants(slots, slot, fields, numbers, OF_OTHERS, head->by_try, head->simulation);
     if (!status) status = mpidata_slot_fill(slots, slot, fields, numbers);
     free(fields);
     return status;
