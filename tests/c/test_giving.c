@@ -4,6 +4,7 @@
 #include "receive/giving/lanes.h"
 #include "stream/giving/giving.h"
 #include "stream/progress.h"
+#include "trainer/draw.h"
 
 static const char plan_text[] =
     "mpidata-plan 1\nrun /run\nfolder /folder\nworld 5\ntrainers 3\ngroups 1\nranks_per_group 1\nin_flight 4\nsimulations 10\n"
@@ -75,6 +76,30 @@ static void who_has_never_asked_is_idle(void) {
     CHECK(!mpidata_is_idle_locked(trainer) && mpidata_lags_locked(trainer));
     add_sample(trainer, 2, 2.0);
     CHECK(!mpidata_lags_locked(trainer));
+    close_trainer(trainer);
+}
+
+/* The scheduler learns for how long a trainer has waited for its next batch, but not of the time from one to the next. */
+static void who_asks_is_known(void) {
+    mpidata_trainer *trainer = open_trainer(0);
+    trainer->batch = 2;
+    trainer->granted = 1;
+    mpidata_trainer_set(trainer);
+    const mpidata_event *status = NULL;
+    for (int i = 0; i < 2; i++) {
+        mpidata_lock_give(&trainer->lock);
+        CHECK(mpidata_trainer_ahead(0.0) == (i ? MPIDATA_ERR_AGAIN : MPIDATA_SUCCESS));
+        mpidata_lock_take(&trainer->lock);
+        fake_clock += 3.0;
+        CHECK(!mpidata_trainer_post_status_locked(trainer));
+        status = &trainer->outbox->event;
+        CHECK(!status->status.idle && (i ? status->status.asks_us >= 3000000 : status->status.asks_us == 0));
+        trainer->drawn = 1;
+    }
+    trainer->giving.asked = 0;
+    CHECK(!mpidata_trainer_post_status_locked(trainer) && trainer->outbox->event.status.idle);
+    free(trainer->outbox);
+    mpidata_trainer_set(NULL);
     close_trainer(trainer);
 }
 
@@ -170,6 +195,7 @@ int main(void) {
     fake_ranks = 5;
     each_knows_from_whom_more_comes();
     who_has_never_asked_is_idle();
+    who_asks_is_known();
     the_others_get_as_many();
     who_begins_late_keeps_the_rest();
     what_comes_waits_for_room();

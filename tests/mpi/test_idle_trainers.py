@@ -1,6 +1,7 @@
 """Trainers of which only some draw: the others' samples go to them, each once and right."""
 
 import json
+import math
 import random
 from collections import Counter
 from itertools import product
@@ -50,6 +51,17 @@ def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[st
     assert samples["received"] == len(every) and sum(samples["by_draws"][1:]) == len(set(drawn))
     assert samples["handed_over"] == sum(samples["per_trainer"][rank] for rank in spec["idle"])
     assert [event["trainer"] for event in result.events() if event["event"] == "hand_over"] == spec["idle"]
+    if keys["samples"]["statistics"]:
+        check_statistics(folder, spec, len(every))
+
+
+def check_statistics(folder: JobFolder, spec: dict[str, Any], samples: int) -> None:
+    """Each sample counts once, and trainer 0 knows it, whether it draws or not."""
+    found = json.loads((folder.path / "runs/job/1/statistics.json").read_text())["fields"]
+    for name, entry in spec["fields"].items():
+        if name in found and not entry.get("optional") and all(isinstance(extent, int) for extent in entry["shape"]):
+            of = found[name]
+            assert sum(of["count"]) + sum(of["not_finite"]) == samples * math.prod(entry["shape"]), (name, of)
 
 
 @pytest.mark.parametrize("seed", range(30))

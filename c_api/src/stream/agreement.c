@@ -197,7 +197,6 @@ static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *ag
         mpidata_phase_cut_short_locked(&trainer->phase);
     else if (over)
         mpidata_phase_end_draws_locked(&trainer->phase);
-    if (over && mpidata_gives(trainer)) mpidata_phase_tell_end_locked(&trainer->phase); /* its script does not ask */
     (void)pthread_cond_broadcast(&trainer->news);
     return over;
 }
@@ -251,6 +250,14 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     return status;
 }
 
+/* As a draw would do; the script of a trainer that gives does not ask. */
+static void tell_end_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_phase_tell_end_locked(&trainer->phase);
+    mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, INT64_MAX);
+    (void)pthread_cond_broadcast(&trainer->news);
+}
+
 static int agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
     int several = trainer->job.plan.trainers > 1 && !trainer->job.plan.replay, budget = trainer->job.plan.repeats > 0;
     int n_moments = trainer->job.plan.n_moments;
@@ -286,6 +293,7 @@ static int agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *di
     int64_t granted = trainer->granted;
     agreement->over = conclude_locked(trainer, agreement);
     int status = conclude_scales_locked(trainer, agreement, granted);
+    if (agreement->over && mpidata_gives(trainer)) tell_end_locked(trainer);
     mpidata_lock_give(&trainer->lock);
     return status;
 }
