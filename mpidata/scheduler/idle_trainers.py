@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["IdleTrainers"]
 
 # Where all trainers train in step, one that has drawn a batch waits for the others in a collective call, not in a draw.
-# But a script may draw some batches in advance, while another trainer still gets ready.
-AFTER_S = 5.0
+# But a script may draw some batches in advance, while another trainer still gets ready, logs in somewhere say.
+AFTER_S = 15.0
 
 
 class IdleTrainers:

@@ -14,7 +14,7 @@ def draws(batches: int) -> list[int]:
     return [5, 0, 0, batches, 0, 100, 0, 0]
 
 
-def tell(make_job: MakeJob, asks_s: float = 5.1, batches: int = 4, idle: bool = True, **plan: Any) -> Any:
+def tell(make_job: MakeJob, asks_s: float = 15.1, batches: int = 4, idle: bool = True, **plan: Any) -> Any:
     """Run a job whose trainer 0 waits for its next batch; 1 draws, and 2 is idle."""
     job = make_job(trainers=3, simulations=2, **plan)
     job.before["dispatch"] = lambda group, simulation: False
@@ -34,7 +34,7 @@ def test_the_one_that_has_never_asked_hands_over_once(make_job: MakeJob, capsys:
     assert capsys.readouterr().err == "mpidata: Trainer 2 draws nothing: its samples go to the trainers that draw.\n"
 
 
-@pytest.mark.parametrize("how", [{"asks_s": 4.9}, {"batches": 0}, {"idle": False}])
+@pytest.mark.parametrize("how", [{"asks_s": 14.9}, {"batches": 0}, {"idle": False}])
 def test_not_soon_nor_before_a_first_batch_nor_of_one_that_draws(make_job: MakeJob, how: dict[str, Any]) -> None:
     job = tell(make_job, **how)
     assert job.called("hands_over") == job.events("hand_over") == []
