@@ -12,10 +12,10 @@ VALIDATED = Counter(
 )
 
 
-def run(folder: JobFolder, framework: str, given: str) -> Result:
+def run(folder: JobFolder, framework: str, *given: str) -> Result:
     folder.variables = {"STEPS": str(STEPS)}
     folder.job(
-        trainers={"ranks": 2, "program": python(f"trainers/frameworks/with_{framework}.py", given)},
+        trainers={"ranks": 2, "program": python(f"trainers/frameworks/with_{framework}.py", *given)},
         solvers={"function": "functions.steps:simulate"},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
         validation={"count": VALIDATION},
@@ -52,7 +52,7 @@ def test_accelerate(folder: JobFolder, given: str) -> None:
 
 @pytest.mark.full
 def test_ignite(folder: JobFolder) -> None:
-    check_shares(check_used(folder, run(folder, "ignite", "")))
+    check_shares(check_used(folder, run(folder, "ignite")))
     for each in folder.read_notes("used", 2):
         found, wanted = each["errors"]
         assert found == pytest.approx(wanted, rel=1e-5)
