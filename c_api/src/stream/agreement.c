@@ -154,6 +154,7 @@ static int conclude_budget_locked(mpidata_trainer *trainer, const mpidata_agreem
 static void conclude_checkpoint_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->giving.phase != MPIDATA_KEEPS) { /* it takes part in none */
+        trainer->checkpoint.asking = 0;
         mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
         return;
     }
