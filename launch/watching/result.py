@@ -61,9 +61,10 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     failed = f", {simulations['failed']} failed" if simulations["failed"] else ""
     seconds = summary["seconds"]
     rate = f", {samples['received'] / seconds:.0f}/s" if seconds > 0 else ""
+    handed = f", {n} of trainers that drew nothing" if (n := samples.get("handed_over")) else ""
     rows = [
         ("simulations", f"{simulations['complete']} of {simulations['requested']} complete{failed}"),
-        ("samples", f"{samples['received']} for training{rate}, {samples['validation']} for validation"),
+        ("samples", f"{samples['received']} for training{rate}{handed}, {samples['validation']} for validation"),
         ("batches", (" + ".join(map(str, summary["batches"]["per_trainer"])) or "0") + _excess(summary["batches"])),
         ("data", f"{summary['bytes'] / 1e6:.1f} MB in {seconds:.1f} s"),
     ]

@@ -24,6 +24,7 @@ _MARKS = {
     "record_stopped": "recording stopped",
     "disk_failed": "disk failed",
     "relief": "relief",
+    "hand_over": "hand over",
     "scale": "scaled",
     "error": "error",
 }

@@ -104,7 +104,8 @@ class Status(Event):
     """A trainer's figures, in the order of STATISTICS; whether a draw starves, and the buffer is full.
 
     `ended`: the script knows that the stream is over; `all_drawn`: and has drawn all that there was. `waited_us`: its
-    loop has waited for batches, in all; `usage` of its process.
+    loop has waited for batches, in all; `asks_us`: for the next one; `idle`: it has never asked for one; `usage` of its
+    process.
     """
 
     statistics: tuple[int, ...]
@@ -113,6 +114,8 @@ class Status(Event):
     ended: bool
     all_drawn: bool
     waited_us: int = 0
+    asks_us: int = 0
+    idle: bool = False
     usage: Usage = NO_USAGE
 
 
@@ -223,9 +226,10 @@ def _usage(raw: Any) -> Usage:
 
 def _status(raw: Any, sender: dict[str, Any]) -> Status:
     status = raw.status
-    flags = {name: bool(getattr(status, name)) for name in ("starved", "full", "ended", "all_drawn")}
+    flags = {name: bool(getattr(status, name)) for name in ("starved", "full", "ended", "all_drawn", "idle")}
     figures = tuple(getattr(status.statistics, name) for name in STATISTICS)
-    return Status(**sender, **flags, statistics=figures, waited_us=status.waited_us, usage=_usage(status))
+    times = {"waited_us": status.waited_us, "asks_us": status.asks_us}
+    return Status(**sender, **flags, **times, statistics=figures, usage=_usage(status))
 
 
 def _written(raw: Any, sender: dict[str, Any]) -> CheckpointWritten:

@@ -152,7 +152,10 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),
     "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
     "mpidata_scheduler_trainers": (c_int, [c_int64, c_int64]),
-    **{f"mpidata_scheduler_{name}": (c_int, [c_int]) for name in ("serves", "release", "retires", "rests")},
+    **{
+        f"mpidata_scheduler_{name}": (c_int, [c_int])
+        for name in ("serves", "release", "retires", "rests", "hands_over")
+    },
     **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite")},
     "mpidata_scheduler_lose_trainer": (c_int, [c_int]),
     "mpidata_scheduler_lose": (c_int, [c_int, c_int, c_char_p]),

@@ -99,9 +99,11 @@ class Ending:
         for those in (self._trainers_in_loop, self._trainers, self._untrained, self._figures):
             those.discard(trainer)
 
-    def status_came(self, trainer: int) -> None:
-        """Note that a trainer's figures have come."""
+    def status_came(self, trainer: int, ended: bool = False) -> None:
+        """Note that a trainer's figures have come, and whether it knows that the stream is over."""
         self._figures.discard(trainer)
+        if ended:
+            self.trainer_left_loop(trainer)
 
     def loaders_leave(self, now: float) -> None:
         """Note that the loaders are to leave: where they are the last, they have the time of a stop for that."""

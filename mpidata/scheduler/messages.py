@@ -104,6 +104,9 @@ class Messages(Protocol):
     def relieve(self, trainer: int, samples: int) -> None:
         """Let a trainer take so many samples beyond its capacity."""
 
+    def hands_over(self, trainer: int) -> None:
+        """Tell all trainers that this one draws nothing: its samples go to the others."""
+
     def trainers(self, number: int, count: int) -> None:
         """Tell all trainers how many are to train, by an order of this number, greater than all before; 0: none."""
 
@@ -278,6 +281,10 @@ class LibraryMessages:
     def relieve(self, trainer: int, samples: int) -> None:
         """Let a trainer take so many samples beyond its capacity."""
         self._check(self._opened.mpidata_scheduler_relieve(trainer, samples))
+
+    def hands_over(self, trainer: int) -> None:
+        """Tell all trainers that this one draws nothing: its samples go to the others."""
+        self._check(self._opened.mpidata_scheduler_hands_over(trainer))
 
     def trainers(self, number: int, count: int) -> None:
         """Tell all trainers how many are to train, by an order of this number, greater than all before; 0: none."""

@@ -28,6 +28,7 @@ from mpidata.scheduler.dispatcher import Dispatcher
 from mpidata.scheduler.ending import Ending, OutsideStop, Stream
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
+from mpidata.scheduler.idle_trainers import IdleTrainers
 from mpidata.scheduler.loaders import Loaders
 from mpidata.scheduler.messages import Messages, index_of, log_of
 from mpidata.scheduler.relief import Relief, relieve
@@ -89,7 +90,7 @@ class Scheduler:
         self._dispatcher = Dispatcher(
             plan, parameters, messages, self._journal, self.simulations, self.groups, self.losses
         )
-        self._relief = Relief(plan.trainers)
+        self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._journal)
         self._silence, self._leavers = Silence(plan), Leavers()
         self._lost_trainers = LostTrainers(plan, self._journal, self._silence)
         self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures.joined_trainers)
@@ -286,14 +287,14 @@ class Scheduler:
 
     def _on_status(self, event: kinds.Status) -> None:
         trainer = index_of(event, self.plan.trainers)
-        self.ending.status_came(trainer)
+        self.ending.status_came(trainer, event.ended)
         self._silence.heard(trainer, self._clock())
-        if event.ended:
-            self.ending.trainer_left_loop(trainer)
         if event.all_drawn:
             self.ending.trainer_trained(trainer)
             self._let_groups_go()
         statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us, event.usage)
+        if not self.ending.stopping:
+            self._idle.status(trainer, event)
         if self.ending.stopping or self._stream.ended or trainer in self._journal.figures.lost_trainers:
             return
         found = self._relief.status(trainer, event.starved, event.full, statistics, self.simulations.first_waits)

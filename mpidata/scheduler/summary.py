@@ -22,6 +22,7 @@ RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES, WINDOWS = range(
 RECORD = "record."
 EXCESS = "budget.excess"
 DRAWS = "draws."
+HANDED = "handed.over"
 
 
 class Conclusion(TypedDict):
@@ -66,6 +67,8 @@ class Figures:
         Batches that `buffer.repeats` does not allow.
     draws : list of int
         How many samples were drawn 0, 1, 2, ... times; the last of 65 counts those that were drawn more often, too.
+    handed_over : int
+        Samples that went to other trainers, as their own drew nothing.
     lost_trainers : list of int
         Trainers that have died while the others go on, in this order.
     run_again : int
@@ -93,6 +96,7 @@ class Figures:
         self.last: dict[str, float] = {}
         self.excess = 0
         self.draws: list[int] = []
+        self.handed_over = 0
         self.before_s = 0.0
         self.span = 0
         self._capacity, self._in_bytes = capacity, in_bytes
@@ -131,6 +135,9 @@ class Figures:
             return
         if name == EXCESS:
             self.excess = int(value)
+            return
+        if name == HANDED:
+            self.handed_over += int(value)
             return
         if name.startswith(DRAWS):
             times = int(name.removeprefix(DRAWS))
@@ -225,6 +232,7 @@ class Figures:
                 "validation": sum(self.per_trainer(VALIDATION)),
                 "per_trainer": received,
                 **({"by_draws": self.draws} if self.draws else {}),
+                **({"handed_over": self.handed_over} if self.handed_over else {}),
             },
             "batches": {"per_trainer": self.per_trainer(DRAWN), **({"excess": self.excess} if self.excess else {})},
             "bytes": self.bytes,

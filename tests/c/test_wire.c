@@ -179,7 +179,13 @@ static int trainers(int64_t number, int64_t count) {
     return order((mpidata_order){.kind = MPIDATA_ORDER_TRAINERS, .trainers = {number, count}});
 }
 
+static int hands_over(int trainer) {
+    return order((mpidata_order){.kind = MPIDATA_ORDER_HANDS_OVER, .hands_over = {trainer}});
+}
+
 static void orders_of_trainers(void) {
+    CHECK(hands_over(plan.trainers - 1) == MPIDATA_SUCCESS);
+    CHECK(hands_over(plan.trainers) == MPIDATA_ERR_WIRE && hands_over(-1) == MPIDATA_ERR_WIRE);
     CHECK(trainers(1, 0) == MPIDATA_SUCCESS && trainers(7, plan.trainers) == MPIDATA_SUCCESS);
     CHECK(trainers(0, 1) == MPIDATA_ERR_WIRE);
     CHECK(trainers(1, -1) == MPIDATA_ERR_WIRE && trainers(1, plan.trainers + 1) == MPIDATA_ERR_WIRE);
@@ -190,7 +196,7 @@ static void orders(void) {
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop) == MPIDATA_SUCCESS);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop - 1) == MPIDATA_ERR_WIRE);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop + 1) == MPIDATA_ERR_WIRE);
-    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_TRAINER_LOST + 1, 0) == MPIDATA_ERR_WIRE);
+    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_HANDS_OVER + 1, 0) == MPIDATA_ERR_WIRE);
     CHECK(expect(12, 100) == MPIDATA_SUCCESS);
     CHECK(expect(13, 100) == MPIDATA_ERR_WIRE && expect(-1, 1) == MPIDATA_ERR_WIRE);
     CHECK(expect(0, -1) == MPIDATA_ERR_WIRE);

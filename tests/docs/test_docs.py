@@ -186,7 +186,7 @@ def test_the_keys_of_summary_and_progress() -> None:
     figures, simulations = Figures(trainers=1, capacity=1), Simulations(1, trainers=1)
     conclusion: Conclusion = {"status": "", "error": None, "reason": None, "log": "", "died": True, "in_order": True}
     figures.loaders.update(joined=0, lost=0)
-    figures.excess, figures.draws, figures.span = 1, [0, 1], 2
+    figures.excess, figures.draws, figures.span, figures.handed_over = 1, [0, 1], 2, 1
     figures.lost_trainers.append(1)
     figures.run_again = 1
     figures.joined_trainers.append(2)

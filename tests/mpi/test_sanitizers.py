@@ -66,10 +66,14 @@ MESH = {
 }
 
 
+@pytest.mark.parametrize("idle", ["", pytest.param("1", marks=pytest.mark.full)])
 def test_constants_and_maps_are_clean(
-    folder: JobFolder, built: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+    folder: JobFolder, built: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, idle: str
 ) -> None:
-    """Rows by maps, new ones in each step and for the mesh, local numbers with ghosts; two ranks a group."""
+    """Rows by maps, new ones in each step and for the mesh, local numbers with ghosts; two ranks a group.
+
+    Or the samples of trainer 1 go to the other one.
+    """
     sanitizer, programs = built
     for name, value in OPTIONS[sanitizer].items():
         monkeypatch.setenv(name, value)
@@ -78,7 +82,7 @@ def test_constants_and_maps_are_clean(
     (folder.path / "spec.json").write_text(json.dumps(spec))
     random_fields.run_program(folder, "calls.py", "14")
     folder.job(
-        trainers={"ranks": 2, "program": [str(programs / "ragged")]},
+        trainers={"ranks": 2, "program": [str(programs / "ragged"), *filter(None, [idle])]},
         solvers={"groups": 2, "ranks_per_group": 2, "program": [str(programs / "calls"), "6"]},
         parameters={"count": 12, "space": {"alpha": [0.0, 1.0]}},
         validation={"count": 2},
@@ -87,5 +91,6 @@ def test_constants_and_maps_are_clean(
     )
     result = folder.run(timeout=120)
     assert result.status == 0, result.logs()
-    for trainer in range(2):
-        assert "batches 9" in result.log("trainer", trainer) and "Sanitizer" not in result.log("trainer", trainer)
+    for trainer, batches in enumerate([18, 0] if idle else [9, 9]):
+        log = result.log("trainer", trainer)
+        assert f"batches {batches}\n" in log and "Sanitizer" not in log

@@ -6,6 +6,9 @@
 enum {
     /* A rank that has reported an error stays so long: dying first would end the job before the scheduler has told why. */
     MPIDATA_AFTER_ERROR_MS = 4000,
+    /* From the end of a training loop on another trainer to that of the script of one that only gave its samples: it is known
+     * there after a moment. */
+    MPIDATA_OVER_WITHOUT_MS = 5000,
     /* From one status of a trainer to the next, the last of them after its goodbye. */
     MPIDATA_STATUS_EVERY_MS = 200,
     /* mpidata-rank: from one look for the end of the job, and for ranks that have died, to the next. */

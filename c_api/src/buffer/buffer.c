@@ -239,6 +239,15 @@ int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed) {
     return take_out(buffer, slot);
 }
 
+int64_t mpidata_buffer_take_out(mpidata_buffer *buffer) {
+    int removed;
+    const int ended = buffer->ended;
+    buffer->ended = 1; /* a reservoir removes */
+    const int64_t number = mpidata_buffer_draw(buffer, &removed);
+    buffer->ended = ended;
+    return number;
+}
+
 static int downwards(const void *a, const void *b) {
     int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
     return (one < other) - (one > other);

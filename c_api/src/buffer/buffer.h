@@ -44,6 +44,9 @@ void mpidata_buffer_close(mpidata_buffer *buffer);
 /* Have the capacity of a buffer that was opened without one count the bytes of these slots. */
 void mpidata_buffer_count_bytes(mpidata_buffer *buffer, const mpidata_slots *memory, int64_t capacity);
 
+/* Take one out as its draws would, of a buffer that has any, and of which nothing was drawn. */
+int64_t mpidata_buffer_take_out(mpidata_buffer *buffer);
+
 /* Raise the capacity; 0, or -1 where memory is short. */
 int mpidata_buffer_grow(mpidata_buffer *buffer, int64_t capacity);
 

@@ -124,6 +124,34 @@ int64_t mpidata_slot_size(const mpidata_slots *slots, const mpidata_slot *slot) 
 
 /* -- slots ---------------------------------------------------------------------------------------------------------- */
 
+int mpidata_slot_fill(mpidata_slots *slots, mpidata_slot *slot, const void *const *fields, const int64_t *numbers) {
+    const mpidata_plan *plan = slots->plan;
+    for (int f = 0; f < plan->n_fields; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        if (field->per_simulation) continue;
+        if (field->varying < 0)
+            memcpy(mpidata_slot_field(slots, slot, f), fields[f], field_bytes(field));
+        else
+            MPIDATA_TRY(mpidata_parts_fill(&slot->parts, &slots->heap, plan, f, numbers[field->length], fields[f]));
+    }
+    return plan->n_numbers ? mpidata_parts_join_known(&slot->parts, plan, numbers) : MPIDATA_SUCCESS;
+}
+
+int mpidata_slot_fill_constants(mpidata_slots *slots, mpidata_slot *slot, const void *const *fields, const int64_t *numbers,
+                                int group, int64_t by_try, int64_t simulation) {
+    mpidata_constants_set *set = &slots->constants;
+    mpidata_try_constants *constants = mpidata_constants_keep(mpidata_constants_find(set, group, by_try, simulation));
+    int status = MPIDATA_SUCCESS;
+    if (!constants) {
+        if (!(constants = mpidata_constants_new(set, group, by_try, simulation)))
+            return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the constants of a simulation. Lower buffer.capacity.");
+        status = mpidata_constants_fill(set, constants, fields, numbers);
+    }
+    if (!status) mpidata_slot_set_constants(slot, constants);
+    mpidata_constants_release(set, constants);
+    return status;
+}
+
 void mpidata_slot_set_constants(mpidata_slot *slot, mpidata_try_constants *constants) {
     slot->constants = mpidata_constants_keep(constants);
     slot->parts.constants = constants ? &constants->parts : NULL;

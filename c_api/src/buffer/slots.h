@@ -77,6 +77,12 @@ char *mpidata_slot_field(const mpidata_slots *slots, const mpidata_slot *slot, i
 /* A step has these constants, from now until it is given back. */
 void mpidata_slot_set_constants(mpidata_slot *slot, mpidata_try_constants *constants);
 
+/* Copy a sample into a slot: fields[i] has the values of field i (C order, its own lengths), numbers its n_numbers. Its
+ * constants are those of this group, try and simulation; if there are none yet, they are made of the values. */
+int mpidata_slot_fill(mpidata_slots *slots, mpidata_slot *slot, const void *const *fields, const int64_t *numbers);
+int mpidata_slot_fill_constants(mpidata_slots *slots, mpidata_slot *slot, const void *const *fields, const int64_t *numbers,
+                                int group, int64_t by_try, int64_t simulation);
+
 /* Bytes of a sample's values, without its constants. */
 size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot);
 

@@ -10,6 +10,7 @@
 #include "base/wait.h"
 #include "job/run_files.h"
 #include "program/caller.h"
+#include "receive/giving/lanes.h"
 #include "receive/incoming/received_constants.h"
 #include "receive/parcels.h"
 #include "receive/replay.h"
@@ -17,6 +18,7 @@
 #include "stream/agreement.h"
 #include "stream/checkpoint.h"
 #include "stream/deaths/adoption.h"
+#include "stream/giving/giving.h"
 #include "stream/progress.h"
 
 static const double STATUS_EVERY_S = MPIDATA_STATUS_EVERY_MS / 1e3;
@@ -28,24 +30,26 @@ typedef struct {
     mpidata_trainer *trainer;
     mpidata_incoming incoming;
     mpidata_parcel_traffic parcels;
+    mpidata_lanes lanes;
     mpidata_agreement agreement;
     mpidata_outgoing *sending;
     MPI_Request send_request;
     double next_status, next_look;
 } receiver;
 
-/* Wake a draw that can go on. With several trainers the agreement does so. */
+/* Wake a draw that can go on. With several trainers the agreement does so, but where one has begun late. */
 static void tell_drawer_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     int final;
-    if (!trainer->waiting || (trainer->job.plan.trainers > 1 && !trainer->journal.replayed)) return;
-    if (trainer->journal.replayed || mpidata_trainer_guaranteed_locked(trainer, &final) > trainer->drawn || final)
+    const int alone = trainer->journal.replayed || trainer->giving.phase != MPIDATA_KEEPS;
+    if (!trainer->waiting || (trainer->job.plan.trainers > 1 && !alone)) return;
+    if (alone || mpidata_trainer_guaranteed_locked(trainer, &final) > trainer->drawn || final)
         (void)pthread_cond_broadcast(&trainer->news);
 }
 
 static int all_received_locked(const receiver *r) {
     MPIDATA_LOCKED(&r->trainer->lock);
-    return r->trainer->end_of_stream && r->incoming.assemblies.count == r->incoming.assemblies.lost;
+    return r->trainer->end_of_stream && r->incoming.assemblies.count == r->incoming.assemblies.lost && !r->trainer->giving.coming;
 }
 
 static int fill_as_replayed_locked(receiver *r, int *did) {
@@ -94,6 +98,7 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
         return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_END_OF_STREAM: trainer->end_of_stream = 1; return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_TRAINER_LOST: mpidata_note_death_locked(trainer, order->trainer_lost.trainer); return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_HANDS_OVER: return mpidata_note_giver_locked(trainer, order->hands_over.trainer);
     case MPIDATA_ORDER_STOP:
         mpidata_phase_stop_locked(&trainer->phase);
         trainer->n_arrived = 0;
@@ -219,6 +224,7 @@ static int one_round(receiver *r, int *did) {
     int samples = 0; /* or parcels */
     if (r->trainer->job.plan.loaders) MPIDATA_TRY(mpidata_parcel_round(&r->parcels, &samples));
     MPIDATA_TRY(mpidata_incoming_take(&r->incoming, &samples));
+    MPIDATA_TRY(mpidata_lanes_round(&r->lanes, &samples));
     if (samples)
         *did = 1;
     else
@@ -242,7 +248,7 @@ static void pause_until_woken(mpidata_trainer *trainer, long sleep_ns) {
 
 /* What MPI still reads or writes stays until the end of the process. */
 static void close_receiver(receiver *r) {
-    int busy = mpidata_parcel_traffic_close(&r->parcels);
+    int busy = mpidata_parcel_traffic_close(&r->parcels) | mpidata_lanes_close(&r->lanes);
     r->trainer->slots_in_use = busy || mpidata_incoming_busy(&r->incoming);
     if (!r->trainer->slots_in_use) mpidata_incoming_close(&r->incoming);
     if (!r->agreement.under_way) mpidata_agreement_close(&r->agreement);
@@ -301,7 +307,7 @@ static void receive(receiver *r) {
 static receiver *new_receiver(mpidata_trainer *trainer) {
     receiver *r = calloc(1, sizeof *r);
     if (!r) return NULL;
-    r->trainer = r->parcels.trainer = trainer;
+    r->trainer = r->parcels.trainer = r->lanes.trainer = trainer;
     r->parcels.in = &r->incoming;
     return r;
 }

@@ -268,6 +268,11 @@ int mpidata_scheduler_relieve(int trainer, int64_t samples) {
     return send_later(&order, sizeof order, 1 + trainer, MPIDATA_TAG_ORDER, scheduler.links[0]);
 }
 
+int mpidata_scheduler_hands_over(int trainer) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_HANDS_OVER, .hands_over = {trainer}};
+    return order_all(&order);
+}
+
 int mpidata_scheduler_validation(void) {
     mpidata_order order = {.kind = MPIDATA_ORDER_VALIDATION};
     return order_all(&order);

@@ -45,6 +45,9 @@ int mpidata_scheduler_rests(int loader);
 /* Tell a trainer whose buffer is full to take `samples` more than its capacity, because another one starves. */
 int mpidata_scheduler_relieve(int trainer, int64_t samples);
 
+/* Tell all trainers that this one draws nothing: its samples go to the others. */
+int mpidata_scheduler_hands_over(int trainer);
+
 /* Tell all trainers to write a checkpoint of this number, greater than all before; each answers CHECKPOINT_WRITTEN. */
 int mpidata_scheduler_checkpoint(int64_t number);
 

@@ -8,9 +8,11 @@
 #include "stream/budget.h"
 #include "stream/checkpoint.h"
 #include "stream/deaths/adoption.h"
+#include "stream/giving/giving.h"
 #include "stream/progress.h"
 
-enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN, GRANTED };
+enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN, GRANTED, GIVING, GIVERS,
+       MINUS_GIVERS };
 enum { AGREED = LEAST }; /* without a stream */
 
 /* Between agreements while training is ahead of its budget. */
@@ -72,13 +74,38 @@ static int conclude_without_stream_locked(mpidata_trainer *trainer, const int64_
     return all[STOP] != 0;
 }
 
+/* Nothing ends while a trainer may still give samples away, or before all who draw know of all that give. */
+static void my_part_in_giving_locked(const mpidata_trainer *trainer, int64_t *mine) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mine[GIVING] = mpidata_is_idle_locked(trainer) && trainer->giving.phase != MPIDATA_GAVE;
+    mine[GIVERS] = trainer->giving.n_givers;
+    mine[MINUS_GIVERS] = mpidata_gives(trainer) ? INT64_MIN / 2 : -trainer->giving.n_givers;
+}
+
+/* A trainer that gives limits nobody. It says so in advance. */
+static void my_part_as_giver_locked(const mpidata_trainer *trainer, int stop, int64_t *mine) {
+    MPIDATA_LOCKED(&trainer->lock);
+    memset(mine, 0, MPIDATA_AGREEMENT_ENTRIES * sizeof *mine);
+    mine[LEAST] = -(INT64_MAX / 2);
+    mine[STOP] = stop;
+    mine[BATCH] = trainer->batch;
+    mine[MINUS_BATCH] = -trainer->batch;
+    mine[CHECKPOINT] = trainer->checkpoint.wanted;
+    my_part_in_giving_locked(trainer, mine);
+}
+
 /* Fill in this trainer's part; 0: nothing new to say. */
 static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
     if (!trainer->job.plan.n_fields) return my_part_without_stream_locked(trainer, mine);
     int final, stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
+    if (mpidata_gives(trainer)) {
+        my_part_as_giver_locked(trainer, stop, mine);
+        return 1;
+    }
     int wanted = trainer->checkpoint.wanted > trainer->checkpoint.agreed;
     int64_t sure = mpidata_trainer_guaranteed_locked(trainer, &final);
+    if (mpidata_is_idle_locked(trainer)) final = 0;
     const int greets = trainer->adoption.greets;
     if (!stop && !greets && (!trainer->batch || (!final && !wanted && sure <= trainer->granted))) return 0;
     trainer->adoption.greets = 0;
@@ -96,9 +123,10 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     mine[NO_MORE] = budget ? none : final && !(repeats && total > 0) && sure <= trainer->granted;
     mine[CHECKPOINT] = trainer->checkpoint.wanted;
     mine[STUCK] = budget && mpidata_budget_stuck_locked(trainer);
-    mine[NOT_ASKING] = !wanted;
+    mine[NOT_ASKING] = !wanted && trainer->giving.phase == MPIDATA_KEEPS;
     mine[DRAWN] = trainer->drawn;
     mine[GRANTED] = trainer->granted;
+    my_part_in_giving_locked(trainer, mine);
     trainer->checkpoint.asking = wanted;
     return 1;
 }
@@ -125,6 +153,11 @@ static int conclude_budget_locked(mpidata_trainer *trainer, const mpidata_agreem
  * ask once more. */
 static void conclude_checkpoint_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
     MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->giving.phase != MPIDATA_KEEPS) { /* it takes part in none */
+        trainer->checkpoint.asking = 0;
+        mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
+        return;
+    }
     if (all[CHECKPOINT] > trainer->checkpoint.agreed && all[NOT_ASKING] && !over && !all[STOP]) {
         mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
         return;
@@ -139,7 +172,7 @@ static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *ag
     const int64_t *all = agreement->all;
     if (!trainer->job.plan.n_fields) return conclude_without_stream_locked(trainer, all);
     int64_t least = -all[LEAST];
-    int over = 0;
+    int over = 0, given = !all[GIVING] && all[GIVERS] == -all[MINUS_GIVERS];
     if (trainer->adoption.on && all[GRANTED] > trainer->granted) trainer->granted = all[GRANTED]; /* the others heard of it before one died */
     if (all[STOP]) {
         over = 1;
@@ -151,13 +184,13 @@ static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *ag
         over = 1;
     } else if (trainer->job.plan.repeats > 0) {
         over = conclude_budget_locked(trainer, agreement);
-    } else if (trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && !all[NOT_ENDED]) {
+    } else if (trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && !all[NOT_ENDED] && given) {
         int64_t total = all[TOTAL] < least ? all[TOTAL] : least;
         if (total > trainer->granted) trainer->granted = total;
         over = 1;
-    } else if (least > trainer->granted) {
+    } else if (least > trainer->granted && least < INT64_MAX / 2) {
         trainer->granted = least;
-    } else if (all[NO_MORE]) {
+    } else if (all[NO_MORE] && given) {
         over = 1;
     }
     conclude_checkpoint_locked(trainer, all, over);
@@ -218,6 +251,14 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     return status;
 }
 
+/* As a draw would do; the script of a trainer that gives does not ask. */
+static void tell_end_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_phase_tell_end_locked(&trainer->phase);
+    mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, INT64_MAX);
+    (void)pthread_cond_broadcast(&trainer->news);
+}
+
 static int agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
     int several = trainer->job.plan.trainers > 1 && !trainer->job.plan.replay, budget = trainer->job.plan.repeats > 0;
     int n_moments = trainer->job.plan.n_moments;
@@ -253,6 +294,7 @@ static int agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *di
     int64_t granted = trainer->granted;
     agreement->over = conclude_locked(trainer, agreement);
     int status = conclude_scales_locked(trainer, agreement, granted);
+    if (agreement->over && mpidata_gives(trainer)) tell_end_locked(trainer);
     mpidata_lock_give(&trainer->lock);
     return status;
 }

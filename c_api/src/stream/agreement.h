@@ -9,6 +9,8 @@
  * nothing while it says in an agreement how many batches it has drawn, and the greatest of these numbers is the place. Where
  * there is no stream, trainers count the batches that loaders bring them.
  *
+ * A trainer that gives its samples away (giving/giving.h) grants whatever the others can draw.
+ *
  * Under a budget (buffer.repeats) the samples that the trainers have received are summed, too, and what this sum does not
  * allow is not granted. Where there are statistics, each agreement brings the moments of all trainers. */
 #ifndef MPIDATA_AGREEMENT_H
@@ -16,7 +18,7 @@
 
 #include "stream/state.h"
 
-enum { MPIDATA_AGREEMENT_ENTRIES = 12, MPIDATA_AGREEMENT_CALLS = 3 };
+enum { MPIDATA_AGREEMENT_ENTRIES = 15, MPIDATA_AGREEMENT_CALLS = 3 };
 
 typedef struct {
     MPI_Request requests[MPIDATA_AGREEMENT_CALLS];

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "stream/giving/giving.h"
+
 void mpidata_checkpoint_want_locked(mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
     if (number <= trainer->checkpoint.wanted) return;
@@ -37,13 +39,17 @@ int mpidata_checkpoint_answer_locked(mpidata_trainer *trainer, int failed, int64
 
 int mpidata_checkpoint_give_up_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
+    const int gave = trainer->giving.phase != MPIDATA_KEEPS; /* others may have drawn what its ledger has */
     int over = mpidata_draws_ended(&trainer->phase) || mpidata_stopping(&trainer->phase) || trainer->job.plan.replay;
-    if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && over) {
+    if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && (over || gave)) {
         trainer->checkpoint.agreed = trainer->checkpoint.wanted;
-    } else if (trainer->checkpoint.due && mpidata_draws_left(&trainer->phase)) {
+    } else if (trainer->checkpoint.due && (gave || mpidata_draws_left(&trainer->phase))) {
         trainer->checkpoint.due = 0;
     } else {
         return MPIDATA_SUCCESS;
     }
+    if (gave && !over)
+        return mpidata_checkpoint_answer_locked(trainer, MPIDATA_WRITE_FAILED, 0,
+                                                "a trainer drew nothing, and its samples went to others");
     return mpidata_checkpoint_answer_locked(trainer, MPIDATA_LOOP_OVER, 0, "the training loop is over");
 }

@@ -147,7 +147,8 @@ int mpidata_trainer_post_draws_locked(mpidata_trainer *trainer) {
         (void)snprintf(name, sizeof name, "draws.%d", draws);
         MPIDATA_TRY(mpidata_trainer_post_report_locked(trainer, name, (double)trainer->by_draws[draws]));
     }
-    return MPIDATA_SUCCESS;
+    if (!trainer->giving.taken || trainer->giving.phase != MPIDATA_KEEPS) return MPIDATA_SUCCESS; /* they have gone on */
+    return mpidata_trainer_post_report_locked(trainer, "handed.over", (double)trainer->giving.taken);
 }
 
 mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *trainer) {
@@ -169,6 +170,9 @@ int mpidata_trainer_post_status_locked(mpidata_trainer *trainer) {
                                       .all_drawn = trainer->phase.all_drawn}};
     double waits = trainer->waiting ? mpidata_now() - trainer->waits_since : 0.0;
     event.status.usage = mpidata_usage_now();
+    event.status.idle = trainer->batch > 1 && !trainer->giving.asked;
+    if (trainer->giving.asks_since > 0.0 && !mpidata_draws_ended(&trainer->phase))
+        event.status.asks_us = (int64_t)(1e6 * (mpidata_now() - trainer->giving.asks_since));
     event.status.waited_us = (int64_t)(1e6 * (trainer->waited + waits));
     int replayed = trainer->journal.replayed != NULL; /* no room is made that was not in the journal */
     event.status.starved =

@@ -33,7 +33,7 @@ const int64_t *mpidata_trainer_steps_of_locked(const mpidata_trainer *trainer, c
 /* A sample is needed no more. */
 void mpidata_trainer_give_back_locked(mpidata_trainer *trainer, int64_t number);
 
-/* Queue how often samples were drawn, for the summary. */
+/* Queue how often samples were drawn, and how many came from trainers that draw nothing, for the summary. */
 int mpidata_trainer_post_draws_locked(mpidata_trainer *trainer);
 
 /* The statistics with their present figures. */

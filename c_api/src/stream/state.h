@@ -55,6 +55,25 @@ typedef struct {
     int64_t *trained, n_trained, trained_allocated; /* simulation and step of samples, twice as many, not in the ledger yet */
 } mpidata_adoption;
 
+typedef enum {
+    MPIDATA_KEEPS,     /* its samples are its own */
+    MPIDATA_GIVES,     /* they go to trainers that draw */
+    MPIDATA_GAVE,      /* all that there was has gone there */
+    MPIDATA_DRAWS_LATE /* it has begun to draw after all: what comes is its own again */
+} mpidata_giving_phase;
+
+/* Samples of a trainer that draws nothing go to those that draw (stream/giving/giving.h). */
+typedef struct {
+    int asked;         /* this trainer has asked for a batch */
+    double asks_since; /* it waits for one since; s; 0: it does not */
+    mpidata_giving_phase phase; /* changed by the receive thread alone */
+    char *givers;   /* by trainer: the scheduler has said that it gives; NULL: of none */
+    int n_givers;
+    char *owed;     /* by trainer: it is still to be told that nothing more comes from here */
+    int coming;     /* trainers from which samples may still come here */
+    int64_t taken;  /* samples that have come from such trainers */
+} mpidata_giving;
+
 typedef struct {
     mpidata_job job;
     MPI_Comm agreement; /* of the trainers, for the receive thread alone */
@@ -88,6 +107,7 @@ typedef struct {
     int64_t granted; /* batches that every trainer can draw */
     int end_of_stream; /* the scheduler has said that no more samples come */
     mpidata_adoption adoption;
+    mpidata_giving giving;
     int waiting;     /* a draw waits */
     double waited;   /* draws have, in all, until the present one; s */
     double waits_since; /* the present one, if it waits; s */

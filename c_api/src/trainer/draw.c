@@ -8,6 +8,7 @@
 #include "stream/budget.h"
 #include "stream/checkpoint.h"
 #include "stream/deaths/adoption.h"
+#include "stream/giving/giving.h"
 #include "stream/progress.h"
 #include "trainer/constants/drawn.h"
 
@@ -199,9 +200,17 @@ static void copy_step(const mpidata_trainer *trainer, const mpidata_slot *slot, 
     simulation[sample] = *slot->simulation;
 }
 
+/* No batch comes any more. Who lags may still get samples of batches that are granted. */
+static int is_over_locked(const mpidata_trainer *trainer, int lags) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->checkpoint.asking || !mpidata_draws_ended(&trainer->phase)) return 0;
+    return !lags || trainer->buffer.ended || trainer->phase.cut_short;
+}
+
 /* MPIDATA_SUCCESS when a batch is granted. */
 static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
     MPIDATA_LOCKED(&trainer->lock);
+    trainer->giving.asked = 1;
     for (;;) {
         if (trainer->error) return mpidata_error(trainer->error, "%s", trainer->error_text);
         if (!trainer->batch) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_draw before mpidata_trainer_start.");
@@ -211,11 +220,15 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
             MPIDATA_TRY(grant_replayed_locked(trainer));
         if (mpidata_draws_left(&trainer->phase)) return MPIDATA_END;
         if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
-        if (trainer->drawn < trainer->granted && !trainer->checkpoint.asking) return MPIDATA_SUCCESS;
+        const int lags = mpidata_lags_locked(trainer);
+        const int granted = trainer->drawn < trainer->granted && !trainer->checkpoint.asking && !lags;
+        if (granted) trainer->giving.asks_since = 0.0;
+        if (granted) return MPIDATA_SUCCESS;
         if (mpidata_must_meet_locked(trainer)) return MPIDATA_MEET;
-        if (!trainer->checkpoint.asking && mpidata_draws_ended(&trainer->phase)) return MPIDATA_END;
+        if (is_over_locked(trainer, lags)) return MPIDATA_END;
         trainer->waiting = 1;
         trainer->waits_since = mpidata_now();
+        if (trainer->giving.asks_since <= 0.0) trainer->giving.asks_since = trainer->waits_since;
         int in_time = mpidata_trainer_wait_locked(trainer, deadline);
         trainer->waiting = 0;
         trainer->waited += mpidata_now() - trainer->waits_since;

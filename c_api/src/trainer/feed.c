@@ -37,23 +37,6 @@ static int check_sample(const mpidata_plan *plan, int64_t simulation, int64_t st
                          (long long)simulation);
 }
 
-/* The first sample of a try that is there has them for all others. */
-static int constants_locked(mpidata_trainer *trainer, const void *const *fields, const int64_t *numbers, int64_t simulation,
-                            int64_t by_try, mpidata_slot *slot) {
-    MPIDATA_LOCKED(&trainer->lock);
-    mpidata_constants_set *set = &trainer->slots.constants;
-    mpidata_try_constants *constants = mpidata_constants_keep(mpidata_constants_find(set, 0, by_try, simulation));
-    int status = MPIDATA_SUCCESS;
-    if (!constants) {
-        if (!(constants = mpidata_constants_new(set, 0, by_try, simulation)))
-            return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the constants of a simulation. Lower buffer.capacity.");
-        status = mpidata_constants_fill(set, constants, fields, numbers);
-    }
-    if (!status) mpidata_slot_set_constants(slot, constants);
-    mpidata_constants_release(set, constants);
-    return status;
-}
-
 static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, int64_t simulation, int64_t by_try,
                             const void *const *fields, const int64_t *numbers, const double *parameters, int64_t *number) {
     MPIDATA_LOCKED(&trainer->lock);
@@ -63,25 +46,19 @@ static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, int64_t sim
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample of %zu bytes. Lower buffer.capacity.",
                              plan->slot_bytes);
     mpidata_slot *slot = trainer->slots.slots[*number];
-    if (plan->n_constants) MPIDATA_TRY(constants_locked(trainer, fields, numbers, simulation, by_try, slot));
+    if (plan->n_constants)
+        MPIDATA_TRY(mpidata_slot_fill_constants(&trainer->slots, slot, fields, numbers, 0, by_try, simulation));
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
-        if (field->per_simulation) continue;
-        if (field->varying >= 0) {
-            int64_t shape[MPIDATA_MAX_NDIM];
-            memcpy(shape, field->shape, sizeof shape);
-            shape[field->varying] = numbers[field->length];
-            MPIDATA_TRY(mpidata_parts_fill(&slot->parts, &trainer->slots.heap, plan, f, numbers[field->length], fields[f]));
-            if (plan->n_moments && numbers[field->length])
-                mpidata_moments_of_block(field, shape, fields[f], slot->moments + field->moments);
-            continue;
-        }
-        memcpy(mpidata_slot_field(&trainer->slots, slot, f), fields[f], (size_t)field->elements * field->element_size);
-        if (plan->n_moments && field->channel_axis != MPIDATA_NO_STATISTICS)
-            mpidata_moments_of_block(field, field->shape, fields[f], slot->moments + field->moments);
+        int64_t shape[MPIDATA_MAX_NDIM];
+        if (field->per_simulation || !plan->n_moments || field->channel_axis == MPIDATA_NO_STATISTICS) continue;
+        memcpy(shape, field->shape, sizeof shape);
+        if (field->varying >= 0) shape[field->varying] = numbers[field->length];
+        if (field->varying < 0 || numbers[field->length])
+            mpidata_moments_of_block(field, shape, fields[f], slot->moments + field->moments);
     }
     if (plan->n_parameters) memcpy(slot->parameters, parameters, (size_t)plan->n_parameters * sizeof *parameters);
-    return plan->n_numbers ? mpidata_parts_join_known(&slot->parts, plan, numbers) : MPIDATA_SUCCESS;
+    return mpidata_slot_fill(&trainer->slots, slot, fields, numbers);
 }
 
 /* Windows may wait for more room than there is. */

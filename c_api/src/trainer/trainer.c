@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deadlines.h"
 #include "containers/array.h"
 #include "receive/receive.h"
 #include "stream/deaths/adoption.h"
+#include "stream/giving/giving.h"
 #include "stream/progress.h"
 
 /* -- open and close ------------------------------------------------------------------------------------------------- */
@@ -101,6 +103,7 @@ int mpidata_trainer_free(void) {
     mpidata_scales_close(&trainer->scales);
     mpidata_trainer_close_state(trainer);
     mpidata_adoption_close(trainer);
+    mpidata_giving_close(trainer);
     free(trainer->arrived);
     free(trainer->validation);
     free(trainer->retired);
@@ -324,9 +327,23 @@ int mpidata_trainer_takes_place(void) {
     return MPIDATA_SUCCESS;
 }
 
+/* Others have had all that there was, what this trainer has given to them, too: leaving stops nothing. The end of their
+ * loops may be known to their scripts, and by them to this one's, a moment before it is known here. */
+static int is_over_without(void) {
+    mpidata_trainer *trainer = this_trainer();
+    const double deadline = mpidata_trainer_deadline(1e-3 * MPIDATA_OVER_WITHOUT_MS);
+    if (!trainer) return 0;
+    mpidata_lock_take(&trainer->lock);
+    while (trainer->giving.phase == MPIDATA_GAVE && !mpidata_draws_ended(&trainer->phase) && !trainer->error)
+        if (!mpidata_trainer_wait_locked(trainer, deadline)) break;
+    const int over = trainer->giving.phase == MPIDATA_GAVE && trainer->phase.all_drawn;
+    mpidata_lock_give(&trainer->lock);
+    return over;
+}
+
 int mpidata_trainer_stop(int failed, const char *reason) {
     mpidata_event event = {.kind = MPIDATA_EVENT_STOP, .stop = {failed}};
-    return post_now(&event, reason);
+    return !failed && is_over_without() ? MPIDATA_SUCCESS : post_now(&event, reason);
 }
 
 int mpidata_trainer_steps(int64_t *steps) {

@@ -70,7 +70,8 @@ int mpidata_trainer_meet(int *over);
 int mpidata_trainer_met(void);
 
 /* Leave the stream early: the job ends in order. failed: 0 the script left its loop, 1 it ended with an error, which
- * `reason` tells. The next draw gives MPIDATA_END. Does not block. */
+ * `reason` tells. The next draw gives MPIDATA_END. Where others have had this trainer's samples, it is not early; waits a
+ * moment for their end then, else for nothing. */
 int mpidata_trainer_stop(int failed, const char *reason);
 
 int mpidata_trainer_statistics(mpidata_statistics *statistics);

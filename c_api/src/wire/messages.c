@@ -93,7 +93,8 @@ int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes
                times_fit(event) && usage_fits(&event->closed.usage);
     case MPIDATA_EVENT_HELD:
         return in_range(event->held.simulation, -1, last) && in_range(event->held.by_try, 0, MPIDATA_STEPS_MAX);
-    case MPIDATA_EVENT_STATUS: return event->status.waited_us >= 0 && usage_fits(&event->status.usage);
+    case MPIDATA_EVENT_STATUS:
+        return event->status.waited_us >= 0 && event->status.asks_us >= 0 && usage_fits(&event->status.usage);
     case MPIDATA_EVENT_CHECKPOINT_WRITTEN: return event->written.number > 0 && event->written.bytes >= 0;
     case MPIDATA_EVENT_REPORT: return reports_fit(event, bytes);
     case MPIDATA_EVENT_LOSSES: return losses_fit(event, bytes, last);
@@ -122,7 +123,8 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
         if (of_loader && order->of_group.role != MPIDATA_ROLE_LOADER) return 0;
         return spawned_fits(order->of_group.role, order->of_group.group);
     }
-    case MPIDATA_ORDER_TRAINER_LOST: return in_range(order->trainer_lost.trainer, 0, plan->trainers - 1);
+    case MPIDATA_ORDER_TRAINER_LOST:
+    case MPIDATA_ORDER_HANDS_OVER: return in_range(order->trainer_lost.trainer, 0, plan->trainers - 1);
     default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_PREPARE;
     }
 }

@@ -15,7 +15,8 @@ enum {
     MPIDATA_TAG_ORDER = 5,
     MPIDATA_TAG_STOP = 6, /* scheduler -> rank 0 of a group, or loader, an int32: MPIDATA_STOP_LEAVE; or -> each rank: the others */
     MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h) ... */
-    MPIDATA_TAG_PARCEL = 8   /* ... and the loader's answers: none is held up, as each was asked for */
+    MPIDATA_TAG_PARCEL = 8,  /* ... and the loader's answers: none is held up, as each was asked for */
+    MPIDATA_TAG_HANDED = 9   /* samples of a trainer that draws nothing, to one that draws, among trainers alone */
 };
 
 /* Leave; the group is given up; this trainer (added to it) has died, and the others go on. */
@@ -81,6 +82,8 @@ typedef struct {
             int32_t ended;   /* the script knows that the stream is over */
             int32_t all_drawn; /* and has drawn all that there was: no stop has cut it short */
             int64_t waited_us; /* the training loop has waited for batches, since the start */
+            int64_t asks_us;   /* it waits for one now; 0: it does not */
+            int32_t idle;      /* it has a stream of batches, and has never asked for one */
             mpidata_usage usage;
         } status;
         struct {
@@ -177,7 +180,8 @@ enum {
     MPIDATA_ORDER_RESTS,      /* one that retired has answered all that it had; it may serve again: of_group */
     MPIDATA_ORDER_PREPARE,    /* say that the order to join one would be obeyed at once: of_group */
     MPIDATA_ORDER_TRAINERS,   /* so many are to train: trainers */
-    MPIDATA_ORDER_TRAINER_LOST /* another trainer has died, and the others go on: trainer_lost */
+    MPIDATA_ORDER_TRAINER_LOST, /* another trainer has died, and the others go on: trainer_lost */
+    MPIDATA_ORDER_HANDS_OVER /* a trainer draws nothing, and hands its samples over: hands_over */
 };
 
 typedef struct {
@@ -200,7 +204,7 @@ typedef struct {
         } trainers;
         struct {
             int32_t trainer;
-        } trainer_lost;
+        } trainer_lost, hands_over;
         struct {
             int32_t group; /* or loader */
             int32_t role;  /* MPIDATA_ROLE_SOLVER or _LOADER */

@@ -145,3 +145,15 @@ def test_a_run_folder_that_was_removed(case: EndedRun, capsys: pytest.CaptureFix
     shown = capsys.readouterr()
     assert shown.err == f"\n{outcome.summary['error']}\n"
     assert str(case.run.path) not in shown.out  # no hint names what is gone
+
+
+def test_samples_of_trainers_that_drew_nothing_are_counted(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = Figures(3, 1)
+    for taken in (5.0, 7.0):  # of two trainers
+        figures.report("handed.over", taken)
+    complete: Conclusion = {"status": "complete", "error": None, "reason": None}
+    summary = figures.summary(case.run.path, complete, Simulations(0, 1), None, 1.0)
+    assert summary["samples"]["handed_over"] == 12  # type: ignore[index]
+    case.run.summary.write_text(json.dumps(summary))
+    show_outcome(settle(case.attempt, LauncherEnd(0, None), 3.0), Console(width=200), Console(stderr=True))
+    assert "0 for training, 0/s, 12 of trainers that drew nothing, 0 for validation" in capsys.readouterr().out

@@ -290,6 +290,9 @@ class Job:
     def relieve(self, trainer: int, samples: int) -> None:
         self._call("relieve", trainer, samples)
 
+    def hands_over(self, trainer: int) -> None:
+        self._call("hands_over", trainer)
+
     def all_gone(self) -> None:
         self._call("all_gone")
 

@@ -1,7 +1,7 @@
 """What random fields hold: every array of a step follows from the seed, the simulation, the step and the field.
 
 spec.json, in the working directory, has `seed`, `ranks` (of a group), `steps`, `lengths` ({name: [least, most]}), and
-`fields` ({name: {dtype, shape, index, base, per}}).
+`fields` ({name: {dtype, shape, index, base, per}}); `idle`, if it is there, the trainers that draw nothing.
 """
 
 import json
@@ -12,7 +12,7 @@ import numpy as np
 
 from mpidata.dtypes import BFLOAT16, numpy_dtype
 
-_NOT_SAID: dict[str, Any] = {"ragged": "packed", "gathers": False, "by_map": [], "local": []}
+_NOT_SAID: dict[str, Any] = {"ragged": "packed", "gathers": False, "by_map": [], "local": [], "idle": []}
 SPEC = _NOT_SAID | json.loads(Path("spec.json").read_text())
 
 

@@ -1,6 +1,7 @@
 """Compares each sample that comes with what was put, and notes (simulation, step) of all: seen-<trainer>.json.
 
-With `dies` in spec.json trainer 0 asks for a checkpoint after 3 batches, and dies when it is there, in the first start.
+Those that are `idle` in spec.json draw nothing, and end when the others have drawn all.
+With `dies` there trainer 0 asks for a checkpoint after 3 batches, and dies when it is there, in the first start.
 """
 
 import json
@@ -41,7 +42,10 @@ for i in range(len(validation)):
     compare(validation[i], window, constants=constants)
 held = sorted((int(sample["simulation"]), int(sample["step"].reshape(-1)[0])) for sample in validation)
 checkpoints = Path(os.environ["MPIDATA_RUN"], "checkpoints")
-for number, batch in enumerate(stream, start=1):
+draw = [int(other) for other in range(int(os.environ["WORLD_SIZE"])) if other not in SPEC["idle"]]
+while rank in SPEC["idle"] and not all(Path(f"seen-{other}.json").exists() for other in draw):
+    time.sleep(0.01)
+for number, batch in enumerate([] if rank in SPEC["idle"] else stream, start=1):
     compare(batch, window, kind, constants)
     time.sleep(SPEC.get("work_s", 0.0))
     drawn += [list(step) for step in steps_of(batch, window)[::window]]

@@ -1,6 +1,7 @@
 /* A trainer in C, as trainer.c, of a mesh that is put once a simulation: "cells" (cell x 3), which count along "xy" (nodes x 2),
  * and "u" (nodes) in each step. Draws batches of 4, with the mesh and without it, packed and padded, and holds the mesh of
- * each batch until the next; checks lengths and indices; records into nothing. */
+ * each batch until the next; checks lengths and indices; records into nothing. Argument: a trainer that draws nothing, and
+ * leaves with the others. */
 #include "trainer/constants/held.h"
 #include "trainer/draw.h"
 #include "trainer/record.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { BATCH = 4, CELL = 0, NODES = 1, NUMBERS = 2, MOST = 64 };
 enum { CELLS, U, XY, FIELDS }; /* the job file's order: sorted by name */
@@ -94,8 +96,14 @@ static void draw(int64_t numbers[NUMBERS][BATCH], int batch) {
     hold_meshes(simulation, numbers);
 }
 
+static void leave_together(MPI_Comm trainers) {
+    MPI_Request request;
+    MPI_Ibarrier(trainers, &request);
+    for (int done = 0; !done; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) usleep(1000);
+}
+
 int main(int argc, char **argv) {
-    int level, status, batches = 0;
+    int level, status, batches = 0, trainer;
     MPI_Fint trainers;
     pthread_t recorder;
     int64_t numbers[NUMBERS][BATCH];
@@ -105,11 +113,14 @@ int main(int argc, char **argv) {
     if (pthread_create(&recorder, NULL, record, NULL)) return 1;
     must(mpidata_trainer_begin());
     must(mpidata_trainer_start(BATCH));
-    while ((status = mpidata_trainer_draw_numbers(numbers[0], 0.1)) != MPIDATA_END) {
+    MPI_Comm_rank(MPI_Comm_f2c(trainers), &trainer);
+    const int idle = argc > 1 && atoi(argv[1]) == trainer;
+    while (!idle && (status = mpidata_trainer_draw_numbers(numbers[0], 0.1)) != MPIDATA_END) {
         if (status == MPIDATA_ERR_AGAIN) continue;
         must(status);
         draw(numbers, batches++);
     }
+    leave_together(MPI_Comm_f2c(trainers));
     over = 1;
     (void)pthread_join(recorder, NULL);
     let_go();

@@ -12,7 +12,8 @@ import mpidata
 accelerator = Accelerator(cpu=True)
 model = torch.nn.Linear(1, 24)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-stream = mpidata.MPIStreamDataset(batch_size=4)
+stream = mpidata.MPIStreamDataset(batch_size=7)
+validation = accelerator.prepare(DataLoader(stream.validation(), batch_size=5))
 given = DataLoader(stream, batch_size=None) if sys.argv[1] == "loader" else stream
 model, optimizer, stream = accelerator.prepare(model, optimizer, given)
 used = []
@@ -22,5 +23,8 @@ for batch in stream:
     optimizer.zero_grad()
     accelerator.backward(loss)
     optimizer.step()
-accelerator.wait_for_everyone()
-save(used, model, rank=accelerator.process_index, world=accelerator.num_processes)
+validated = []
+for batch in validation:
+    simulations, steps = accelerator.gather_for_metrics((batch["simulation"], batch["step"]))
+    validated += zip(simulations.tolist(), steps.tolist(), strict=True)
+save(used, model, rank=accelerator.process_index, world=accelerator.num_processes, validated=validated)

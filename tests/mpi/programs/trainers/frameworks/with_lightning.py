@@ -30,11 +30,11 @@ class Surrogate(lightning.LightningModule):
 
 class Stream(lightning.LightningDataModule):
     def train_dataloader(self):
-        return DataLoader(mpidata.MPIStreamDataset(), batch_size=4)
+        return DataLoader(mpidata.MPIStreamDataset(), batch_size=7)
 
 
 if sys.argv[1] == "loader":
-    stream = mpidata.MPIStreamDataset(batch_size=4)
+    stream = mpidata.MPIStreamDataset(batch_size=7)
 model = Surrogate()
 trainer = lightning.Trainer(
     strategy="ddp",

@@ -1,0 +1,91 @@
+"""Trainers of which only some draw: the others' samples go to them, each once and right."""
+
+import json
+import random
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import pytest
+import random_fields
+from jobs import JobFolder, Result, python
+
+
+def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Draw a job with random fields, of whose trainers some draw nothing."""
+    keys, spec = random_fields.draw(seed)
+    chance = random.Random(f"{seed} idle")
+    trainers = chance.choice([2, 2, 3, 4])
+    spec["idle"] = sorted(chance.sample(range(trainers), chance.randint(1, trainers - 1)))
+    spec["work_s"] = chance.choice([0.0, 0.02])
+    keys["trainers"] = {"ranks": trainers, "program": python("random_fields/trainer.py", random_fields.BATCH, 1, 1)}
+    keys["parameters"]["count"] = 6 * trainers
+    keys["samples"]["window"] = 1
+    keys["buffer"].pop("repeats", None)
+    keys["buffer"]["tail"] = "repeat" if chance.random() < 0.3 else "drop"
+    spec["fields"]["plain"] = keys["fields"]["plain"] = {"dtype": "float32", "shape": [2]}
+    if isinstance(capacity := keys["buffer"]["capacity"], str):
+        keys["buffer"]["capacity"] = f"{float(capacity.removesuffix(' KB')) + 0.1} KB"  # one more field
+    else:
+        keys["buffer"]["capacity"] = chance.choice([8, 40])
+    return keys, spec
+
+
+def run(folder: JobFolder, keys: dict[str, Any], spec: dict[str, Any]) -> Result:
+    (folder.path / "spec.json").write_text(json.dumps(spec))
+    folder.job(**keys)
+    return folder.run(timeout=120)
+
+
+def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[str, Any]) -> None:
+    """All samples are drawn, but for those of a batch at the end, and of the others' last ones."""
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    notes = folder.read_notes("seen", keys["trainers"]["ranks"])
+    draws = [note for rank, note in enumerate(notes) if rank not in spec["idle"]]
+    drawn = Counter(tuple(step) for note in draws for step in note["drawn"])
+    every = set(product(range(keys["parameters"]["count"]), range(spec["steps"])))
+    repeats = keys["buffer"]["tail"] == "repeat"
+    assert set(drawn) <= every and len({len(note["drawn"]) for note in draws}) == 1
+    assert len(every - set(drawn)) < (1 if repeats else random_fields.BATCH * len(draws) + len(spec["idle"])), drawn
+    if keys["buffer"]["policy"] != "reservoir" and not repeats:
+        assert max(drawn.values()) == 1
+    samples = result.summary["samples"]
+    assert samples["received"] == len(every) and sum(samples["by_draws"][1:]) == len(set(drawn))
+    assert samples["handed_over"] == sum(samples["per_trainer"][rank] for rank in spec["idle"])
+    assert [event["trainer"] for event in result.events() if event["event"] == "hand_over"] == spec["idle"]
+    if keys["samples"]["statistics"]:
+        found = json.loads((folder.path / "runs/job/1/statistics.json").read_text())["fields"]["plain"]
+        assert found["count"] == [2 * len(every)], "trainer 0 writes it, whether it draws or not"
+
+
+# With the fast ones: each policy, both tails, one trainer that draws, and several; lengths, constants, optional fields,
+# statistics, records, capacities in bytes, carried programs.
+FAST_SEEDS, MORE_SEEDS = (5, 19), (0, 1, 2, 3, 10, 17, 28, 29, 33)
+
+
+@pytest.mark.parametrize("seed", [*FAST_SEEDS, *(pytest.param(seed, marks=pytest.mark.full) for seed in MORE_SEEDS)])
+def test_their_samples_go_to_those_that_draw(folder: JobFolder, seed: int) -> None:
+    keys, spec = draw(seed)
+    print(keys, spec)
+    check(folder, run(folder, keys, spec), keys, spec)
+
+
+def test_one_that_begins_late_draws_what_comes_then(folder: JobFolder) -> None:
+    """All get as many batches, as if it had begun with the others; what it had not drawn they have."""
+    folder.variables = {"STEPS": "20", "SLEEP_S": "0.002"}
+    folder.job(
+        trainers={"ranks": 3, "program": python("trainers/draws_late.py")},
+        solvers={"groups": 2, "function": "functions.steps:simulate"},
+        parameters={"count": 60, "space": {"alpha": [0.0, 1.0]}},
+        buffer={"policy": "fifo", "capacity": 20},
+    )
+    result = folder.run(timeout=100)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    batches = folder.read_notes("drawn", 3)
+    drawn = Counter(tuple(sample) for of in batches for batch in of for sample in batch)
+    handed = result.summary["samples"]["handed_over"]
+    assert max(drawn.values()) == 1 and len({len(of) for of in batches}) == 1 and len(batches[1]) > 20
+    assert 20 <= handed < 200 and sum(drawn.values()) > 60 * 20 - 3 * (handed + 4)
+    failed = [event["reason"] for event in result.events() if event["event"] == "checkpoint_failed"]
+    assert failed == ["a trainer drew nothing, and its samples went to others"]
+    assert not list((folder.path / "runs/job/1/checkpoints").glob("*"))
