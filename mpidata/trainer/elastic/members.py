@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
 from mpidata.loading.turns import Turn
-from mpidata.trainer.elastic.attempt import Attempt, split
+from mpidata.trainer.elastic.attempt import Attempt, agree, come_together, split
 from mpidata.trainer.elastic.change import Change, Shared
 from mpidata.trainer.elastic.giving import Giving
 from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Row
 from mpidata.trainer.elastic.numbers import without
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.elastic.waiting import free, wait
+from mpidata.trainer.elastic.shared import SharedDatasets
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -97,7 +97,7 @@ class Members:
         self.orders: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.giving = Giving()
         self.retire: Callable[[], object] = lambda: None
-        self._datasets: list[weakref.ref[Shared]] = []
+        self._datasets = SharedDatasets()
         self._trained: dict[int, NDArray[np.int64]] = {}
         self.drawn: Drawn | None = None
         self._changes: list[Change] = []
@@ -144,12 +144,7 @@ class Members:
 
     def share(self, dataset: Shared) -> None:
         """Have the rows of a dataset dealt out anew when a trainer has died; in the same order on all trainers."""
-        if len(self._datasets) == MOST_DATASETS:
-            raise StreamError(
-                f"With 'trainers.elastic' a script may make {MOST_DATASETS} datasets whose rows the trainers share, "
-                "and this is one more. Make each once, before the loop."
-            )
-        self._datasets.append(weakref.ref(dataset))
+        self._datasets.add(dataset)
 
     def on_change(self, call: Callable[[Change], object]) -> None:
         """Have something called after each change, by `tell`."""
@@ -201,7 +196,7 @@ class Members:
             begin(attempt)
         ranks, places = list(self._ranks), np.zeros((len(self._ranks), MOST_DATASETS + 1, 2), np.int64)
         if step and self._datasets:
-            attempt.post(attempt.communicator.Iallgather, self._places(), places)
+            attempt.post(attempt.communicator.Iallgather, np.vstack([self._datasets.places(), self.orders()]), places)
         drawn = self.drawn if step else None
         if drawn is not None:
             drawn.send(attempt, len(ranks))
@@ -209,7 +204,7 @@ class Members:
         if drawn is not None and done:
             done = drawn.send_rest(self.attempt())
         reached("reduced")
-        everywhere, nobody_died = self._agree(done)
+        everywhere, nobody_died = agree(self.communicator, done, self._report)
         if everywhere and step:
             self._trained = dict(zip(ranks, places, strict=True))
             self._step_made(int(places[:, -1, 0].max()))
@@ -259,55 +254,16 @@ class Members:
         Collective over the living trainers, also with `together` of others, which they repeat then; sleeps.
         """
         reached("meet")
-        everywhere, nobody_died = self._agree(done)
+        everywhere, nobody_died = agree(self.communicator, done, self._report)
         if not (everywhere and nobody_died):
             self._regroup()
         return everywhere and nobody_died
 
-    def _places(self) -> NDArray[np.int64]:
-        own = np.zeros((MOST_DATASETS + 1, 2), np.int64)
-        own[-1] = self.orders()
-        for row, dataset in zip(own, (ref() for ref in self._datasets), strict=False):
-            row[:] = (0, 0) if dataset is None else dataset.place()
-        return own
-
-    def _agree(self, done: bool) -> tuple[bool, bool]:
-        """Tell whether all are done, and whether nobody has seen a death: the same on all trainers that live."""
-        self.communicator.Ack_failed()
-        dead = self.communicator.Get_failed()
-        flags = np.array([done | (dead.Get_size() == 0) << 1], np.int32)
-        request = self.communicator.Iagree(flags)
-        reached("agree")
-        wait(request, self._report)  # an error says only that somebody has died since
-        free(dead)
-        return bool(flags[0] & 1), bool(flags[0] & 2)
-
-    def _come_together(self) -> None:
-        """Make communicators of those that live; again where another one dies meanwhile."""
-        from mpi4py import MPI
-
-        made = np.zeros(1, np.int32)
-        self.communicator.Revoke()
-        while not made[0]:
-            living = self.communicator.Shrink()
-            assert isinstance(living, MPI.Intracomm)
-            self.communicator = living
-            # None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then.
-            wait(living.Iagree(made), self._report)
-            made[0] = 1
-            try:
-                # By this thread: it makes communicators in no two threads at once, either.
-                other = living.Dup()
-            except MPI.Exception:
-                made[0] = 0
-                living.Revoke()
-            wait(living.Iagree(made), self._report)
-        self._hand_over(other)
-
     def _regroup(self) -> None:
         """Go on without those that have died."""
         reached("regroup")
-        self._come_together()
+        self.communicator, other = come_together(self.communicator, self._report)
+        self._hand_over(other)
         reached("regrouped")
         group = self.communicator.Get_group()
         self._ranks = sorted(group.Translate_ranks(None, self._first))
@@ -323,12 +279,8 @@ class Members:
         self._holes += lost
         self.generation += 1
         change = Change(self.rank, self.count, len(before), tuple(lost), self.generation)
-        nowhere = np.zeros((MOST_DATASETS, 2), np.int64)
-        for at, dataset in enumerate(ref() for ref in self._datasets):
-            if dataset is None:
-                continue
-            trained = {number: self._trained.get(before[number], nowhere)[at] for number in lost}
-            dataset.lose({number: (int(epoch), int(had)) for number, (epoch, had) in trained.items()}, change)
+        trained = {number: self._trained[before[number]] for number in lost if before[number] in self._trained}
+        self._datasets.lose(trained, change)
         self._changes.append(change)
 
     def _meet(self) -> bytes | None:
@@ -353,7 +305,8 @@ class Members:
         state = None
         if decision.joined:
             state = self.giving.give(self, decision.joined)
-            self._deal_anew()  # once more, as who has come does: others may have died meanwhile
+            # Once more, as who has come does: others may have died meanwhile.
+            self._datasets.deal_anew(self.rank, self.count)
         if self.communicator is active:
             self._hand_over(other)
         return state
@@ -368,18 +321,11 @@ class Members:
         joined = tuple(sorted(map(self.numbers.index, decision.joined)))
         retired = tuple(range(was - len(decision.retired), was))
         change = Change(self.rank, self.count, was, (), self.generation, joined, retired)
-        self._deal_anew()
+        self._datasets.deal_anew(self.rank, self.count)
         self._trained = dict.fromkeys(self._ranks, decision.places)
         self._changes.append(change)
 
-    def _deal_anew(self) -> None:
-        for dataset in self._alive():
-            dataset.deal_anew(self.rank, self.count)
-
-    def _alive(self) -> list[Shared]:
-        return [dataset for dataset in (ref() for ref in self._datasets) if dataset is not None]
-
     def _row(self) -> Row:
-        may_join = all(dataset.may_be_dealt_anew for dataset in self._alive())
+        may_join = self._datasets.may_be_dealt_anew
         generation = -1 if self.waits else self.generation
-        return Row(self._own, generation, self.orders(), may_join, self.numbers, self._holes, self._places()[:-1])
+        return Row(self._own, generation, self.orders(), may_join, self.numbers, self._holes, self._datasets.places())
