@@ -23,11 +23,13 @@ from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Ro
 from mpidata.trainer.elastic.numbers import without
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.shared import SharedDatasets
+from mpidata.trainer.local_sgd.apart import How, come
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     from mpidata.trainer.elastic.drawn import Drawn
+    from mpidata.trainer.local_sgd.apart import Apart
 
 __all__ = ["Members"]
 
@@ -68,6 +70,10 @@ class Members:
         What a trainer that takes a place gets of the others.
     retire : callable
         Called where this trainer is to train no more; does not return.
+    apart : Apart or None
+        Where the trainers make steps of their own; whatever all do together waits until they have come there.
+    report : callable
+        As given.
     drawn : Drawn or None
         What was drawn from a stream, which the trainers tell one another with each step.
 
@@ -83,7 +89,7 @@ class Members:
         hand_over: Callable[[MPI.Intracomm], object] = lambda communicator: None,
         spares: int = 0,
     ) -> None:
-        self._report, self._hand_over = report, hand_over
+        self.report, self._hand_over = report, hand_over
         self.numbers = list(range(everyone.Get_size() - spares))
         self.generation = 0
         self._first = everyone.Get_group()
@@ -103,12 +109,14 @@ class Members:
         self._changes: list[Change] = []
         self._tell: list[Callable[[Change], object]] = []
         self._holes: list[int] = []
+        self.apart: Apart | None = None
+        self._furthest = np.zeros(MOST_DATASETS, np.int64)
         self._order, self._done = 0, 0  # the newest that all have heard of, and that was carried out
         self._drawn: list[weakref.ref[Turn]] = []
         self._step_of: weakref.ref[object] | None = None
 
     def _meet_first(self, everyone: MPI.Intracomm) -> MPI.Intracomm:
-        self.meeting = Meeting(everyone, self._report)
+        self.meeting = Meeting(everyone, self.report)
         active, other = (split(everyone, not self.waits) for _ in range(2))
         if not self.waits:
             self._hand_over(other)
@@ -157,9 +165,9 @@ class Members:
             for call in list(self._tell):
                 call(change)
 
-    def attempt(self) -> Attempt:
+    def attempt(self, report: Callable[[float], object] | None = None) -> Attempt:
         """Begin to begin something collective, which `together` brings to its end."""
-        return Attempt(self.communicator, self._report)
+        return Attempt(self.communicator, report or self.report)
 
     def together(self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool = False) -> int:
         """Do something collective, until it has come to its end on all trainers that live.
@@ -182,6 +190,8 @@ class Members:
         -----
         Collective over the living trainers; sleeps.
         """
+        if attempt is None:
+            come(self.apart)
         for _ in range(_MOST_TRIES + len(self._ranks)):
             count = len(self._ranks)
             if self.once(begin, attempt, step):
@@ -204,19 +214,20 @@ class Members:
         if drawn is not None and done:
             done = drawn.send_rest(self.attempt())
         reached("reduced")
-        everywhere, nobody_died = agree(self.communicator, done, self._report)
+        everywhere, nobody_died = agree(self.communicator, done, self.report)
         if everywhere and step:
             self._trained = dict(zip(ranks, places, strict=True))
-            self._step_made(int(places[:, -1, 0].max()))
+            self._step_made(int(places[:, -1, 0].max()), _keys(places[:, :-1]).max(axis=0))
         if everywhere and drawn is not None:
             drawn.count()
         if not (everywhere and nobody_died):
             self._regroup()
         return everywhere
 
-    def _step_made(self, order: int) -> None:
-        """Take in that a step counts, of which dataset it was, and which orders are known by now."""
+    def _step_made(self, order: int, furthest: NDArray[np.int64]) -> None:
+        """Take in that a step counts, of which dataset it was, which orders are known, and how far the others are."""
         self._order = max(self._order, order)
+        self._furthest = furthest
         turns = [turn for turn in (ref() for ref in self._drawn) if turn is not None and not turn.over]
         if turns:
             self._step_of = weakref.ref(turns[0].of)
@@ -228,12 +239,19 @@ class Members:
         That is so before the next batch of the dataset that the last step was of: there a script that resumes begins.
         """
         self.is_new = False
-        if self._order > self._done and self._step_of is not None and turn.of is self._step_of():
+        of_step = self._step_of is not None and turn.of is self._step_of()
+        if self._order > self._done and of_step and self._all_have_come():
             assert self.meeting is not None
             self.meeting.call(self.numbers)
             self._meet()
         if turn.of is not None:
             self._drawn.append(weakref.ref(turn))
+
+    def _all_have_come(self) -> bool:
+        """Whether all are at the same place, for which those that run apart wait where the furthest one was."""
+        if self.apart is None:
+            return True
+        return bool((_keys(self._datasets.places()) >= self._furthest).all()) and self.apart.come(How.JOINING)
 
     def wait_for_place(self) -> bytes | None:
         """As a spare, sleep until there is a place; gives the others' state, None where there will be none."""
@@ -254,7 +272,12 @@ class Members:
         Collective over the living trainers, also with `together` of others, which they repeat then; sleeps.
         """
         reached("meet")
-        everywhere, nobody_died = agree(self.communicator, done, self._report)
+        if self.apart is not None and not done:
+            self.apart.average_now()
+            return False
+        if self.apart is not None and not self.apart.come(How.HERE):
+            return False
+        everywhere, nobody_died = agree(self.communicator, done, self.report)
         if not (everywhere and nobody_died):
             self._regroup()
         return everywhere and nobody_died
@@ -262,7 +285,7 @@ class Members:
     def _regroup(self) -> None:
         """Go on without those that have died."""
         reached("regroup")
-        self.communicator, other = come_together(self.communicator, self._report)
+        self.communicator, other = come_together(self.communicator, self.report)
         self._hand_over(other)
         reached("regrouped")
         group = self.communicator.Get_group()
@@ -329,3 +352,8 @@ class Members:
         may_join = self._datasets.may_be_dealt_anew
         generation = -1 if self.waits else self.generation
         return Row(self._own, generation, self.orders(), may_join, self.numbers, self._holes, self._datasets.places())
+
+
+def _keys(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Make numbers of places, of shape (..., 2), which have their order."""
+    return places[..., 0] << 32 | places[..., 1]
