@@ -106,7 +106,6 @@ class Trainer:
         self.drawn = self.samples = 0
         self._index = communicator.Get_rank() if communicator else 0
         self.checkpoints = Checkpoints(plan, library, self._index)
-        self._waiting = False
         self.turns = Turns(lambda: None)
         self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
         self._started: tuple[int | None] | None = None
@@ -116,7 +115,7 @@ class Trainer:
         self._lock = threading.RLock()
         self._page = ctypes.c_void_p(), ctypes.c_int64()
         self._page_found = ctypes.byref(self._page[0]), ctypes.byref(self._page[1])
-        self._forked = False
+        self._forked = self._waiting = False
         when_forked(self._forget_library)
         self._when_drawn: list[tuple[int, Callable[[], object]]] = []
 
@@ -167,8 +166,8 @@ class Trainer:
     def draw(self, fields: Any, addresses: list[int], *, shifted: bool = True, fill: Any = None) -> bool:
         """Fill one batch; False when the stream is over. Sleeps while it waits.
 
-        `fields` has the addresses of the fields in their order, `addresses` those of parameters, time, step, simulation;
-        `shifted` and `fill` are as in PackedMemory.
+        `fields` has the addresses of the fields in the job's order, `addresses` those of parameters, time, step and
+        simulation; `shifted` and `fill` are as in PackedMemory.
         """
         draw = self.library.mpidata_trainer_draw
         if fill is not None or not shifted:

@@ -1,4 +1,4 @@
-"""mpidata.LocalSGD over MPI beside torch's DistributedDataParallel over gloo, and beside what DiLoCo is by its formulas.
+"""mpidata.LocalSGD over MPI beside torch's DistributedDataParallel over gloo, and beside DiLoCo by its formulas.
 
 Arguments: a folder for the store.
 """

@@ -1,9 +1,8 @@
 """Trains by LocalSGD on samples whose numbers are the gradient; writes down what was drawn, and each average.
 
-Arguments: JSON with `data` ("stream", "files", "loader", with as many `rows`), `batch_size`, `epochs`, `every`, `outer`,
-`pauses_s` after each step, by trainer, `joins` (go on until so many have come), `stops`, by trainer, after how many
-steps it leaves its loop, `plain` (nobody dies here), and `kills`, by trainer: `point:count`, or the number of a step and
-how to end there.
+Arguments: JSON with `data` ("stream", "files", "loader", with as many `rows`), `batch_size`, `epochs`, `every`,
+`outer`, `pauses_s` after each step, by trainer, `joins` (go on until so many have come), `stops`, by trainer, how many
+batches of an epoch it takes, and `kills`, by trainer: `point:count`, or the number of a step and how to end there.
 """
 
 import hashlib
@@ -114,9 +113,7 @@ def goes_on(epoch: int) -> bool:
 
 first = 0 if options["data"] == "stream" else data.resumed[0]
 for epoch in [0] if options["data"] == "stream" else itertools.takewhile(goes_on, itertools.count(first)):
-    for batch in data:
-        if steps == stop:
-            break
+    for batch in itertools.islice(data, stop):
         rows = batch["row"] if "row" in batch else 1 + batch["step"] + 1000 * batch["simulation"]
         note(step=steps, epoch=epoch, rows=rows.tolist())
         if how and steps == int(dies_at):
