@@ -46,7 +46,13 @@ class DistributedDataParallel(TorchDistributedDataParallel):
     """
 
     def __init__(self, module: torch.nn.Module, **options: Any) -> None:
-        members = job.join().members if in_job() else None
+        trainer = job.join() if in_job() else None
+        if trainer is not None and trainer.apart is not None:
+            raise StreamError(
+                "mpidata.DistributedDataParallel: the trainers of this script run apart, by mpidata.LocalSGD. Use one "
+                "of the two."
+            )
+        members = trainer.members if trainer is not None else None
         self._sums: Reducer | None = None
         if members is None:
             if not dist.is_initialized():

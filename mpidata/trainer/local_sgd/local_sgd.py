@@ -86,7 +86,7 @@ class LocalSGD:
         self._differences = Differences(parameters)
         self._outer = None if outer is None else outer(self._differences.anchors)
         self._begun = False  # whether the anchors are those of the last average: a script may load a state meanwhile
-        self._had = 0
+        self._had = self._samples()
         if self._trainer is not None:
             if self._outer is not None:
                 self._trainer.checkpoints.hold(_NAME, self._outer)
@@ -162,7 +162,8 @@ class LocalSGD:
             self._differences.to_gradients(total[0])
             self._differences.subtract() if self._outer is None else self._outer.step()
             self._differences.give()
-        self._steps, self._had = 0, self._samples()
+        if self._steps:
+            self._steps, self._had = 0, self._samples()
         reached("averaged")
         if self._members is not None:
             self._members.tell()
@@ -196,8 +197,8 @@ class LocalSGD:
         return 0 if self._trainer is None else self._trainer.samples + self._trainer.turns.samples
 
     def _weight(self) -> float:
-        """Count the samples since the last average; the steps, where they come from elsewhere."""
-        return float(self._samples() - self._had or self._steps)
+        """Count the samples since the last average, 0 without a step; the steps, where samples come from elsewhere."""
+        return float(self._samples() - self._had or self._steps) if self._steps else 0.0
 
 
 def _join() -> tuple[Trainer | None, Members | None]:

@@ -13,6 +13,7 @@ from mpi4py import MPI
 from torch import nn
 
 from mpidata.errors import StreamError
+from mpidata.trainer.elastic import data_parallel
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.local_sgd import local_sgd
 from mpidata.trainer.local_sgd.apart import How
@@ -114,11 +115,16 @@ def by_its_formulas(elastic):
 
 def uneven(elastic):
     """Each makes another number of steps, and none waits for more."""
-    model, optimizer, local, trainer = make(elastic, 3)
+    model, optimizer, local, trainer = make(elastic, 3, lambda of: torch.optim.SGD(of, 1.0, 0.5))
     for number in range(5 + 4 * RANK):
         step(model, optimizer, trainer, number)
     local.average()
     check_alike(model)
+    before = copy.deepcopy(model.state_dict())
+    trainer.samples += 6
+    local.average()  # of samples that nobody has made a step with: an outer optimizer must not move either
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]), name
     if RANK == 0:
         for number in range(5):
             step(model, optimizer, trainer, number)
@@ -144,6 +150,8 @@ def refusals():
     assert "is not the same on all" in refused(lambda: new(nn.Linear(2, 2 + (RANK == 1)), optimizer))
     new(model, optimizer)
     assert "has one already" in refused(lambda: new(model, optimizer))
+    data_parallel.in_job, data_parallel.job = local_sgd.in_job, local_sgd.job
+    assert "run apart" in refused(lambda: data_parallel.DistributedDataParallel(model))
 
 
 def refused(call):
