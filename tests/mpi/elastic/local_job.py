@@ -10,7 +10,6 @@ from jobs import JobFolder, Result, python
 from stream_job import SIMULATIONS, STEPS
 
 ROWS = [40, 33, 27]
-Steps = list[list[int]]
 
 
 def run(
@@ -24,7 +23,8 @@ def run(
     **options: Any,
 ) -> tuple[dict[str, Any], Result]:
     """Run a job of trainers/elastic/local.py; what `check` is to know of it comes with the result."""
-    given = {"data": data, "rows": sum(ROWS), "batch_size": 4, "epochs": 2, "every": 3, "kills": kills, **options}
+    given = {"data": data, "rows": sum(ROWS), "batch_size": 4, "epochs": 2, "every": 3, "momentum": 0.0, "kills": kills}
+    given |= options
     program = python("trainers/elastic/local.py", json.dumps(given))
     job: dict[str, Any] = {"trainers": {"ranks": trainers, "spares": spares, "program": program, "elastic": elastic}}
     if data == "stream":
@@ -48,7 +48,7 @@ def check(job: dict[str, Any], result: Result) -> None:
     """All that live have the same weights after each average, in which each sample counts once."""
     told = f"{job}\n{result.logs()}"
     assert result.status == 0 and result.summary["status"] == "complete", told
-    counts = trained(books(result, job["trainers"] + job["spares"]), told)
+    counts = trained(books(result, job["trainers"] + job["spares"]), told, job["momentum"])
     lost = result.summary.get("lost_trainers", [])
     if job["data"] == "stream":
         everything = {1 + step + 1000 * of for of in range(SIMULATIONS) for step in range(STEPS)}
@@ -59,12 +59,12 @@ def check(job: dict[str, Any], result: Result) -> None:
         return
     assert sorted(counts) == list(range(max(counts) + 1)) and len(counts) >= job["epochs"], told
     for epoch, of in counts.items():
-        again = sum(of.values()) - sum(job_rows := [1] * job["rows"])
-        assert set(of) == set(range(1, len(job_rows) + 1)), (epoch, set(range(1, len(job_rows) + 1)) - set(of), told)
+        again, rows = sum(of.values()) - job["rows"], set(range(1, job["rows"] + 1))
+        assert set(of) == rows, (epoch, rows - set(of), told)
         assert again < job["trainers"] and (not again or lost), (epoch, again, told)
 
 
-def trained(written: list[list[dict[str, Any]]], told: str) -> dict[int, Counter[int]]:
+def trained(written: list[list[dict[str, Any]]], told: str, momentum: float = 0.0) -> dict[int, Counter[int]]:
     """Count by epoch how often each sample is in an average, and check that those are alike on all that live."""
     made: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)  # by average and trainer
     drawn: dict[int, dict[int, list[tuple[int, list[int]]]]] = defaultdict(dict)  # epoch and rows of each step before
@@ -80,22 +80,26 @@ def trained(written: list[list[dict[str, Any]]], told: str) -> dict[int, Counter
                 drawn[line["average"]][trainer], steps = steps, []
         drawn[number].setdefault(trainer, steps)
     counts: dict[int, Counter[int]] = defaultdict(Counter)
-    before = 0.0
+    before = velocity = 0.0
     assert sorted(made) == list(range(len(made))), told
     for average in sorted(made):
         outcomes = set(made[average].values())
         assert len(outcomes) == 1, (average, outcomes, told)
         ((weight, _),) = outcomes
-        took_part = _who_took_part(drawn[average], set(made[average]), before - weight)
-        assert took_part is not None, (average, before - weight, drawn[average], told)
+        took_part = _who_took_part(drawn[average], set(made[average]), before - weight, momentum * velocity)
+        assert took_part is not None, (average, before - weight, velocity, drawn[average], told)
         for trainer in took_part:
             for epoch, rows in drawn[average].get(trainer, ()):
                 counts[epoch].update(map(int, rows))
+        if any(drawn[average].get(trainer) for trainer in took_part):
+            velocity = before - weight
         before = weight
     return counts
 
 
-def _who_took_part(drawn: dict[int, list[tuple[int, list[int]]]], made: set[int], difference: float) -> set[int] | None:
+def _who_took_part(
+    drawn: dict[int, list[tuple[int, list[int]]]], made: set[int], difference: float, goes_on: float
+) -> set[int] | None:
     """Find whose steps are in an average: of those that made it, with or without any that have died before."""
     dead = [trainer for trainer in drawn if trainer not in made and drawn[trainer]]
     for n in range(len(dead) + 1):
@@ -104,7 +108,7 @@ def _who_took_part(drawn: dict[int, list[tuple[int, list[int]]]], made: set[int]
             weights = [sum(map(len, steps)) for steps in all_rows]
             moves = [sum(sum(rows) / len(rows) for rows in steps) for steps in all_rows]
             total = sum(weights)
-            mean = sum(w * move for w, move in zip(weights, moves, strict=True)) / total if total else 0.0
-            if abs(mean - difference) < 1e-9 * max(1.0, abs(mean), 1000 * total):
+            expected = goes_on + sum(w * move for w, move in zip(weights, moves, strict=True)) / total if total else 0.0
+            if abs(expected - difference) < 1e-6 * max(1.0, abs(expected)):
                 return {*made, *some}
     return None

@@ -9,13 +9,13 @@ from local_job import check, run, trained
 
 
 def test_a_death_in_an_average_and_a_spare(folder: JobFolder) -> None:
-    job, result = run(folder, {"1": "average:4"}, spares=1, joins=1, pauses_s={"2": 0.02})
+    job, result = run(folder, {"1": "average:4"}, spares=1, joins=1, momentum=0.5, pauses_s={"2": 0.02})
     check(job, result)
     assert result.summary["lost_trainers"] == [1] and result.summary["joined_trainers"] == [3], result.logs()
 
 
 def test_a_death_between_averages_of_a_stream(folder: JobFolder) -> None:
-    job, result = run(folder, {"0": "7 SIGKILL"}, "stream", every=4, pauses_s={"2": 0.01}, outer=True)
+    job, result = run(folder, {"0": "7 SIGKILL"}, "stream", every=4, pauses_s={"2": 0.01})
     check(job, result)
     assert result.summary["lost_trainers"] == [0], result.logs()
 
@@ -34,7 +34,9 @@ def test_trainers_that_stop_early_average_until_all_are_done(folder: JobFolder) 
 @pytest.mark.parametrize("data", ["files", "loader", "stream"])
 @pytest.mark.parametrize("point", ["average", "averaged", *POINTS[2:4]])
 def test_a_death_at_a_named_point(folder: JobFolder, point: str, data: str) -> None:
-    job, result = run(folder, {"1": f"{point}:3"}, data, pauses_s={"0": 0.01, "2": 0.003}, outer=data == "loader")
+    job, result = run(
+        folder, {"1": f"{point}:3"}, data, pauses_s={"0": 0.01, "2": 0.003}, momentum=0.5 * (data == "loader")
+    )
     check(job, result)
     assert result.summary["lost_trainers"] == [1], result.logs()
 
@@ -54,6 +56,13 @@ def test_deaths_and_spares_at_any_moment(folder: JobFolder, seed: int) -> None:
         kills[str(trainer)] = f"{point}:{first}" if dice.random() < 0.6 else f"{dice.randint(0, 12)} SIGKILL"
     pauses_s = {str(trainer): dice.choice([0, 0.003, 0.02]) for trainer in range(trainers)}
     job, result = run(
-        folder, kills, data, trainers, spares, every=dice.randint(1, 6), pauses_s=pauses_s, outer=dice.random() < 0.5
+        folder,
+        kills,
+        data,
+        trainers,
+        spares,
+        every=dice.randint(1, 6),
+        pauses_s=pauses_s,
+        momentum=dice.choice([0.0, 0.5]),
     )
     check(job, result)

@@ -1,8 +1,9 @@
 """Trains by LocalSGD on samples whose numbers are the gradient; writes down what was drawn, and each average.
 
 Arguments: JSON with `data` ("stream", "files", "loader", with as many `rows`), `batch_size`, `epochs`, `every`,
-`outer`, `pauses_s` after each step, by trainer, `joins` (go on until so many have come), `stops`, by trainer, how many
-batches of an epoch it takes, and `kills`, by trainer: `point:count`, or the number of a step and how to end there.
+`momentum` of the outer optimizer, `pauses_s` after each step, by trainer, `joins` (go on until so many have come),
+`stops`, by trainer, how many
+batches of an epoch it takes, and `kills`, by trainer: `point:count`, or the number of a step and how to end.
 """
 
 import hashlib
@@ -97,7 +98,8 @@ torch.manual_seed(start)
 count = Count()
 model = Model()
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
-outer = (lambda of: torch.optim.SGD(of, lr=1.0)) if options.get("outer") else None
+momentum = options["momentum"]
+outer = (lambda of: torch.optim.SGD(of, lr=1.0, momentum=momentum)) if momentum else None
 local = Noted(model, optimizer, options["every"], outer)
 mpidata.on_change(count.change)
 mpidata.register(model=model, optimizer=optimizer, count=count)
