@@ -20,6 +20,7 @@ def run(
     spares: int = 0,
     elastic: bool = True,
     timeout: float = 120,
+    every_s: float = 3600,
     **options: Any,
 ) -> tuple[dict[str, Any], Result]:
     """Run a job of trainers/elastic/local.py; what `check` is to know of it comes with the result."""
@@ -27,6 +28,7 @@ def run(
     given |= options
     program = python("trainers/elastic/local.py", json.dumps(given))
     job: dict[str, Any] = {"trainers": {"ranks": trainers, "spares": spares, "program": program, "elastic": elastic}}
+    job["checkpoint"] = {"every_s": every_s}
     if data == "stream":
         job |= {
             "solvers": {"groups": 2, "function": "functions.steps:simulate"},
@@ -71,7 +73,7 @@ def trained(written: list[list[dict[str, Any]]], told: str, momentum: float = 0.
     for trainer, lines in enumerate(written):
         steps: list[tuple[int, list[int]]] = []
         number = 0
-        for line in lines:
+        for line in _that_count(lines):
             if "rows" in line:
                 steps.append((line["epoch"], line["rows"]))
             elif "average" in line:
@@ -95,6 +97,15 @@ def trained(written: list[list[dict[str, Any]]], told: str, momentum: float = 0.
             velocity = before - weight
         before = weight
     return counts
+
+
+def _that_count(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out what a start that resumes has made again."""
+    starts = [i for i, line in enumerate(lines) if "resumed" in line]
+    if len(starts) < 2:
+        return lines
+    ends = [i for i, line in enumerate(lines) if line.get("average") == lines[starts[1]]["averages"] - 1]
+    return lines[: ends[0] + 1] + lines[starts[1] :]
 
 
 def _who_took_part(

@@ -31,6 +31,17 @@ def test_trainers_that_stop_early_average_until_all_are_done(folder: JobFolder) 
 
 
 @pytest.mark.full
+def test_a_checkpoint_is_of_an_average(folder: JobFolder) -> None:
+    pauses_s = {"0": 0.05, "1": 0.04, "2": 0.06}
+    more = {"every_s": 0.2, "momentum": 0.5, "epochs": 7, "every": 5, "pauses_s": pauses_s}
+    job, result = run(folder, {"1": "35 SIGKILL"}, elastic=False, **more)
+    assert result.status != 0 and result.run is not None, result.logs()
+    resumed = folder.resume(result.run, timeout=120)
+    check(job, resumed)
+    assert [event for event in resumed.events() if event["event"] == "resume" and event["checkpoint"]], resumed.logs()
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("data", ["files", "loader", "stream"])
 @pytest.mark.parametrize("point", ["average", "averaged", *POINTS[2:4]])
 def test_a_death_at_a_named_point(folder: JobFolder, point: str, data: str) -> None:

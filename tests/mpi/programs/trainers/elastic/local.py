@@ -103,7 +103,7 @@ outer = (lambda of: torch.optim.SGD(of, lr=1.0, momentum=momentum)) if momentum 
 local = Noted(model, optimizer, options["every"], outer)
 mpidata.on_change(count.change)
 mpidata.register(model=model, optimizer=optimizer, count=count)
-note(resumed=data.resumed, rank=mpidata.rank())
+note(resumed=data.resumed, rank=mpidata.rank(), averages=count.averages)
 steps = 0
 stop = options.get("stops", {}).get(str(start))
 
