@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.elastic.calls import all_reduce, on_change, rank, world_size
     from mpidata.trainer.elastic.data_parallel import DistributedDataParallel
+    from mpidata.trainer.local_sgd.local_sgd import LocalSGD
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.script import register, report
 
@@ -35,6 +36,7 @@ __all__ = [
     "DistributedDataParallel",
     "FileDataset",
     "GiveUp",
+    "LocalSGD",
     "MPIStreamDataset",
     "Normalizer",
     "PackedCollate",
@@ -61,6 +63,7 @@ _HOME = {
     "DistributedDataParallel": "mpidata.trainer.elastic.data_parallel",
     "FileDataset": "mpidata.datasets.files.dataset",
     "GiveUp": "mpidata.errors",
+    "LocalSGD": "mpidata.trainer.local_sgd.local_sgd",
     "MPIStreamDataset": "mpidata.trainer.dataset",
     "Normalizer": "mpidata.field_statistics.normalizer",
     "PackedCollate": "mpidata.packing",

@@ -51,6 +51,8 @@ class Checkpoints:
     ----------
     restored : Restored
         What this trainer goes on from; batch 0 and no state in a job that starts afresh.
+    come_first : callable
+        Called before one is taken: there all trainers have had as many batches.
     record_first : callable
         Called before a checkpoint counts: what the record has by then is not sent again after a resume.
 
@@ -61,6 +63,7 @@ class Checkpoints:
 
     def __init__(self, plan: Plan, library: Library, index: int) -> None:
         self.restored = Restored(0, {}, plan.trainers)
+        self.come_first: Callable[[], object] = lambda: None
         self.record_first: Callable[[], object] = lambda: None
         self._objects: dict[str, Any] = {}
         self._state: Callable[[], dict[str, Saved]] = dict
@@ -159,6 +162,7 @@ class Checkpoints:
         Takes as long as saving the registered objects into memory. What fails is told to the scheduler and on
         standard error, and training goes on.
         """
+        self.come_first()
         self.finish()
         try:
             state = self.states()

@@ -24,8 +24,8 @@ class Turns:
 
     Attributes
     ----------
-    given : int
-        Batches of all iterations that were given out.
+    given, samples : int
+        Batches of all iterations that were given out, and the samples in them.
     in_epoch : bool
         Whether the iteration that began last, of those that all trainers make together, has not come to its end; one
         that is left by `break` never does.
@@ -33,7 +33,7 @@ class Turns:
 
     def __init__(self, count: Callable[[], None], drawing: Callable[[Turn], object] = lambda turn: None) -> None:
         self.drawing = drawing
-        self.given = 0
+        self.given = self.samples = 0
         self.in_epoch = False
         self._count = count
         self._first: weakref.ref[Turn] | None = None
@@ -90,10 +90,11 @@ class Turn:
         self.waits = True
         self._turns.count(self)
 
-    def given(self) -> None:
-        """Say that it is given out now."""
+    def given(self, samples: int = 0) -> None:
+        """Say that it is given out now, with so many samples."""
         self.waits = False
         self._turns.given += 1
+        self._turns.samples += samples
 
     def end(self) -> None:
         """Say that there is no further batch."""

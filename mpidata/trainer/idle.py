@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
 import time
@@ -9,12 +10,14 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mpidata.native import structures
+from mpidata.native.library import Library
 from mpidata.run import deadlines
 from mpidata.run.aside import append
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["IdleWatch", "Pace"]
+__all__ = ["IdleWatch", "Pace", "pace_of_stream"]
 
 _LOOK_EVERY_S = 5.0
 _BUSY = 0.2  # of a core: who computes so much does not wait
@@ -42,6 +45,16 @@ class Pace:
     holds_up: bool
     why: str
     outside: bool = False
+
+
+def pace_of_stream(library: Library, plan: Plan, waits: bool, outside: bool) -> Pace | None:
+    """Ask the library how far a stream is; `waits`: the script waits for its next batch. None: it is closed."""
+    figures = structures.Statistics()
+    if library.mpidata_trainer_statistics(ctypes.byref(figures)):
+        return None
+    one = figures.fill // max(1, figures.windows) if plan.capacity_in_bytes else 0  # more, where one did not fit
+    holds_up = figures.fill + one >= figures.capacity and not waits
+    return Pace(figures.drawn, holds_up, "its buffer is full, so the solvers wait for it", outside)
 
 
 class IdleWatch:

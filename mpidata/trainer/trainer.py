@@ -19,7 +19,7 @@ from mpidata.field_statistics.statistics import write_statistics
 from mpidata.learning.telling import Telling
 from mpidata.loading.figures import LEFT_EARLY, STEP_WAITS_S, WAITS_S
 from mpidata.loading.turns import Turns
-from mpidata.native import constants, structures
+from mpidata.native import constants
 from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
 from mpidata.native.library import Library, check
 from mpidata.run import deadlines
@@ -29,8 +29,9 @@ from mpidata.run.stop import read_stop
 from mpidata.trainer.elastic.drawn import Drawn
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.expected import expected_batches
-from mpidata.trainer.idle import IdleWatch, Pace
+from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
 from mpidata.trainer.in_turn import InTurn
+from mpidata.trainer.local_sgd.apart import Apart, How, come
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -55,34 +56,36 @@ class Trainer:
     library : Library
         Opened as a trainer; in a forked child, each of its functions raises StreamError.
     communicator : mpi4py.MPI.Intracomm
-        Of the trainers, for the caller's own use.
+        Of the trainers.
 
     Attributes
     ----------
     ended : bool
-        The stream is over, or there is none: no draw gives anything any more.
+        The stream is over, or there is none.
     closed : bool
         This trainer has left the job.
-    drawn : int
-        Number of batches (or single samples) drawn so far, those before a resume included.
+    drawn, samples : int
+        Batches (or single samples) drawn so far, those before a resume included, and samples since.
     members : Members or None
         The trainers that live, in a job that goes on when one dies.
+    apart : Apart or None
+        Where the trainers make steps of their own.
     checkpoints : Checkpoints
         The part of this trainer in them.
     passes_begun : int
-        Over the stream, in this process.
+        Over the stream.
     in_turn : InTurn
         Told by each pass before it draws.
     losses : Telling
-        Takes those of batches to the scheduler.
+        Takes them to the scheduler.
     turns : Turns
         The loops over batches of loaders.
     recorder : Recorder or None
-        Writes what is received to a file, where the job asks for that.
+        Writes what is received to a file.
 
     Notes
     -----
-    Methods may be called from any thread; `draw` from one at a time.
+    For any thread; `draw` for one at a time.
     """
 
     def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm | None) -> None:
@@ -99,10 +102,10 @@ class Trainer:
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
         self.closed = self._parted = False
-        self.drawn = 0
+        self.apart: Apart | None = None
+        self.drawn = self.samples = 0
         self._index = communicator.Get_rank() if communicator else 0
         self.checkpoints = Checkpoints(plan, library, self._index)
-        self._waiting = False
         self.turns = Turns(lambda: None)
         self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
         self._started: tuple[int | None] | None = None
@@ -112,7 +115,7 @@ class Trainer:
         self._lock = threading.RLock()
         self._page = ctypes.c_void_p(), ctypes.c_int64()
         self._page_found = ctypes.byref(self._page[0]), ctypes.byref(self._page[1])
-        self._forked = False
+        self._forked = self._waiting = False
         when_forked(self._forget_library)
         self._when_drawn: list[tuple[int, Callable[[], object]]] = []
 
@@ -192,8 +195,7 @@ class Trainer:
         Returns
         -------
         (int, callable) or None
-            Address, and what gives it back, in any thread. None: nothing was drawn, and `draw` has a batch, or the
-            stream is over.
+            Address, and what gives it back, in any thread. None: `draw` has a batch, or the stream is over.
         """
         (address, page), found = self._page, self._page_found
         if not self._wait(lambda: self.library.mpidata_trainer_draw_page(size, *found, SLICE_S)) or not address.value:
@@ -255,6 +257,8 @@ class Trainer:
             self._waiting = False
             if not status:  # nearly always
                 return True
+            if status == constants.ERR_AGAIN and self.apart is not None:
+                self.apart.look()
             if status == constants.CHECKPOINT:
                 self.checkpoints.take()
             if status == constants.MEET:
@@ -265,6 +269,7 @@ class Trainer:
         self.ended = True
         if self.is_stopped():
             self.raise_interrupt()
+        come(self.apart)
         return False
 
     def _meet(self) -> None:
@@ -285,7 +290,7 @@ class Trainer:
         """Whether the stream was cut short: by a signal to the job, or as another trainer left."""
         stopped = ctypes.c_int()
         check(self.library, self.library.mpidata_trainer_stopped(ctypes.byref(stopped)))
-        return bool(stopped.value)
+        return stopped.value != 0
 
     def raise_interrupt(self) -> None:
         """Raise KeyboardInterrupt, once, if Ctrl-C has stopped the job; to be called when nothing more comes."""
@@ -323,15 +328,8 @@ class Trainer:
         """Tell, in another thread, how far the script is."""
         if not self.plan.has_stream:
             return Pace(self.turns.given, self.turns.is_computing(), "it is within a loop over its batches")
-        figures = structures.Statistics()
-        if self.library.mpidata_trainer_statistics(ctypes.byref(figures)):
-            return None
-        one = (
-            figures.fill // max(1, figures.windows) if self.plan.capacity_in_bytes else 0
-        )  # more, where one did not fit
         outside = not self._passes and self.drawn > self.checkpoints.restored.batch
-        holds_up = figures.fill + one >= figures.capacity and not self._waiting
-        return Pace(figures.drawn, holds_up, "its buffer is full, so the solvers wait for it", outside)
+        return pace_of_stream(self.library, self.plan, self._waiting, outside)
 
     def _regroup(self, living: MPI.Intracomm) -> None:
         check(self.library, self.library.mpidata_trainer_regroup(living.py2f()))
@@ -381,6 +379,8 @@ class Trainer:
         if self._forked:
             return
         self.leave_stream("the script ended")
+        if not self._parted and self.apart is not None:
+            self.apart.come(How.LEAVING)
         with self._lock:
             if self._parted:
                 return

@@ -15,6 +15,7 @@ from mpidata.errors import StreamError
 from mpidata.trainer.elastic.change import Change, Place
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.numbers import without
+from mpidata.trainer.local_sgd.apart import How
 
 __all__ = ["Dealing", "History", "Living", "Places", "share"]
 
@@ -202,12 +203,15 @@ class Living:
         self._position, self._dealing = position, dealing
         self._when_lost, self._when_anew = when_lost, when_anew
 
-    def end(self) -> None:
+    def end(self) -> bool:
         """At the end of an epoch, find out whether somebody has died before: then there may be more batches.
 
-        Collective over the trainers that live; sleeps.
+        Collective over the trainers that live; sleeps. False where it is to be called again, if there are none.
         """
+        if self._members.apart is not None:
+            return self._members.apart.come(How.HERE)
         self._members.together(lambda attempt: attempt.post(attempt.communicator.Ibarrier), step=True)
+        return True
 
     def place(self) -> Place:
         """Where this trainer is."""

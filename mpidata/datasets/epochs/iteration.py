@@ -39,7 +39,8 @@ class Iteration(ABC, Iterator[Any]):
     accelerate : AcceleratePass, optional
         Told of the last batch, where `accelerator.prepare` was given the dataset.
     when_out : callable, optional
-        Called when there is no further batch; it may add some to the epoch. Without it the end is announced with the
+        Called when there is no further batch; it may add some to the epoch, and is called again where it gives False
+        and has added none. Without it the end is announced with the
         last batch.
     """
 
@@ -50,7 +51,7 @@ class Iteration(ABC, Iterator[Any]):
         tally: Tally,
         turn: Turn | None,
         accelerate: AcceleratePass | None = None,
-        when_out: Callable[[], object] | None = None,
+        when_out: Callable[[], bool] | None = None,
     ) -> None:
         self._length, self._place, self._tally, self._turn = length, place, tally, turn
         self._accelerate, self._when_out = accelerate, when_out
@@ -62,8 +63,9 @@ class Iteration(ABC, Iterator[Any]):
 
     def __next__(self) -> Any:
         """Wait for a batch; raises what the dataset has raised, and RuntimeError after the timeout."""
-        if self._when_out is not None and not self._over and not self.has_more():
-            self._when_out()
+        if self._when_out is not None and not self._over:
+            while not self.has_more() and not self._when_out():
+                pass
         if self._over or not self.has_more():
             self._end()
             raise StopIteration
@@ -82,7 +84,7 @@ class Iteration(ABC, Iterator[Any]):
             self._say_ended()
         batch = make()
         if self._turn is not None:
-            self._turn.given()
+            self._turn.given(samples)
         return batch
 
     @abstractmethod

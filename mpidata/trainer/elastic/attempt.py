@@ -1,16 +1,19 @@
-"""Operations that are begun together and brought to their end together."""
+"""What those that train do together: operations, an agreement, and a communicator without those that have died."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
+from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.waiting import free, wait
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Attempt", "split"]
+__all__ = ["Attempt", "agree", "come_together", "split"]
 
 
 class Attempt:
@@ -62,3 +65,43 @@ def split(communicator: MPI.Intracomm, belongs: bool) -> MPI.Intracomm:
     from mpi4py import MPI
 
     return cast("MPI.Intracomm", communicator.Split(0 if belongs else MPI.UNDEFINED, communicator.Get_rank()))
+
+
+def agree(communicator: MPI.Intracomm, done: bool, report: Callable[[float], object]) -> tuple[bool, bool]:
+    """Tell whether all are done, and whether nobody has seen a death: the same on all trainers that live.
+
+    Collective; sleeps. `report` is as of `Attempt`.
+    """
+    communicator.Ack_failed()
+    dead = communicator.Get_failed()
+    flags = np.array([done | (dead.Get_size() == 0) << 1], np.int32)
+    request = communicator.Iagree(flags)
+    reached("agree")
+    wait(request, report)  # an error says only that somebody has died since
+    free(dead)
+    return bool(flags[0] & 1), bool(flags[0] & 2)
+
+
+def come_together(
+    communicator: MPI.Intracomm, report: Callable[[float], object]
+) -> tuple[MPI.Intracomm, MPI.Intracomm]:
+    """Make two communicators of those that live; again where another one dies meanwhile. As `agree`."""
+    from mpi4py import MPI
+
+    made = np.zeros(1, np.int32)
+    communicator.Revoke()
+    while not made[0]:
+        living = communicator.Shrink()
+        assert isinstance(living, MPI.Intracomm)
+        communicator = living
+        # None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then.
+        wait(living.Iagree(made), report)
+        made[0] = 1
+        try:
+            # By this thread: it makes communicators in no two threads at once, either.
+            other = living.Dup()
+        except MPI.Exception:
+            made[0] = 0
+            living.Revoke()
+        wait(living.Iagree(made), report)
+    return communicator, other

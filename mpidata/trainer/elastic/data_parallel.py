@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, NoReturn
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as TorchDistributedDataParallel
@@ -13,16 +11,11 @@ from torch.nn.parallel import DistributedDataParallel as TorchDistributedDataPar
 from mpidata.alone.outside import in_job
 from mpidata.errors import StreamError
 from mpidata.trainer import join as job
-from mpidata.trainer.elastic.members import Members
-from mpidata.trainer.elastic.reducer import Reducer, bytes_of, share_from_first, take_bytes
+from mpidata.trainer.elastic.reducer import Reducer, bytes_of, make_alike
 from mpidata.trainer.process_group import init_process_group
 
 __all__ = ["DistributedDataParallel"]
 
-_OTHER_MODULE = (
-    "mpidata.DistributedDataParallel: the module is not the same on all trainers: numbers, shapes or dtypes of its "
-    "parameters differ. Make the same model on each."
-)
 _IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view", "bucket_cap_mb", "broadcast_buffers"}
 
 
@@ -53,7 +46,13 @@ class DistributedDataParallel(TorchDistributedDataParallel):
     """
 
     def __init__(self, module: torch.nn.Module, **options: Any) -> None:
-        members = job.join().members if in_job() else None
+        trainer = job.join() if in_job() else None
+        if trainer is not None and trainer.apart is not None:
+            raise StreamError(
+                "mpidata.DistributedDataParallel: the trainers of this script run apart, by mpidata.LocalSGD. Use one "
+                "of the two."
+            )
+        members = trainer.members if trainer is not None else None
         self._sums: Reducer | None = None
         if members is None:
             if not dist.is_initialized():
@@ -74,11 +73,7 @@ class DistributedDataParallel(TorchDistributedDataParallel):
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         everything = [*module.parameters(), *module.buffers()]
         _check(trained, everything)
-        if members.is_new:
-            _take(everything, members)
-        else:
-            _compare(everything, members)
-            share_from_first(everything, members)
+        make_alike(everything, members, "mpidata.DistributedDataParallel")
         members.giving.model = lambda: bytes_of(everything)
         self._sums = Reducer(trained, list(module.buffers()), members)
 
@@ -127,38 +122,3 @@ def _check(trained: list[torch.nn.Parameter], everything: list[Any]) -> None:
             f"mpidata.DistributedDataParallel: a parameter is on {elsewhere[0]}. With 'trainers.elastic' models are in "
             "CPU memory so far. Leave the model there, or remove 'trainers.elastic'."
         )
-
-
-def _take(everything: list[Any], members: Members) -> None:
-    """Take the values of the others, who are in their loop."""
-    model = members.giving.model
-    try:
-        take_bytes(everything, model if isinstance(model, bytes) else b"")
-    except ValueError:
-        raise StreamError(_OTHER_MODULE) from None
-
-
-def _compare(everything: list[Any], members: Members) -> None:
-    text = " ".join(f"{tuple(tensor.shape)} {tensor.dtype} {tensor.requires_grad}" for tensor in everything)
-    own = np.frombuffer(hashlib.blake2b(text.encode(), digest_size=8).digest(), np.int64).copy()
-    least, greatest = own.copy(), own.copy()
-
-    def compare(attempt: Any) -> None:
-        attempt.post(attempt.communicator.Iallreduce, own, greatest, _max())
-        attempt.post(attempt.communicator.Iallreduce, own, least, _min())
-
-    members.together(compare)
-    if least != greatest:
-        raise StreamError(_OTHER_MODULE)
-
-
-def _max() -> Any:
-    from mpi4py import MPI
-
-    return MPI.MAX
-
-
-def _min() -> Any:
-    from mpi4py import MPI
-
-    return MPI.MIN

@@ -16,18 +16,20 @@ from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
 from mpidata.loading.turns import Turn
-from mpidata.trainer.elastic.attempt import Attempt, split
+from mpidata.trainer.elastic.attempt import Attempt, agree, come_together, split
 from mpidata.trainer.elastic.change import Change, Shared
 from mpidata.trainer.elastic.giving import Giving
 from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Row
 from mpidata.trainer.elastic.numbers import without
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.elastic.waiting import free, wait
+from mpidata.trainer.elastic.shared import SharedDatasets
+from mpidata.trainer.local_sgd.apart import How, come
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     from mpidata.trainer.elastic.drawn import Drawn
+    from mpidata.trainer.local_sgd.apart import Apart
 
 __all__ = ["Members"]
 
@@ -68,6 +70,10 @@ class Members:
         What a trainer that takes a place gets of the others.
     retire : callable
         Called where this trainer is to train no more; does not return.
+    apart : Apart or None
+        Where the trainers make steps of their own; whatever all do together waits until they have come there.
+    report : callable
+        As given.
     drawn : Drawn or None
         What was drawn from a stream, which the trainers tell one another with each step.
 
@@ -83,7 +89,7 @@ class Members:
         hand_over: Callable[[MPI.Intracomm], object] = lambda communicator: None,
         spares: int = 0,
     ) -> None:
-        self._report, self._hand_over = report, hand_over
+        self.report, self._hand_over = report, hand_over
         self.numbers = list(range(everyone.Get_size() - spares))
         self.generation = 0
         self._first = everyone.Get_group()
@@ -97,18 +103,20 @@ class Members:
         self.orders: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.giving = Giving()
         self.retire: Callable[[], object] = lambda: None
-        self._datasets: list[weakref.ref[Shared]] = []
+        self._datasets = SharedDatasets()
         self._trained: dict[int, NDArray[np.int64]] = {}
         self.drawn: Drawn | None = None
         self._changes: list[Change] = []
         self._tell: list[Callable[[Change], object]] = []
         self._holes: list[int] = []
+        self.apart: Apart | None = None
+        self._furthest = np.zeros(MOST_DATASETS, np.int64)
         self._order, self._done = 0, 0  # the newest that all have heard of, and that was carried out
         self._drawn: list[weakref.ref[Turn]] = []
         self._step_of: weakref.ref[object] | None = None
 
     def _meet_first(self, everyone: MPI.Intracomm) -> MPI.Intracomm:
-        self.meeting = Meeting(everyone, self._report)
+        self.meeting = Meeting(everyone, self.report)
         active, other = (split(everyone, not self.waits) for _ in range(2))
         if not self.waits:
             self._hand_over(other)
@@ -144,12 +152,7 @@ class Members:
 
     def share(self, dataset: Shared) -> None:
         """Have the rows of a dataset dealt out anew when a trainer has died; in the same order on all trainers."""
-        if len(self._datasets) == MOST_DATASETS:
-            raise StreamError(
-                f"With 'trainers.elastic' a script may make {MOST_DATASETS} datasets whose rows the trainers share, "
-                "and this is one more. Make each once, before the loop."
-            )
-        self._datasets.append(weakref.ref(dataset))
+        self._datasets.add(dataset)
 
     def on_change(self, call: Callable[[Change], object]) -> None:
         """Have something called after each change, by `tell`."""
@@ -162,9 +165,9 @@ class Members:
             for call in list(self._tell):
                 call(change)
 
-    def attempt(self) -> Attempt:
+    def attempt(self, report: Callable[[float], object] | None = None) -> Attempt:
         """Begin to begin something collective, which `together` brings to its end."""
-        return Attempt(self.communicator, self._report)
+        return Attempt(self.communicator, report or self.report)
 
     def together(self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool = False) -> int:
         """Do something collective, until it has come to its end on all trainers that live.
@@ -187,6 +190,8 @@ class Members:
         -----
         Collective over the living trainers; sleeps.
         """
+        if attempt is None:
+            come(self.apart)
         for _ in range(_MOST_TRIES + len(self._ranks)):
             count = len(self._ranks)
             if self.once(begin, attempt, step):
@@ -201,7 +206,7 @@ class Members:
             begin(attempt)
         ranks, places = list(self._ranks), np.zeros((len(self._ranks), MOST_DATASETS + 1, 2), np.int64)
         if step and self._datasets:
-            attempt.post(attempt.communicator.Iallgather, self._places(), places)
+            attempt.post(attempt.communicator.Iallgather, np.vstack([self._datasets.places(), self.orders()]), places)
         drawn = self.drawn if step else None
         if drawn is not None:
             drawn.send(attempt, len(ranks))
@@ -209,19 +214,20 @@ class Members:
         if drawn is not None and done:
             done = drawn.send_rest(self.attempt())
         reached("reduced")
-        everywhere, nobody_died = self._agree(done)
+        everywhere, nobody_died = agree(self.communicator, done, self.report)
         if everywhere and step:
             self._trained = dict(zip(ranks, places, strict=True))
-            self._step_made(int(places[:, -1, 0].max()))
+            self._step_made(int(places[:, -1, 0].max()), _keys(places[:, :-1]).max(axis=0))
         if everywhere and drawn is not None:
             drawn.count()
         if not (everywhere and nobody_died):
             self._regroup()
         return everywhere
 
-    def _step_made(self, order: int) -> None:
-        """Take in that a step counts, of which dataset it was, and which orders are known by now."""
+    def _step_made(self, order: int, furthest: NDArray[np.int64]) -> None:
+        """Take in that a step counts, of which dataset it was, which orders are known, and how far the others are."""
         self._order = max(self._order, order)
+        self._furthest = furthest
         turns = [turn for turn in (ref() for ref in self._drawn) if turn is not None and not turn.over]
         if turns:
             self._step_of = weakref.ref(turns[0].of)
@@ -233,12 +239,19 @@ class Members:
         That is so before the next batch of the dataset that the last step was of: there a script that resumes begins.
         """
         self.is_new = False
-        if self._order > self._done and self._step_of is not None and turn.of is self._step_of():
+        of_step = self._step_of is not None and turn.of is self._step_of()
+        if self._order > self._done and of_step and self._all_have_come():
             assert self.meeting is not None
             self.meeting.call(self.numbers)
             self._meet()
         if turn.of is not None:
             self._drawn.append(weakref.ref(turn))
+
+    def _all_have_come(self) -> bool:
+        """Whether all are at the same place, for which those that run apart wait where the furthest one was."""
+        if self.apart is None:
+            return True
+        return bool((_keys(self._datasets.places()) >= self._furthest).all()) and self.apart.come(How.JOINING)
 
     def wait_for_place(self) -> bytes | None:
         """As a spare, sleep until there is a place; gives the others' state, None where there will be none."""
@@ -259,55 +272,21 @@ class Members:
         Collective over the living trainers, also with `together` of others, which they repeat then; sleeps.
         """
         reached("meet")
-        everywhere, nobody_died = self._agree(done)
+        if self.apart is not None and not done:
+            self.apart.average_now()
+            return False
+        if self.apart is not None and not self.apart.come(How.HERE):
+            return False
+        everywhere, nobody_died = agree(self.communicator, done, self.report)
         if not (everywhere and nobody_died):
             self._regroup()
         return everywhere and nobody_died
 
-    def _places(self) -> NDArray[np.int64]:
-        own = np.zeros((MOST_DATASETS + 1, 2), np.int64)
-        own[-1] = self.orders()
-        for row, dataset in zip(own, (ref() for ref in self._datasets), strict=False):
-            row[:] = (0, 0) if dataset is None else dataset.place()
-        return own
-
-    def _agree(self, done: bool) -> tuple[bool, bool]:
-        """Tell whether all are done, and whether nobody has seen a death: the same on all trainers that live."""
-        self.communicator.Ack_failed()
-        dead = self.communicator.Get_failed()
-        flags = np.array([done | (dead.Get_size() == 0) << 1], np.int32)
-        request = self.communicator.Iagree(flags)
-        reached("agree")
-        wait(request, self._report)  # an error says only that somebody has died since
-        free(dead)
-        return bool(flags[0] & 1), bool(flags[0] & 2)
-
-    def _come_together(self) -> None:
-        """Make communicators of those that live; again where another one dies meanwhile."""
-        from mpi4py import MPI
-
-        made = np.zeros(1, np.int32)
-        self.communicator.Revoke()
-        while not made[0]:
-            living = self.communicator.Shrink()
-            assert isinstance(living, MPI.Intracomm)
-            self.communicator = living
-            # None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then.
-            wait(living.Iagree(made), self._report)
-            made[0] = 1
-            try:
-                # By this thread: it makes communicators in no two threads at once, either.
-                other = living.Dup()
-            except MPI.Exception:
-                made[0] = 0
-                living.Revoke()
-            wait(living.Iagree(made), self._report)
-        self._hand_over(other)
-
     def _regroup(self) -> None:
         """Go on without those that have died."""
         reached("regroup")
-        self._come_together()
+        self.communicator, other = come_together(self.communicator, self.report)
+        self._hand_over(other)
         reached("regrouped")
         group = self.communicator.Get_group()
         self._ranks = sorted(group.Translate_ranks(None, self._first))
@@ -323,12 +302,8 @@ class Members:
         self._holes += lost
         self.generation += 1
         change = Change(self.rank, self.count, len(before), tuple(lost), self.generation)
-        nowhere = np.zeros((MOST_DATASETS, 2), np.int64)
-        for at, dataset in enumerate(ref() for ref in self._datasets):
-            if dataset is None:
-                continue
-            trained = {number: self._trained.get(before[number], nowhere)[at] for number in lost}
-            dataset.lose({number: (int(epoch), int(had)) for number, (epoch, had) in trained.items()}, change)
+        trained = {number: self._trained[before[number]] for number in lost if before[number] in self._trained}
+        self._datasets.lose(trained, change)
         self._changes.append(change)
 
     def _meet(self) -> bytes | None:
@@ -353,7 +328,8 @@ class Members:
         state = None
         if decision.joined:
             state = self.giving.give(self, decision.joined)
-            self._deal_anew()  # once more, as who has come does: others may have died meanwhile
+            # Once more, as who has come does: others may have died meanwhile.
+            self._datasets.deal_anew(self.rank, self.count)
         if self.communicator is active:
             self._hand_over(other)
         return state
@@ -368,18 +344,16 @@ class Members:
         joined = tuple(sorted(map(self.numbers.index, decision.joined)))
         retired = tuple(range(was - len(decision.retired), was))
         change = Change(self.rank, self.count, was, (), self.generation, joined, retired)
-        self._deal_anew()
+        self._datasets.deal_anew(self.rank, self.count)
         self._trained = dict.fromkeys(self._ranks, decision.places)
         self._changes.append(change)
 
-    def _deal_anew(self) -> None:
-        for dataset in self._alive():
-            dataset.deal_anew(self.rank, self.count)
-
-    def _alive(self) -> list[Shared]:
-        return [dataset for dataset in (ref() for ref in self._datasets) if dataset is not None]
-
     def _row(self) -> Row:
-        may_join = all(dataset.may_be_dealt_anew for dataset in self._alive())
+        may_join = self._datasets.may_be_dealt_anew
         generation = -1 if self.waits else self.generation
-        return Row(self._own, generation, self.orders(), may_join, self.numbers, self._holes, self._places()[:-1])
+        return Row(self._own, generation, self.orders(), may_join, self.numbers, self._holes, self._datasets.places())
+
+
+def _keys(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Make numbers of places, of shape (..., 2), which have their order."""
+    return places[..., 0] << 32 | places[..., 1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from mpidata.errors import StreamError
@@ -12,7 +14,7 @@ from mpidata.trainer.elastic.attempt import Attempt
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
 
-__all__ = ["Reducer", "bytes_of", "share_from_first", "take_bytes"]
+__all__ = ["Reducer", "SharedTensors", "bytes_of", "make_alike"]
 
 # The first bucket is small, so that its sum is under way early, as in torch's DistributedDataParallel.
 _FIRST_BYTES, _BUCKET_BYTES = 1 << 20, 25 << 20
@@ -90,7 +92,7 @@ class Reducer:
         for bucket in self._buckets:
             bucket.take_rest()
         self._sum_whole(attempt)
-        shared = _Shared(self._buffers, self._members)
+        shared = SharedTensors(self._buffers, self._members)
         shared.send(attempt)
 
         def again(attempt: Attempt) -> None:
@@ -169,7 +171,7 @@ class _Bucket:
             grad.detach().copy_(part.view(grad.shape))
 
 
-class _Shared:
+class SharedTensors:
     """Tensors that all trainers are to have as the one with number 0 has them."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], members: Members) -> None:
@@ -178,12 +180,14 @@ class _Shared:
         self._received = self._bytes
 
     def send(self, attempt: Attempt) -> None:
+        """Begin to bring the values of the trainer with number 0 to the others."""
         if len(self._bytes):
             own = self._members.rank == 0
             self._received = self._bytes if own else torch.empty_like(self._bytes)
             attempt.post(attempt.communicator.Ibcast, self._received.numpy(), self._members.root)
 
     def give(self) -> None:
+        """Give the tensors what has come."""
         if self._received is self._bytes:
             return
         sizes = [tensor.numel() * tensor.element_size() for tensor in self._tensors]
@@ -193,21 +197,12 @@ class _Shared:
 def _bytes_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Copy the values of tensors behind one another."""
     flat = [tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in tensors]
-    return torch.cat(flat) if flat else torch.empty(0, dtype=torch.uint8, device="cpu")
+    return torch.cat(flat).cpu() if flat else torch.empty(0, dtype=torch.uint8, device="cpu")
 
 
 def bytes_of(tensors: Sequence[torch.Tensor]) -> bytes:
     """Copy the values of tensors behind one another."""
     return _bytes_of(tensors).numpy().tobytes()
-
-
-def take_bytes(tensors: Sequence[torch.Tensor], values: bytes) -> None:
-    """Give tensors the values of `bytes_of`; raises ValueError where they are not as many."""
-    sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
-    if sum(sizes) != len(values):
-        raise ValueError(len(values))
-    flat = torch.frombuffer(bytearray(values), dtype=torch.uint8) if values else torch.empty(0, dtype=torch.uint8)
-    _give(tensors, sizes, flat)
 
 
 def _give(tensors: Sequence[torch.Tensor], sizes: Sequence[int], flat: torch.Tensor) -> None:
@@ -216,11 +211,51 @@ def _give(tensors: Sequence[torch.Tensor], sizes: Sequence[int], flat: torch.Ten
             tensor.copy_(part.clone().view(tensor.dtype).view(tensor.shape))
 
 
-def share_from_first(tensors: Sequence[torch.Tensor], members: Members) -> None:
-    """Have these tensors on all trainers as the one with number 0 has them. Collective over the living; sleeps."""
-    shared = _Shared(tensors, members)
-    members.together(shared.send)
-    shared.give()
+def make_alike(tensors: Sequence[torch.Tensor], members: Members, what: str) -> None:
+    """Have the tensors of a module on all trainers as the one with number 0 has them.
+
+    Raises StreamError, which begins with `what`, where they are not of the same kind. Collective over the living, but
+    for one that has just taken a place, which takes what it was given; sleeps.
+    """
+    if members.is_new:
+        given = members.giving.model
+        alike = _take(tensors, given if isinstance(given, bytes) else b"")
+    else:
+        alike = _are_alike(tensors, members)
+    if not alike:
+        raise StreamError(
+            f"{what}: the module is not the same on all trainers: numbers, shapes or dtypes of its parameters differ. "
+            "Make the same model on each."
+        )
+    if not members.is_new:
+        shared = SharedTensors(tensors, members)
+        members.together(shared.send)
+        shared.give()
+
+
+def _take(tensors: Sequence[torch.Tensor], values: bytes) -> bool:
+    """Give tensors the values of `bytes_of`; False where they are not as many."""
+    sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
+    if sum(sizes) != len(values):
+        return False
+    if values:
+        _give(tensors, sizes, torch.frombuffer(bytearray(values), dtype=torch.uint8))
+    return True
+
+
+def _are_alike(tensors: Sequence[torch.Tensor], members: Members) -> bool:
+    from mpi4py import MPI
+
+    text = " ".join(f"{tuple(tensor.shape)} {tensor.dtype} {tensor.requires_grad}" for tensor in tensors)
+    own = np.frombuffer(hashlib.blake2b(text.encode(), digest_size=8).digest(), np.int64).copy()
+    least, greatest = own.copy(), own.copy()
+
+    def compare(attempt: Attempt) -> None:
+        attempt.post(attempt.communicator.Iallreduce, own, greatest, MPI.MAX)
+        attempt.post(attempt.communicator.Iallreduce, own, least, MPI.MIN)
+
+    members.together(compare)
+    return bool(least == greatest)
 
 
 def _in_buckets(parameters: Sequence[torch.nn.Parameter]) -> Iterator[_Bucket]:

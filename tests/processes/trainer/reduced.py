@@ -275,7 +275,10 @@ def main(seed, store, *names):
     torch.set_num_threads(1)
     members = Members(MPI.COMM_WORLD.Dup(), lambda seconds: None)
     for of_job in (data_parallel, calls):
-        of_job.in_job, of_job.job = lambda: True, SimpleNamespace(join=lambda: SimpleNamespace(members=members))
+        of_job.in_job, of_job.job = (
+            lambda: True,
+            SimpleNamespace(join=lambda: SimpleNamespace(members=members, apart=None)),
+        )
     dist.init_process_group("gloo", store=dist.FileStore(f"{store}/store", RANKS), rank=RANK, world_size=RANKS)
     for case in (*MODELS, sums, refusals):
         if case.__name__ in (names or case.__name__):

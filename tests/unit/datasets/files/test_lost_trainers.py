@@ -14,6 +14,8 @@ from mpidata.trainer.elastic.change import Change
 class Members:
     """Keeps what the trainers share."""
 
+    apart = None
+
     def __init__(self):
         self.shared = []
 

@@ -1,0 +1,64 @@
+"""The datasets whose rows the trainers share, in their order, which is that of all trainers."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.errors import StreamError
+from mpidata.trainer.elastic.change import Change, Shared
+from mpidata.trainer.elastic.meeting import MOST_DATASETS
+
+__all__ = ["SharedDatasets"]
+
+
+class SharedDatasets:
+    """The datasets, each as long as somebody has it."""
+
+    def __init__(self) -> None:
+        self._datasets: list[weakref.ref[Shared]] = []
+
+    def __len__(self) -> int:
+        """Count them, those included that nobody has any more."""
+        return len(self._datasets)
+
+    def add(self, dataset: Shared) -> None:
+        """Take one more."""
+        if len(self._datasets) == MOST_DATASETS:
+            raise StreamError(
+                f"With 'trainers.elastic' a script may make {MOST_DATASETS} datasets whose rows the trainers share, "
+                "and this is one more. Make each once, before the loop."
+            )
+        self._datasets.append(weakref.ref(dataset))
+
+    def places(self) -> NDArray[np.int64]:
+        """Where this trainer is in each, shape (MOST_DATASETS, 2); zeros where there is none."""
+        own = np.zeros((MOST_DATASETS, 2), np.int64)
+        for row, dataset in zip(own, (ref() for ref in self._datasets), strict=False):
+            row[:] = (0, 0) if dataset is None else dataset.place()
+        return own
+
+    def lose(self, trained: Mapping[int, NDArray[np.int64]], change: Change) -> None:
+        """Deal out anew what those that were lost had not trained on; by their numbers before, where they were."""
+        nowhere = np.zeros((MOST_DATASETS, 2), np.int64)
+        for at, dataset in enumerate(ref() for ref in self._datasets):
+            if dataset is None:
+                continue
+            places = {number: trained.get(number, nowhere)[at] for number in change.lost}
+            dataset.lose({number: (int(epoch), int(had)) for number, (epoch, had) in places.items()}, change)
+
+    @property
+    def may_be_dealt_anew(self) -> bool:
+        """Whether `deal_anew` may be called now."""
+        return all(dataset.may_be_dealt_anew for dataset in self._alive())
+
+    def deal_anew(self, number: int, trainers: int) -> None:
+        """Deal out anew what nobody has had yet, to so many; all are at the same places."""
+        for dataset in self._alive():
+            dataset.deal_anew(number, trainers)
+
+    def _alive(self) -> list[Shared]:
+        return [dataset for dataset in (ref() for ref in self._datasets) if dataset is not None]

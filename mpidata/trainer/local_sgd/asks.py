@@ -1,0 +1,75 @@
+"""How a trainer asks the others for an average: a message to each, which they find at their next step."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpidata.trainer.elastic.members import Members
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["Asks"]
+
+_TAG = 3
+
+
+class Asks:
+    """Asks for averages, and finds out whether others ask.
+
+    Parameters
+    ----------
+    members : Members
+        The trainers.
+    """
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
+        self._communicator = members.communicator
+        self._round = self._asked = 0  # how many averages there were, and up to which one others have asked
+        self._sent: list[tuple[MPI.Request, object]] = []
+
+    def ask(self, again: bool = False) -> None:
+        """Ask the others for the next average, or for that which this one waits in; does not block."""
+        from mpi4py import MPI
+
+        if not again:
+            self._renew()
+        number = np.array([self._round + 1], np.int64)
+        for rank in set(range(self._communicator.Get_size())) - {self._communicator.Get_rank()}:
+            with contextlib.suppress(MPI.Exception):  # it has died
+                self._sent.append((self._communicator.Isend(number, rank, _TAG), number))
+
+    def asked(self) -> bool:
+        """Whether another one has asked for the next average, or has died; does not block."""
+        from mpi4py import MPI
+
+        self._renew()
+        number = np.zeros(1, np.int64)
+        try:
+            while self._communicator.Iprobe(MPI.ANY_SOURCE, _TAG):
+                self._communicator.Recv(number, MPI.ANY_SOURCE, _TAG)
+                self._asked = max(self._asked, int(number[0]))
+        except MPI.Exception:
+            return True
+        return self._asked > self._round
+
+    def averaged(self) -> None:
+        """Take in that there was an average."""
+        from mpi4py import MPI
+
+        if not self._renew():
+            self._round += 1
+        with contextlib.suppress(MPI.Exception):
+            self._sent = [one for one in self._sent if not one[0].Test()]
+
+    def _renew(self) -> bool:
+        """Count anew where the trainers have become others, as those do that have come; tell whether they have."""
+        if self._communicator is self._members.communicator:
+            return False
+        self._communicator = self._members.communicator
+        self._round = self._asked = 0
+        return True

@@ -1,0 +1,237 @@
+"""mpidata.LocalSGD: each trainer makes steps of its own, and now and then all take the average of their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from mpidata.alone.outside import in_job, say_no_job
+from mpidata.errors import StreamError
+from mpidata.trainer import join as job
+from mpidata.trainer.elastic.attempt import Attempt
+from mpidata.trainer.elastic.members import Members
+from mpidata.trainer.elastic.points import reached
+from mpidata.trainer.elastic.reducer import SharedTensors, bytes_of, make_alike
+from mpidata.trainer.local_sgd.apart import How, come
+from mpidata.trainer.local_sgd.asks import Asks
+from mpidata.trainer.local_sgd.differences import Differences
+from mpidata.trainer.local_sgd.fixed import Fixed
+from mpidata.trainer.trainer import Trainer
+
+__all__ = ["LocalSGD"]
+
+_NAME = "mpidata.LocalSGD"
+_ASKS_S = 60.0  # for so long one that waits for the others' next average leaves them to themselves
+
+Outer = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
+
+
+class LocalSGD:
+    """Local SGD: each trainer steps its own optimizer, and every so many steps all take the mean of their parameters.
+
+    The loop is as in a script with one trainer: ``optimizer.step()`` makes a step, and the average where it is time.
+    The first trainer with `every` steps asks for it; the others make it with that one after their next step, or while
+    they wait for a sample of a stream. Each counts by the samples that it has had since the last average. With `outer`
+    this is DiLoCo (Douillard et al., arXiv 2311.08105).
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The same on all trainers, as it is: no DistributedDataParallel. All take the values of trainer 0.
+    optimizer : torch.optim.Optimizer
+        Of this trainer. What it keeps (momenta) is not averaged.
+    every : int
+        Steps between two averages.
+    outer : callable, optional
+        Makes the optimizer that is to take the mean difference of the parameters as their gradient, from what it is to
+        optimize: ``lambda parameters: torch.optim.SGD(parameters, lr=0.7, momentum=0.9, nesterov=True)``. Checkpoints
+        hold its state. Without it all take the mean.
+
+    Raises
+    ------
+    StreamError
+        An argument makes no sense, the parameters are not the same on all trainers, this is the second one of the
+        script, or several processes have been started without a job.
+
+    Notes
+    -----
+    Buffers (BatchNorm) are those of trainer 0 after each average. The constructor is collective over the trainers.
+    Steps sleep while they wait for the others' next one. The trainers average before each checkpoint, too, and where a
+    stream ends; with ``trainers.elastic`` also where an epoch of a shared dataset does, and before
+    `mpidata.all_reduce`. A trainer that has come there averages with the others until they have come; so does one whose
+    script has ended. For one thread.
+    """
+
+    def __init__(
+        self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, every: int = 16, outer: Outer | None = None
+    ) -> None:
+        _check(model, optimizer, every, outer)
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        everything = [*model.parameters(), *model.buffers()]
+        self._every = every
+        self._trainer, self._members = _join()
+        if self._trainer is not None and self._trainer.apart is not None:
+            raise StreamError("mpidata.LocalSGD: this script has one already. Make one, before the loop.")
+        if self._members is not None:
+            make_alike(everything, self._members, _NAME)
+            self._asks = Asks(self._members)
+            self._members.giving.model = lambda: bytes_of(everything)
+            self._members.apart = self
+        self._steps = 0
+        self._buffers = list(model.buffers())
+        self._differences = Differences(parameters)
+        self._outer = None if outer is None else outer(self._differences.anchors)
+        self._begun = False  # whether the anchors are those of the last average: a script may load a state meanwhile
+        self._had = self._samples()
+        if self._trainer is not None:
+            if self._outer is not None:
+                self._trainer.checkpoints.hold(_NAME, self._outer)
+            self._trainer.checkpoints.come_first = self.average
+            self._trainer.apart = self
+        optimizer.register_step_pre_hook(lambda *_: self._begin())
+        optimizer.register_step_post_hook(lambda *_: self._stepped())
+
+    def average(self) -> None:
+        """Take the average now. Collective over the trainers: waits until all have called it; sleeps.
+
+        Call it before the model is used otherwise, for validation say.
+        """
+        come(self)
+
+    def look(self) -> None:
+        """Average where another trainer has asked for it; mpidata calls it while the script waits for a sample."""
+        if self._members is not None and self._asks.asked():
+            self._average()
+
+    def average_now(self) -> None:
+        """Ask the others for an average, and make it with them; for mpidata itself."""
+        if self._members is not None:
+            self._asks.ask()
+        self._average()
+
+    def come(self, how: How) -> bool:
+        """Average with the others until all have come; False where these have become others. For mpidata itself."""
+        members = self._members
+        if members is not None and members.waits:  # it trains no more
+            return True
+        generation = 0 if members is None else members.generation
+        while True:
+            waiting, trainers = self._average(how)
+            if how is How.LEAVING:
+                if waiting[How.LEAVING] == trainers:
+                    return True
+                continue
+            if members is not None and members.generation != generation:
+                return False
+            everyone = waiting.sum() == trainers
+            if everyone and how is How.JOINING:  # else the others wait for this one elsewhere
+                return bool(waiting[How.JOINING] == trainers)
+            if everyone and not waiting[How.JOINING]:
+                return True
+
+    def _begin(self) -> None:
+        """Note what the parameters are before the first step since an average."""
+        if not self._begun:
+            self._differences.begin()
+            self._begun = True
+
+    def _stepped(self) -> None:
+        self._steps += 1
+        if self._steps >= self._every:
+            self.average_now()
+        else:
+            self.look()
+
+    def _average(self, how: How | None = None) -> tuple[Any, int]:
+        """Average; tells how many trainers wait, by `How`, and how many there are. Collective; sleeps."""
+        reached("average")
+        self._begin()
+        own = np.zeros(1 + max(How) + 1)
+        own[0] = self._weight()
+        if how is not None:
+            own[1 + how] = 1
+        total, trainers = own, 1
+        self._differences.take(own[0])
+        if self._members is not None:
+            total, trainers = self._sum(own, how, self._members)
+        if total[0] > 0:
+            self._differences.to_gradients(total[0])
+            self._differences.subtract() if self._outer is None else self._outer.step()
+            self._differences.give()
+        if self._steps:
+            self._steps, self._had = 0, self._samples()
+        reached("averaged")
+        if self._members is not None:
+            self._members.tell()
+        return total[1:], trainers
+
+    def _sum(self, own: Any, how: How | None, members: Members) -> tuple[Any, int]:
+        totals: list[Any] = []
+        asked: list[bool] = []
+        buffers = SharedTensors(self._buffers, members)
+
+        def begin(attempt: Attempt) -> None:
+            totals.append(np.zeros_like(own))
+            attempt.post(attempt.communicator.Iallreduce, own, totals[-1])
+            self._differences.sum(attempt)
+            buffers.send(attempt)
+
+        def report(seconds: float) -> None:
+            if how is not None and not asked and seconds > _ASKS_S:
+                asked.append(True)
+                self._asks.ask(again=True)
+            members.report(seconds)
+
+        attempt = members.attempt(report)
+        begin(attempt)
+        trainers = members.together(begin, attempt, step=True)
+        self._asks.averaged()
+        buffers.give()
+        return totals[-1], trainers
+
+    def _samples(self) -> int:
+        return 0 if self._trainer is None else self._trainer.samples + self._trainer.turns.samples
+
+    def _weight(self) -> float:
+        """Count the samples since the last average, 0 without a step; the steps, where samples come from elsewhere."""
+        return float(self._samples() - self._had or self._steps) if self._steps else 0.0
+
+
+def _join() -> tuple[Trainer | None, Members | None]:
+    if not in_job():
+        say_no_job()
+        import torch.distributed as dist
+
+        if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+            raise StreamError(
+                "mpidata.LocalSGD averages over the trainers of a job, and this process is in none. Start the script "
+                "with `mpidata run`."
+            )
+        return None, None
+    trainer = job.join()
+    if trainer.members is not None or trainer.communicator is None:
+        return trainer, trainer.members
+    return trainer, Fixed(trainer.communicator.Dup(), lambda seconds: None)
+
+
+def _check(model: torch.nn.Module, optimizer: torch.optim.Optimizer, every: int, outer: Outer | None) -> None:
+    if isinstance(model, DistributedDataParallel):
+        raise StreamError(
+            "mpidata.LocalSGD: the model is a DistributedDataParallel, which adds up gradients in each step. Give the "
+            "module itself."
+        )
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise StreamError(f"mpidata.LocalSGD: {type(optimizer).__name__} is no optimizer of torch. Give one.")
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise StreamError(f"mpidata.LocalSGD: every={every!r} is no positive whole number. Give a number from 1.")
+    if outer is not None and (isinstance(outer, torch.optim.Optimizer) or not callable(outer)):
+        raise StreamError(
+            "mpidata.LocalSGD: outer is to make an optimizer from parameters, as "
+            "`lambda parameters: torch.optim.SGD(parameters, lr=0.7, momentum=0.9, nesterov=True)` does."
+        )
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise StreamError("mpidata.LocalSGD: no parameter of the model requires a gradient.")
