@@ -60,13 +60,23 @@ def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[st
 
 # With the fast ones: each policy, both tails, one trainer that draws, and several; lengths, constants, optional fields,
 # statistics, records, capacities in bytes, carried programs.
-FAST_SEEDS, MORE_SEEDS = (5, 19), (0, 1, 2, 3, 10, 17, 28, 29, 33)
+FAST_SEEDS, MORE_SEEDS = (5,), (0, 1, 2, 3, 10, 17, 19, 28, 29, 33)
 
 
 @pytest.mark.parametrize("seed", [*FAST_SEEDS, *(pytest.param(seed, marks=pytest.mark.full) for seed in MORE_SEEDS)])
 def test_their_samples_go_to_those_that_draw(folder: JobFolder, seed: int) -> None:
     keys, spec = draw(seed)
     print(keys, spec)
+    check(folder, run(folder, keys, spec), keys, spec)
+
+
+def test_a_short_stream_does_not_end_before_all_is_drawn(folder: JobFolder) -> None:
+    """The trainer that draws has had all of its own, and said so, when the samples of the other one begin to come."""
+    keys, spec = draw(5)
+    spec |= {"steps": 4, "idle": [1]}
+    keys["trainers"]["ranks"] = 2
+    keys["parameters"]["count"] = 6  # four batches are granted to all at the start: as many as the share of each has
+    keys["buffer"] = {"policy": "fifo", "capacity": 100, "tail": "drop"}
     check(folder, run(folder, keys, spec), keys, spec)
 
 
