@@ -48,7 +48,6 @@ class FirstException:
         first = f"{who} {event['how']}. It is the first exception of this run; {log} has:"
         return [first, *(f"  {line}" for line in _traceback(tail(log, _LOOK_AT), str(event["how"])))]
 
-
     def _raiser(self, event: dict[str, Any]) -> tuple[str, Path]:
         run = PlannedRun(self._run, self._plan)
         if "trainer" in event:
