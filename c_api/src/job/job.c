@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/beat.h"
@@ -185,12 +186,43 @@ int mpidata_job_refuse_forked(void) {
                                             "Make calls of libmpidata in the parent alone, and end the child with _exit.");
 }
 
+/* What a solver that has left needs to know of the job. */
+static struct {
+    char over[4096], summary[4096]; /* files that are there once it has ended; empty: nothing is waited for */
+    MPI_Comm data;
+} left;
+
+static int is_there(const char *file) { return access(file, F_OK) == 0; }
+
+/* MPI_Finalize ends when all ranks have called it. A solver that is done would keep a core busy in it for as long as the
+ * trainers train on, so it sleeps here first: the longer the rarer it looks. */
+static void wait_for_end(void) {
+    const double LEAST_S = 5e-3, MOST_S = 0.5, PART = 0.05;
+    for (double since = mpidata_now(); *left.over && !is_there(left.over) && !is_there(left.summary);) {
+        int here = 0;
+        double pause = PART * (mpidata_now() - since);
+        pause = pause < LEAST_S ? LEAST_S : pause > MOST_S ? MOST_S : pause;
+        (void)nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * pause)}, NULL);
+        /* It lets messages leave, and fails where the scheduler has died. */
+        if (MPI_Iprobe(0, MPIDATA_TAG_STOP, left.data, &here, MPI_STATUS_IGNORE)) return;
+    }
+}
+
+static void note_end(const mpidata_job *job) {
+    const char *run = job->plan.run;
+    if (job->kind != MPIDATA_ROLE_SOLVER || job->spawned || strlen(run) > sizeof left.over - 32) return;
+    (void)snprintf(left.over, sizeof left.over, "%s/" MPIDATA_RUN_OVER, run);
+    (void)snprintf(left.summary, sizeof left.summary, "%s/" MPIDATA_RUN_SUMMARY, run);
+    left.data = job->data;
+}
+
 /* Called by MPI_Finalize: mpidata-rank bounds it, as it may hang after a death. A forked process has come to its end here,
  * as mpi4py calls it after all that Python does at its exit: it would wait for messages of the parent's without end, and
  * take them away. Its status is not known here. */
 static int finalize_begins(MPI_Comm comm, int key, void *value, void *state) {
     (void)comm, (void)key, (void)value, (void)state;
     if (getpid() != joined_by) _exit(0);
+    wait_for_end();
     mpidata_tell(MPIDATA_PULSE_FINALIZING);
     return MPI_SUCCESS;
 }
@@ -230,6 +262,7 @@ void mpidata_job_leave(mpidata_job *job) {
     if (job->hub != MPI_COMM_NULL) (void)MPI_Comm_free(&job->hub);
     /* That of the world is left to MPI_Finalize: freeing it is collective over ranks that leave at other times. */
     if (job->spawned && job->data != MPI_COMM_NULL) (void)MPI_Comm_free(&job->data);
+    note_end(job);
     free(job->dead_trainers);
     job->dead_trainers = NULL;
     mpidata_plan_free(&job->plan);

@@ -1,0 +1,34 @@
+"""Solvers that are done sleep until the trainers are."""
+
+import time
+
+from jobs import JobFolder, ranks_of
+from killing import events_of
+from waiting import wait_until
+
+TRAIN = """
+import os, time
+from numpy_stream import stream
+for sample in stream():
+    pass
+while not os.path.exists("enough"):
+    time.sleep(0.05)
+"""
+
+
+def test_they_keep_no_core_busy(folder: JobFolder) -> None:
+    """In MPI_Finalize they would: it ends when all ranks have called it."""
+    folder.write(train=TRAIN)
+    folder.job(solvers={"function": "functions.steps:simulate"})
+    job, began = folder.start(), time.monotonic()
+    wait_until(lambda: any(event["event"] == "group_left" for event in events_of(folder.path)), 60, alive=job)
+    ranks = [one for one in ranks_of(folder.path) if one.environ().get("OMPI_COMM_WORLD_RANK") == "2"]
+    (solver,) = [one for one in ranks if one.name() != "mpidata-rank"]
+    time.sleep(0.5)  # it gets there
+    before = sum(solver.cpu_times()[:2])
+    time.sleep(2.0)
+    used = sum(solver.cpu_times()[:2]) - before
+    (folder.path / "enough").touch()
+    result = folder.finish(job, 30, began)
+    assert result.status == 0, result.logs()
+    assert used < 0.4, used
