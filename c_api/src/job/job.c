@@ -222,8 +222,8 @@ static void note_end(const mpidata_job *job) {
 static int finalize_begins(MPI_Comm comm, int key, void *value, void *state) {
     (void)comm, (void)key, (void)value, (void)state;
     if (getpid() != joined_by) _exit(0);
-    wait_for_end();
     mpidata_tell(MPIDATA_PULSE_FINALIZING);
+    wait_for_end();
     return MPI_SUCCESS;
 }
 
