@@ -83,9 +83,9 @@ demo-files: build/native.stamp $(VENV)/files.stamp
 test-packages:
 	@sh tools/system-packages.sh $(TEST_COMMANDS) || echo 'The tests that need them are left out, or fail if MPIDATA_REQUIRE_ALL is set.'
 
-# Four at a time, on two cores: a job waits longer than it computes. In order, so that short tests come last, and all end
+# Three at a time, on two cores: a job waits as long as it computes. In order, so that short tests come last, and all end
 # together; with ORDER=7 the files, and the tests in each, are shuffled, by that seed.
-WORKERS := 4
+WORKERS := 3
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(ORDER),--random-order-bucket=module --random-order-seed=$(ORDER))
 unit: setup
 	$(PYTEST) $(SPREAD) tests/unit

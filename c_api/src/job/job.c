@@ -186,34 +186,29 @@ int mpidata_job_refuse_forked(void) {
                                             "Make calls of libmpidata in the parent alone, and end the child with _exit.");
 }
 
-/* What a solver that has left needs to know of the job. */
-static struct {
-    char over[4096], summary[4096]; /* files that are there once it has ended; empty: nothing is waited for */
-    MPI_Comm data;
-} left;
+/* Of a solver that has left: where it hears that the job has ended. */
+static MPI_Comm left = MPI_COMM_NULL;
 
-static int is_there(const char *file) { return access(file, F_OK) == 0; }
+/* Has the scheduler said so, or has it died? */
+static int has_ended(void) {
+    int here = 1;
+    int32_t what = MPIDATA_STOP_LEAVE;
+    while (here && what != MPIDATA_STOP_OVER) {
+        if (MPI_Iprobe(0, MPIDATA_TAG_STOP, left, &here, MPI_STATUS_IGNORE)) return 1;
+        if (here && MPI_Recv(&what, 1, MPI_INT32_T, 0, MPIDATA_TAG_STOP, left, MPI_STATUS_IGNORE)) return 1;
+    }
+    return what == MPIDATA_STOP_OVER;
+}
 
 /* MPI_Finalize ends when all ranks have called it. A solver that is done would keep a core busy in it for as long as the
- * trainers train on, so it sleeps here first: the longer the rarer it looks. */
+ * trainers train on, so it sleeps here first: the longer, the rarer it looks. */
 static void wait_for_end(void) {
-    const double LEAST_S = 5e-3, MOST_S = 0.5, PART = 0.05;
-    for (double since = mpidata_now(); *left.over && !is_there(left.over) && !is_there(left.summary);) {
-        int here = 0;
+    const double LEAST_S = 1e-3, MOST_S = 0.1, PART = 0.02;
+    for (double since = mpidata_now(); left != MPI_COMM_NULL && !has_ended();) {
         double pause = PART * (mpidata_now() - since);
         pause = pause < LEAST_S ? LEAST_S : pause > MOST_S ? MOST_S : pause;
         (void)nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * pause)}, NULL);
-        /* It lets messages leave, and fails where the scheduler has died. */
-        if (MPI_Iprobe(0, MPIDATA_TAG_STOP, left.data, &here, MPI_STATUS_IGNORE)) return;
     }
-}
-
-static void note_end(const mpidata_job *job) {
-    const char *run = job->plan.run;
-    if (job->kind != MPIDATA_ROLE_SOLVER || job->spawned || strlen(run) > sizeof left.over - 32) return;
-    (void)snprintf(left.over, sizeof left.over, "%s/" MPIDATA_RUN_OVER, run);
-    (void)snprintf(left.summary, sizeof left.summary, "%s/" MPIDATA_RUN_SUMMARY, run);
-    left.data = job->data;
 }
 
 /* Called by MPI_Finalize: mpidata-rank bounds it, as it may hang after a death. A forked process has come to its end here,
@@ -262,7 +257,7 @@ void mpidata_job_leave(mpidata_job *job) {
     if (job->hub != MPI_COMM_NULL) (void)MPI_Comm_free(&job->hub);
     /* That of the world is left to MPI_Finalize: freeing it is collective over ranks that leave at other times. */
     if (job->spawned && job->data != MPI_COMM_NULL) (void)MPI_Comm_free(&job->data);
-    note_end(job);
+    if (job->kind == MPIDATA_ROLE_SOLVER && !job->spawned) left = job->data;
     free(job->dead_trainers);
     job->dead_trainers = NULL;
     mpidata_plan_free(&job->plan);

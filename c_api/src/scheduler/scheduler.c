@@ -201,15 +201,17 @@ int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int by_try) {
 }
 
 /* MPI does not always end what is sent to a dead rank. */
-static int tell_solvers(int32_t what) {
-    for (int i = 0; i < scheduler.n_links; i++) {
-        const mpidata_link *link = scheduler.links[i];
-        for (int g = link->first_group; g < link->first_group + link->n_groups; g++) {
-            const int leader = mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_SOLVER, g);
-            for (int r = 0; r < scheduler.job.plan.ranks_per_group; r++)
-                MPIDATA_TRY(send_later(&what, sizeof what, leader + r, MPIDATA_TAG_STOP, link));
-        }
+static int tell_solvers_of(const mpidata_link *link, int32_t what) {
+    for (int g = link->first_group; g < link->first_group + link->n_groups; g++) {
+        const int leader = mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_SOLVER, g);
+        for (int r = 0; r < scheduler.job.plan.ranks_per_group; r++)
+            MPIDATA_TRY(send_later(&what, sizeof what, leader + r, MPIDATA_TAG_STOP, link));
     }
+    return MPIDATA_SUCCESS;
+}
+
+static int tell_solvers(int32_t what) {
+    for (int i = 0; i < scheduler.n_links; i++) MPIDATA_TRY(tell_solvers_of(scheduler.links[i], what));
     return MPIDATA_SUCCESS;
 }
 
@@ -374,6 +376,8 @@ int mpidata_scheduler_trainers(int64_t number, int64_t count) {
 
 int mpidata_scheduler_all_gone(void) {
     mpidata_order order = {.kind = MPIDATA_ORDER_ALL_GONE};
+    MPIDATA_TRY(need_open());
+    MPIDATA_TRY(tell_solvers_of(scheduler.links[0], MPIDATA_STOP_OVER)); /* those of the world sleep before MPI_Finalize */
     return order_all(&order);
 }
 

@@ -20,7 +20,7 @@ enum {
 };
 
 /* Leave; the group is given up; this trainer (added to it) has died, and the others go on. */
-enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2, MPIDATA_STOP_TRAINER_LOST = 3 };
+enum { MPIDATA_STOP_OVER = 0, MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2, MPIDATA_STOP_TRAINER_LOST = 3 };
 
 /* -- solver, loader, trainer -> scheduler -------------------------------------------------------------------------- */
 
