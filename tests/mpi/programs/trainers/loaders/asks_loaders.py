@@ -77,7 +77,7 @@ def ask_for_all_sizes() -> None:
 def ask_through_a_death() -> Lost:
     """Ask again for what a lost loader owes; returns the loss."""
     dying, todo, seen, lost = {11} if me == 0 else set(), list(range(30)), [], []
-    while todo or waits:
+    while todo or waits or not lost:  # the other one may be late with what ends a loader
         while todo and len(waits) < 4 and alive:
             number = todo.pop(0)
             die = {"die": True} if number in dying else {}
