@@ -1,0 +1,114 @@
+"""Trainers of a stream that die while the others go on: what the others lack runs again."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dying_trainers import die
+
+from mpidata.native.event import (
+    Adopted,
+    Finalized,
+    Goodbye,
+    Lacks,
+    Status,
+)
+from mpidata.run.folder import RunFolder
+
+MakeJob = Callable[..., Any]
+
+
+def streaming(make_job: MakeJob, trainers: int = 3, **plan: Any) -> Any:
+    """A job of trainers that train on a stream: the simulations of `lacks` run again after the first death."""
+    job = make_job(trainers=trainers, trainers_at_least=1, fault_tolerance="ulfm", **plan)
+    living, deaths = set(range(trainers)), 0
+
+    def lose_trainer(trainer: int) -> None:
+        nonlocal deaths
+        living.discard(trainer)
+        deaths += 1
+        for one in sorted(living):
+            for simulation in job.lacks if deaths == 1 else ():
+                job.event(Lacks, one, after=1.0, simulation=simulation)
+            job.event(Adopted, one, after=1.0 + one, deaths=deaths)
+
+    job.before["lose_trainer"] = lose_trainer
+    job.before["end_of_stream"] = lambda: False  # trainers leave when a test lets them
+    job.lacks = []
+    return job
+
+
+def drain(job: Any, trainers: list[int], after: float) -> None:
+    for trainer in trainers:
+        job.event(Status, trainer, after=after, ended=True, all_drawn=True)
+        job.event(Goodbye, trainer, after=after + 1.0)
+
+
+def test_simulations_of_which_the_others_lack_steps_run_again(make_job: MakeJob) -> None:
+    job = streaming(make_job)
+    job.lacks = [0, 2]
+    die(job, 1, 2.0, signal=9)
+    drain(job, [0, 2], 20.0)
+    assert job.run() == 0 and job.summary["status"] == "complete"
+    assert [simulation for _, simulation in job.called("dispatch")] == [0, 1, 2, 0, 2]
+    assert job.called("lose_trainer") == [(1,)] and job.summary["run_again"] == 2
+    assert [event["simulation"] for event in job.events("run_again")] == [0, 2]
+    assert len(job.called("end_of_stream")) == 2  # it was told before the death
+
+
+def test_groups_stay_until_the_trainers_have_had_all(make_job: MakeJob) -> None:
+    job = streaming(make_job)
+    drain(job, [0, 1, 2], 30.0)
+    assert job.run() == 0 and len(job.called("end_of_stream")) == 1
+    left = [event["time"] for event in job.events("group_left")]
+    ended = [event["time"] for event in job.events("end_of_stream")]
+    names = [event["event"] for event in job.events()]
+    assert names.index("group_left") > names.index("end_of_stream") and len(left) == len(ended) == 1
+    assert names.index("group_left") < names.index("trainer_left")
+
+
+def test_groups_leave_when_all_scripts_have_though_none_asked_for_a_batch_too_many(make_job: MakeJob) -> None:
+    job = streaming(make_job)
+    for trainer in range(3):
+        job.event(Goodbye, trainer, after=5.0)
+    assert job.run() == 0 and job.summary["status"] == "complete" and len(job.events("group_left")) == 1
+
+
+def test_nothing_is_dispatched_before_all_have_taken_over_their_part(make_job: MakeJob) -> None:
+    job = streaming(make_job, trainers=4)
+    job.lacks = [1]
+    die(job, 0, 2.0, signal=9)
+    die(job, 3, 3.5, signal=9)  # of which trainer 1 has heard not before it took over its part of the first
+    drain(job, [1, 2], 20.0)
+    assert job.run() == 0 and job.summary["lost_trainers"] == [0, 3]
+    assert job.called("lose_trainer") == [(0,), (3,)]
+    assert [simulation for _, simulation in job.called("dispatch")] == [0, 1, 2, 1]
+
+
+def test_a_death_after_all_was_drawn_costs_nothing(make_job: MakeJob) -> None:
+    job = streaming(make_job)
+    drain(job, [0, 2], 5.0)
+    die(job, 1, 8.0, signal=9)
+    assert job.run() == 0 and job.summary["status"] == "complete" and job.summary["lost_trainers"] == [1]
+    assert len(job.called("end_of_stream")) == 1 and "run_again" not in job.summary
+
+
+def test_groups_that_have_left_cannot_run_again(make_job: MakeJob) -> None:
+    job = streaming(make_job)
+    job.lacks = [0]
+    job.before["stop"] = lambda: False
+    job.event(Finalized, 0, after=1.0)
+    die(job, 1, 2.0, signal=9)
+    drain(job, [0, 2], 20.0)
+    assert job.run() == 1
+    assert job.summary["error"].startswith("A trainer has died, and simulations are to run again, but all groups have")
+
+
+def test_a_silent_trainer_of_a_stream_is_killed(make_job: MakeJob) -> None:
+    job = streaming(make_job, trainers=2, trainers_timeout_s=30.0)
+    job.event(Status, 0, after=1.0)
+    for second in range(1, 50):
+        job.event(Status, 1, after=float(second))
+    drain(job, [0, 1], 50.0)
+    assert job.run() == 0
+    assert [event["trainer"] for event in job.events("trainer_late")] == [0]
+    assert RunFolder(job.plan.run).given_up(0, "trainer").exists()
