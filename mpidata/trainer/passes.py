@@ -59,7 +59,8 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
             page = None if copies else self._trainer.draw_page(memory.size)
             tensors = self._copied(memory.take()) if page is None else memory.at(*page)
         self._count += 1
-        self._trainer.samples += tensors["step"].numel()
+        if self._trainer.apart is not None:
+            self._trainer.samples += tensors["step"].numel()
         if self._drawn is not None:
             self._drawn.take(tensors)
         return tensors

@@ -65,7 +65,7 @@ class Trainer:
     closed : bool
         This trainer has left the job.
     drawn, samples : int
-        Batches (or single samples) drawn so far, those before a resume included, and samples since.
+        Batches (or single samples) drawn so far, those before a resume included; samples while `apart` is set.
     members : Members or None
         The trainers that live, in a job that goes on when one dies.
     apart : Apart or None
