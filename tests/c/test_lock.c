@@ -1,18 +1,30 @@
-/* A lock knows its holder, also across a sleep in which others hold it. */
+/* A lock knows its holder, also across a sleep in which others hold it, and wakes who was told when it is given. */
 #include "base/lock.h"
 
 #include "check.h"
 
 static mpidata_lock lock;
-static pthread_cond_t told;
+static pthread_cond_t told, asked, third;
 static int seen;
+
+static double in_a_minute(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 60.0;
+}
 
 static void *another_thread(void *unused) {
     (void)unused;
     mpidata_lock_take(&lock);
     CHECK(mpidata_lock_is_mine(&lock));
     seen = 1;
-    (void)pthread_cond_signal(&told);
+    mpidata_lock_tell_locked(&lock, &told);
+    while (seen < 2) CHECK(mpidata_lock_sleep_locked(&lock, &asked, in_a_minute())); /* told has to hear before */
+    mpidata_lock_tell_locked(&lock, &asked);
+    mpidata_lock_tell_locked(&lock, &told);
+    mpidata_lock_tell_locked(&lock, &third);
+    mpidata_lock_tell_locked(&lock, &told);
+    seen = 3;
     mpidata_lock_give(&lock);
     return NULL;
 }
@@ -22,22 +34,22 @@ static void *ask(void *mine) {
     return NULL;
 }
 
-static double in_a_minute(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 60.0;
-}
-
 int main(void) {
     pthread_t thread;
     int others = 1;
-    CHECK(!mpidata_lock_open(&lock) && !mpidata_condition_open(&told) && !mpidata_lock_is_mine(&lock));
+    CHECK(!mpidata_lock_open(&lock) && !mpidata_condition_open(&told) && !mpidata_condition_open(&asked) &&
+          !mpidata_condition_open(&third) && !mpidata_lock_is_mine(&lock));
     mpidata_lock_take(&lock);
     CHECK(mpidata_lock_is_mine(&lock));
     CHECK(!pthread_create(&thread, NULL, ask, &others) && !pthread_join(thread, NULL) && !others);
     CHECK(!mpidata_lock_sleep_locked(&lock, &told, 0.0) && mpidata_lock_is_mine(&lock));
     CHECK(!pthread_create(&thread, NULL, another_thread, NULL));
     while (!seen) CHECK(mpidata_lock_sleep_locked(&lock, &told, in_a_minute()));
+    seen = 2;
+    mpidata_lock_tell_locked(&lock, &asked);
+    mpidata_lock_give(&lock);
+    mpidata_lock_take(&lock);
+    while (seen < 3) CHECK(mpidata_lock_sleep_locked(&lock, &third, in_a_minute()));
     CHECK(mpidata_lock_is_mine(&lock));
     mpidata_lock_give(&lock);
     CHECK(!pthread_join(thread, NULL) && !mpidata_lock_is_mine(&lock));

@@ -12,11 +12,13 @@ typedef struct {
     pthread_mutex_t mutex;
     pthread_t holder; /* while it is held; there with NDEBUG, too, as tests have none and their library has */
     int held;
+    pthread_cond_t *told[2];
 } mpidata_lock;
 
 /* The condition's deadlines are those of mpidata_now. Both return 0, or errno. */
 static inline int mpidata_lock_open(mpidata_lock *lock) {
     lock->held = 0;
+    lock->told[0] = lock->told[1] = NULL;
     return pthread_mutex_init(&lock->mutex, NULL);
 }
 
@@ -53,10 +55,25 @@ static inline void mpidata_lock_take(mpidata_lock *lock) {
     mpidata_lock_note(lock, 1);
 }
 
+/* Wake all who sleep on the condition when the lock is given: before, they would only wait for it. */
+static inline void mpidata_lock_tell_locked(mpidata_lock *lock, pthread_cond_t *condition) {
+    MPIDATA_LOCKED(lock);
+    if (!lock->told[0] || lock->told[0] == condition)
+        lock->told[0] = condition;
+    else if (!lock->told[1] || lock->told[1] == condition)
+        lock->told[1] = condition;
+    else
+        (void)pthread_cond_broadcast(condition);
+}
+
 static inline void mpidata_lock_give(mpidata_lock *lock) {
     MPIDATA_LOCKED(lock);
+    pthread_cond_t *const told[] = {lock->told[0], lock->told[1]};
+    lock->told[0] = lock->told[1] = NULL;
     mpidata_lock_note(lock, 0);
     (void)pthread_mutex_unlock(&lock->mutex);
+    if (told[0]) (void)pthread_cond_broadcast(told[0]);
+    if (told[1]) (void)pthread_cond_broadcast(told[1]);
 }
 
 /* Give it away until the condition is signalled or the deadline has passed; 0 at the deadline. */
@@ -64,6 +81,10 @@ static inline int mpidata_lock_sleep_locked(mpidata_lock *lock, pthread_cond_t *
     time_t seconds = (time_t)deadline;
     struct timespec until = {.tv_sec = seconds, .tv_nsec = (long)((deadline - (double)seconds) * 1e9)};
     MPIDATA_LOCKED(lock);
+    for (int i = 0; i < 2; i++) {
+        if (lock->told[i]) (void)pthread_cond_broadcast(lock->told[i]);
+        lock->told[i] = NULL;
+    }
     mpidata_lock_note(lock, 0);
     int in_time = pthread_cond_timedwait(condition, &lock->mutex, &until) != ETIMEDOUT;
     mpidata_lock_note(lock, 1);

@@ -50,7 +50,7 @@ int mpidata_loader_open(MPI_Fint world) {
 static void wake_locked(void) {
     MPIDATA_LOCKED(&loader.lock);
     loader.woken = 1;
-    (void)pthread_cond_signal(&loader.wake);
+    mpidata_lock_tell_locked(&loader.lock, &loader.wake);
 }
 
 /* Sleep until there is news, for so long at most; 0 at the deadline. */

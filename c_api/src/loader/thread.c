@@ -69,7 +69,7 @@ static int listen(server *s) {
     MPIDATA_TRY(mpidata_job_listen(&loader->job));
     if (!loader->job.told_to_stop) return MPIDATA_SUCCESS;
     mpidata_lock_take(&loader->lock);
-    if (!loader->leave) (void)pthread_cond_broadcast(&loader->news);
+    if (!loader->leave) mpidata_lock_tell_locked(&loader->lock, &loader->news);
     loader->leave = 1;
     mpidata_lock_give(&loader->lock);
     return MPIDATA_SUCCESS;
@@ -101,7 +101,7 @@ static int note_deaths(server *s) {
         mpidata_inbox_lose(s->inbox, link->newly[i]);
         loader->trainers[number] = MPIDATA_TRAINER_DEAD;
     }
-    (void)pthread_cond_broadcast(&loader->news);
+    mpidata_lock_tell_locked(&loader->lock, &loader->news);
     mpidata_lock_give(&loader->lock);
     return MPIDATA_SUCCESS;
 }
@@ -119,10 +119,11 @@ static int take_requests(server *s, mpidata_parcel_list *whole, int *did) {
                          status == MPIDATA_ERR_WIRE ? " Use one build of libmpidata for the whole job." : "");
 }
 
-/* Tell the caller what has come and what has left. */
+/* Tell the caller what has come and what has left; one that waits for requests is not woken for the latter. */
 static void hand_over(server *s, mpidata_parcel_list *requests, mpidata_sending_list *sent) {
     mpidata_loader *loader = s->loader;
-    if (!requests->first && !sent->first) return;
+    const int has_come = requests->first != NULL;
+    if (!has_come && !sent->first) return;
     mpidata_lock_take(&loader->lock);
     for (mpidata_parcel *request; (request = mpidata_parcels_pop(requests));) {
         if (request->head.kind == MPIDATA_PARCEL_FAREWELL) {
@@ -134,7 +135,7 @@ static void hand_over(server *s, mpidata_parcel_list *requests, mpidata_sending_
     }
     for (mpidata_sending *answer; (answer = mpidata_sendings_pop(sent)); loader->under_way--)
         mpidata_sendings_append(&loader->sent, answer);
-    (void)pthread_cond_broadcast(&loader->news);
+    if (has_come || !loader->under_way) mpidata_lock_tell_locked(&loader->lock, &loader->news);
     mpidata_lock_give(&loader->lock);
 }
 
@@ -178,7 +179,7 @@ static void serve(server *s, mpidata_loader *loader) {
     mpidata_lock_take(&loader->lock);
     loader->error = status;
     memcpy(loader->error_text, mpidata_last_error(), sizeof loader->error_text);
-    (void)pthread_cond_broadcast(&loader->news);
+    mpidata_lock_tell_locked(&loader->lock, &loader->news);
     mpidata_lock_give(&loader->lock);
 }
 

@@ -72,7 +72,7 @@ static void hand_over(mpidata_trainer *trainer, mpidata_parcel_list *whole) {
     mpidata_lock_take(&trainer->lock);
     for (mpidata_parcel *parcel; (parcel = mpidata_parcels_pop(whole));)
         (void)mpidata_parcel_queue_add_locked(&trainer->parcels, parcel);
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     mpidata_lock_give(&trainer->lock);
 }
 
@@ -103,7 +103,7 @@ int mpidata_parcel_news(mpidata_parcel_traffic *traffic, int loader, int what, c
     int is_new = 0;
     mpidata_lock_take(&trainer->lock);
     int status = mpidata_parcel_queue_note_locked(&trainer->parcels, loader, what, at, &is_new);
-    if (is_new) (void)pthread_cond_broadcast(&trainer->news);
+    if (is_new) mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     mpidata_lock_give(&trainer->lock);
     for (int i = 0; i < traffic->in->n_inlets && what == MPIDATA_LOADER_LOST; i++) {
         mpidata_inlet *inlet = traffic->in->inlets[i];

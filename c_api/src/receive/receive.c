@@ -44,7 +44,7 @@ static void tell_drawer_locked(mpidata_trainer *trainer) {
     const int alone = trainer->journal.replayed || trainer->giving.phase != MPIDATA_KEEPS;
     if (!trainer->waiting || (trainer->job.plan.trainers > 1 && !alone)) return;
     if (alone || mpidata_trainer_guaranteed_locked(trainer, &final) > trainer->drawn || final)
-        (void)pthread_cond_broadcast(&trainer->news);
+        mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }
 
 static int all_received_locked(const receiver *r) {
@@ -94,7 +94,7 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
         return mpidata_held_locked(trainer, order->expect.simulation);
     case MPIDATA_ORDER_VALIDATION:
         trainer->validation_whole = 1;
-        (void)pthread_cond_broadcast(&trainer->news);
+        mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
         return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_END_OF_STREAM: trainer->end_of_stream = 1; return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_TRAINER_LOST: mpidata_note_death_locked(trainer, order->trainer_lost.trainer); return MPIDATA_SUCCESS;
@@ -102,7 +102,7 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
     case MPIDATA_ORDER_STOP:
         mpidata_phase_stop_locked(&trainer->phase);
         trainer->n_arrived = 0;
-        (void)pthread_cond_broadcast(&trainer->news);
+        mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
         return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_RELIEVE:
         if (!mpidata_buffer_grow(&trainer->buffer, trainer->buffer.capacity + order->relieve.samples)) return MPIDATA_SUCCESS;
@@ -116,7 +116,7 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
         return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_ALL_GONE:
         mpidata_phase_all_gone_locked(&trainer->phase);
-        (void)pthread_cond_broadcast(&trainer->news);
+        mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
         return MPIDATA_SUCCESS;
     default: return MPIDATA_SUCCESS;
     }
@@ -325,7 +325,7 @@ void *mpidata_receive_thread(void *argument) {
         mpidata_trainer_fail_locked(trainer, MPIDATA_ERR_MEMORY);
     }
     mpidata_phase_done_locked(&trainer->phase);
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     mpidata_lock_give(&trainer->lock);
     return NULL;
 }

@@ -70,7 +70,7 @@ static int conclude_without_stream_locked(mpidata_trainer *trainer, const int64_
     if (!all[STOP]) agree_without_stream_locked(trainer, all);
     trainer->checkpoint.asking = !all[STOP] && trainer->checkpoint.again && trainer->checkpoint.wanted > trainer->checkpoint.agreed;
     if (all[STOP]) mpidata_phase_cut_short_locked(&trainer->phase);
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     return all[STOP] != 0;
 }
 
@@ -198,7 +198,7 @@ static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *ag
         mpidata_phase_cut_short_locked(&trainer->phase);
     else if (over)
         mpidata_phase_end_draws_locked(&trainer->phase);
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     return over;
 }
 
@@ -246,7 +246,7 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     mpidata_lock_take(&trainer->lock);
     status = mpidata_adopt_locked(trainer);
     if (trainer->adoption.on) agreement->over = mpidata_draws_ended(&trainer->phase);
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     mpidata_lock_give(&trainer->lock);
     return status;
 }
@@ -256,7 +256,7 @@ static void tell_end_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_phase_tell_end_locked(&trainer->phase);
     mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, INT64_MAX);
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }
 
 static int agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {

@@ -8,7 +8,7 @@ void mpidata_checkpoint_want_locked(mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
     if (number <= trainer->checkpoint.wanted) return;
     trainer->checkpoint.wanted = number;
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }
 
 void mpidata_checkpoint_agree_locked(mpidata_trainer *trainer, int64_t number, int64_t batch) {

@@ -111,7 +111,7 @@ int mpidata_trainer_fill_buffer_locked(mpidata_trainer *trainer, int64_t *n) {
             mpidata_trainer_give_back_locked(trainer, evicted);
     }
     /* A buffer in bytes that has just become full is above its watermark. */
-    if (trainer->buffer.memory && trainer->buffer.refused != refused) (void)pthread_cond_broadcast(&trainer->news);
+    if (trainer->buffer.memory && trainer->buffer.refused != refused) mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     if (!*n) return MPIDATA_SUCCESS;
     trainer->n_arrived -= *n;
     memmove(trainer->arrived, trainer->arrived + *n, (size_t)trainer->n_arrived * sizeof *trainer->arrived);

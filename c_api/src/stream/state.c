@@ -19,7 +19,7 @@ void mpidata_trainer_set(mpidata_trainer *trainer) { the_trainer = trainer; }
 void mpidata_trainer_wake_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     trainer->woken = 1;
-    (void)pthread_cond_signal(&trainer->wake);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->wake);
 }
 
 enum { MOST_REPORTS = 512 }; /* events of about 50 values each */
@@ -89,7 +89,7 @@ void mpidata_trainer_fail_locked(mpidata_trainer *trainer, int status) {
     (void)snprintf(event.text, sizeof event.text, "%s", trainer->error_text);
     /* Of a death the scheduler learns from MPI and mpidata-rank, with its cause, which this trainer does not know. */
     if (status != MPIDATA_ERR_DIED) (void)mpidata_trainer_post_locked(trainer, &event);
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }
 
 int mpidata_report_error_of_trainer(const char *sentence) {
@@ -141,7 +141,7 @@ void mpidata_trainer_close_state(mpidata_trainer *trainer) {
 
 int mpidata_trainer_wait_locked(mpidata_trainer *trainer, double deadline) {
     MPIDATA_LOCKED(&trainer->lock);
-    return mpidata_lock_sleep_locked(&trainer->lock, &trainer->news, deadline);
+    return mpidata_now() < deadline && mpidata_lock_sleep_locked(&trainer->lock, &trainer->news, deadline);
 }
 
 double mpidata_trainer_deadline(double timeout_s) { return mpidata_now() + (timeout_s < 1e9 ? timeout_s : 1e9); }

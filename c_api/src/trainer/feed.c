@@ -66,7 +66,7 @@ static int has_room_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     int64_t n = 0;
     (void)mpidata_trainer_fill_buffer_locked(trainer, &n);
-    if (n) (void)pthread_cond_broadcast(&trainer->news);
+    if (n) mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     return !trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer);
 }
 
@@ -104,7 +104,7 @@ int mpidata_trainer_give(const void *const *fields, const int64_t *numbers, cons
             trainer->statistics.bytes += (int64_t)mpidata_slot_bytes(&trainer->slots, slot);
         }
     }
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     mpidata_lock_give(&trainer->lock);
     return status;
 }
@@ -124,7 +124,7 @@ int mpidata_trainer_gave_validation(void) {
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
     trainer->validation_whole = 1;
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }
@@ -138,7 +138,7 @@ int mpidata_trainer_end_alone(void) {
         (void)mpidata_lock_sleep_locked(&trainer->lock, &trainer->wake, mpidata_trainer_deadline(1.0));
     mpidata_buffer_end(&trainer->buffer);
     if (!trainer->validation_whole) mpidata_phase_stop_locked(&trainer->phase);
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

@@ -34,7 +34,7 @@ void mpidata_note_death_locked(mpidata_trainer *trainer, int dead) {
     MPIDATA_LOCKED(&trainer->lock);
     if (!trainer->adoption.on || is_told_locked(trainer, dead)) return; /* there is room for each once */
     trainer->adoption.dead[trainer->adoption.n_dead++] = dead;
-    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }
 
 /* Mark all but those in the communicator. */
