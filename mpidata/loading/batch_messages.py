@@ -17,15 +17,12 @@ BATCH = struct.Struct("<IIQ??")
 
 def item_text(dataset: int, index: Any) -> str:
     """Name an index, for the note of a loader that dies at it: the same from whatever trainer."""
-    text = repr(index)
-    return item_of(
-        f"DataLoader {dataset}", text.encode(errors="backslashreplace"), f"index {text} of DataLoader {dataset}"
-    )
+    return item_of(f"index {index!r} of DataLoader {dataset}")
 
 
 def building_text(dataset: int) -> str:
     """Name the making of a dataset, likewise."""
-    return item_of("building", str(dataset).encode(), f"building DataLoader {dataset}")
+    return item_of(f"building DataLoader {dataset}")
 
 
 def pack_batch(worker: int, workers: int, seed: int, singly: bool, epochs: Epochs, indices: bytes) -> bytes:

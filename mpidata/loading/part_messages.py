@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import pickle
 import struct
 import sys
@@ -94,7 +93,7 @@ class Hold:
 @functools.lru_cache(maxsize=1 << 16)
 def part_text(part: Part) -> str:
     """Name a part, for the note of a loader that dies at it."""
-    return item_of("part", os.fsencode(part.path), f"part {part.path}")
+    return item_of(f"part {part.path}")
 
 
 def pack_files(files: Files) -> bytes:

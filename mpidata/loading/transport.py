@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 __all__ = [
     "Buffer",
@@ -48,8 +48,7 @@ class Status(enum.IntEnum):
     EXCEPTION = 1
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """What a trainer asks for.
 
     Attributes
@@ -78,8 +77,7 @@ class Closed:
     """The loader is to leave, or the trainer's job is over or stopping: nothing more comes."""
 
 
-@dataclass(frozen=True)
-class Parcel:
+class Parcel(NamedTuple):
     """An answer.
 
     Attributes

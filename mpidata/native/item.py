@@ -1,6 +1,7 @@
-"""What a loader works on, as it is told of one that dies: a key that is compared, and a text for people.
+"""What a loader works on, as it is told of one that dies: a text that is compared, and that people read.
 
-Both share the room that C has for them, ITEM_MAX, so the text may be cut; the key never is.
+C has ITEM_MAX bytes for it. Where the text has to be cut or changed, a key of the whole stands before it, so that two
+things never have the same.
 """
 
 from __future__ import annotations
@@ -18,27 +19,28 @@ _KEYED = re.compile(rf"[0-9a-f]{{{2 * _KEY_BYTES}}} ")
 _CUT = "..."
 
 
-def item_of(kind: str, identity: bytes, text: str) -> str:
+def item_of(text: str) -> str:
     """Name what a loader works on.
 
     Parameters
     ----------
-    kind : str
-        Of thing; another kind has other keys.
-    identity : bytes
-        What tells it from others of its kind, in full.
     text : str
-        For people; its middle is left out where it is too long, and what is no letter is replaced.
+        Another one for another thing; its middle is left out where it is too long, and what is no letter is replaced.
 
     Returns
     -------
     str
-        The key, a blank and the text: fewer than `constants.ITEM_MAX` bytes of UTF-8 in one line.
+        The text, behind a key and a blank where it is not whole: fewer than `constants.ITEM_MAX` bytes of UTF-8 in one
+        line.
     """
-    key = hashlib.blake2s(kind.encode() + b"\0" + identity, digest_size=_KEY_BYTES).hexdigest()
+    room = constants.ITEM_MAX - 1
+    fits = len(text) * _MOST_BYTES <= room or (len(text) <= room and len(text.encode(errors="replace")) <= room)
+    if fits and text.isprintable() and not _KEYED.match(text):
+        return text
+    key = hashlib.blake2s(text.encode(errors="surrogatepass"), digest_size=_KEY_BYTES).hexdigest()
     line = text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
-    room = constants.ITEM_MAX - 1 - len(key) - 1
-    if len(line) * _MOST_BYTES > room and len(line.encode()) > room:
+    room -= len(key) + 1
+    if len(line.encode()) > room:
         half = (room - len(_CUT)) // 2
         line = _first(line, half) + _CUT + _first(line[::-1], half)[::-1]
     return f"{key} {line}"

@@ -114,7 +114,12 @@ class Epoch(Iteration):
         return order.batch, samples, lambda: self._unpacked(parcel)
 
     def ask(self) -> None:
-        """Ask the loaders for as many batches as they may be asked for."""
+        """Ask the loaders for as many batches as they may be asked for.
+
+        Some at a time: a request wakes threads on both sides.
+        """
+        if not self._remote.wants(self._ahead, len(self._orders) + max(1, self._ahead // 2) - 1):
+            return
         while self._remote.wants(self._ahead, len(self._orders)):
             drawn, self._drawn = self._drawn or next(self._batches, None), None
             if drawn is None:

@@ -34,7 +34,14 @@ def test_an_index_is_one_of_its_dataset() -> None:
     assert text_of(item_text(0, 3)) == "index 3 of DataLoader 0"
     assert item_text(0, "x" * 500 + "1") != item_text(0, "x" * 500 + "2")
     assert text_of("something else") == "something else"
-    assert item_of("part", b"x", "x") != item_of("index", b"x", "x")
+
+
+def test_what_is_whole_has_no_key() -> None:
+    assert item_of("index 3 of DataLoader 0") == "index 3 of DataLoader 0"
+    like_a_key = "0123456789abcdef index"
+    assert text_of(item_of(like_a_key)) == like_a_key != item_of(like_a_key)
+    assert len({item_of("a" * length) for length in range(225, 240)}) == 15
+    assert all(len(item_of("a" * length)) <= 231 for length in range(225, 240))
 
 
 def test_a_note_that_is_no_utf_8_is_read_all_the_same(tmp_path: Path) -> None:
