@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cluster import Cluster
 
 os.environ.setdefault("MPIDATA_REPORT", "false")  # of hundreds of jobs
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own begin by spinning, half of what its import costs
 os.environ.setdefault("OMPI_MCA_btl", "^ofi")  # which, where it finds no network for itself, sleeps 1 s in MPI_Init
 REQUIRE_ALL = os.environ.get("MPIDATA_REQUIRE_ALL", "") not in ("", "0")
 
