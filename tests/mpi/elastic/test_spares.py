@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from collections import Counter, defaultdict
 
 import pytest
 from exact_job import POINTS, books, check, draw_with_spares, run
@@ -117,9 +118,9 @@ def test_a_checkpoint_after_a_spare_has_come(folder: JobFolder) -> None:
     assert again.status == 0, again.logs()
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("rows", [0, sum(ROWS)])
-def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, rows: int) -> None:
+def _scale_up_and_down(folder: JobFolder) -> None:
+    """Have four trainers where there were two, then three."""
+
     def scale_to(count: int) -> str:
         command = [BIN / "mpidata", "scale", "runs/job/1", "--trainers", str(count)]
         done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=30)
@@ -128,19 +129,49 @@ def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, rows: int
     def events(name: str) -> int:
         return sum(event["event"] == name for event in events_of(folder.path))
 
-    def scale() -> None:
-        wait_until(lambda: events("loader_joined"), 60)
-        assert "4 trainers from the next step on, there were 2." in scale_to(4)
-        wait_until(lambda: events("trainer_joined") == 2, 60)
-        assert "at least 1" in scale_to(0)
-        assert "the job has none to spare" in scale_to(5)
-        assert "3 trainers from the next step on, there were 4." in scale_to(3)
-        wait_until(lambda: events("trainer_retired") == 1, 60)
+    wait_until(lambda: events("loader_joined"), 60)
+    assert "4 trainers from the next step on, there were 2." in scale_to(4)
+    wait_until(lambda: events("trainer_joined") == 2, 60)
+    assert "at least 1" in scale_to(0)
+    assert "the job has none to spare" in scale_to(5)
+    assert "3 trainers from the next step on, there were 4." in scale_to(3)
+    wait_until(lambda: events("trainer_retired") == 1, 60)
 
+
+@pytest.mark.full
+@pytest.mark.parametrize("rows", [0, sum(ROWS)])
+def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, rows: int) -> None:
     job = _job({}, spares=2, joins=2, retires=1, loader=rows)
-    result = run(folder, job, meanwhile=scale, checkpoint={"every_s": 0.2})
+    result = run(folder, job, meanwhile=lambda: _scale_up_and_down(folder), checkpoint={"every_s": 0.2})
     check(job, result)
     assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
+
+
+@pytest.mark.parametrize("rows", [0, pytest.param(sum(ROWS), marks=pytest.mark.full)])
+def test_a_resume_after_more_and_fewer_trainers(folder: JobFolder, rows: int) -> None:
+    def scale_and_stop() -> None:
+        _scale_up_and_down(folder)
+        checkpoints = sum(event["event"] == "checkpoint" for event in events_of(folder.path))
+        wait_until(lambda: sum(e["event"] == "checkpoint" for e in events_of(folder.path)) > checkpoints + 1, 60)
+        for rank in ranks_of(folder.path):
+            rank.kill()
+
+    job = _job({}, spares=2, joins=2, retires=2, loader=rows)
+    result = run(folder, job, meanwhile=scale_and_stop, checkpoint={"every_s": 0.2})
+    assert result.status == 1 and result.run is not None, result.logs()
+    again = folder.resume(result.run, timeout=120)
+    assert again.status == 0 and again.summary["status"] == "complete", again.logs()
+    trained: dict[int, Counter[int]] = defaultdict(Counter)
+    written = books(again, 4)
+    (kept,) = {line["from_step"] for lines in written for line in lines if "from_step" in line}
+    for lines in written:
+        start = next((i for i, line in enumerate(lines) if "from_step" in line), len(lines))
+        for i, line in enumerate(lines):
+            if "rows" in line and (i > start or line["step"] < kept):
+                trained[line["epoch"]].update(line["rows"])
+    everything = dict.fromkeys(range(1, sum(ROWS) + 1), 1)
+    assert kept > 0 and len(trained) >= job["options"]["epochs"], again.logs()
+    assert all(counts == everything for counts in trained.values()), (trained, again.logs())
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])

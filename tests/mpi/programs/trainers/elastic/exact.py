@@ -83,8 +83,10 @@ class Steps:
         return {"made": self.made, "joined": self.joined, "retired": self.retired}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Take them, but in a start that resumes."""
-        if not book.resumes:
+        """Take them; a start that resumes counts anew, and notes from where."""
+        if book.resumes:
+            note(from_step=state["made"])
+        else:
             self.made, self.joined, self.retired = state["made"], state["joined"], state["retired"]
 
     def change(self, change: Any) -> None:
@@ -95,8 +97,10 @@ class Steps:
 
     def go_on(self, epoch: int) -> bool:
         """Whether there is to be this epoch, too."""
+        if book.resumes:  # to the end of the epoch at least
+            return epoch < options["epochs"] or epoch == data.resumed[0]
         few = self.joined < options.get("joins", 0) or self.retired < options.get("retires", 0)
-        return epoch < options["epochs"] or (few and not book.resumes)
+        return epoch < options["epochs"] or few
 
 
 steps = Steps()
