@@ -196,7 +196,8 @@ class Loaded:
         """Give the sums at a time, in seconds since the start, the rate, and which parts are read before the rest."""
         summary = self.summary()
         rate = {"per_second": self._rate.at(seconds, self._samples())} if summary else {}
-        return summary | rate | ({"reading": dict(self._reading)} if self._reading else {})
+        whole = len(self._reading) == len(_READING)  # they come one by one
+        return summary | rate | ({"reading": dict(self._reading)} if whole else {})
 
     def _samples(self) -> int:
         return int(sum(own["samples"] for own in self._trainers))

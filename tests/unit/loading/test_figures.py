@@ -60,6 +60,18 @@ def test_reports_are_not_sent_for_each_batch():
     assert scheduler.loaded.summary()["batches"] == [1000, 0]
 
 
+def test_parts_are_shown_when_all_three_numbers_have_come():
+    scheduler, shown = Scheduler(), []
+    report = scheduler.report(0)
+
+    def look(name: str, value: float) -> None:
+        report(name, value)
+        shown.append(scheduler.loaded.progress(1.0))
+
+    Tally(look, True, clock=lambda: 0.0).parts(2, 0, 7)
+    assert shown == [{}, {}, {"reading": {"parts": 7, "counted": 2, "read": 0}}]
+
+
 def test_parts_are_shown_until_the_first_batch_is_there():
     scheduler, now = Scheduler(), [0.0]
     tally, other = (Tally(scheduler.report(t), t == 0, clock=lambda: now[0]) for t in range(2))
