@@ -28,6 +28,7 @@ from mpidata.run.plan import Plan
 from mpidata.run.stop import read_stop
 from mpidata.trainer.elastic.drawn import Drawn
 from mpidata.trainer.elastic.members import Members
+from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.expected import expected_batches
 from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
 from mpidata.trainer.in_turn import InTurn
@@ -38,10 +39,8 @@ if TYPE_CHECKING:
 
     from mpidata.record.writer import Recorder
 
-# Longest time in the library while it waits, so that Python gets to handle signals.
-SLICE_S = 0.2
-# At the end, other trainers may have hours of work left, and waiting for them costs nothing; after a failure it is the
-# scheduler that has to act, and at once.
+SLICE_S = 0.2  # longest time in the library while it waits, so that Python gets to handle signals
+# At the end, others may have hours of work left, and waiting costs nothing; after a failure the scheduler acts at once.
 _CLOSE_S = 7 * 86400.0
 _MEETS_AGAIN_S = 0.02
 
@@ -260,6 +259,7 @@ class Trainer:
             if status == constants.ERR_AGAIN and self.apart is not None:
                 self.apart.look()
             if status == constants.CHECKPOINT:
+                reached("checkpoint")
                 self.checkpoints.take()
             if status == constants.MEET:
                 self._meet()

@@ -23,6 +23,16 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("loader", [0, sum(ROWS)])
+def test_a_death_as_a_checkpoint_begins(folder: JobFolder, loader: int) -> None:
+    job = _job({"1": "checkpoint:2"}, epochs=60, loader=loader)
+    result = run(folder, job, checkpoint={"every_s": 0.1})
+    check(job, result)
+    assert result.summary["lost_trainers"] == [1], result.logs()
+    assert [event for event in result.events() if event["event"] == "checkpoint"][1:], result.logs()
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("point", POINTS[5:])
 def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: str) -> None:
     job = _job({"0": "2 SIGKILL", "2": f"{point}:1"}, trainers=4)

@@ -25,6 +25,17 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("policy", ["fifo", "reservoir"])
+def test_a_death_as_a_checkpoint_begins(folder: JobFolder, policy: str) -> None:
+    kills = {"1": "checkpoint:2"}
+    job = write_job(folder, kills, pause_s=0.05, checkpoint={"every_s": 0.1}, buffer={"policy": policy})
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [1], result.logs()
+    assert [event for event in result.events() if event["event"] == "checkpoint"][1:], result.logs()
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("point", POINTS[4:6])
 def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: str) -> None:
     job = write_job(folder, {"0": "2 SIGKILL", "2": f"{point}:1"}, trainers=4)
