@@ -38,6 +38,16 @@ static int on_one_host(void)
     return nodes && getenv("SLURM_STEP_ID") ? number(nodes) == 1 : world > 0 && here == world;
 }
 
+/* Without any, accelerate takes each trainer for the only one unless it is told to use the CPU. */
+static int has_accelerator(void)
+{
+    static const char *const devices[] = {"/dev/nvidiactl", "/dev/kfd", "/dev/dri/renderD128", "/dev/accel", "/dev/dxg",
+                                          "/dev/davinci_manager", "/dev/hl0", "/dev/cambricon_ctl", "/dev/mtgpu.0"};
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        if (!access(devices[i], F_OK)) return 1;
+    return 0;
+}
+
 /* What torchrun sets, so that what asks for it (Lightning, accelerate) takes the trainers for its processes, and not all
  * ranks of the job. MASTER_ADDR and MASTER_PORT come from `mpidata run`, or from the script. */
 static void set_ranks_of_trainers(const mpidata_plan *plan)
@@ -50,6 +60,7 @@ static void set_ranks_of_trainers(const mpidata_plan *plan)
     set("WORLD_SIZE", print("%d", plan->trainers), 1);
     set("LOCAL_RANK", print("%ld", local < 0 || local > me.index ? me.index : local), 1);
     set("TORCHELASTIC_RUN_ID", me.run_folder, 1);
+    if (!has_accelerator()) set("ACCELERATE_USE_CPU", "true", 0);
     if (!on_one_host()) return;
     set("LOCAL_WORLD_SIZE", print("%d", plan->trainers), 1);
     set("GROUP_RANK", "0", 1);

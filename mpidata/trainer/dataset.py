@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, SupportsFloat
 
@@ -19,7 +20,7 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
-from mpidata.trainer.frameworks.callers import leave_whole, overfits, overfitting
+from mpidata.trainer.frameworks.callers import fetched_ahead, leave_whole, overfits, overfitting
 from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
 from mpidata.trainer.frameworks.steps import asks_for_an_empty_pass, compare_steps
 from mpidata.trainer.passes import Pass, Refused
@@ -126,6 +127,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         self._gathered = {field.name for field in plan.constants if self._gathers}
         self._memory = self._make_memory(gathers=self._gathered)
         self._drawn = DrawnConstants(self._trainer, batch_size, views=not self._gathers) if plan.constants else None
+        self._given_back: deque[dict[str, torch.Tensor]] = deque()
         self._validation = AskedValidation(self._trainer, gathers=self._gathers)
 
     @property
@@ -144,13 +146,14 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
             return Refused(overfitting())
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
-        self._trainer.begin_pass(warn=not asks_for_an_empty_pass())
+        self._trainer.begin_pass(warn=not asks_for_an_empty_pass() and not self._given_back)
         try:
             check_skipping(compare_steps(self._trainer))
         except StreamError as error:  # Lightning puts an error of its own in the place of one of `iter`
             self._trainer.end_pass()
             return Refused(error)
-        return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
+        ahead = fetched_ahead() if self._trainer.members is None else 0
+        return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn, self._given_back, ahead)
 
     def set_epoch(self, epoch: int) -> None:
         """Do nothing, as a stream has no epochs; for frameworks that tell their datasets.
@@ -285,7 +288,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         Not collective, but the same on all trainers that have drawn as many batches. Sleeps until it is known: as long
         as the next batch would take. For loops over epochs: ``while not stream.over:``.
         """
-        return self._trainer.is_over()
+        return not self._given_back and self._trainer.is_over()
 
     @property
     def stopped(self) -> bool:

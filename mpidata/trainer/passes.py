@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,8 @@ __all__ = ["Pass", "Refused"]
 class Pass(Iterator[dict[str, torch.Tensor]]):
     """A pass. Holds no batch, so that the memory of one comes back when the user lets go of it.
 
+    But where a framework fetches ahead: what it has not used when its loop is left, the next pass begins with.
+
     Parameters
     ----------
     trainer : Trainer
@@ -29,6 +32,10 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         After how many it ends; None: where the stream does.
     constants : DrawnConstants, optional
         Those of batches, in a job that has any.
+    given_back : deque, optional
+        What other passes over the same dataset have given back, for whoever is next.
+    ahead : int
+        How many batches, or single samples, the caller fetches before it uses them.
     """
 
     def __init__(
@@ -37,20 +44,35 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         memory: BatchMemory | PackedMemory,
         limit: int | None,
         constants: DrawnConstants | None = None,
+        given_back: deque[dict[str, torch.Tensor]] | None = None,
+        ahead: int = 0,
     ) -> None:
         self._trainer = trainer
         self._constants = constants
         self._memory = memory
         self._limit = limit
         self._count = 0
+        self._given_back = deque() if given_back is None else given_back
+        self._ahead: deque[dict[str, torch.Tensor]] = deque(maxlen=ahead)
         self._number = trainer.passes_begun
         self._drawn = trainer.members.drawn if trainer.members is not None else None
 
     def __next__(self) -> dict[str, torch.Tensor]:
         """Give the next batch, or single sample."""
-        if self._count == self._limit or (self._count and self._trainer.closed):  # by the loop itself
-            raise StopIteration
-        self._trainer.in_turn.take(self._number)
+        try:
+            if self._count == self._limit or (self._count and self._trainer.closed):  # by the loop itself
+                raise StopIteration
+            self._trainer.in_turn.take(self._number)
+            tensors = self._given_back.popleft() if self._given_back else self._draw()
+        except StopIteration:  # who fetches ahead uses all now
+            self._ahead.clear()
+            raise
+        self._count += 1
+        if self._ahead.maxlen:
+            self._ahead.append(tensors)
+        return tensors
+
+    def _draw(self) -> dict[str, torch.Tensor]:
         memory = self._memory
         if isinstance(memory, PackedMemory):
             tensors = self._packed(memory)
@@ -58,7 +80,6 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
             copies = memory.pinned or (self._constants is not None and self._constants.views)
             page = None if copies else self._trainer.draw_page(memory.size)
             tensors = self._copied(memory.take()) if page is None else memory.at(*page)
-        self._count += 1
         if self._trainer.apart is not None:
             self._trainer.samples += tensors["step"].numel()
         if self._drawn is not None:
@@ -80,6 +101,7 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
 
     def __del__(self) -> None:
         """Note that the script has left its loop, early or at the end."""
+        self._given_back.extend(self._ahead)
         self._trainer.end_pass()
 
 

@@ -12,6 +12,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
 from mpidata.trainer.frameworks.callers import callers
+from mpidata.trainer.frameworks.processes import check_processes
 
 __all__ = ["NotCopied", "check_skipping", "refuse_loader", "refuse_workers"]
 
@@ -80,6 +81,7 @@ def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers
     To be called by the dataset's `__iter__`. A dataset is not told who iterates over it, so this looks at the callers.
     """
     refuse_workers()
+    check_processes(trainers)
     for caller in callers(2):
         name = type(caller).__name__
         if name == _FETCHER and caller.auto_collation and batch_size is not None:
@@ -114,7 +116,8 @@ def check_skipping(in_place: bool) -> None:
         The job's checkpoint has brought the stream to where batches are to be skipped up to.
     """
     for caller in callers(2):
-        skipped = caller.skip_batches if type(caller).__name__ in _SKIPPERS else 0
+        # accelerate with use_stateful_dataloader gives its own name to torchdata's class, which skips nothing
+        skipped = getattr(caller, "skip_batches", 0) if type(caller).__name__ in _SKIPPERS else 0
         if skipped and not in_place:
             raise StreamError(
                 f"accelerate would drop the first {skipped} batches of this pass over the stream, which nobody has "

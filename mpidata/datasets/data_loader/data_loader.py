@@ -34,6 +34,7 @@ from mpidata.loading.definition import Definition, pack_definition
 from mpidata.loading.figures import Tally
 from mpidata.trainer import place as job
 from mpidata.trainer.frameworks.callers import overfits
+from mpidata.trainer.frameworks.processes import check_processes
 
 __all__ = ["DataLoader"]
 
@@ -182,6 +183,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     def __iter__(self) -> Any:
         """Begin the next epoch, or the one that was set, or go on where a loaded state ends."""
+        check_processes(self._place.trainers)
         if overfits():
             self._position.repeat()
         place = self._position.begin()

@@ -34,6 +34,7 @@ from mpidata.loading.parts import digest_of, find_parts
 from mpidata.trainer import place as job
 from mpidata.trainer.frameworks.callers import counts_passes, leave_whole, overfits
 from mpidata.trainer.frameworks.prepared import teach_accelerate
+from mpidata.trainer.frameworks.processes import check_processes
 
 __all__ = ["FileDataset"]
 
@@ -130,6 +131,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
             self._compare_parts()
         self._share, self._drop_last = share, drop_last
         self._batch_size = batch_size
+        self._trainers = place.trainers
         trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
         self._dealing = Dealing(sum(self._counts), batch_size, trainer, trainers, drop_last)
         self._turns = place.turns
@@ -159,6 +161,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
 
         Raises StreamError where a DataLoader around this does not suit it.
         """
+        check_processes(self._trainers)
         refuse_loader(self._batch_size, dealt=self.dealt)
         if overfits():
             self._position.repeat()

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from torch.utils.data import DataLoader
+
 from mpidata.errors import StreamError
 
-__all__ = ["callers", "counts_passes", "leave_whole", "overfits", "overfitting"]
+__all__ = ["callers", "counts_passes", "fetched_ahead", "leave_whole", "overfits", "overfitting"]
 
-_FRAMES = 12
+_FRAMES, _MORE_FRAMES = 12, 24
 _LIGHTNING = ("lightning", "pytorch_lightning")
 
 
@@ -41,6 +43,23 @@ def overfits() -> bool:
             if getattr(trainer, "overfit_batches", 0):
                 return True
     return False
+
+
+def fetched_ahead() -> int:
+    """Count what whoever begins this pass has fetched and not used where its loop is left: samples, or one batch.
+
+    accelerate's loaders and Lightning's fetcher are a batch ahead of the loop, to know the last one.
+    """
+    size = 1
+    for frame in _frames_above(1, most=_MORE_FRAMES):
+        caller: Any = frame.f_locals.get("self")
+        if isinstance(caller, DataLoader):
+            size = caller.batch_size or 1
+        if type(caller).__name__ == "_PrefetchDataFetcher" and caller.length is None:
+            return size * int(caller.prefetch_batches)
+        if type(caller).__name__ == "DataLoaderShard" and frame.f_code.co_name == "__iter__":
+            return size
+    return 0
 
 
 def leave_whole(dealt: bool) -> None:

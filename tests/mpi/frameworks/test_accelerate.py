@@ -1,4 +1,4 @@
-"""accelerate around datasets on loaders, and around a stream in a DataLoader."""
+"""accelerate around datasets on loaders and a stream in a DataLoader; Lightning where it fetches ahead, too."""
 
 from collections import Counter
 
@@ -28,7 +28,7 @@ def test_datasets_on_loaders(folder: JobFolder, given: str, trainers: int) -> No
         assert Counter(each["validated"]) == Counter(range(VALIDATION)), "each sample is counted once"
 
 
-@pytest.mark.parametrize("size", ["whole", pytest.param("samples", marks=pytest.mark.full)])
+@pytest.mark.parametrize("size", ["whole", *(pytest.param(of, marks=pytest.mark.full) for of in ("samples", "stateful"))])
 def test_a_stream_in_a_loader_stays_undivided_without_dispatch(folder: JobFolder, size: str) -> None:
     folder.variables = {"STEPS": "8"}
     folder.job(
@@ -43,3 +43,33 @@ def test_a_stream_in_a_loader_stays_undivided_without_dispatch(folder: JobFolder
         (i, s) for i in range(6) for s in range(8)
     )
     assert all(each["steps"] == [4, 6] for each in found), "there is a step after the last batch"
+
+
+def _stream_job(folder: JobFolder, how: str) -> None:
+    folder.variables = {"STEPS": "8"}
+    folder.job(
+        trainers={"ranks": 2, "program": python("trainers/frameworks/left_early.py", how)},
+        solvers={"function": "functions.steps:simulate"},
+        parameters={"count": 6, "space": {"alpha": [0.0, 1.0]}},
+    )
+
+
+@pytest.mark.parametrize(
+    "how", ["whole", *(pytest.param(how, marks=pytest.mark.full) for how in ("samples", "lightning"))]
+)
+def test_what_was_fetched_ahead_comes_in_the_next_pass(folder: JobFolder, how: str) -> None:
+    _stream_job(folder, how)
+    result = folder.run(timeout=150)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    found = folder.read_notes("used", 2)
+    everything = {(i, s): 1 for i in range(6) for s in range(8)}
+    assert Counter((i, s) for each in found for i, s in each["used"]) == everything, result.logs()
+    assert found[0]["weights"] == found[1]["weights"], "without a GPU, too, the trainers train one model"
+
+
+@pytest.mark.full
+def test_trainers_that_accelerate_takes_for_the_only_ones(folder: JobFolder) -> None:
+    _stream_job(folder, "whole")
+    folder.variables["ACCELERATE_USE_CPU"] = "false"
+    result = folder.run(timeout=150)
+    assert result.status == 1 and "Give Accelerator(cpu=True)" in result.output, result.output

@@ -1,4 +1,4 @@
-"""Trainer with accelerate and a stream in a DataLoader. Argument: of `whole` batches, or of `samples`."""
+"""Trainer with accelerate and a stream in a DataLoader. Argument: `whole` batches, `samples`, or `stateful` for batches in torchdata's."""
 
 import json
 import sys
@@ -9,11 +9,10 @@ from accelerate.utils import DataLoaderConfiguration
 
 import mpidata
 
-whole = sys.argv[1] == "whole"
+whole, stateful = sys.argv[1] != "samples", sys.argv[1] == "stateful"
 stream = mpidata.MPIStreamDataset(batch_size=4) if whole else mpidata.MPIStreamDataset()
-accelerator = Accelerator(
-    cpu=True, gradient_accumulation_steps=4, dataloader_config=DataLoaderConfiguration(dispatch_batches=False)
-)
+settings = DataLoaderConfiguration(dispatch_batches=False, use_stateful_dataloader=stateful)
+accelerator = Accelerator(cpu=True, gradient_accumulation_steps=4, dataloader_config=settings)
 model = torch.nn.Linear(1, 24)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 loader = torch.utils.data.DataLoader(stream, batch_size=None if whole else 4)
