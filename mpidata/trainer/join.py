@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpidata.errors import LibraryError, StreamError
 from mpidata.loading.here import refuse_here
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _JOINED = "MPIDATA_JOINED"  # process and run folder, for the programs that a trainer starts
 
 _trainer: Trainer | None = None
+_ended_by = "the script ended"
 _join_lock = threading.Lock()
 
 
@@ -125,6 +126,7 @@ def _join_job() -> Trainer:
     # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions; or a script itself.
     atexit.register(_close_at_exit, trainer, os.getpid())
     _close_before_exit(trainer, os.getpid())
+    _note_exit_status()
     at_finalize = MPI.Comm.Create_keyval(delete_fn=lambda *_: trainer.close())
     MPI.COMM_SELF.Set_attr(at_finalize, None)
     if trainer.waits_for_place:
@@ -177,10 +179,22 @@ def _close_before_exit(trainer: Trainer, process: int) -> None:
     os._exit = close_and_leave
 
 
+def _note_exit_status() -> None:
+    """Have `sys.exit` note its status, of which Python tells no exit function."""
+    leave = sys.exit
+
+    def note_and_leave(status: Any = None, /) -> NoReturn:
+        global _ended_by
+        _ended_by = f"the script ended by sys.exit({status!r:.100})" if status else _ended_by
+        leave(status)
+
+    sys.exit = note_and_leave
+
+
 def _close_at_exit(trainer: Trainer, process: int) -> None:
     if os.getpid() != process:  # a forked child
         return
     try:
-        trainer.close()
+        trainer.close(_ended_by)
     except LibraryError as error:
         fail(str(error))

@@ -374,11 +374,11 @@ class Trainer:
                 reason = f"{why} after {self._progress()}, before the stream was over"
                 self.library.mpidata_trainer_stop(0, reason.encode())
 
-    def close(self) -> None:
+    def close(self, why: str = "the script ended") -> None:
         """Leave the job; stops it when the stream is not over. Sleeps until all solvers and trainers have ended."""
         if self._forked:
             return
-        self.leave_stream("the script ended")
+        self.leave_stream(why)
         if not self._parted and self.apart is not None:
             self.apart.come(How.LEAVING)
         with self._lock:

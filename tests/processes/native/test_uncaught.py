@@ -85,6 +85,14 @@ def test_script_that_ends_before_the_stream_stops_the_job(tmp_path):
     ]
 
 
+def test_script_that_ends_by_sys_exit_says_so(tmp_path):
+    ends = f"{STREAM}job._note_exit_status()\nnext(iter(MPIStreamDataset(2)))\nsys.exit(3)\n"
+    result = run(tmp_path, ends)
+    assert result.returncode == 3
+    reason = "the script ended by sys.exit(3) after batch 1, before the stream was over"
+    assert result.stdout.splitlines()[0] == f"stop 0 {reason}"
+
+
 def test_script_that_uses_up_the_stream_ends_in_order(tmp_path):
     result = run(tmp_path, f"{STREAM}stream = MPIStreamDataset(2)\nfor batch in stream: pass\n")
     assert (result.returncode, result.stdout.splitlines()) == (0, ["close False", "exit functions ran"])

@@ -1,4 +1,7 @@
-"""Trainer with accelerate and a stream in a DataLoader. Argument: `whole` batches, `samples`, or `stateful` for batches in torchdata's."""
+"""Trainer with accelerate and a stream in a DataLoader.
+
+Argument: of `whole` batches or of `samples`, or `stateful`: of batches, in torchdata's class.
+"""
 
 import json
 import sys
