@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from mpidata.errors import StreamError
 
-__all__ = ["callers", "counts_passes", "fetched_ahead", "leave_whole", "overfits", "overfitting"]
+__all__ = ["callers", "counts_passes", "fetched_ahead", "leave_whole", "overfits", "overfitting", "refuses_empty"]
 
 _FRAMES, _MORE_FRAMES = 12, 24
 _LIGHTNING = ("lightning", "pytorch_lightning")
@@ -60,6 +60,15 @@ def fetched_ahead() -> int:
         if type(caller).__name__ == "DataLoaderShard" and frame.f_code.co_name == "__iter__":
             return size
     return 0
+
+
+def refuses_empty() -> bool:
+    """Whether Lightning makes a sampler, and refuses one without samples where other trainers have some."""
+    for caller in callers(1):
+        module = getattr(getattr(caller, "trainer", None), "lightning_module", None)
+        if module is not None:
+            return not getattr(module, "allow_zero_length_dataloader_with_multiple_devices", False)
+    return False
 
 
 def leave_whole(dealt: bool) -> None:

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset, DistributedSampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from mpidata.errors import StreamError
-from mpidata.trainer.frameworks.callers import callers
+from mpidata.trainer.frameworks.callers import callers, refuses_empty
 from mpidata.trainer.frameworks.prepared import teach_accelerate
 
 if TYPE_CHECKING:
@@ -69,7 +69,13 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
                 raise _dealt_again(
                     "accelerator.prepare", "Import accelerate, or transformers, before stream.validation() is called"
                 )
-        return self.count()
+        count, plan = self.count(), self.trainer.plan
+        if not count and plan.trainers > 1 and plan.validation and refuses_empty():
+            raise StreamError(
+                "This trainer's share of the validation samples is empty, which Lightning refuses. Use "
+                "stream.validation(even=True), or more of them (`validation: count:`)."
+            )
+        return count
 
     def refuse_dealing(self) -> None:
         """Raise StreamError if the DataLoader that asks for a sample deals out a dataset around this one.

@@ -5,7 +5,10 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from accelerate.data_loader import DataLoaderShard
 from fake_library import make_plan, numbers
+from lightning.pytorch.loops.fetchers import _PrefetchDataFetcher
+from lightning.pytorch.utilities.combined_loader import CombinedLoader
 from torch.utils.data import DataLoader
 from waiting import stays
 
@@ -241,3 +244,31 @@ def test_a_stream_checks_that_it_is_where_a_state_was(library):
         stream.load_state_dict(state)
     with pytest.raises(StreamError, match="the state is of batch None"):
         stream.load_state_dict({})
+
+
+@pytest.mark.parametrize("size", [2, None])
+@pytest.mark.parametrize("framework", ["accelerate", "lightning"])
+def test_what_was_fetched_ahead_of_a_loop_that_is_left_comes_first_in_the_next_pass(library, size, framework):
+    stream = MPIStreamDataset(size)
+    loader = DataLoader(stream, batch_size=None if size else 2)
+
+    def batches():
+        if framework == "accelerate":
+            return iter(DataLoaderShard(stream, batch_size=loader.batch_size))
+        fetcher = _PrefetchDataFetcher()
+        fetcher.setup(CombinedLoader(loader))
+        return (batch for batch, _, _ in fetcher)
+
+    used = []
+    for leave_after in (1, 2, 2):
+        for batch in itertools.islice(batches(), leave_after):
+            used += numbers(batch)
+        assert not stream.over
+    assert used == list(range(10))
+    assert [numbers(batch) for batch in batches()] == [[10, 11]] and stream.over
+    assert library.drawn == 12
+
+
+def test_a_loop_of_ones_own_that_is_left_gets_nothing_again(library):
+    loader = DataLoader(MPIStreamDataset(2), batch_size=None)
+    assert [numbers(next(iter(loader))) for _ in range(3)] == [[0, 1], [2, 3], [4, 5]]

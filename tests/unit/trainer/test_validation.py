@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -106,6 +107,26 @@ def test_samplers_of_datasets_around_a_share_do_not_deal_it_out_again(two_traine
     shard = BatchSamplerShard(BatchSampler(SequentialSampler(dataset), 1, drop_last=False), 2, 1)
     with pytest.raises(StreamError, match="accelerator.prepare would deal out " + told):
         list(DataLoader(dataset, batch_sampler=shard))
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_an_empty_share_that_lightning_refuses(two_trainers, allowed):
+    class Connector:
+        trainer = SimpleNamespace(
+            lightning_module=SimpleNamespace(allow_zero_length_dataloader_with_multiple_devices=allowed)
+        )
+
+        def sample(self, dataset):
+            return DistributedSampler(dataset, num_replicas=2, rank=1)
+
+    share = two_trainers.validation()
+    share._samples = []
+    if allowed:
+        assert len(Connector().sample(share)) == 0
+    else:
+        with pytest.raises(StreamError, match=r"empty, which Lightning refuses. Use stream.validation\(even=True\)"):
+            Connector().sample(share)
+    assert len(share) == 0
 
 
 def test_lightning_does_not_deal_out_a_subset_of_a_share_again(two_trainers):
