@@ -70,7 +70,7 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if simulations.get("short"):
         rows.append(("too short", f"{simulations['short']} simulations, for a window of samples.window steps"))
-    if simulations["complete"] and (none := _without_samples(summary)):
+    if summary["status"] == "complete" and simulations["complete"] and (none := _without_samples(summary)):
         rows.append(("no samples", f"for {none}: no batch, as all trainers draw the same number. Run more simulations"))
     if loaders := summary.get("loaders"):
         rows = rows if simulations["requested"] else [("time", f"{seconds:.1f} s")]

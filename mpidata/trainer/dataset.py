@@ -370,9 +370,10 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         -----
         Moves nothing: a stream goes on only from where the job's checkpoint continues it.
         """
-        if state_dict.get("batch") not in (self.resumed, self._trainer.drawn):
+        batch = state_dict.get("batch") if isinstance(state_dict, Mapping) else None
+        if batch not in (self.resumed, self._trainer.drawn):
             raise StreamError(
-                f"load_state_dict: the state is of batch {state_dict.get('batch')!r}, but this stream is at batch "
+                f"load_state_dict: the state is of batch {batch!r}, but this stream is at batch "
                 f"{self._trainer.drawn}. A stream cannot be set back by itself: register what belongs together with "
                 "stream.register(...), and continue the job with `mpidata run --resume`."
             )

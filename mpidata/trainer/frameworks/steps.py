@@ -154,11 +154,13 @@ def _went_back(trainer: Trainer, steps: FrameworkSteps) -> bool:
     if not weights or not weights <= {id(weight) for module in modules for weight in module.parameters()}:
         return False
     trainer.checkpoints.restore_registered()
+    has_optimizer = any(isinstance(thing, torch.optim.Optimizer) for thing in registered.values())
+    advice = "Leave" if has_optimizer else "Register the optimizer, too, and leave"
     warnings.warn(
         f"{steps.framework} resumed from a checkpoint of step {steps.now()} ({steps.argument}), but the job's "
         f"checkpoint, and with it the stream, is of step {steps.saved}. So what is registered goes on from the job's "
-        f"checkpoint ({', '.join(registered)}), and all else from that of {steps.framework}. Register the optimizer, "
-        f"too, and leave {steps.argument} out.",
+        f"checkpoint ({', '.join(registered)}), and all else from that of {steps.framework}. {advice} "
+        f"{steps.argument} out.",
         stacklevel=4,
     )
     return True

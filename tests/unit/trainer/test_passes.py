@@ -244,6 +244,8 @@ def test_a_stream_checks_that_it_is_where_a_state_was(library):
         stream.load_state_dict(state)
     with pytest.raises(StreamError, match="the state is of batch None"):
         stream.load_state_dict({})
+    with pytest.raises(StreamError, match="the state is of batch None"):
+        stream.load_state_dict(None)
 
 
 @pytest.mark.parametrize("size", [2, None])
