@@ -13,7 +13,7 @@ class Turns:
     """Of the iterations under way, the one that began first counts its batches; a checkpoint may be taken before each.
 
     So the batches of one step, of datasets that are iterated side by side, are in the same checkpoint, and those of a
-    validation within the loop do not count.
+    validation within the loop do not count. One that is known for a validation counts only where nothing else goes on.
 
     Parameters
     ----------
@@ -36,27 +36,30 @@ class Turns:
         self.given = self.samples = 0
         self.in_epoch = False
         self._count = count
-        self._first: weakref.ref[Turn] | None = None
+        self._first: Callable[[], Turn | None] = lambda: None
         self._open: weakref.WeakSet[Turn] = weakref.WeakSet()
 
-    def begin(self, together: bool = False, of: Any = None) -> Turn:
+    def begin(self, together: bool = False, of: Any = None, validates: bool = False) -> Turn:
         """Begin an iteration, which lasts as long as somebody has what is returned; `together`: of all trainers.
 
-        `of` tells its dataset.
+        `of` tells its dataset; `validates`: it is known for one of a validation.
         """
-        turn = Turn(self, together, of)
+        turn = Turn(self, together, of, validates)
         self._open.add(turn)
-        if self._first is None or self._first() is None:
-            self._first = weakref.ref(turn)
+        self._is_first(turn)
         self.in_epoch |= together
         return turn
 
     def count(self, turn: Turn) -> None:
         """Count a batch of an iteration, if it is its turn."""
-        if self._first is None or self._first() is None:
-            self._first = weakref.ref(turn)
-        if self._first() is turn:
+        if self._is_first(turn):
             self._count()
+
+    def _is_first(self, turn: Turn) -> bool:
+        first = self._first()
+        if first is None or (first.over and first is not turn) or (first.validates and not turn.validates):
+            self._first = weakref.ref(turn)
+        return self._first() is turn
 
     def is_computing(self) -> bool:
         """Whether the script is within a loop, with the batch that came last; may be called from any thread."""
@@ -75,12 +78,14 @@ class Turn:
         Whether it has come to its end.
     of : object
         Of its dataset; None where that does not matter.
+    validates : bool
+        Whether it is known for one of a validation.
     """
 
-    def __init__(self, turns: Turns, together: bool, of: Any = None) -> None:
+    def __init__(self, turns: Turns, together: bool, of: Any = None, validates: bool = False) -> None:
         self.waits = False
         self.over = False
-        self.of = of
+        self.of, self.validates = of, validates
         self._turns = turns
         self._together = together
 

@@ -33,7 +33,7 @@ from mpidata.errors import StreamError
 from mpidata.loading.definition import Definition, pack_definition
 from mpidata.loading.figures import Tally
 from mpidata.trainer import place as job
-from mpidata.trainer.frameworks.callers import overfits
+from mpidata.trainer.frameworks.callers import overfits, validates
 from mpidata.trainer.frameworks.processes import check_processes
 
 __all__ = ["DataLoader"]
@@ -195,7 +195,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             return remote.order(batch, chosen, derived_seed(seed, epoch, batch, trainer), told)
 
         self._tally.begin(epoch)
-        turn = self._place.turns.begin(self.share, self._living)
+        turn = self._place.turns.begin(self.share, self._living, validates())
         rest = self._accelerate_pass(), self._living and self._living.end
         begun = Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, *rest)
         self._begun = weakref.ref(begun)

@@ -32,7 +32,7 @@ from mpidata.loading.formats.readers import check_format
 from mpidata.loading.part_messages import Files, pack_files
 from mpidata.loading.parts import digest_of, find_parts
 from mpidata.trainer import place as job
-from mpidata.trainer.frameworks.callers import counts_passes, leave_whole, overfits
+from mpidata.trainer.frameworks.callers import counts_passes, leave_whole, overfits, validates
 from mpidata.trainer.frameworks.prepared import teach_accelerate
 from mpidata.trainer.frameworks.processes import check_processes
 
@@ -169,7 +169,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         epoch, first = self._position.epoch, self._position.batches
         self._tally.begin(epoch)
         self._dealing.begin(epoch)
-        turn = self._turns.begin(self._share, self._living)
+        turn = self._turns.begin(self._share, self._living, validates())
         length = functools.partial(self._dealing.batches, epoch)
         rest = length, place, self._tally, turn, None, self._living and self._living.end
         return _Epoch(self._batch, self._ahead, epoch, first, *rest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import FrameType
 from typing import Any
 
@@ -11,7 +11,16 @@ from torch.utils.data import DataLoader
 
 from mpidata.errors import StreamError
 
-__all__ = ["callers", "counts_passes", "fetched_ahead", "leave_whole", "overfits", "overfitting", "refuses_empty"]
+__all__ = [
+    "callers",
+    "counts_passes",
+    "fetched_ahead",
+    "leave_whole",
+    "overfits",
+    "overfitting",
+    "refuses_empty",
+    "validates",
+]
 
 _FRAMES, _MORE_FRAMES = 12, 24
 _LIGHTNING = ("lightning", "pytorch_lightning")
@@ -32,17 +41,18 @@ def callers(depth: int) -> Iterator[Any]:
             yield caller
 
 
+def _frames_of(packages: Collection[str], most: int | None = None) -> Iterator[FrameType]:
+    """Go through the frames of functions of these packages alone: f_locals keeps alive what the variables hold."""
+    for frame in _frames_above(2, most):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in packages:
+            yield frame
+
+
 def overfits() -> bool:
     """Whether a Trainer of Lightning with `overfit_batches`, which wants the same batches in each pass, is running."""
     if not any(name in sys.modules for name in _LIGHTNING):
         return False
-    for frame in _frames_above(1, most=None):
-        # Only of Lightning's own, as f_locals keeps alive what the variables hold.
-        if str(frame.f_globals.get("__name__")).split(".")[0] in _LIGHTNING:
-            trainer = frame.f_locals.get("self")
-            if getattr(trainer, "overfit_batches", 0):
-                return True
-    return False
+    return any(getattr(frame.f_locals.get("self"), "overfit_batches", 0) for frame in _frames_of(_LIGHTNING))
 
 
 def fetched_ahead() -> int:
@@ -51,7 +61,7 @@ def fetched_ahead() -> int:
     accelerate's loaders and Lightning's fetcher are a batch ahead of the loop, to know the last one.
     """
     size = 1
-    for frame in _frames_above(1, most=_MORE_FRAMES):
+    for frame in _frames_of((*_LIGHTNING, "accelerate", "torch"), _MORE_FRAMES):
         caller: Any = frame.f_locals.get("self")
         if isinstance(caller, DataLoader):
             size = caller.batch_size or 1
@@ -60,6 +70,12 @@ def fetched_ahead() -> int:
         if type(caller).__name__ == "DataLoaderShard" and frame.f_code.co_name == "__iter__":
             return size
     return 0
+
+
+def validates() -> bool:
+    """Whether Lightning begins this pass for a validation; its sanity check leaves one open during the training."""
+    loops = (frame.f_locals.get("self") for frame in _frames_of(_LIGHTNING, _MORE_FRAMES))
+    return any(type(loop).__name__ == "_EvaluationLoop" for loop in loops)
 
 
 def refuses_empty() -> bool:

@@ -33,6 +33,18 @@ def test_the_first_of_those_under_way_counts() -> None:
     assert [turns.by(turn) for turn in (beside, validation)] == [1, 0]  # it takes the place of one that has ended
 
 
+def test_one_of_a_validation_that_stays_open_counts_only_where_nothing_else_goes_on() -> None:
+    turns = Counted()
+    check = turns.begin(validates=True)
+    assert turns.by(check) == 1
+    training = turns.begin()
+    assert [turns.by(turn) for turn in (training, check, training)] == [1, 0, 1]
+    validation = turns.begin(validates=True)
+    assert [turns.by(turn) for turn in (validation, training)] == [0, 1]
+    training.end()
+    assert turns.by(validation) == 1
+
+
 def test_one_that_begins_when_no_other_goes_on_is_the_first() -> None:
     turns = Counted()
     for _ in range(2):
