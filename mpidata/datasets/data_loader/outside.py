@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -10,6 +11,7 @@ import torch.utils.data
 
 from mpidata.alone.outside import say_no_job
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
+from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
 from mpidata.datasets.epochs.dealing import Dealing
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.random_states import (
@@ -43,7 +45,8 @@ class Outside(torch.utils.data.DataLoader[Any]):
         All of `mpidata.DataLoader`, checked.
     """
 
-    _is_accelerate_prepared: Any = False  # as any DataLoader of torch
+    _shares: ShareBatches | None = None
+    _prepared = False
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         say_no_job()
@@ -60,22 +63,67 @@ class Outside(torch.utils.data.DataLoader[Any]):
         batch_size, shuffle, drop_last = (given.pop(name) for name in ("batch_size", "shuffle", "drop_last"))
         seed = given["generator"].initial_seed() if given["generator"] is not None else 0
         n = len(dataset)
+        self._dealing = functools.partial(Dealing, n, batch_size, drop_last=drop_last)
+        self._dealt_to = group_place()
         shares = ShareBatches(
-            n, Dealing(n, batch_size, *group_place(), drop_last), bool(shuffle),
-            lambda: (seed, self._position.epoch), lambda: shares.next_batches(), self._position.set_epoch,
+            n, self._dealing(*self._dealt_to), bool(shuffle), lambda: (seed, self._position.epoch),
+            lambda: shares.next_batches(), self._position.set_epoch,
         )  # fmt: skip
         torch.utils.data.DataLoader.__init__(self, dataset, **(given | {"batch_sampler": shares}))
         sampler = ShareSampler(shares, self._position.set_epoch)
         self.__dict__.update(batch_size=batch_size, drop_last=drop_last, sampler=sampler)  # torch refuses to set them
+        self._shares = shares
+
+    def __len__(self) -> int:
+        """Count the batches of an epoch."""
+        self._deal()
+        return super().__len__()
+
+    def _deal(self) -> None:
+        """Deal to the processes of the group, which may have been made after this."""
+        if self._shares is not None and group_place() != self._dealt_to:
+            self._dealt_to = group_place()
+            self._shares.dealing = self._dealing(*self._dealt_to)
+
+    @property
+    def _is_accelerate_prepared(self) -> bool:
+        """Tell accelerate to leave this as it is where it is dealt out already."""
+        return self.share or self._prepared
+
+    @_is_accelerate_prepared.setter
+    def _is_accelerate_prepared(self, value: bool) -> None:
+        self._prepared = value
+        if self._shares is not None:
+            self._shares.even_batches = value
+
+    def _accelerate_pass(self) -> AcceleratePass | None:
+        return AcceleratePass(self._shares.remainder()) if self._prepared and self._shares is not None else None
 
     def __iter__(self) -> Any:
         """Begin the next epoch, or the one that was set, or continue where a loaded state ends."""
-        place, position = self._position.begin(), self._position
+        self._deal()
+        place, position, accelerate = self._position.begin(), self._position, self._accelerate_pass()
         if self._now is not None and position.random is not None:  # within an epoch
-            return _given(self._made_again(position.random, self._now), position.batches, place.given)
+            again = self._made_again(position.random, self._now)
+            return self._given(again, position.batches, place.given, accelerate)
         self._put(self._now)
         position.draw_with(None, self._states(), lambda: (None, None))
-        return _given(torch.utils.data.DataLoader.__iter__(self), 0, place.given)
+        return self._given(torch.utils.data.DataLoader.__iter__(self), 0, place.given, accelerate)
+
+    def _given(
+        self, batches: Iterator[Any], first: int, given: Callable[[int | None], None], accelerate: AcceleratePass | None
+    ) -> Iterator[Any]:
+        last = len(self) - 1 if accelerate is not None else -1
+        for number, batch in enumerate(batches, first):
+            given(number)
+            if accelerate is not None:
+                accelerate.begin()
+            if accelerate is not None and number == last:
+                accelerate.last()
+            yield batch
+        given(None)
+        if accelerate is not None:
+            accelerate.end()
 
     def _made_again(self, begun: States, now: States) -> Iterator[Any]:
         """Make the batches before the place of a state once more, as then, and go on with its random numbers."""
@@ -118,10 +166,3 @@ def _length(loader: torch.utils.data.DataLoader[Any]) -> int | None:
         return len(loader)
     except TypeError:  # of a sampler without a length
         return None
-
-
-def _given(batches: Iterator[Any], first: int, given: Callable[[int | None], None]) -> Iterator[Any]:
-    for number, batch in enumerate(batches, first):
-        given(number)
-        yield batch
-    given(None)

@@ -147,7 +147,8 @@ def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, rows: int
     assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
 
 
-@pytest.mark.parametrize("rows", [0, pytest.param(sum(ROWS), marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("rows", [0, sum(ROWS)])
 def test_a_resume_after_more_and_fewer_trainers(folder: JobFolder, rows: int) -> None:
     def scale_and_stop() -> None:
         _scale_up_and_down(folder)

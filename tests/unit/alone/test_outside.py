@@ -2,6 +2,7 @@
 
 import random
 
+import accelerate
 import numpy as np
 import pytest
 import torch
@@ -92,6 +93,36 @@ class Noisy(Images):
 
     def __getitem__(self, index):
         return index, torch.rand(()).item(), random.random(), np.random.rand()
+
+
+def test_a_group_that_is_made_later_shares_each_epoch(monkeypatch):
+    loaders = []
+    for _ in range(2):
+        monkeypatch.setattr(outside_loader, "group_place", lambda: (0, 1))
+        loaders.append(mpidata.DataLoader(Images(), batch_size=4, shuffle=True, share=True))
+    seen = []
+    for rank, loader in enumerate(loaders):
+        monkeypatch.setattr(outside_loader, "group_place", lambda rank=rank: (rank, 2))
+        assert len(loader) == 3
+        seen += [index for images, _ in batches(loader) for index in images]
+    assert sorted(seen) == list(range(23))
+
+
+def test_accelerate_leaves_a_shared_dataloader_as_it_is(monkeypatch):
+    monkeypatch.setattr(outside_loader, "group_place", lambda: (1, 2))
+    accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
+    loader = mpidata.DataLoader(Images(), batch_size=4, share=True)
+    assert accelerator.prepare(loader) is loader
+    state, sizes, ends = accelerate.state.GradientState(), [], []
+    for images, _ in loader:
+        sizes.append(len(images))
+        ends.append((state.end_of_dataloader, state.remainder))
+    assert sizes == [4, 4, 4] and ends == [(False, 7), (False, 7), (True, 7)]  # one more than the 23 fills it up
+    assert not state.in_dataloader
+    plain = mpidata.DataLoader(Images(), batch_size=4)
+    assert not plain._is_accelerate_prepared and accelerator.prepare(plain) is not plain
+    accelerate.state.AcceleratorState._reset_state(reset_partial_state=True)
+    accelerate.state.GradientState._reset_state()
 
 
 def draw():
