@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mpidata.errors import StreamError
+from mpidata.trainer.frameworks.callers import validates
 
 __all__ = ["Pass", "Position"]
 
@@ -90,12 +91,13 @@ class Position:
     def set_epoch(self, epoch: int) -> None:
         """Make this the epoch of the next iteration; a place within the same one that was restored is kept.
 
-        Raises StreamError where the job was resumed at a place in another epoch, of which no batch has come yet.
+        Raises StreamError where the job was resumed at a place in another epoch, of which no batch has come yet. A
+        validation may begin anew.
         """
         if not hasattr(epoch, "__index__") or operator.index(epoch) < 0:
             raise StreamError(f"set_epoch: the epoch is {epoch!r}. Give a whole number, at least 0.")
         epoch = operator.index(epoch)
-        if self._pending and self._of_job and epoch != self.epoch:
+        if self._pending and self._of_job and epoch != self.epoch and not validates():
             raise StreamError(
                 f"set_epoch({epoch}): the job was resumed at epoch {self.epoch}, batch {self.batches} of this "
                 f"{self._of_job}. Begin the loop over epochs at its resumed[0], {self.epoch}; in a framework that "

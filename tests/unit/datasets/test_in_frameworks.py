@@ -116,6 +116,27 @@ def test_an_epoch_that_the_framework_counts_itself_does_not_leave_the_place_of_a
     assert epochs_of(again, 1) == epochs_of(here.make(name), 1)
 
 
+OF_LIGHTNING = """
+class _EvaluationLoop:
+    def run(self, call, *arguments):
+        return call(*arguments)
+"""
+
+
+@pytest.mark.parametrize("name", ["loader, shared", "files"])
+def test_a_validation_of_lightning_begins_anew_in_a_resumed_job(here, name):
+    lightning = {"__name__": "lightning.loops"}
+    exec(OF_LIGHTNING, lightning)
+    loop = lightning["_EvaluationLoop"]()
+    data = here.make(name)
+    epochs_of(data, 1)
+    here.states[type(data).__name__] = data.state_dict()
+    again = here.make(name)
+    assert again.resumed == (1, 0)
+    loop.run(again.sampler.set_epoch if name != "files" else again.set_epoch, 0)
+    assert epochs_of(again, 1) == epochs_of(here.make(name), 1)
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_call_of_iter_of_which_nothing_is_used_skips_no_epoch(here, name):
     torch.manual_seed(3)  # as the loaders, in this process here, seed it
