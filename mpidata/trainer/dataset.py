@@ -386,6 +386,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         Does not block: the script may continue for any time, and the job ends when all scripts have ended. Validation
         samples stay.
         """
+        self._given_back.clear()
         self._trainer.leave_stream()
 
 

@@ -101,7 +101,8 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
 
     def __del__(self) -> None:
         """Note that the script has left its loop, early or at the end."""
-        self._given_back.extend(self._ahead)
+        if not self._trainer.closed:
+            self._given_back.extend(self._ahead)
         self._trainer.end_pass()
 
 

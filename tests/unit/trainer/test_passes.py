@@ -271,6 +271,19 @@ def test_what_was_fetched_ahead_of_a_loop_that_is_left_comes_first_in_the_next_p
     assert library.drawn == 12
 
 
+def test_a_stream_that_is_closed_gives_nothing_back(library):
+    stream = MPIStreamDataset(2)
+    running, left = (iter(DataLoaderShard(stream, batch_size=None)) for _ in range(2))
+    next(left)
+    del left
+    next(running)
+    assert not stream.over
+    stream.close()
+    assert stream.over
+    del running
+    assert stream.over
+
+
 def test_a_loop_of_ones_own_that_is_left_gets_nothing_again(library):
     loader = DataLoader(MPIStreamDataset(2), batch_size=None)
     assert [numbers(next(iter(loader))) for _ in range(3)] == [[0, 1], [2, 3], [4, 5]]
