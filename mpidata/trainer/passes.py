@@ -30,9 +30,9 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         Of the batches.
     limit : int or None
         After how many it ends; None: where the stream does.
-    constants : DrawnConstants, optional
+    constants : DrawnConstants or None
         Those of batches, in a job that has any.
-    given_back : deque, optional
+    given_back : deque
         What other passes over the same dataset have given back, for whoever is next.
     ahead : int
         How many batches, or single samples, the caller fetches before it uses them.
@@ -43,16 +43,16 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         trainer: Trainer,
         memory: BatchMemory | PackedMemory,
         limit: int | None,
-        constants: DrawnConstants | None = None,
-        given_back: deque[dict[str, torch.Tensor]] | None = None,
-        ahead: int = 0,
+        constants: DrawnConstants | None,
+        given_back: deque[dict[str, torch.Tensor]],
+        ahead: int,
     ) -> None:
         self._trainer = trainer
         self._constants = constants
         self._memory = memory
         self._limit = limit
         self._count = 0
-        self._given_back = deque() if given_back is None else given_back
+        self._given_back = given_back
         self._ahead: deque[dict[str, torch.Tensor]] = deque(maxlen=ahead)
         self._number = trainer.passes_begun
         self._drawn = trainer.members.drawn if trainer.members is not None else None

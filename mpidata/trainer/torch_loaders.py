@@ -82,7 +82,7 @@ def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers
     """
     refuse_workers()
     check_processes(trainers)
-    for caller in callers(2):
+    for caller in callers():
         name = type(caller).__name__
         if name == _FETCHER and caller.auto_collation and batch_size is not None:
             raise StreamError(
@@ -115,7 +115,7 @@ def check_skipping(in_place: bool) -> None:
     in_place : bool
         The job's checkpoint has brought the stream to where batches are to be skipped up to.
     """
-    for caller in callers(2):
+    for caller in callers():
         # accelerate with use_stateful_dataloader gives its own name to torchdata's class, which skips nothing
         skipped = getattr(caller, "skip_batches", 0) if type(caller).__name__ in _SKIPPERS else 0
         if skipped and not in_place:

@@ -28,7 +28,7 @@ def refuse_loader(batch_size: int, dealt: bool) -> None:
             "processes, and MPI does not survive a fork. Use num_workers=0: the job's loaders already read in the "
             "background."
         )
-    for caller in callers(2):
+    for caller in callers():
         kind = type(caller).__name__
         if kind == "_IterableDatasetFetcher" and caller.auto_collation:
             raise StreamError(

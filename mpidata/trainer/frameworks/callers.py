@@ -24,6 +24,7 @@ __all__ = [
 
 _FRAMES, _MORE_FRAMES = 12, 24
 _LIGHTNING = ("lightning", "pytorch_lightning")
+_FRAMEWORKS = (*_LIGHTNING, "accelerate", "torch", "torchdata", "transformers")
 
 
 def _frames_above(depth: int, most: int | None = _FRAMES) -> Iterator[FrameType]:
@@ -34,9 +35,9 @@ def _frames_above(depth: int, most: int | None = _FRAMES) -> Iterator[FrameType]
         frame, most = frame.f_back, None if most is None else most - 1
 
 
-def callers(depth: int) -> Iterator[Any]:
-    """Find the objects whose methods have led to the call `depth` above the caller's own, innermost first."""
-    for frame in _frames_above(depth + 1):
+def callers() -> Iterator[Any]:
+    """Find the frameworks' objects whose methods have led to this call, innermost first."""
+    for frame in _frames_of(_FRAMEWORKS, _FRAMES):
         if (caller := frame.f_locals.get("self")) is not None:
             yield caller
 
@@ -61,7 +62,7 @@ def fetched_ahead() -> int:
     accelerate's loaders and Lightning's fetcher are a batch ahead of the loop, to know the last one.
     """
     size = 1
-    for frame in _frames_of((*_LIGHTNING, "accelerate", "torch"), _MORE_FRAMES):
+    for frame in _frames_of(_FRAMEWORKS, _MORE_FRAMES):
         caller: Any = frame.f_locals.get("self")
         if isinstance(caller, DataLoader):
             size = caller.batch_size or 1
@@ -80,8 +81,8 @@ def validates() -> bool:
 
 def refuses_empty() -> bool:
     """Whether Lightning makes a sampler, and refuses one without samples where other trainers have some."""
-    for caller in callers(1):
-        module = getattr(getattr(caller, "trainer", None), "lightning_module", None)
+    for frame in _frames_of(_LIGHTNING, _MORE_FRAMES):
+        module = getattr(getattr(frame.f_locals.get("self"), "trainer", None), "lightning_module", None)
         if module is not None:
             return not getattr(module, "allow_zero_length_dataloader_with_multiple_devices", False)
     return False
@@ -89,7 +90,7 @@ def refuses_empty() -> bool:
 
 def leave_whole(dealt: bool) -> None:
     """Have accelerate's IterableDatasetShard, if it calls, pass on what each trainer has for itself."""
-    for caller in callers(2):
+    for caller in callers():
         if type(caller).__name__ == "IterableDatasetShard":
             caller.batch_size, caller.split_batches = 1, False
             if dealt:

@@ -62,7 +62,7 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
     def __len__(self) -> int:
         """Count the samples in this trainer's share."""
         teach_accelerate()
-        for caller in callers(1):
+        for caller in callers():
             if isinstance(caller, DistributedSampler):
                 caller.num_replicas, caller.rank = 1, 0
             elif type(caller).__name__ == _SHARD and self.trainer.plan.trainers > 1:
@@ -84,7 +84,7 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
         """
         if self.trainer.plan.trainers == 1:
             return
-        loader = next((caller for caller in callers(1) if isinstance(caller, _BaseDataLoaderIter)), None)
+        loader = next((caller for caller in callers() if isinstance(caller, _BaseDataLoaderIter)), None)
         sampler: Any = getattr(loader, "_index_sampler", None)
         for _ in range(_DEEP):
             if isinstance(sampler, DistributedSampler) and sampler.num_replicas > 1:
