@@ -1,5 +1,6 @@
 """What all tests share: needed programs, and the rules that a run of the suite must keep."""
 
+import gc
 import os
 import shutil
 import sys
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("MPIDATA_REPORT", "false")  # of hundreds of jobs
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own begin by spinning, half of what its import costs
 os.environ.setdefault("OMPI_MCA_btl", "^ofi")  # which, where it finds no network for itself, sleeps 1 s in MPI_Init
+gc.set_threshold(20_000, 50, 100)  # a third of the time of collecting the tests went into looking for garbage
 REQUIRE_ALL = os.environ.get("MPIDATA_REQUIRE_ALL", "") not in ("", "0")
 
 
