@@ -31,6 +31,7 @@ def test_each_sample_is_used_as_in_one_run(folder: JobFolder, framework: str, gi
         expected = Counter({row: EPOCHS for row in range(ROWS)})
     failed = folder.run(timeout=150)
     assert failed.status == 1 and failed.run is not None, failed.logs()
+    assert "status 3" in failed.summary["error"], failed.logs()
     (folder.path / "resumed").touch()
     result = folder.resume(failed.run, timeout=150)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
