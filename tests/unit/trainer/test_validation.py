@@ -9,6 +9,7 @@ import torch
 from accelerate.data_loader import BatchSamplerShard
 from fake_library import FakeLibrary, make_plan, make_trainer, numbers
 from lightning.pytorch.overrides.distributed import UnrepeatedDistributedSampler, UnrepeatedDistributedSamplerWrapper
+from lightning.pytorch.trainer.connectors.data_connector import _DataConnector
 from torch.utils.data import (
     BatchSampler,
     ConcatDataset,
@@ -111,21 +112,21 @@ def test_samplers_of_datasets_around_a_share_do_not_deal_it_out_again(two_traine
 
 @pytest.mark.parametrize("allowed", [False, True])
 def test_an_empty_share_that_lightning_refuses(two_trainers, allowed):
-    class Connector:
-        trainer = SimpleNamespace(
-            lightning_module=SimpleNamespace(allow_zero_length_dataloader_with_multiple_devices=allowed)
-        )
-
-        def sample(self, dataset):
-            return DistributedSampler(dataset, num_replicas=2, rank=1)
-
+    trainer = SimpleNamespace(
+        lightning_module=SimpleNamespace(allow_zero_length_dataloader_with_multiple_devices=allowed),
+        distributed_sampler_kwargs={"num_replicas": 2, "rank": 1},
+        overfit_batches=0,
+        state=SimpleNamespace(fn=None),
+        _accelerator_connector=SimpleNamespace(use_distributed_sampler=True, is_distributed=True),
+    )
     share = two_trainers.validation()
+    loader = DataLoader(share)
     share._samples = []
     if allowed:
-        assert len(Connector().sample(share)) == 0
+        assert len(_DataConnector(trainer)._resolve_sampler(loader, shuffle=False)) == 0
     else:
         with pytest.raises(StreamError, match=r"empty, which Lightning refuses. Use stream.validation\(even=True\)"):
-            Connector().sample(share)
+            _DataConnector(trainer)._resolve_sampler(loader, shuffle=False)
     assert len(share) == 0
 
 
