@@ -26,6 +26,7 @@ def write_job(
     kills: dict[str, str],
     trainers: int = 3,
     batch_size: int = 4,
+    global_batch_size: int | None = None,
     pause_s: float = 0.0,
     at_least: int = 1,
     every: int = 1,
@@ -35,7 +36,8 @@ def write_job(
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it."""
     options = {
-        "batch_size": batch_size,
+        "batch_size": None if global_batch_size else batch_size,
+        "global_batch_size": global_batch_size,
         "every": every,
         "pause_s": pause_s,
         "kills": kills,
@@ -57,7 +59,8 @@ def write_job(
     policy, tail = job["buffer"]["policy"], job["buffer"].get("tail", "drop")
     return {
         "trainers": trainers,
-        "batch_size": batch_size * every,
+        "batch_size": (global_batch_size or batch_size) * every,
+        "weighed": global_batch_size is not None,
         "policy": policy,
         "tail": tail,
         "every": every,
@@ -132,7 +135,7 @@ def trained(job: dict[str, Any], result: Result) -> Counter[int]:
     for step, outcomes in made.items():
         assert len(set(outcomes.values())) == 1, (step, outcomes, told)
         gradient = next(iter(outcomes.values()))[0]
-        took_part = who_took_part(drawn[step], set(outcomes), gradient)
+        took_part = who_took_part(drawn[step], set(outcomes), gradient, weighed=job["weighed"])
         assert took_part, (step, gradient, drawn[step], told)
         for trainer in took_part:
             counts.update(map(int, drawn[step][trainer]))
