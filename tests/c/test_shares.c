@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "stream/shares/sizes.h"
+#include "trainer/draw.h"
 
 enum { TRAINERS = 5, BATCHES = 40 };
 
@@ -93,6 +94,28 @@ static void check_changes(void) {
     close_trainer(&trainer);
 }
 
+/* None draws from when the trainers have come together until they have agreed on where they share anew. */
+static void check_wait(void) {
+    static mpidata_trainer trainer;
+    trainer.job.plan.trainers = 3;
+    trainer.job.plan.samples_window = 1;
+    CHECK(mpidata_trainer_open_state(&trainer) == MPIDATA_SUCCESS);
+    mpidata_trainer_set(&trainer);
+    mpidata_lock_take(&trainer.lock);
+    CHECK(mpidata_batches_start_locked(&trainer, 0, 64) == MPIDATA_SUCCESS);
+    trainer.granted = 2;
+    mpidata_lock_give(&trainer.lock);
+    CHECK(mpidata_trainer_ahead(0.0) == MPIDATA_SUCCESS);
+    trainer.shares.changes = 1;
+    CHECK(mpidata_trainer_ahead(0.0) == MPIDATA_ERR_AGAIN);
+    trainer.shares.total = 0; /* each has a size of its own, which stays */
+    CHECK(mpidata_trainer_ahead(0.0) == MPIDATA_SUCCESS);
+    mpidata_trainer_set(NULL);
+    mpidata_shares_close(&trainer);
+    free(trainer.retired);
+    mpidata_trainer_close_state(&trainer);
+}
+
 static void check_without(void) {
     static mpidata_trainer trainer;
     open_trainer(&trainer, 0, 3);
@@ -114,6 +137,7 @@ int main(void) {
     for (int trainers = 1; trainers <= TRAINERS; trainers++)
         for (int64_t total = trainers; total < 30; total++) check_sums(total, trainers);
     check_changes();
+    check_wait();
     check_without();
     return 0;
 }
