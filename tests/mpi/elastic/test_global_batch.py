@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import JobFolder
+from jobs import JobFolder, python
 from stream_job import POINTS, SIMULATIONS, STEPS, by_c_solver, check, draw_together, sizes, write_job
 
 
@@ -98,3 +98,54 @@ def test_what_does_not_go(folder: JobFolder, keys: dict[str, Any], told: str) ->
     write_job(folder, {}, **keys)
     result = folder.run(timeout=60)
     assert result.status == 1 and told in result.output, result.logs()
+
+
+SIMULATE = """
+import mpidata
+import numpy as np
+
+
+def simulate(alpha):
+    yield mpidata.Constants(mesh=np.full(5, alpha))
+    for step in range(21):
+        yield float(step), {"u": np.full(1 + step % 3, alpha + step)}
+"""
+TRAIN = """
+import sys
+
+import mpidata
+
+ragged, constants = sys.argv[1:]
+stream = mpidata.MPIStreamDataset(global_batch_size=7, ragged=ragged, constants=constants)
+for batch in stream:
+    lengths = batch["nodes"].tolist()
+    assert lengths == (1 + batch["step"] % 3).tolist(), batch
+    parts = batch["u"].split(lengths) if ragged == "packed" else batch["u"]
+    for i, (alpha, step) in enumerate(zip(batch["parameters"][:, 0], batch["step"])):
+        assert (parts[i][: lengths[i]] == alpha + step).all() and (parts[i][lengths[i] :] == 0).all(), batch
+        mesh = batch["mesh"][i] if constants == "batch" else stream.constants(batch["simulation"][i])["mesh"]
+        assert (mesh == alpha).all() and len(mesh) == 5
+    print("=>", len(lengths), *(21 * batch["simulation"] + batch["step"]).tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    ("ragged", "constants"), [("packed", "batch"), pytest.param("padded", "apart", marks=pytest.mark.full)]
+)
+def test_samples_with_lengths_and_constants(folder: JobFolder, ragged: str, constants: str) -> None:
+    folder.write(train=TRAIN, waves=SIMULATE)
+    folder.job(
+        trainers={"ranks": 3, "program": python(str(folder.path / "train.py"), ragged, constants)},
+        solvers={"groups": 2, "function": "waves:simulate"},
+        parameters={"count": 15, "space": {"alpha": [0.0, 1.0]}},
+        fields={
+            "u": {"shape": ["nodes"], "dtype": "float64"},
+            "mesh": {"shape": [5], "dtype": "float64", "per": "simulation"},
+        },
+    )
+    result = folder.run(timeout=60)
+    assert result.status == 0 and result.summary["batches"]["per_trainer"] == [45, 45, 45], result.logs()
+    lines = [line for trainer in range(3) for line in result.marked("trainer", trainer)]
+    drawn = [[int(number) for number in line.split()] for line in lines]
+    assert sorted(number for _, *numbers in drawn for number in numbers) == list(range(315)), drawn
+    assert {size for size, *_ in drawn} == {2, 3} and sum(size for size, *_ in drawn) == 315, drawn
