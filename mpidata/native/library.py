@@ -101,6 +101,8 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_end_alone": (c_int, []),
     # draw.h
     "mpidata_trainer_start": (c_int, [c_int64]),
+    "mpidata_trainer_start_together": (c_int, [c_int64]),
+    "mpidata_trainer_draw_share": (c_int, [POINTER(c_int64), POINTER(c_int64), c_double]),
     "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
     "mpidata_trainer_draw_ragged": (c_int, [c_int, *[c_void_p] * 6, c_double]),
     "mpidata_trainer_draw_numbers": (c_int, [c_void_p, c_double]),

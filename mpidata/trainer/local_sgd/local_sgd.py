@@ -91,7 +91,7 @@ class LocalSGD:
             if self._outer is not None:
                 self._trainer.checkpoints.hold(_NAME, self._outer)
             self._trainer.checkpoints.come_first = self.average
-            self._trainer.apart = self
+            self._trainer.apart, self._trainer.share.weighed = self, True
         optimizer.register_step_pre_hook(lambda *_: self._begin())
         optimizer.register_step_post_hook(lambda *_: self._stepped())
 
