@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mpidata.trainer.local_sgd.local_sgd import LocalSGD
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.script import register, report
+    from mpidata.trainer.served.parameter_server import ParameterServer
 
 __all__ = [
     "Constants",
@@ -40,6 +41,7 @@ __all__ = [
     "MPIStreamDataset",
     "Normalizer",
     "PackedCollate",
+    "ParameterServer",
     "RecordedDataset",
     "StreamError",
     "__version__",
@@ -67,6 +69,7 @@ _HOME = {
     "MPIStreamDataset": "mpidata.trainer.dataset",
     "Normalizer": "mpidata.field_statistics.normalizer",
     "PackedCollate": "mpidata.packing",
+    "ParameterServer": "mpidata.trainer.served.parameter_server",
     "RecordedDataset": "mpidata.record.dataset",
     "StreamError": "mpidata.errors",
     "all_reduce": "mpidata.trainer.elastic.calls",

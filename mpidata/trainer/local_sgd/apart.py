@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-__all__ = ["Apart", "How", "come"]
+if TYPE_CHECKING:
+    from mpidata.trainer.served.link import Link
+
+__all__ = ["Apart", "How", "come", "leave"]
 
 
 class How(IntEnum):
@@ -33,3 +36,11 @@ def come(apart: Apart | None) -> None:
     """Wait until all trainers have come to this point, where they run apart."""
     while apart is not None and not apart.come(How.HERE):
         pass
+
+
+def leave(apart: Apart | None, servers: Link | None) -> None:
+    """Train no more, where they run apart or have parameter servers."""
+    if apart is not None:
+        apart.come(How.LEAVING)
+    if servers is not None:
+        servers.leave()

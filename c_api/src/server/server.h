@@ -1,0 +1,14 @@
+/* A parameter server of the job: a rank that keeps a part of the weights. What Python calls (mpidata/native/library.py); it
+ * talks with the trainers by itself. Not installed. */
+#ifndef MPIDATA_SERVER_H
+#define MPIDATA_SERVER_H
+
+#include <mpi.h>
+
+/* Join the job as a server. Collective over world; blocks without spinning. */
+int mpidata_server_open(MPI_Fint world);
+
+/* Leave the job in order. Does not block. */
+int mpidata_server_close(void);
+
+#endif
