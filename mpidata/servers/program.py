@@ -27,6 +27,10 @@ def main() -> int:
     end_on_exception(None, lambda _, sentence: library.mpidata_beat_at(f"raised {sentence}".encode(errors="replace")))
     check(library, library.mpidata_server_open(MPI.COMM_WORLD.py2f()))
     plan = Plan.read(RunFolder(Path(os.environ["MPIDATA_RUN"])).plan)
-    Serving(communicator_of(plan), plan.trainers).serve()
+    try:
+        Serving(communicator_of(plan), plan.trainers).serve()
+    except MPI.Exception as error:
+        print(f"A trainer or a server has died, so this server waits for the end of the job: {error}", flush=True)
+        library.mpidata_server_await_end()
     check(library, library.mpidata_server_close())
     return 0

@@ -8,6 +8,10 @@
 /* Join the job as a server. Collective over world; blocks without spinning. */
 int mpidata_server_open(MPI_Fint world);
 
+/* Another rank has died: sleep until this process is ended with the job, or end it where the scheduler has died. Does not
+ * return. */
+void mpidata_server_await_end(void);
+
 /* Leave the job in order. Does not block. */
 int mpidata_server_close(void);
 

@@ -1,0 +1,75 @@
+"""Trains by parameter servers; writes down what was drawn, and the versions of what was pulled.
+
+Arguments: JSON with `data` ("stream" or "files"), `batch_size`, `epochs`, `staleness`, `optimizer` and its `settings`,
+`pauses_s` after each step, by trainer, and `ddp`: whether torch's DistributedDataParallel trains on the same beside it.
+"""
+
+import json
+import os
+import sys
+import time
+
+import torch
+from book import Book
+
+import mpidata
+
+options = json.loads(sys.argv[1])
+torch.set_num_threads(1)
+trainer = int(os.environ["RANK"])
+note = Book(trainer).note
+
+
+class Model(torch.nn.Module):
+    """The gradient of `weight` is the mean of the rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(3, dtype=torch.float64))
+        self.net = torch.nn.Sequential(torch.nn.Linear(2, 30), torch.nn.Tanh(), torch.nn.Linear(30, 1))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Give a loss."""
+        scaled = torch.stack([rows, -rows], 1).float() / 1000
+        return (self.weight.sum() * rows).mean() + self.net(scaled).square().mean()
+
+
+if options["data"] == "stream":
+    data = mpidata.MPIStreamDataset(options["batch_size"])
+    epochs = range(1)
+else:
+    data = mpidata.FileDataset("parts/*.npz", options["batch_size"], shuffle="rows", drop_last=True)
+    epochs = range(data.resumed[0], options["epochs"])
+torch.manual_seed(trainer)
+model = Model()
+optimizer, settings = getattr(torch.optim, options["optimizer"]), options["settings"]
+server = mpidata.ParameterServer(model, optimizer, staleness=options["staleness"], **settings)
+server.pull()
+note(resumed=data.resumed, version=server.version, first=model.net[0].bias[0].item())
+if options.get("ddp"):
+    mpidata.init_process_group()
+    reference = Model()
+    reference.load_state_dict(model.state_dict())
+    reference = torch.nn.parallel.DistributedDataParallel(reference)
+    steps_it = optimizer(reference.parameters(), **settings)
+pause_s = options.get("pauses_s", {}).get(str(trainer), 0.0)
+pushes = 0
+for _epoch in epochs:
+    for batch in data:
+        rows = batch["row"] if "row" in batch else 1 + batch["step"] + 1000 * batch["simulation"]
+        server.pull()
+        note(pull=pushes, version=server.version, ahead=server.ahead, rows=rows.tolist())
+        model.zero_grad()
+        model(rows).backward()
+        server.push()
+        pushes += 1
+        if options.get("ddp"):
+            steps_it.zero_grad()
+            reference(rows).backward()
+            steps_it.step()
+        time.sleep(pause_s)
+server.pull()
+note(end=pushes, version=server.version, weight=model.weight.tolist())
+if options.get("ddp"):
+    own, other = (torch.nn.utils.parameters_to_vector(one.parameters()) for one in (model, reference))
+    note(difference=(own - other).abs().max().item(), size=other.abs().max().item())
