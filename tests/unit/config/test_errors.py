@@ -392,6 +392,7 @@ loaders: {ranks: 1}
             "'trainers.elastic' is given, but 'launch.fault_tolerance' is false: a death ends the job then. Remove one "
             "of them.",
         ),
+        ("servers.ranks=2", "'trainers.elastic' is given, but 'servers' do not go with it. Remove one of them."),
     ],
 )
 def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, setting: str, sentence: str) -> None:
