@@ -14,7 +14,7 @@ class Kind(NamedTuple):
     """All weights of one dtype: its name in torch, and how many there are."""
 
     name: str
-    count: int
+    size: int
 
     @property
     def dtype(self) -> torch.dtype:
@@ -52,7 +52,7 @@ def stretches(kinds: Sequence[Kind], servers: int) -> list[list[Stretch]]:
     for server in range(servers):
         part, at = [], 0
         for kind in kinds:
-            first, last = kind.count * server // servers, kind.count * (server + 1) // servers
+            first, last = kind.size * server // servers, kind.size * (server + 1) // servers
             part.append(Stretch(kind, first, last, at))
             at += (last - first) * kind.dtype.itemsize
         parts.append(part)

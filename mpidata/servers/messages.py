@@ -33,6 +33,8 @@ class Tag(IntEnum):
     GO = 6  # server 0 to a trainer: the version, and by how many pushes it is ahead
     PART = 7  # server to a trainer: its part of the weights
     STATE = 8  # server to trainer 0: its state
+    WANT = 9  # trainer to server: the number of a table, and rows of it
+    ROWS = 10  # server to a trainer: their values
 
 
 class Ask(IntEnum):

@@ -87,6 +87,10 @@ class Serving:
                 self._order.had(source, 0)
             else:
                 self._send(np.array([source], np.int64), self._trainers, Tag.HAS)
+        elif tag is Tag.WANT:
+            assert self._part is not None  # only who has pulled wants rows
+            wanted = torch.from_numpy(data.view(np.int64))
+            self._send(self._part.tables[int(wanted[0])].get(wanted[1:]).numpy(), source, Tag.ROWS)
         elif tag is Tag.HAS:
             number = int(data.view(np.int64)[0])
             self._begin() if number == _MADE else self._order.had(number, source - self._trainers)

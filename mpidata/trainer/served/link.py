@@ -59,7 +59,7 @@ class Link:
         self._ask(Ask.JOIN, digest)
 
     def push(self, gradients: Sequence[Any]) -> None:
-        """Send each server the gradients of its part; they may change only after `wait_for_push`."""
+        """Send each server the gradients of its part, as bytes; they may change only after `wait_for_push`."""
         for rank, gradient in zip(self._ranks, gradients, strict=True):
             self._send(gradient, rank, Tag.PUSH)
         self._pushes += 1
@@ -81,6 +81,21 @@ class Link:
         for request in came:
             self._wait(request)
         return told
+
+    def rows(self, table: int, wanted: Sequence[Any], dim: int) -> list[Any]:
+        """Get rows of a table, of each server those that are wanted of it: int64; gives float32, shape (rows, dim)."""
+        from mpi4py import MPI
+
+        came, requests = [], []
+        for rank, rows in zip(self._ranks, wanted, strict=True):
+            values = np.empty((len(rows), dim), np.float32)
+            came.append(values)
+            if len(rows):
+                requests.append(self._communicator.Irecv([values, MPI.BYTE], rank, Tag.ROWS))
+                self._send(np.concatenate([np.array([table], np.int64), rows]), rank, Tag.WANT)
+        for request in requests:
+            self._wait(request)
+        return came
 
     def rest(self) -> None:
         """Let nobody wait for this trainer until it pulls or pushes again."""

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
+import numpy as np
 import torch
-from torch.nn.parallel import DistributedDataParallel
 
 from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
 from mpidata.servers.messages import MOST_BYTES
-from mpidata.servers.part import ELEMENTWISE, Making, Part, State, cut, join
+from mpidata.servers.part import Making, State, cut, join
+from mpidata.servers.table import RowGradients, write_gradients
 from mpidata.trainer import join as job
 from mpidata.trainer.local_sgd.apart import How
+from mpidata.trainer.served.alone import Alone
+from mpidata.trainer.served.checks import NAME, check
+from mpidata.trainer.served.embedding import ServedEmbedding
+from mpidata.trainer.served.link import Link
 from mpidata.trainer.served.weights import Weights
 
 __all__ = ["ParameterServer"]
-
-_NAME = "mpidata.ParameterServer"
 
 
 class ParameterServer:
@@ -71,36 +75,43 @@ class ParameterServer:
         self, model: torch.nn.Module, optimizer: type[torch.optim.Optimizer], *, staleness: int = 0, **settings: Any
     ) -> None:
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        _check(model, parameters, optimizer, staleness, settings)
+        self._embeddings = [module for module in model.modules() if isinstance(module, ServedEmbedding)]
+        check(model, parameters, bool(self._embeddings), optimizer, staleness, settings)
         self.version = self.ahead = 0
         self._link = link = _link()
         self._weights = Weights(parameters, link.servers)
         if (most := max(part.nbytes for part in self._weights.parts)) > MOST_BYTES:
             raise StreamError(
-                f"{_NAME}: a server would have {most} bytes of weights, more than {MOST_BYTES}. Raise 'servers.ranks'."
+                f"{NAME}: a server would have {most} bytes of weights, more than {MOST_BYTES}. Raise 'servers.ranks'."
             )
-        making = Making(self._weights.kinds, optimizer, settings, staleness)
-        self._kept = _Kept({"version": 0, "weights": self._weights.state(), "optimizer": [{} for _ in making.kinds]})
+        tables = [embedding.served for embedding in self._embeddings]
+        making = Making(self._weights.kinds, optimizer, settings, staleness, tables)
+        first = [*self._weights.state(), *(None for _ in tables)]
+        self._kept = _Kept({"version": 0, "weights": first, "optimizer": [{} for _ in first]})
         if in_job():
             self._be_of(job.join())
         link.join(_digest(making, parameters))
         if link.is_first:
             version, states = self._kept.take(making, link.servers)
             link.make(making, version, states)
+        for number, embedding in enumerate(self._embeddings):
+            embedding.serve(functools.partial(self._rows, number))
 
     def pull(self) -> None:
         """Give the model the newest weights; waits while this trainer is too far ahead."""
         self.version, self.ahead = self._link.pull(self._weights.parts)
         self._weights.give()
+        for embedding in self._embeddings:
+            embedding.forget()
 
     def push(self) -> None:
         """Send the gradients, for a step of the optimizer; does not wait for it."""
         for parameter in self._weights.parameters:
             if parameter.grad is not None and parameter.grad.layout is not torch.strided:
-                raise StreamError(f"{_NAME}: a gradient is sparse. Make it dense, or use mpidata.ServedEmbedding.")
+                raise StreamError(f"{NAME}: a gradient is sparse. Make it dense, or use mpidata.ServedEmbedding.")
         self._link.wait_for_push()
         self._weights.take_gradients()
-        self._link.push(self._weights.gradients)
+        self._link.push(self._with_rows() if self._embeddings else self._weights.gradients)
 
     def look(self) -> None:
         """Do nothing; for mpidata itself, as the next methods."""
@@ -114,10 +125,28 @@ class ParameterServer:
             self._link.rest()
         return True
 
+    def _rows(self, number: int, rows: torch.Tensor) -> torch.Tensor:
+        """Get rows of an embedding, which are in order."""
+        served = self._embeddings[number].served
+        ends = np.searchsorted(rows.numpy(), served.bounds(self._link.servers)[1:-1])
+        return torch.from_numpy(np.concatenate(self._link.rows(number, np.split(rows.numpy(), ends), served.dim)))
+
+    def _with_rows(self) -> list[Any]:
+        """Put the gradients of rows behind those of each server's part."""
+        servers = self._link.servers
+        of_each: list[list[RowGradients]] = [[] for _ in range(servers)]
+        for embedding in self._embeddings:
+            rows, values = embedding.take_gradients()
+            ends = torch.searchsorted(rows, torch.tensor(embedding.served.bounds(servers)[1:-1]))
+            for of, *own in zip(of_each, rows.tensor_split(ends), values.tensor_split(ends), strict=True):
+                of.append(RowGradients(*own))
+        behind = [np.frombuffer(write_gradients(of), np.uint8) for of in of_each]
+        return [np.concatenate(both) for both in zip(self._weights.gradients, behind, strict=True)]
+
     def _be_of(self, trainer: Any) -> None:
         if trainer.apart is not None:
-            raise StreamError(f"{_NAME}: this script has one already, or a LocalSGD. Make one, before the loop.")
-        trainer.checkpoints.hold(_NAME, self._kept)
+            raise StreamError(f"{NAME}: this script has one already, or a LocalSGD. Make one, before the loop.")
+        trainer.checkpoints.hold(NAME, self._kept)
         trainer.checkpoints.come_first = self._save
         trainer.apart = self
 
@@ -125,52 +154,6 @@ class ParameterServer:
         version, parts = self._link.save()
         if parts:
             self._kept.state = {"version": version, **join(parts)}
-
-
-class _Link(Protocol):
-    """What is needed of the way to the servers."""
-
-    servers: int
-
-    @property
-    def is_first(self) -> bool: ...
-    def make(self, making: Making, version: int, states: Sequence[State]) -> None: ...
-    def join(self, digest: int) -> None: ...
-    def push(self, gradients: Sequence[Any]) -> None: ...
-    def wait_for_push(self) -> None: ...
-    def pull(self, parts: Sequence[Any]) -> tuple[int, int]: ...
-    def rest(self) -> None: ...
-    def save(self) -> tuple[int, list[State]]: ...
-
-
-class _Alone:
-    """One server in this process."""
-
-    servers = 1
-    is_first = True
-
-    def make(self, making: Making, version: int, states: Sequence[State]) -> None:
-        self._part, self._version = Part(making, 0, 1, states[0]), version
-
-    def join(self, digest: int) -> None:
-        """Tell nobody."""
-
-    def push(self, gradients: Sequence[Any]) -> None:
-        self._part.step([torch.from_numpy(gradients[0])])
-        self._version += 1
-
-    def wait_for_push(self) -> None:
-        """Return at once: it has been taken."""
-
-    def pull(self, parts: Sequence[Any]) -> tuple[int, int]:
-        parts[0][:] = self._part.bytes.numpy()
-        return self._version, 0
-
-    def rest(self) -> None:
-        """Tell nobody."""
-
-    def save(self) -> tuple[int, list[State]]:
-        return self._version, [self._part.state()]
 
 
 class _Kept:
@@ -190,22 +173,23 @@ class _Kept:
     def take(self, making: Making, servers: int) -> tuple[int, list[State]]:
         """Give the version, and each server's part; forget it."""
         state, self.state = self.state, {}
-        own = [weights.numel() for weights in state["weights"]]
-        if own != [kind.count for kind in making.kinds]:
-            raise StreamError(f"{_NAME}: the checkpoint is of a model with other parameters. Use the same one.")
-        return state["version"], cut(state, making.kinds, servers)
+        own = [None if weights is None else tuple(weights.shape) for weights in state["weights"]]
+        wanted = [(kind.size,) for kind in making.kinds] + [(rows.number, rows.dim) for rows in making.tables]
+        if len(own) != len(wanted) or any(one not in (None, other) for one, other in zip(own, wanted, strict=True)):
+            raise StreamError(f"{NAME}: the checkpoint is of a model with other parameters. Use the same one.")
+        return state["version"], cut(state, making, servers)
 
 
-def _link() -> _Link:
+def _link() -> Link | Alone:
     if not in_job():
         say_no_job()
-        return _Alone()
+        return Alone()
     trainer = job.join()
     if trainer.communicator is None:
-        return _Alone()
+        return Alone()
     if trainer.servers is None:
         raise StreamError(
-            f"{_NAME}: this job has no parameter servers. Add 'servers: {{ranks: 1}}' to the job file, or more."
+            f"{NAME}: this job has no parameter servers. Add 'servers: {{ranks: 1}}' to the job file, or more."
         )
     return trainer.servers
 
@@ -213,39 +197,4 @@ def _link() -> _Link:
 def _digest(making: Making, parameters: Sequence[torch.Tensor]) -> int:
     shapes = [(parameter.dtype, *parameter.shape) for parameter in parameters]
     settings = sorted(making.settings.items())
-    return zlib.crc32(repr((making.optimizer.__name__, making.staleness, settings, shapes)).encode())
-
-
-def _check(
-    model: torch.nn.Module,
-    parameters: Sequence[torch.nn.Parameter],
-    optimizer: type[torch.optim.Optimizer],
-    staleness: int,
-    settings: dict[str, Any],
-) -> None:
-    if isinstance(model, DistributedDataParallel):
-        raise StreamError(
-            f"{_NAME}: the model is a DistributedDataParallel, which adds up gradients in each step. Give the module "
-            "itself."
-        )
-    if optimizer not in ELEMENTWISE:
-        name = getattr(optimizer, "__name__", None) or f"a {type(optimizer).__name__}"
-        usable = ", ".join(sorted(one.__name__ for one in ELEMENTWISE))
-        raise StreamError(
-            f"{_NAME}: the optimizer is {name}. Give a class that steps each weight by itself, as the servers have "
-            f"parts of them, and its settings by name: {usable}."
-        )
-    if isinstance(staleness, bool) or not isinstance(staleness, int) or staleness < 0:
-        raise StreamError(f"{_NAME}: staleness={staleness!r} is no whole number from 0 on. Give one.")
-    if not parameters:
-        raise StreamError(f"{_NAME}: no parameter of the model requires a gradient.")
-    for parameter in parameters:
-        if not parameter.is_floating_point() or parameter.device.type != "cpu" or parameter.layout is not torch.strided:
-            raise StreamError(
-                f"{_NAME}: a parameter is {parameter.dtype} ({parameter.layout}) on {parameter.device}. Use "
-                "floating-point parameters in CPU memory."
-            )
-    try:
-        optimizer([torch.nn.Parameter(torch.zeros(1))], **settings)
-    except (TypeError, ValueError) as error:
-        raise StreamError(f"{_NAME}: {optimizer.__name__} does not take these settings: {error}.") from None
+    return zlib.crc32(repr((making.optimizer.__name__, making.staleness, settings, shapes, making.tables)).encode())

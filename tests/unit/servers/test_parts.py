@@ -31,7 +31,7 @@ class Net(torch.nn.Module):
 def served(net: Net, making: Making, servers: int, state: State | None = None) -> tuple[Weights, list[Part]]:
     weights = Weights(list(net.parameters()), servers)
     state = state or {"weights": weights.state(), "optimizer": [{} for _ in making.kinds]}
-    states = cut(state, making.kinds, servers)
+    states = cut(state, making, servers)
     return weights, [Part(making, server, servers, states[server]) for server in range(servers)]
 
 

@@ -21,17 +21,19 @@ note = Book(trainer).note
 
 
 class Model(torch.nn.Module):
-    """The gradient of `weight` is the mean of the rows."""
+    """The gradient of `weight` is the mean of the rows; that of a row of the embedding, how often it was used."""
 
-    def __init__(self) -> None:
+    def __init__(self, embedding: torch.nn.Module) -> None:
         super().__init__()
+        self.embedding = embedding
         self.weight = torch.nn.Parameter(torch.zeros(3, dtype=torch.float64))
         self.net = torch.nn.Sequential(torch.nn.Linear(2, 30), torch.nn.Tanh(), torch.nn.Linear(30, 1))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Give a loss."""
         scaled = torch.stack([rows, -rows], 1).float() / 1000
-        return (self.weight.sum() * rows).mean() + self.net(scaled).square().mean()
+        used = self.embedding(rows % 50).sum() / len(rows)
+        return (self.weight.sum() * rows).mean() + self.net(scaled).square().mean() + used
 
 
 if options["data"] == "stream":
@@ -41,15 +43,15 @@ else:
     data = mpidata.FileDataset("parts/*.npz", options["batch_size"], shuffle="rows", drop_last=True)
     epochs = range(data.resumed[0], options["epochs"])
 torch.manual_seed(trainer)
-model = Model()
+model = Model(mpidata.ServedEmbedding(50, 3, seed=7))
 optimizer, settings = getattr(torch.optim, options["optimizer"]), options["settings"]
 server = mpidata.ParameterServer(model, optimizer, staleness=options["staleness"], **settings)
 server.pull()
 note(resumed=data.resumed, version=server.version, first=model.net[0].bias[0].item())
 if options.get("ddp"):
     mpidata.init_process_group()
-    reference = Model()
-    reference.load_state_dict(model.state_dict())
+    reference = Model(torch.nn.Embedding(50, 3))
+    reference.load_state_dict({**model.state_dict(), "embedding.weight": model.embedding(torch.arange(50)).detach()})
     reference = torch.nn.parallel.DistributedDataParallel(reference)
     steps_it = optimizer(reference.parameters(), **settings)
 pause_s = options.get("pauses_s", {}).get(str(trainer), 0.0)
@@ -69,7 +71,9 @@ for _epoch in epochs:
             steps_it.step()
         time.sleep(pause_s)
 server.pull()
-note(end=pushes, version=server.version, weight=model.weight.tolist())
+rows = model.embedding(torch.arange(50)).detach()
+note(end=pushes, version=server.version, weight=model.weight.tolist(), embedding=rows.tolist())
 if options.get("ddp"):
-    own, other = (torch.nn.utils.parameters_to_vector(one.parameters()) for one in (model, reference))
-    note(difference=(own - other).abs().max().item(), size=other.abs().max().item())
+    own = dict(model.named_parameters()) | {"embedding.weight": rows}
+    apart = [(own[name] - other).abs().max() / other.abs().max() for name, other in reference.module.named_parameters()]
+    note(apart=max(apart).item())
