@@ -96,7 +96,7 @@ def test_a_server_dies_and_another_number_of_them_goes_on(folder: JobFolder, num
         weights.grad = torch.full_like(weights, sum(sum(rows) / len(rows) for rows in both) / 2)
         optimizer.step()
         used = torch.tensor([row % 50 for rows in both for row in rows]).unsqueeze(0)
-        table.grad = torch.sparse_coo_tensor(used, torch.full((8, 3), 1 / 8), (50, 3)).coalesce()
+        table.grad = torch.sparse_coo_tensor(used, torch.full((8, 3), 1 / 8), (50, 3), check_invariants=True).coalesce()
         sparse.step()
     for lines in written:
         torch.testing.assert_close(torch.tensor(lines[-1]["embedding"]), table.detach())

@@ -79,13 +79,13 @@ def test_a_state_goes_on_with_other_servers(optimizer: Any) -> None:
     making = Making([], optimizer, {"lr": 0.1}, 0, [Rows(11, 2, 1)])
     states = cut({"weights": [None], "optimizer": [{}]}, making, 1)
     table = Part(making, 0, 1, states[0]).tables[0]
+    assert torch.equal(table.get(torch.tensor([10, 0])), Rows(11, 2, 1).draw(0, 11)[[10, 0]])
     parts = [
         Part(making, i, 3, state) for i, state in enumerate(cut({"weights": [None], "optimizer": [{}]}, making, 3))
     ]
     for step in range(6):
         if step == 3:
-            assert torch.equal(table.get(torch.tensor([10, 0])), Rows(11, 2, 1).draw(0, 11)[[10, 0]])
-    parts = [Part(making, i, 2, one) for i, one in enumerate(cut(join([p.state() for p in parts]), making, 2))]
+            parts = [Part(making, i, 2, one) for i, one in enumerate(cut(join([p.state() for p in parts]), making, 2))]
         rows = torch.randperm(4).sort().values  # the last servers have none of them
         push = RowGradients(rows, torch.randn(len(rows), 2))
         table.step([push])
