@@ -24,7 +24,7 @@ def main() -> int:
     from mpi4py import MPI
 
     library = load_checked()
-    end_on_exception(None, lambda _, sentence: library.mpidata_beat_at(f"raised {sentence}".encode(errors="replace")))
+    end_on_exception(None, lambda _, sentence: library.mpidata_beat_at(f"raised {sentence.rstrip('.')}".encode()))
     check(library, library.mpidata_server_open(MPI.COMM_WORLD.py2f()))
     plan = Plan.read(RunFolder(Path(os.environ["MPIDATA_RUN"])).plan)
     try:
