@@ -34,10 +34,11 @@ def test_pushes_are_in_the_order_in_which_they_became_whole() -> None:
 
 def test_nothing_is_done_before_the_servers_have_their_parts() -> None:
     order = Order(1, 1)
-    order.pull(0, 0)
+    order.had(0, 0)
+    order.pull(0, 1)
     assert list(order.deeds()) == []
     order.begin(0, 7)
-    assert list(order.deeds()) == [Deed(Do.SEND, (0,))] and order.version == 7
+    assert list(order.deeds()) == [Deed(Do.STEP, (0,)), Deed(Do.SEND, (0,))] and order.version == 8
 
 
 def test_without_staleness_a_step_takes_a_push_of_each() -> None:
