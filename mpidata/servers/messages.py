@@ -30,11 +30,12 @@ class Tag(IntEnum):
     PUSH = 3  # trainer to each server: the gradients of its part
     HAS = 4  # server to server 0: the number of a trainer of which it has one more push
     DEED = 5  # server 0 to each other server: what to do, by trainers
-    GO = 6  # server 0 to a trainer: the version, and by how many pushes it is ahead
+    GO = 6  # server 0 to a trainer: the version, by how many pushes it is ahead, and who gets the states
     PART = 7  # server to a trainer: its part of the weights
-    STATE = 8  # server to trainer 0: its state
+    STATE = 8  # server to the first trainer that saves: its state
     WANT = 9  # trainer to server: the number of a table, and rows of it
     ROWS = 10  # server to a trainer: their values
+    PLACE = 11  # server 0 to a trainer: where another one was when it made its last push that counts
 
 
 class Ask(IntEnum):
@@ -45,6 +46,7 @@ class Ask(IntEnum):
     REST = 3
     SAVE = 4
     LEAVE = 5
+    LOST = 6  # the number is that of a trainer that has died
 
 
 def communicator_of(plan: Plan) -> MPI.Intracomm:

@@ -51,6 +51,7 @@ class Order:
         self._active = set(range(trainers))
         self._resting: dict[int, int] = {}
         self._left: set[int] = set()
+        self._dead: set[int] = set()
         self._pulls: dict[int, int] = {}
         self._saves: set[int] = set()
 
@@ -64,14 +65,17 @@ class Order:
 
     def had(self, trainer: int, server: int) -> None:
         """Take in that a server has one more push of a trainer."""
+        if trainer in self._dead:
+            return
         self._had[trainer][server] += 1
         if server == 0:  # which gets all that a trainer says in its order
             self._wake(trainer)
 
     def pull(self, trainer: int, pushes: int) -> None:
         """Take in that a trainer waits for the weights, with so many pushes of its own in them."""
-        self._wake(trainer)
-        self._pulls[trainer] = pushes
+        if trainer not in self._dead:
+            self._wake(trainer)
+            self._pulls[trainer] = pushes
 
     def rest(self, trainer: int, pushes: int) -> None:
         """Take in that a trainer has nothing to train on after so many pushes."""
@@ -79,13 +83,22 @@ class Order:
 
     def save(self, trainer: int, pushes: int) -> None:
         """Take in that a trainer waits for the others after so many pushes, to save the state."""
-        self.rest(trainer, pushes)
-        self._saves.add(trainer)
+        if trainer not in self._dead:
+            self.rest(trainer, pushes)
+            self._saves.add(trainer)
 
     def leave(self, trainer: int, pushes: int) -> None:
         """Take in that a trainer has left after so many pushes."""
         self.rest(trainer, pushes)
         self._left.add(trainer)
+
+    def died(self, trainer: int) -> None:
+        """Take in that a trainer has died: from now on no further push of it counts."""
+        self._dead.add(trainer)
+        self._left.add(trainer)
+        self._active.discard(trainer)
+        self._saves.discard(trainer)
+        self._pulls.pop(trainer, None)
 
     def ahead(self, trainer: int) -> int:
         """By how many pushes a trainer is ahead of the slowest one."""
@@ -114,7 +127,8 @@ class Order:
             yield Deed(Do.SAVE, tuple(sorted(waiting)))
 
     def _steps(self) -> Iterator[Deed]:
-        while ready := [one for one in range(len(self._had)) if min(self._had[one]) > self._applied[one]]:
+        living = [one for one in range(len(self._had)) if one not in self._dead]
+        while ready := [one for one in living if min(self._had[one]) > self._applied[one]]:
             if self._staleness:
                 ready = ready[:1]
             elif not self._active.issubset(ready):

@@ -33,6 +33,7 @@ class Making:
     settings: Mapping[str, Any]
     staleness: int
     tables: Sequence[Rows] = ()
+    place: int = 0  # bytes behind each push for server 0: where the trainer is, of which the others need to know
 
     def make_sparse(self, rows: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
         """Make the optimizer of rows of which each step changes some."""

@@ -28,7 +28,7 @@ def main() -> int:
     check(library, library.mpidata_server_open(MPI.COMM_WORLD.py2f()))
     plan = Plan.read(RunFolder(Path(os.environ["MPIDATA_RUN"])).plan)
     try:
-        Serving(communicator_of(plan), plan.trainers).serve()
+        Serving(communicator_of(plan), plan.trainers, plan.trainers_at_least > 0).serve()
     except MPI.Exception as error:
         print(f"A trainer or a server has died, so this server waits for the end of the job: {error}", flush=True)
         library.mpidata_server_await_end()

@@ -32,10 +32,13 @@ class Serving:
         Of the trainers, then the servers.
     trainers : int
         How many there are.
+    elastic : bool
+        Whether the others go on when one of them dies.
     """
 
-    def __init__(self, communicator: MPI.Intracomm, trainers: int) -> None:
+    def __init__(self, communicator: MPI.Intracomm, trainers: int, elastic: bool) -> None:
         self._communicator = communicator
+        self._elastic = elastic
         self._trainers = trainers
         self._servers = communicator.Get_size() - trainers
         self._server = communicator.Get_rank() - trainers
@@ -51,15 +54,44 @@ class Serving:
         """Serve until all trainers have left; sleeps while nothing comes."""
         pause_s = _SHORTEST_S
         while not self._ended or self._sent:
-            if self._take():
+            if self._take_what_lives():
                 pause_s = _SHORTEST_S
                 continue
-            self._sent = [one for one in self._sent if not one[0].Test()]
+            self._sent = [one for one in self._sent if not _has_left(one[0])]
             time.sleep(pause_s)
             pause_s = min(1.5 * pause_s, _LONGEST_S)
 
+    def _take_what_lives(self) -> bool:
+        """Take the next message, if one is there, and do what follows; where trainers have died, go on without them."""
+        from mpi4py import MPI
+
+        try:
+            did = self._take()
+        except MPI.Exception:
+            if not (self._elastic and self._lose()):
+                raise
+            did = True
+        if did and self._server == 0:
+            for deed in self._order.deeds():
+                told = np.array([deed.do, *deed.trainers], np.int64)
+                for server in range(1, self._servers):
+                    self._send(told, self._trainers + server, Tag.DEED)
+                self._do(deed)
+        return did
+
+    def _lose(self) -> bool:
+        """Go on without the trainers that have died; False where a server has."""
+        self._communicator.Ack_failed()
+        own, failed = self._communicator.Get_group(), self._communicator.Get_failed()
+        dead = failed.Translate_ranks(None, own)
+        if self._part is None and 0 in dead:
+            raise MpidataError("mpidata.ParameterServer: trainer 0 has died before the servers had its weights.")
+        for trainer in dead:
+            if trainer < self._trainers:
+                self._order.died(trainer)
+        return max(dead) < self._trainers
+
     def _take(self) -> bool:
-        """Take the next message, if one is there, and do what follows."""
         from mpi4py import MPI
 
         status = MPI.Status()
@@ -72,12 +104,6 @@ class Serving:
             data = np.empty(status.Get_count(MPI.BYTE), np.uint8)
             self._communicator.Recv(data, source, tag)
             self._on(tag, source, data)
-        if self._server == 0:
-            for deed in self._order.deeds():
-                told = np.array([deed.do, *deed.trainers], np.int64)
-                for server in range(1, self._servers):
-                    self._send(told, self._trainers + server, Tag.DEED)
-                self._do(deed)
         return True
 
     def _on(self, tag: Tag, source: int, data: Any) -> None:
@@ -110,6 +136,9 @@ class Serving:
             self._order.rest(trainer, number)
         elif ask is Ask.SAVE:
             self._order.save(trainer, number)
+        elif ask is Ask.LOST:
+            self._order.died(number)
+            self._send(self._places[number], trainer, Tag.PLACE)
         else:
             self._order.leave(trainer, number)
 
@@ -124,6 +153,7 @@ class Serving:
     def _make(self, making: Making, version: int, state: State) -> None:
         self._part = Part(making, self._server, self._servers, state)
         self._making, self._version = making, version
+        self._places = [np.zeros(making.place, np.uint8) for _ in range(self._trainers)]
         if self._server:
             self._send(np.array([_MADE], np.int64), self._trainers, Tag.HAS)
         else:
@@ -141,17 +171,36 @@ class Serving:
             return
         assert self._part is not None
         if deed.do is Do.STEP:
-            self._part.step([self._pushes[trainer].popleft() for trainer in deed.trainers])
+            pushes = [self._pushes[trainer].popleft() for trainer in deed.trainers]
+            self._part.step(pushes)
+            if self._server == 0 and self._making.place:
+                for trainer, push in zip(deed.trainers, pushes, strict=True):
+                    self._places[trainer] = push[-self._making.place :].numpy()
         elif deed.do is Do.SEND:
             self._send(self._part.bytes.numpy().copy(), deed.trainers[0], Tag.PART)
-        elif 0 in deed.trainers:
+        else:
             for piece in pieces(self._part.state()):
-                self._send(piece, 0, Tag.STATE)
+                self._send(piece, deed.trainers[0], Tag.STATE)
         if self._server == 0 and deed.do is not Do.STEP:
             for trainer in deed.trainers:
-                self._send(np.array([self._order.version, self._order.ahead(trainer)], np.int64), trainer, Tag.GO)
+                told = [self._order.version, self._order.ahead(trainer), deed.trainers[0]]
+                self._send(np.array(told, np.int64), trainer, Tag.GO)
 
     def _send(self, data: Any, to: int, tag: Tag) -> None:
         from mpi4py import MPI
 
-        self._sent.append((self._communicator.Isend([data, MPI.BYTE], to, tag), data))
+        try:
+            self._sent.append((self._communicator.Isend([data, MPI.BYTE], to, tag), data))
+        except MPI.Exception:
+            if not self._elastic:  # else it has died, which the next look tells
+                raise
+
+
+def _has_left(request: MPI.Request) -> bool:
+    """Whether a message has left, or never will, as its receiver has died."""
+    from mpi4py import MPI
+
+    try:
+        return bool(request.Test())
+    except MPI.Exception:
+        return True

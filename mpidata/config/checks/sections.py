@@ -160,8 +160,8 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
         yield from (
             (at, f"{said} {what} with 'solvers'. Remove one of them.") for what in _not_simulated_again(sections)
         )
-    if "servers" in data:
-        yield at, f"{said} 'servers' do not go with it. Remove one of them."
+    if "servers" in data and trainers.spares:
+        yield at, f"{said} 'trainers.spares' do not go with 'servers'. Remove one of them."
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
         yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
@@ -175,6 +175,7 @@ def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
         "'trainers.spares' do not go": trainers.spares > 0,
         "'solvers.start' is spawn, which does not go": solvers is not None and solvers.start == "spawn",
         "'loaders' do not go": "loaders" in sections,
+        "'servers' do not go": "servers" in sections,
         "'validation' does not go": validation is not None and validation.count > 0,
         "'record' does not go": sections.get("record") is not None,
         "'journal' does not go": bool(sections.get("journal")),

@@ -28,6 +28,9 @@ class Apart(Protocol):
     def average_now(self) -> None:
         """Ask the others for an average, and make it with them."""
 
+    def rest(self) -> None:
+        """Let nobody wait for this trainer's next step; it may wait for the others now."""
+
     def come(self, how: How) -> bool:
         """Average with the others until all have come; False where these have become others meanwhile."""
 

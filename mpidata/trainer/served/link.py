@@ -9,6 +9,7 @@ import numpy as np
 
 from mpidata.errors import StreamError
 from mpidata.servers.messages import Ask, Tag, pieces, read_pieces
+from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.waiting import wait
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Link:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is trainer 0, whose weights are the first ones, and which saves those that follow."""
+        """Whether this is trainer 0, whose weights are the first ones."""
         return self._communicator.Get_rank() == 0
 
     def make(self, making: Making, version: int, states: Sequence[State]) -> None:
@@ -62,6 +63,7 @@ class Link:
         """Send each server the gradients of its part, as bytes; they may change only after `wait_for_push`."""
         for rank, gradient in zip(self._ranks, gradients, strict=True):
             self._send(gradient, rank, Tag.PUSH)
+            reached("push")
         self._pushes += 1
 
     def wait_for_push(self) -> None:
@@ -77,10 +79,10 @@ class Link:
             for rank, part in zip(self._ranks, parts, strict=True)
         ]
         self._ask(Ask.PULL, self._pushes)
-        told = self._go()
+        version, ahead, _ = self._go()
         for request in came:
             self._wait(request)
-        return told
+        return version, ahead
 
     def rows(self, table: int, wanted: Sequence[Any], dim: int) -> list[Any]:
         """Get rows of a table, of each server those that are wanted of it: int64; gives float32, shape (rows, dim)."""
@@ -102,10 +104,18 @@ class Link:
         self._ask(Ask.REST, self._pushes)
 
     def save(self) -> tuple[int, list[State]]:
-        """Wait until all trainers have come here; gives trainer 0 the version and the state of each server."""
+        """Wait until all trainers have come here; gives the first one the version and the state of each server."""
         self._ask(Ask.SAVE, self._pushes)
-        version, _ = self._go()
-        return version, [self._read(rank) for rank in self._ranks] if self.is_first else []
+        version, _, saves = self._go()
+        return version, [self._read(rank) for rank in self._ranks] if saves == self._communicator.Get_rank() else []
+
+    def lost(self, trainer: int, size: int) -> bytes:
+        """Tell where a trainer that has died was when it made its last push that counts; from now on none does."""
+        place = np.zeros(size, np.uint8)
+        came = self._communicator.Irecv(place, self._ranks[0], Tag.PLACE)
+        self._ask(Ask.LOST, trainer)
+        self._wait(came)
+        return place.tobytes()
 
     def leave(self) -> None:
         """Push and pull no more."""
@@ -115,10 +125,10 @@ class Link:
     def _ask(self, ask: Ask, number: int) -> None:
         self._send(np.array([ask, number], np.int64), self._ranks[0], Tag.ASK)
 
-    def _go(self) -> tuple[int, int]:
-        told = np.zeros(2, np.int64)
+    def _go(self) -> tuple[int, int, int]:
+        told = np.zeros(3, np.int64)
         self._wait(self._communicator.Irecv(told, self._ranks[0], Tag.GO))
-        return int(told[0]), int(told[1])
+        return int(told[0]), int(told[1]), int(told[2])
 
     def _read(self, rank: int) -> State:
         state: State = read_pieces(self._communicator, rank, Tag.STATE)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
@@ -16,6 +17,7 @@ from mpidata.servers.messages import MOST_BYTES
 from mpidata.servers.part import Making, State, cut, join
 from mpidata.servers.table import RowGradients, write_gradients
 from mpidata.trainer import join as job
+from mpidata.trainer.elastic.attempt import Attempt
 from mpidata.trainer.local_sgd.apart import How
 from mpidata.trainer.served.alone import Alone
 from mpidata.trainer.served.checks import NAME, check
@@ -85,11 +87,14 @@ class ParameterServer:
                 f"{NAME}: a server would have {most} bytes of weights, more than {MOST_BYTES}. Raise 'servers.ranks'."
             )
         tables = [embedding.served for embedding in self._embeddings]
-        making = Making(self._weights.kinds, optimizer, settings, staleness, tables)
+        trainer = job.join() if in_job() else None
+        self._members = None if trainer is None else trainer.members
+        place = 0 if self._members is None else self._members.places().nbytes
+        making = Making(self._weights.kinds, optimizer, settings, staleness, tables, place)
         first = [*self._weights.state(), *(None for _ in tables)]
         self._kept = _Kept({"version": 0, "weights": first, "optimizer": [{} for _ in first]})
-        if in_job():
-            self._be_of(job.join())
+        if trainer is not None:
+            self._be_of(trainer)
         link.join(_digest(making, parameters))
         if link.is_first:
             version, states = self._kept.take(making, link.servers)
@@ -103,6 +108,8 @@ class ParameterServer:
         self._weights.give()
         for embedding in self._embeddings:
             embedding.forget()
+        if self._members is not None:
+            self._members.tell()
 
     def push(self) -> None:
         """Send the gradients, for a step of the optimizer; does not wait for it."""
@@ -111,7 +118,10 @@ class ParameterServer:
                 raise StreamError(f"{NAME}: a gradient is sparse. Make it dense, or use mpidata.ServedEmbedding.")
         self._link.wait_for_push()
         self._weights.take_gradients()
-        self._link.push(self._with_rows() if self._embeddings else self._weights.gradients)
+        pushes = self._with_rows() if self._embeddings else list(self._weights.gradients)
+        if self._members is not None:
+            pushes[0] = np.concatenate([pushes[0], self._members.places().view(np.uint8).reshape(-1)])
+        self._link.push(pushes)
 
     def look(self) -> None:
         """Do nothing; for mpidata itself, as the next methods."""
@@ -119,11 +129,22 @@ class ParameterServer:
     def average_now(self) -> None:
         """Do nothing."""
 
+    def rest(self) -> None:
+        """Let nobody wait for this trainer until it pulls or pushes."""
+        self._link.rest()
+
     def come(self, how: How) -> bool:
-        """Let nobody wait for this trainer, as it has nothing to train on."""
-        if how is not How.LEAVING:
-            self._link.rest()
-        return True
+        """Let nobody wait for this trainer, as it has nothing to train on; with ``trainers.elastic`` wait for all."""
+        if how is How.LEAVING:
+            return True
+        self.rest()
+        members = self._members
+        if members is None:
+            return True
+        attempt, generation = members.attempt(), members.generation
+        _be_here(attempt)
+        members.together(_be_here, attempt)
+        return members.generation == generation
 
     def _rows(self, number: int, rows: torch.Tensor) -> torch.Tensor:
         """Get rows of an embedding, which are in order."""
@@ -148,12 +169,18 @@ class ParameterServer:
             raise StreamError(f"{NAME}: this script has one already, or a LocalSGD. Make one, before the loop.")
         trainer.checkpoints.hold(NAME, self._kept)
         trainer.checkpoints.come_first = self._save
+        if self._members is not None:
+            self._members.apart, self._members.place_of = self, self._place_of
         trainer.apart = self
+
+    def _place_of(self, trainer: int) -> NDArray[np.int64]:
+        assert self._members is not None and isinstance(self._link, Link)
+        own = self._members.places()
+        return np.frombuffer(self._link.lost(trainer, own.nbytes), np.int64).reshape(own.shape)
 
     def _save(self) -> None:
         version, parts = self._link.save()
-        if parts:
-            self._kept.state = {"version": version, **join(parts)}
+        self._kept.state = {"version": version, **join(parts)} if parts else {}
 
 
 class _Kept:
@@ -178,6 +205,10 @@ class _Kept:
         if len(own) != len(wanted) or any(one not in (None, other) for one, other in zip(own, wanted, strict=True)):
             raise StreamError(f"{NAME}: the checkpoint is of a model with other parameters. Use the same one.")
         return state["version"], cut(state, making, servers)
+
+
+def _be_here(attempt: Attempt) -> None:
+    attempt.post(attempt.communicator.Ibarrier)
 
 
 def _link() -> Link | Alone:

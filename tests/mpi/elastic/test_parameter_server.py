@@ -1,6 +1,7 @@
 """Parameter servers: as DistributedDataParallel without staleness, never staler than allowed, and resumed."""
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +16,23 @@ from mpidata.servers.table import Rows
 STEPS, SIMULATIONS = 24, 20
 
 
-def write_job(folder: JobFolder, servers: int = 2, every_s: float = 3600, **options: Any) -> None:
+ROWS = [100, 60, 40]
+
+
+def write_job(
+    folder: JobFolder,
+    servers: int = 2,
+    trainers: int = 2,
+    every_s: float = 3600,
+    elastic: bool = False,
+    **options: Any,
+) -> None:
     """Write a job of trainers/elastic/served.py."""
     given = {"data": "files", "batch_size": 4, "epochs": 2, "staleness": 0, "optimizer": "SGD"} | options
     given = {"settings": {"lr": 1e-3}} | given
     program = python("trainers/elastic/served.py", json.dumps(given))
-    job: dict[str, Any] = {"trainers": {"ranks": 2, "program": program}, "servers": {"ranks": servers}}
+    job: dict[str, Any] = {"trainers": {"ranks": trainers, "program": program, "elastic": elastic}}
+    job["servers"] = {"ranks": servers}
     job["checkpoint"] = {"every_s": every_s}
     if given["data"] == "stream":
         job |= {
@@ -31,14 +43,14 @@ def write_job(folder: JobFolder, servers: int = 2, every_s: float = 3600, **opti
         }
         folder.variables["STEPS"] = str(STEPS)
     else:
-        write_parts(folder, [100, 60, 40])
+        write_parts(folder, ROWS)
         job["loaders"] = {"ranks": 1}
     folder.write_job(job)
 
 
-def complete(result: Result) -> list[list[dict[str, Any]]]:
+def complete(result: Result, trainers: int = 2) -> list[list[dict[str, Any]]]:
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
-    return books(result, 2)
+    return books(result, trainers)
 
 
 def test_without_staleness_it_is_ddp(folder: JobFolder) -> None:
@@ -110,3 +122,38 @@ def _that_count(lines: list[dict[str, Any]]) -> list[list[int]]:
     assert lines[second]["version"] > 0, lines
     before = [line["rows"] for line in lines[:second] if line.get("pull", 75) < lines[second]["version"]]
     return before + [line["rows"] for line in lines[second:] if "pull" in line]
+
+
+@pytest.mark.parametrize(
+    ("kills", "staleness"),
+    [
+        ({"0": "push:7"}, 4),  # server 0 has its part of the push, the other one not
+        pytest.param({"2": "push:8"}, 0, marks=pytest.mark.full),  # both may have it
+        pytest.param({"1": "push:3", "0": "push:21"}, 2, marks=pytest.mark.full),
+    ],
+)
+def test_a_push_counts_whole_or_not_and_the_rows_of_one_that_died_come_again(
+    folder: JobFolder, kills: dict[str, str], staleness: int
+) -> None:
+    write_job(folder, trainers=3, elastic=True, kills=kills, staleness=staleness, every_s=0.3, pauses_s={"2": 0.03})
+    result = folder.run(timeout=120)
+    written = complete(result, 3)
+    lost = sorted(map(int, kills))
+    assert sorted(result.summary["lost_trainers"]) == lost, result.logs()
+    living = [lines for trainer, lines in enumerate(written) if trainer not in lost]
+    ends = [lines[-1]["end"] for lines in living]
+    assert all("end" in lines[-1] for lines in living), result.logs()
+    counts: dict[int, Counter[int]] = defaultdict(Counter)
+    for trainer, lines in enumerate(written):
+        pulls = [line for line in lines if "pull" in line]
+        died_in = int(kills.get(str(trainer), "push:0").partition(":")[2])
+        whole = (died_in - 1) // 2 if trainer in lost else len(pulls)
+        if trainer in lost and died_in % 2 == 0 and staleness:
+            whole = died_in // 2
+        for line in pulls[:whole]:
+            counts[line["epoch"]].update(line["rows"])
+    told = f"{counts} {ends} {written}\n{result.logs()}"
+    everything = set(range(1, sum(ROWS) + 1))
+    assert sorted(counts) == [0, 1], told
+    for of in counts.values():
+        assert set(of) == everything and sum(of.values()) - len(everything) < 3, told

@@ -1,7 +1,8 @@
 """Trains by parameter servers; writes down what was drawn, and the versions of what was pulled.
 
 Arguments: JSON with `data` ("stream" or "files"), `batch_size`, `epochs`, `staleness`, `optimizer` and its `settings`,
-`pauses_s` after each step, by trainer, and `ddp`: whether torch's DistributedDataParallel trains on the same beside it.
+`pauses_s` after each step, by trainer, `kills`, by trainer: `point:count`, and `ddp`: whether torch's
+DistributedDataParallel trains on the same beside it.
 """
 
 import json
@@ -17,7 +18,10 @@ import mpidata
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
 trainer = int(os.environ["RANK"])
-note = Book(trainer).note
+book = Book(trainer)
+note = book.note
+if not book.resumes and (kill := options.get("kills", {}).get(str(trainer))):
+    os.environ["MPIDATA_TEST_KILL"] = kill
 
 
 class Model(torch.nn.Module):
@@ -40,7 +44,7 @@ if options["data"] == "stream":
     data = mpidata.MPIStreamDataset(options["batch_size"])
     epochs = range(1)
 else:
-    data = mpidata.FileDataset("parts/*.npz", options["batch_size"], shuffle="rows", drop_last=True)
+    data = mpidata.FileDataset("parts/*.npz", options["batch_size"], shuffle="rows", drop_last=not options.get("kills"))
     epochs = range(data.resumed[0], options["epochs"])
 torch.manual_seed(trainer)
 model = Model(mpidata.ServedEmbedding(50, 3, seed=7))
@@ -56,11 +60,11 @@ if options.get("ddp"):
     steps_it = optimizer(reference.parameters(), **settings)
 pause_s = options.get("pauses_s", {}).get(str(trainer), 0.0)
 pushes = 0
-for _epoch in epochs:
+for epoch in epochs:
     for batch in data:
         rows = batch["row"] if "row" in batch else 1 + batch["step"] + 1000 * batch["simulation"]
         server.pull()
-        note(pull=pushes, version=server.version, ahead=server.ahead, rows=rows.tolist())
+        note(epoch=epoch, pull=pushes, version=server.version, ahead=server.ahead, rows=rows.tolist())
         model.zero_grad()
         model(rows).backward()
         server.push()
