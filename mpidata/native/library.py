@@ -65,6 +65,10 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_loader_open": (c_int, [c_int]),
     "mpidata_loader_close": (c_int, []),
     "mpidata_loader_rest": (c_int, []),
+    # server.h
+    "mpidata_server_open": (c_int, [c_int]),
+    "mpidata_server_await_end": (None, []),
+    "mpidata_server_close": (c_int, []),
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),

@@ -31,7 +31,7 @@ from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
 from mpidata.trainer.in_turn import InTurn
-from mpidata.trainer.local_sgd.apart import Apart, How, come
+from mpidata.trainer.local_sgd.apart import Apart, come, leave
 from mpidata.trainer.shares.grouping import Grouping
 from mpidata.trainer.shares.share import Share
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from mpidata.record.writer import Recorder
+    from mpidata.trainer.served.link import Link
 
 SLICE_S = 0.2  # longest time in the library while it waits, so that Python gets to handle signals
 # At the end, others may have hours of work left, and waiting costs nothing; after a failure the scheduler acts at once.
@@ -107,20 +108,19 @@ class Trainer:
         self.ended = not plan.has_stream
         self.closed = self._parted = False
         self.apart: Apart | None = None
-        self.drawn = self.samples = 0
+        self.servers: Link | None = None  # the way to the parameter servers
+        self.drawn = self.samples = self._passes = self.passes_begun = 0
         self._index = communicator.Get_rank() if communicator else 0
         self.checkpoints = Checkpoints(plan, library, self._index)
         self.turns = Turns(lambda: None)
         self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
         self.grouping: Grouping | None = None
         self.share = Share()
-        self._passes = self.passes_begun = 0
         self.in_turn = InTurn()
-        self._interrupted = self._asked_in_vain = False
+        self._interrupted = self._asked_in_vain = self._forked = self._waiting = False
         self._lock = threading.RLock()
         self._page = ctypes.c_void_p(), ctypes.c_int64()
         self._page_found = ctypes.byref(self._page[0]), ctypes.byref(self._page[1])
-        self._forked = self._waiting = False
         when_forked(self._forget_library)
         self._when_drawn: list[tuple[int, Callable[[], object]]] = []
 
@@ -378,8 +378,8 @@ class Trainer:
         if self._forked:
             return
         self.leave_stream(why)
-        if not self._parted and self.apart is not None:
-            self.apart.come(How.LEAVING)
+        if not self._parted:
+            leave(self.apart, self.servers)
         with self._lock:
             if self._parted:
                 return

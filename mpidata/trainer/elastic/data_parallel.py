@@ -60,8 +60,8 @@ class DistributedDataParallel(TorchDistributedDataParallel):
         self._weighs = False
         if trainer is not None and trainer.apart is not None:
             raise StreamError(
-                "mpidata.DistributedDataParallel: the trainers of this script run apart, by mpidata.LocalSGD. Use one "
-                "of the two."
+                "mpidata.DistributedDataParallel: the trainers of this script run apart, by mpidata.LocalSGD or "
+                "ParameterServer. Use one of them."
             )
         members = trainer.members if trainer is not None else None
         self._sums: Reducer | None = None

@@ -113,6 +113,9 @@ class LocalSGD:
             self._asks.ask()
         self._average()
 
+    def rest(self) -> None:
+        """Do nothing, as nobody waits for steps; for mpidata itself."""
+
     def come(self, how: How) -> bool:
         """Average with the others until all have come; False where these have become others. For mpidata itself."""
         members = self._members
