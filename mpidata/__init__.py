@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from mpidata.trainer.local_sgd.local_sgd import LocalSGD
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.script import register, report
+    from mpidata.trainer.served.embedding import ServedEmbedding
+    from mpidata.trainer.served.parameter_server import ParameterServer
 
 __all__ = [
     "Constants",
@@ -40,7 +42,9 @@ __all__ = [
     "MPIStreamDataset",
     "Normalizer",
     "PackedCollate",
+    "ParameterServer",
     "RecordedDataset",
+    "ServedEmbedding",
     "StreamError",
     "__version__",
     "all_reduce",
@@ -67,7 +71,9 @@ _HOME = {
     "MPIStreamDataset": "mpidata.trainer.dataset",
     "Normalizer": "mpidata.field_statistics.normalizer",
     "PackedCollate": "mpidata.packing",
+    "ParameterServer": "mpidata.trainer.served.parameter_server",
     "RecordedDataset": "mpidata.record.dataset",
+    "ServedEmbedding": "mpidata.trainer.served.embedding",
     "StreamError": "mpidata.errors",
     "all_reduce": "mpidata.trainer.elastic.calls",
     "graphs": "mpidata.trainer.batches.graphs",

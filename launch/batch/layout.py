@@ -30,6 +30,8 @@ class Layout:
         Number of spares among `groups`.
     loaders, loaders_later, loader_spares : int
         Number of loaders that start with the others, spares included; of those that the job spawns; of spares.
+    servers : int
+        Number of parameter servers.
     ranks_per_group : int
         Ranks of each.
     per_node : int or None
@@ -48,6 +50,7 @@ class Layout:
     loaders: int = 0
     loaders_later: int = 0
     loader_spares: int = 0
+    servers: int = 0
 
     @classmethod
     def of(cls, job: Job) -> Layout:
@@ -68,6 +71,7 @@ class Layout:
             loaders=all_loaders if now else 0,
             loaders_later=0 if now else all_loaders,
             loader_spares=loader_spares,
+            servers=job.servers.ranks if job.servers is not None else 0,
         )
 
     @property
@@ -77,8 +81,8 @@ class Layout:
 
     @property
     def others(self) -> int:
-        """Number of solver ranks and loaders."""
-        return self.solvers + self.loaders + self.loaders_later
+        """Number of solver ranks, loaders and servers."""
+        return self.solvers + self.loaders + self.loaders_later + self.servers
 
     @property
     def cpus(self) -> int:

@@ -41,7 +41,9 @@ class Placement:
             trainers = [rank - 1 for rank in ranks if 1 <= rank <= layout.trainers]
             rest = [rank - 1 - layout.trainers for rank in ranks if rank > layout.trainers]
             solvers = [rank for rank in rest if rank < layout.groups * layout.ranks_per_group]
-            loaders = [rank - layout.groups * layout.ranks_per_group for rank in rest[len(solvers) :]]
+            last = [rank - layout.groups * layout.ranks_per_group for rank in rest[len(solvers) :]]
+            loaders = [rank for rank in last if rank < layout.loaders]
+            servers = [rank - layout.loaders for rank in last[len(loaders) :]]
             parts = ["the scheduler"] if 0 in ranks else []
             parts += [_numbers("trainer", trainers)] if trainers else []
             if solvers:
@@ -49,6 +51,7 @@ class Placement:
                 count = f" ({len(solvers)} solver{'s' if len(solvers) > 1 else ''})"
                 parts.append(_numbers("group", groups) + count)
             parts += [_numbers("loader", loaders)] if loaders else []
+            parts += [_numbers("server", servers)] if servers else []
             yield f"{host}: {', '.join(parts)}"
 
 
@@ -103,6 +106,7 @@ def _check_cpus(layout: Layout, allocation: Allocation) -> None:
             of_the_job = f"{layout.trainers} trainers"
             of_the_job += f", {groups} groups of {layout.ranks_per_group}" if groups else ""
             of_the_job += f", {loaders} loaders" if loaders else ""
+            of_the_job += f", {layout.servers} servers" if layout.servers else ""
             keys = ["'solvers.groups'"] * bool(groups) + ["'loaders.ranks'"] * bool(loaders) + ["'trainers.ranks'"]
             raise LaunchError(
                 f"The nodes for {who} have {_count(cpus, 'CPU')}, but {who} need{'s' if who == 'the job' else ''} "
@@ -182,16 +186,16 @@ def _place_groups(layout: Layout, first: Sequence[str], rest: Sequence[str], fre
 
 
 def _place_loaders(layout: Layout, first: Sequence[str], rest: Sequence[str], free: dict[str, int]) -> list[str]:
-    """Nodes of the loaders, each the emptiest one."""
+    """Nodes of the loaders and servers, each the emptiest one."""
     hosts = []
-    for _ in range(layout.loaders):
+    for _ in range(layout.loaders + layout.servers):
         for names in (first, rest):
             host = max(names, key=lambda name: free[name], default=None)
             if host is not None and free[host] >= 1:
                 hosts.append(host)
                 free[host] -= 1
                 break
-    if layout.loaders + layout.loaders_later > len(hosts) + sum(free[name] for name in rest):
+    if layout.loaders + layout.loaders_later + layout.servers > len(hosts) + sum(free[name] for name in rest):
         raise LaunchError("There are too few CPUs.")
     return hosts
 

@@ -102,13 +102,13 @@ def _trainer_resources(job: Job, layout: Layout) -> dict[str, Any]:
 
 
 def _solver_resources(job: Job, layout: Layout) -> dict[str, Any]:
-    """Nodes for solvers and loaders alone."""
+    """Nodes for solvers, loaders and servers alone."""
     nodes = job.slurm.nodes
     if nodes is None:
         return {"ntasks": layout.others}
     groups = math.ceil((layout.groups + layout.later) / nodes)
-    loaders = math.ceil((layout.loaders + layout.loaders_later) / nodes)
-    return {"nodes": nodes, "ntasks-per-node": groups * layout.ranks_per_group + loaders}
+    rest = math.ceil((layout.loaders + layout.loaders_later + layout.servers) / nodes)
+    return {"nodes": nodes, "ntasks-per-node": groups * layout.ranks_per_group + rest}
 
 
 def _gpus(layout: Layout, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ static void write_place(FILE *file)
     fprintf(file, "\"role\": \"%s\", ", mpidata_role_name(me.role));
     if (me.role == MPIDATA_ROLE_TRAINER) fprintf(file, "\"trainer\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_LOADER) fprintf(file, "\"loader\": %ld, ", me.index);
+    if (me.role == MPIDATA_ROLE_SERVER) fprintf(file, "\"server\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_SOLVER)
         fprintf(file, "\"group\": %ld, \"rank_in_group\": %ld, ", me.index, me.rank_in_group);
 }
@@ -97,9 +98,9 @@ char *own_word(const char *log, long begun)
 
 char *unfinished(int joined)
 {
-    const int trainer = me.role == MPIDATA_ROLE_TRAINER, loader = me.role == MPIDATA_ROLE_LOADER;
-    const char *join = trainer ? "creating an MPIStreamDataset" : loader ? "joining the job" : "calling mpidata_init";
-    const char *leave = trainer ? "its stream was closed" : loader ? "it was let go" : "mpidata_finalize";
+    const int trainer = me.role == MPIDATA_ROLE_TRAINER, own = me.role == MPIDATA_ROLE_LOADER || me.role == MPIDATA_ROLE_SERVER;
+    const char *join = trainer ? "creating an MPIStreamDataset" : own ? "joining the job" : "calling mpidata_init";
+    const char *leave = trainer ? "its stream was closed" : own ? "it was let go" : "mpidata_finalize";
     if (joined)
         return print("The program of %s ended with exit status 0, but before %s. Let it end in order.", rank_name(),
                      leave);

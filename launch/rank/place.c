@@ -70,6 +70,7 @@ char *rank_name(void)
 {
     if (me.role == MPIDATA_ROLE_LOADER)
         return me.spawned ? print("loader %ld, which was spawned", me.index) : print("rank %ld (loader %ld)", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_SERVER) return print("rank %ld (server %ld)", me.rank, me.index);
     if (me.spawned) return print("solver %ld of group %ld, which was spawned", me.rank_in_group, me.index);
     if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank %ld (the scheduler)", me.rank);
     if (me.role == MPIDATA_ROLE_TRAINER) return print("rank %ld (trainer %ld)", me.rank, me.index);
@@ -84,5 +85,6 @@ char *file_name(int is_log)
     if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank-%04ld-scheduler.log", me.rank);
     if (me.role == MPIDATA_ROLE_TRAINER) return print("rank-%04ld-trainer-%ld.log", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_LOADER) return print("rank-%04ld-loader-%ld.log", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_SERVER) return print("rank-%04ld-server-%ld.log", me.rank, me.index);
     return print("rank-%04ld-solver-%ld-%ld.log", me.rank, me.index, me.rank_in_group);
 }

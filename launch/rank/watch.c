@@ -307,7 +307,7 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
     end.abort_code = atomic_load(&pulse->abort_code);
     const char *at = *pulse->at ? print("%.*s", (int)sizeof pulse->at - 1, pulse->at) : NULL;
     end.item = me.role == MPIDATA_ROLE_LOADER ? at : NULL;
-    const int may_raise = me.role == MPIDATA_ROLE_SOLVER || me.role == MPIDATA_ROLE_TRAINER;
+    const int may_raise = me.role != MPIDATA_ROLE_SCHEDULER && me.role != MPIDATA_ROLE_LOADER;
     const int is_exception = may_raise && end.joined && WIFEXITED(end.status) && WEXITSTATUS(end.status);
     end.raised = is_exception ? at : NULL;
     /* Of a scheduler that was killed the others tell by that file, maybe before this process has learned of it. */

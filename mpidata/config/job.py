@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, PrivateAttr, Strict
 
 from mpidata.config.base import Boolean, Key, Model, Text, fixed_key, free_key, refuse
 from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, LengthEntry, Record, Validation
-from mpidata.config.launching import Launch, Loaders, Slurm
+from mpidata.config.launching import Launch, Loaders, Servers, Slurm
 from mpidata.config.parameters import Parameters, Samples
 from mpidata.config.programs import Solvers, Trainers, argument_list, object_name
 
@@ -75,6 +75,12 @@ class Job(Model):
         description="The ranks that read and prepare data which already exists, beside `solvers` or instead of them. "
         "Without this key there are none.",
         examples=["{ranks: 8}"],
+    )
+    servers: Servers | None = free_key(
+        default=None,
+        description="The ranks that keep the weights, where the script uses [mpidata.ParameterServer]"
+        "(parameter-server.md). Without this key there are none.",
+        examples=["{ranks: 2}"],
     )
     validation: Validation = fixed_key(default=Validation(), description="Simulations that are never trained on.")
     fields: dict[FieldName, FieldEntry] = fixed_key(
@@ -154,10 +160,11 @@ class Job(Model):
 
     @property
     def world_size(self) -> int:
-        """Number of ranks that start together: scheduler, trainers and, with `start: split`, solvers and loaders."""
+        """Number of ranks that start together; with `start: split`, these include solvers and loaders."""
         solvers, loaders = self.solvers, self.loaders
         groups = solvers.groups + solvers.spares if solvers.start == "split" else 0
         more = loaders.ranks + loaders.spares if loaders is not None and loaders.start == "split" else 0
+        more += self.servers.ranks if self.servers is not None else 0
         return 1 + self.trainers.ranks + self.trainers.spares + groups * solvers.ranks_per_group + more
 
     @property
@@ -192,6 +199,8 @@ class Job(Model):
             kinds.append((groups, solvers.start, solvers.spares))
         if loaders is not None:
             kinds.append((_count(loaders.ranks, "loader"), loaders.start, loaders.spares))
+        if self.servers is not None:
+            kinds.append((_count(self.servers.ranks, "server"), "split", 0))
         now = [f"1 scheduler, {_count(trainers, 'trainer')}"]
         for what, start, spares in kinds:
             now += [what] if start == "split" and what else []

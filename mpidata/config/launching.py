@@ -199,6 +199,12 @@ class Loaders(Model):
     start: Literal["split", "spawn"] = free_key(default="split", description="What `solvers.start` is for groups.")
 
 
+class Servers(Model):
+    """The ranks that keep the weights of trainers which use `mpidata.ParameterServer`."""
+
+    ranks: Count = free_key(default=1, description="Number of parameter servers (one process each).")
+
+
 class Slurm(Model):
     """How `mpidata submit` makes a batch script of the job. Nothing here counts for `mpidata run`."""
 

@@ -37,6 +37,7 @@ NAME_MAX: int
 ITEM_MAX: int
 ROLE_SOLVER: int
 ROLE_LOADER: int
+ROLE_SERVER: int
 ROLES: tuple[str, ...]
 DTYPES: Mapping[str, Dtype]
 NO_STATISTICS: int

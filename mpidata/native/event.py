@@ -61,6 +61,7 @@ class Event:
     index: int
     rank: int
     of_loader: bool = False
+    of_server: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,4 +284,5 @@ def readers() -> dict[int, Callable[[Any, dict[str, Any]], Event]]:
 def read(raw: ctypes.Structure) -> Event:
     """Get a `RawEvent` as one of the classes; raises KeyError where its kind is unknown."""
     sender = {"of_solver": raw.role == constants.ROLE_SOLVER, "of_loader": raw.role == constants.ROLE_LOADER}
+    sender["of_server"] = raw.role == constants.ROLE_SERVER
     return readers()[raw.kind](raw, {**sender, "index": raw.index, "rank": raw.rank})

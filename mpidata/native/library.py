@@ -65,6 +65,10 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_loader_open": (c_int, [c_int]),
     "mpidata_loader_close": (c_int, []),
     "mpidata_loader_rest": (c_int, []),
+    # server.h
+    "mpidata_server_open": (c_int, [c_int]),
+    "mpidata_server_await_end": (None, []),
+    "mpidata_server_close": (c_int, []),
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
@@ -101,6 +105,8 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_end_alone": (c_int, []),
     # draw.h
     "mpidata_trainer_start": (c_int, [c_int64]),
+    "mpidata_trainer_start_together": (c_int, [c_int64]),
+    "mpidata_trainer_draw_share": (c_int, [POINTER(c_int64), POINTER(c_int64), c_double]),
     "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
     "mpidata_trainer_draw_ragged": (c_int, [c_int, *[c_void_p] * 6, c_double]),
     "mpidata_trainer_draw_numbers": (c_int, [c_void_p, c_double]),

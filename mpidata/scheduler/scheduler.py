@@ -235,8 +235,8 @@ class Scheduler:
         if event.of_solver or event.of_loader:
             self._keeper_of(event).died(event.index, event.rank_in_group, self._clock())
             return
-        trainer = index_of(event, self.plan.trainers)
-        if trainer not in self.ending.trainers:
+        trainer = -1 if event.of_server else index_of(event, self.plan.trainers)
+        if not self.ending.trainers or trainer not in (-1, *self.ending.trainers):
             return  # it had nothing more to do
         living = len(self._training)
         if self._stream.drained or not self.plan.has_stream:

@@ -1,4 +1,7 @@
-"""Which trainer is at fault where several fail: one that died, hangs or left fails the others, who report it."""
+"""Which trainer is at fault where several fail: one that died, hangs or left fails the others, who report it.
+
+So does a parameter server that died.
+"""
 
 from __future__ import annotations
 
@@ -151,7 +154,7 @@ class FirstCause:
     Attributes
     ----------
     dead : int
-        Rank of the first trainer of whose death MPI has told; -1 before.
+        Rank of the first trainer or server of whose death MPI has told; -1 before.
 
     Notes
     -----
@@ -169,7 +172,7 @@ class FirstCause:
 
     @property
     def known(self) -> bool:
-        """Whether a trainer has died, or its script has failed."""
+        """Whether a trainer or server has died, or a script has failed."""
         return self.dead >= 0 or self._report is not None
 
     def lost(self, trainer: int) -> None:
@@ -181,7 +184,7 @@ class FirstCause:
         self._left.setdefault(trainer, how)
 
     def died(self, rank: int, now: float) -> None:
-        """Take in that a trainer has died, as MPI tells."""
+        """Take in that a trainer or server has died, as MPI tells."""
         if self.dead < 0:
             self.dead, self._by = rank, now + deadlines.WHY_TRAINER_DIED_S
 
@@ -202,7 +205,8 @@ class FirstCause:
         then = f" Trainer {reporter} failed then: {text}." if self._report else ""
         follows = _LOST_PEER.search(text) is not None
         others = [one for one in range(self._plan.trainers) if one != reporter and (follows or one not in self._lost)]
-        found = self._first_death(others) or self._vanished(others)
+        ranks = [*(1 + one for one in others), *self._plan.server_ranks]
+        found = self._first_death(ranks) or self._vanished(ranks)
         if found is not None or (now < self._by and not final):
             return found
         return self._dead() or self._silent(others, now, then) or self._left_before(text, then) or self._own()
@@ -210,14 +214,14 @@ class FirstCause:
     def _dead(self) -> Verdict | None:
         if self.dead < 0:
             return None
-        trainer, ended = self.dead - 1, read_exit_note(self._run.rank_exit(self.dead))
+        ended = read_exit_note(self._run.rank_exit(self.dead))
         how, died = (VANISHED, True) if ended is None else (ended.sentence(), ended.cause == "signal")
-        return self._of(trainer, how, died=died)
+        return self._of(self.dead, how, died=died)
 
     def _silent(self, trainers: Iterable[int], now: float, then: str) -> Verdict | None:
         for trainer in trainers:
             if silent_s := self._silence.since(trainer, now):
-                return self._of(trainer, _silent(silent_s), then, died=True)
+                return self._of(1 + trainer, _silent(silent_s), then, died=True)
         return None
 
     def _left_before(self, text: str, then: str) -> Verdict | None:
@@ -227,44 +231,45 @@ class FirstCause:
         if not left or _LOST_PEER.search(text) is None:
             return None
         trainer, how = left[0]
-        return self._of(trainer, f"left before the others ({how})", then)
+        return self._of(1 + trainer, f"left before the others ({how})", then)
 
     def _own(self) -> Verdict | None:
         """Take the report at its word, as nothing else is known."""
         if self._report is None:
             return None
         reporter, text = self._report
-        log = self._log(reporter)
+        log = self._log(1 + reporter)
         return Verdict(
             f"{text}. The script of trainer {reporter} failed; {log} has the whole story.", log, by_script=True
         )
 
-    def _first_death(self, trainers: Iterable[int]) -> Verdict | None:
+    def _first_death(self, ranks: Iterable[int]) -> Verdict | None:
         """Find the first of these that ended badly though nobody had asked it to."""
-        found = [(trainer, read_exit_note(self._run.rank_exit(1 + trainer))) for trainer in trainers]
-        own = [(ended.at, trainer, ended) for trainer, ended in found if ended is not None and not ended.told]
+        found = [(rank, read_exit_note(self._run.rank_exit(rank))) for rank in ranks]
+        own = [(ended.at, rank, ended) for rank, ended in found if ended is not None and not ended.told]
         if not own:
             return None
-        _, trainer, ended = min(own, key=lambda entry: entry[0])
-        return self._of(trainer, ended.sentence(), died=ended.cause == "signal")
+        _, rank, ended = min(own, key=lambda entry: entry[0])
+        return self._of(rank, ended.sentence(), died=ended.cause == "signal")
 
-    def _vanished(self, trainers: Iterable[int]) -> Verdict | None:
-        for trainer in trainers:
-            if has_vanished(self._run, self._run.rank_exit(1 + trainer).name):
-                return self._of(trainer, VANISHED, died=True)
+    def _vanished(self, ranks: Iterable[int]) -> Verdict | None:
+        for rank in ranks:
+            if has_vanished(self._run, self._run.rank_exit(rank).name):
+                return self._of(rank, VANISHED, died=True)
         return None
 
-    def _of(self, trainer: int, how: str, then: str = "", died: bool = False) -> Verdict:
-        log = self._log(trainer)
+    def _of(self, rank: int, how: str, then: str = "", died: bool = False) -> Verdict:
+        log = self._log(rank)
+        role, index, _ = self._plan.role_of(rank)
         see = f"Its output is in {log}. Resume the job with `mpidata run --resume {self._plan.run}`."
-        return Verdict(f"{_who(trainer)} {how}.{then} {see}", log, died)
+        return Verdict(f"{role.capitalize()} {index} (rank {rank}) {how}.{then} {see}", log, died)
 
     @property
     def _run(self) -> RunFolder:
         return RunFolder(self._plan.run)
 
-    def _log(self, trainer: int) -> Path:
-        return PlannedRun(self._run, self._plan).log(1 + trainer)
+    def _log(self, rank: int) -> Path:
+        return PlannedRun(self._run, self._plan).log(rank)
 
 
 def _who(trainer: int) -> str:

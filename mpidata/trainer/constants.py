@@ -75,7 +75,7 @@ class DrawnConstants:
     trainer : Trainer
         Who draws.
     count : int or None
-        Samples in a batch; None for single samples, which have views.
+        Samples in a batch, at most; None for single samples, which have views.
     views : bool
         Whether single samples have views.
 

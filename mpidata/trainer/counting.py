@@ -45,6 +45,8 @@ def count_batch(trainer: Trainer) -> None:
         if status == constants.CHECKPOINT:
             reached("checkpoint")
             trainer.checkpoints.take()
+        elif status == constants.ERR_AGAIN and trainer.members is not None:
+            trainer.members.look()
     if status not in (constants.ERR_AGAIN, constants.END):  # a job that is over is found out by who waits for the batch
         check(trainer.library, status)
         trainer.drawn += 1

@@ -20,11 +20,13 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
+from mpidata.trainer.expected import expected_of_stream
 from mpidata.trainer.frameworks.callers import fetched_ahead, leave_whole, overfits, overfitting
 from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
 from mpidata.trainer.frameworks.steps import asks_for_an_empty_pass, compare_steps
 from mpidata.trainer.passes import Pass, Refused
 from mpidata.trainer.script import report_of
+from mpidata.trainer.shares.grouping import Grouping, check_positive
 from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_workers
 from mpidata.trainer.validation.asked import AskedValidation, Validation
 
@@ -43,14 +45,18 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         Samples in a batch. With it, iteration gives ready batches, to be used as they are (or through
         ``DataLoader(stream, batch_size=None)``). Without it, iteration gives single samples, for
         ``DataLoader(stream, batch_size=B)``.
+    global_batch_size : int, optional
+        In place of `batch_size`: samples that all trainers together draw with a batch each, also when some have died.
+        Where it cannot be shared evenly, some have one sample more, in turn; `mpidata.DistributedDataParallel` gives
+        gradients their weights.
     batches_per_epoch : int, optional
-        End each pass after this many batches; the next pass goes on where the last one stopped. Needs `batch_size`.
+        End each pass after this many batches; the next pass goes on where the last one stopped. Needs batches.
     pin_memory : bool
         Put batches into page-locked memory, for fast copies to a GPU; without CUDA this changes nothing.
     steps_per_simulation : int, optional
         Makes `expected_batches` known from the start; nothing else depends on it.
     ragged : {'packed', 'padded', 'nested'}
-        How samples share a batch along a length that each has for itself. The others than 'packed' need `batch_size`;
+        How samples share a batch along a length that each has for itself. The others than 'packed' need batches;
         'nested' needs torch 2.4, and no windows.
     pad : float, optional
         With ``ragged='padded'``: the value behind the samples in real fields; 0 if it is left out.
@@ -63,7 +69,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
     StreamError
         Not in a job; another batch size than this process's first dataset has; a wrong argument.
     LibraryError
-        The job cannot be joined, or the buffer is too small for the batch size.
+        The job cannot be joined, or the buffer or the number of trainers does not suit the batch size.
 
     Notes
     -----
@@ -94,6 +100,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         self,
         batch_size: int | None = None,
         *,
+        global_batch_size: int | None = None,
         batches_per_epoch: int | None = None,
         pin_memory: bool = False,
         steps_per_simulation: int | None = None,
@@ -102,31 +109,33 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         constants: Literal["apart", "batch"] = "apart",
     ) -> None:
         super().__init__()
-        _check_positive("batch_size", batch_size)
-        _check_positive("batches_per_epoch", batches_per_epoch)
-        if batches_per_epoch is not None and batch_size is None:
+        check_positive("batch_size", batch_size)
+        check_positive("global_batch_size", global_batch_size)
+        check_positive("batches_per_epoch", batches_per_epoch)
+        grouping = Grouping(batch_size, global_batch_size)
+        if batches_per_epoch is not None and grouping.most is None:
             raise StreamError(
                 f"batches_per_epoch={batches_per_epoch} needs batch_size: a stream of single samples does not know how "
                 "many make a batch. Give batch_size here, and batch_size=None to a DataLoader around it."
             )
-        _check_positive("steps_per_simulation", steps_per_simulation)
-        check_ragged(batch_size, ragged, pad)
+        check_positive("steps_per_simulation", steps_per_simulation)
+        check_ragged(grouping, ragged, pad)
         check_constants(constants)
         refuse_workers()
         teach_accelerate(MPIStreamDataset, undivided_stream)
-        self.batch_size = batch_size
+        self.batch_size, self.global_batch_size, self._grouping = batch_size, global_batch_size, grouping
         self.batches_per_epoch = batches_per_epoch
         self.ragged = ragged
         self._steps = steps_per_simulation
         self._trainer = job.join()
-        self._trainer.start(batch_size)
+        self._trainer.start(grouping)
         plan = self._trainer.plan
-        pinned = pin_memory and torch.cuda.is_available()
+        self._pinned = pinned = pin_memory and torch.cuda.is_available()
         self._gathers = constants == "batch" and bool(plan.constants)
-        self._make_memory = functools.partial(make_memory, plan, batch_size, ragged, pad, pinned=pinned)
+        self._make_memory = functools.partial(make_memory, plan, grouping, ragged, pad, pinned=pinned)
         self._gathered = {field.name for field in plan.constants if self._gathers}
         self._memory = self._make_memory(gathers=self._gathered)
-        self._drawn = DrawnConstants(self._trainer, batch_size, views=not self._gathers) if plan.constants else None
+        self._drawn = DrawnConstants(self._trainer, grouping.most, views=not self._gathers) if plan.constants else None
         self._given_back: deque[dict[str, torch.Tensor]] = deque()
         self._validation = AskedValidation(self._trainer, gathers=self._gathers)
 
@@ -145,7 +154,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         if overfits():
             return Refused(overfitting())
         plan = self._trainer.plan
-        refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
+        refuse_loader(self, self._grouping, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.begin_pass(warn=not asks_for_an_empty_pass() and not self._given_back)
         try:
             check_skipping(compare_steps(self._trainer))
@@ -311,7 +320,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         steps. Fewer come where simulations fail. Not known where a resume has changed the number of trainers, or
         one has died. Does not block.
         """
-        return self._trainer.expected_batches(self._steps)
+        return expected_of_stream(self._trainer, self._steps)
 
     @property
     def resumed(self) -> int:
@@ -388,8 +397,3 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         """
         self._given_back.clear()
         self._trainer.leave_stream()
-
-
-def _check_positive(name: str, value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise StreamError(f"{name}={value!r} is no positive whole number. Give a number from 1, or leave it out.")

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+from typing import TYPE_CHECKING
 
+from mpidata.native.library import check
 from mpidata.run.plan import Plan
 from mpidata.run.plan.routing import own_count
+from mpidata.trainer.shares.grouping import Grouping
 
-__all__ = ["expected_batches"]
+if TYPE_CHECKING:
+    from mpidata.trainer.trainer import Trainer
+
+__all__ = ["expected_batches", "expected_of_stream"]
 
 
-def expected_batches(plan: Plan, steps: int, batch_size: int) -> int | None:
+def expected_of_stream(trainer: Trainer, steps: int | None) -> int | None:
+    """Count the batches of a trainer's whole stream, None where that is not known; steps None: as simulations had."""
+    restored, grouping = trainer.checkpoints.restored, trainer.grouping
+    fewer = trainer.members is not None and trainer.members.generation > 0
+    if grouping is None or fewer or (restored.batch and restored.trainers != trainer.plan.trainers):
+        return None
+    if steps is None:
+        known = ctypes.c_int64()
+        check(trainer.library, trainer.library.mpidata_trainer_steps(ctypes.byref(known)))
+        steps = known.value
+    return None if steps < 0 else expected_batches(trainer.plan, steps, grouping)
+
+
+def expected_batches(plan: Plan, steps: int, grouping: Grouping) -> int | None:
     """Count the batches that each trainer draws where all simulations have so many steps and none fails.
 
     Parameters
@@ -19,8 +39,8 @@ def expected_batches(plan: Plan, steps: int, batch_size: int) -> int | None:
         Of the job.
     steps : int
         Of each simulation.
-    batch_size : int
-        Samples in a batch.
+    grouping : Grouping
+        How samples make batches.
 
     Returns
     -------
@@ -33,11 +53,11 @@ def expected_batches(plan: Plan, steps: int, batch_size: int) -> int | None:
         draws = math.floor(
             plan.repeats * plan.simulations * _samples(plan, steps) * (1 + 1e-12)
         )  # as in c_api/src/stream/budget.c
-        return draws // (plan.trainers * batch_size)
+        return draws // grouping.drawn_by_all(plan.trainers)
     shares = [_share(plan, steps, trainer) for trainer in range(plan.trainers)]
     if plan.tail == "repeat" and min(shares) > 0:
-        return -(-max(shares) // batch_size)
-    return min(shares) // batch_size
+        return max(grouping.filled(share, i, plan.trainers, whole=False) for i, share in enumerate(shares))
+    return min(grouping.filled(share, i, plan.trainers, whole=True) for i, share in enumerate(shares))
 
 
 def _samples(plan: Plan, steps: int) -> int:

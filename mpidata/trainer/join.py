@@ -20,8 +20,10 @@ from mpidata.native.uncaught import end_on_exception, fail, say_own_errors
 from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
+from mpidata.servers.messages import communicator_of
 from mpidata.trainer.alone import TRY, open_alone
 from mpidata.trainer.elastic.spare import prepare, wait_for_place
+from mpidata.trainer.served.link import Link
 from mpidata.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -115,6 +117,8 @@ def _join_job() -> Trainer:
     communicator = MPI.Comm.f2py(handle.value)
     assert isinstance(communicator, MPI.Intracomm)
     trainer = Trainer(plan, library, communicator)
+    if plan.servers:
+        trainer.servers = Link(communicator_of(plan), plan.trainers)
     if recorder is not None:
         trainer.recorder = recorder
         trainer.checkpoints.record_first = recorder.flush

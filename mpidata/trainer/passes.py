@@ -9,9 +9,11 @@ from typing import Any
 import torch
 
 from mpidata.errors import StreamError
-from mpidata.trainer.batches.alike import Batch, BatchMemory
+from mpidata.trainer.batches.alike import Batch
+from mpidata.trainer.batches.choice import Memory
 from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.constants import DrawnConstants
+from mpidata.trainer.shares.grouping import BySize
 from mpidata.trainer.trainer import Trainer
 
 __all__ = ["Pass", "Refused"]
@@ -26,7 +28,7 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
     ----------
     trainer : Trainer
         Who draws.
-    memory : BatchMemory or PackedMemory
+    memory : BatchMemory, PackedMemory or BySize
         Of the batches.
     limit : int or None
         After how many it ends; None: where the stream does.
@@ -41,7 +43,7 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
     def __init__(
         self,
         trainer: Trainer,
-        memory: BatchMemory | PackedMemory,
+        memory: Memory,
         limit: int | None,
         constants: DrawnConstants | None,
         given_back: deque[dict[str, torch.Tensor]],
@@ -74,10 +76,16 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
 
     def _draw(self) -> dict[str, torch.Tensor]:
         memory = self._memory
+        shares = isinstance(memory, BySize)
+        if isinstance(memory, BySize):
+            size = self._trainer.draw_share()
+            if not size:
+                raise StopIteration
+            memory = memory.of(size)
         if isinstance(memory, PackedMemory):
             tensors = self._packed(memory)
         else:
-            copies = memory.pinned or (self._constants is not None and self._constants.views)
+            copies = shares or memory.pinned or (self._constants is not None and self._constants.views)
             page = None if copies else self._trainer.draw_page(memory.size)
             tensors = self._copied(memory.take()) if page is None else memory.at(*page)
         if self._trainer.apart is not None:

@@ -13,6 +13,7 @@ from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
 from mpidata.trainer.frameworks.callers import callers
 from mpidata.trainer.frameworks.processes import check_processes
+from mpidata.trainer.shares.grouping import Grouping
 
 __all__ = ["NotCopied", "check_skipping", "refuse_loader", "refuse_workers"]
 
@@ -62,14 +63,14 @@ def refuse_workers() -> None:
         raise StreamError(_no_workers(f"num_workers={info.num_workers}"))
 
 
-def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers: int, lengths: Sequence[str]) -> None:
+def refuse_loader(stream: IterableDataset[Any], grouping: Grouping, trainers: int, lengths: Sequence[str]) -> None:
     """Look at what begins a pass: raises StreamError, or warns, where its arguments do not suit a stream.
 
     Parameters
     ----------
     stream : IterableDataset
         Whose pass it is.
-    batch_size : int or None
+    grouping : Grouping
         Of the stream.
     trainers : int
         Number of trainers of the job.
@@ -84,11 +85,11 @@ def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers
     check_processes(trainers)
     for caller in callers():
         name = type(caller).__name__
-        if name == _FETCHER and caller.auto_collation and batch_size is not None:
+        if name == _FETCHER and caller.auto_collation and grouping.most is not None:
             raise StreamError(
-                f"A DataLoader with a batch_size around MPIStreamDataset(batch_size={batch_size}) would make batches "
+                f"A DataLoader with a batch_size around MPIStreamDataset({grouping}) would make batches "
                 "of batches. Use DataLoader(stream, batch_size=None), the stream itself, or a stream without "
-                "batch_size."
+                f"{str(grouping).partition('=')[0]}."
             )
         if name == _FETCHER:
             refuse_fetcher(caller, stream, lengths, "stream.fields")

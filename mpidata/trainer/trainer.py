@@ -29,15 +29,17 @@ from mpidata.run.stop import read_stop
 from mpidata.trainer.elastic.drawn import Drawn
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.expected import expected_batches
 from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
 from mpidata.trainer.in_turn import InTurn
-from mpidata.trainer.local_sgd.apart import Apart, How, come
+from mpidata.trainer.local_sgd.apart import Apart, come, leave
+from mpidata.trainer.shares.grouping import Grouping
+from mpidata.trainer.shares.share import Share
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     from mpidata.record.writer import Recorder
+    from mpidata.trainer.served.link import Link
 
 SLICE_S = 0.2  # longest time in the library while it waits, so that Python gets to handle signals
 # At the end, others may have hours of work left, and waiting costs nothing; after a failure the scheduler acts at once.
@@ -69,6 +71,10 @@ class Trainer:
         The trainers that live, in a job that goes on when one dies.
     apart : Apart or None
         Where the trainers make steps of their own.
+    grouping : Grouping or None
+        How samples make batches, once that is fixed.
+    share : Share
+        What was drawn of the batches of all trainers.
     checkpoints : Checkpoints
         The part of this trainer in them.
     passes_begun : int
@@ -102,19 +108,19 @@ class Trainer:
         self.ended = not plan.has_stream
         self.closed = self._parted = False
         self.apart: Apart | None = None
-        self.drawn = self.samples = 0
+        self.servers: Link | None = None  # the way to the parameter servers
+        self.drawn = self.samples = self._passes = self.passes_begun = 0
         self._index = communicator.Get_rank() if communicator else 0
         self.checkpoints = Checkpoints(plan, library, self._index)
         self.turns = Turns(lambda: None)
         self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
-        self._started: tuple[int | None] | None = None
-        self._passes = self.passes_begun = 0
+        self.grouping: Grouping | None = None
+        self.share = Share()
         self.in_turn = InTurn()
-        self._interrupted = self._asked_in_vain = False
+        self._interrupted = self._asked_in_vain = self._forked = self._waiting = False
         self._lock = threading.RLock()
         self._page = ctypes.c_void_p(), ctypes.c_int64()
         self._page_found = ctypes.byref(self._page[0]), ctypes.byref(self._page[1])
-        self._forked = self._waiting = False
         when_forked(self._forget_library)
         self._when_drawn: list[tuple[int, Callable[[], object]]] = []
 
@@ -144,23 +150,19 @@ class Trainer:
         """Whether this is a spare, which trains when another one has died."""
         return self.members is not None and self.members.waits
 
-    def start(self, batch_size: int | None) -> None:
-        """Fix the batch size of the process's one stream (None: single samples); raises StreamError on another one."""
+    def start(self, grouping: Grouping) -> None:
+        """Fix how samples of the process's one stream make batches; raises StreamError where that is done otherwise."""
         if self._forked:
             raise forked_error()
         if not self.plan.has_stream:
             raise StreamError("This job has no solvers, so there is no stream. Add 'solvers' to the job file.")
         with self._lock:
-            if self._started is None:
-                check(self.library, self.library.mpidata_trainer_start(1 if batch_size is None else batch_size))
-                self._started = (batch_size,)
+            if self.grouping is None:
+                grouping.start(self.library)
+                self.grouping, self.share.total = grouping, grouping.total
                 if self.members is not None and self.members.drawn is not None:
-                    self.members.drawn.room = max(self.members.drawn.room, batch_size or 1)
-            elif self._started != (batch_size,):
-                raise StreamError(
-                    f"MPIStreamDataset(batch_size={batch_size}) cannot be made: this trainer's stream already has "
-                    f"batch_size={self._started[0]}. A process has one stream; use one batch size for its datasets."
-                )
+                    self.members.drawn.room = max(self.members.drawn.room, grouping.largest(self.plan.trainers))
+            self.grouping.check_alike(grouping)
 
     def draw(self, fields: Any, addresses: list[int], *, shifted: bool = True, fill: Any = None) -> bool:
         """Fill one batch; False when the stream is over. Sleeps while it waits.
@@ -182,6 +184,15 @@ class Trainer:
         `numbers` is the address of int64 for them: for each number of a sample those of all steps of the batch.
         """
         return self._wait(lambda: self.library.mpidata_trainer_draw_numbers(numbers, SLICE_S))
+
+    def draw_share(self) -> int:
+        """Draw this trainer's share of one batch, as `draw_numbers`; gives its samples, 0 when the stream is over."""
+        count, trainers = ctypes.c_int64(), ctypes.c_int64()
+        found = ctypes.byref(count), ctypes.byref(trainers)
+        if not self._wait(lambda: self.library.mpidata_trainer_draw_share(*found, SLICE_S)):
+            return 0
+        self.share.took(count.value, trainers.value)
+        return count.value
 
     def draw_page(self, size: int) -> tuple[int, Callable[[], None]] | None:
         """Draw one batch without a copy, where there is one that can be. Sleeps while it waits.
@@ -216,18 +227,6 @@ class Trainer:
     def is_over(self) -> bool:
         """Whether there is no further batch: the same on all trainers after as many. Sleeps until that is known."""
         return self.closed or not self._wait(lambda: self.library.mpidata_trainer_ahead(SLICE_S))
-
-    def expected_batches(self, steps: int | None) -> int | None:
-        """Count the batches of the whole stream, None where that is not known; steps None: as simulations had."""
-        restored = self.checkpoints.restored
-        fewer = self.members is not None and self.members.generation > 0
-        if self._started is None or fewer or (restored.batch and restored.trainers != self.plan.trainers):
-            return None
-        if steps is None:
-            known = ctypes.c_int64()
-            check(self.library, self.library.mpidata_trainer_steps(ctypes.byref(known)))
-            steps = known.value
-        return None if steps < 0 else expected_batches(self.plan, steps, self._started[0] or 1)
 
     def _give_back(self, page: int) -> None:
         if not self._forked:
@@ -347,7 +346,7 @@ class Trainer:
             self.library.mpidata_trainer_report(WAITS_S.encode(), seconds)
 
     def _progress(self) -> str:
-        return f"{'sample' if self._started == (None,) else 'batch'} {self.drawn}"
+        return f"{'sample' if self.grouping == Grouping() else 'batch'} {self.drawn}"
 
     def fail(self, sentence: str) -> None:
         """Tell the scheduler that the script ended with an error, and stay a moment so that it hears of it."""
@@ -379,8 +378,8 @@ class Trainer:
         if self._forked:
             return
         self.leave_stream(why)
-        if not self._parted and self.apart is not None:
-            self.apart.come(How.LEAVING)
+        if not self._parted:
+            leave(self.apart, self.servers)
         with self._lock:
             if self._parted:
                 return

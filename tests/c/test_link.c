@@ -55,6 +55,8 @@ int main(void) {
     CHECK(mpidata_link_leader(&with_loaders, &plan, MPIDATA_ROLE_LOADER, 3) == -1);
     CHECK(mpidata_link_leader(&loader, &plan, MPIDATA_ROLE_LOADER, 4) == 3);
     CHECK(mpidata_link_leader(&loader, &plan, MPIDATA_ROLE_SOLVER, 4) == -1);
+    CHECK(mpidata_link_role(&with_loaders, &plan, 11, &number) == MPIDATA_ROLE_SERVER && number == 1);
+    CHECK(names(&with_loaders, 11, "Server 1 (rank 11)"));
     CHECK(names(&with_loaders, 9, "The spawned loader 2") && names(&loader, 3, "The spawned loader 4"));
 
     CHECK(names(&world, 0, "The scheduler (rank 0)") && names(&spawned, 0, "The scheduler (rank 0)"));

@@ -54,7 +54,7 @@ static const char *with_loaders(int world, const char *rest, const char *loaders
     return text;
 }
 
-/* The ranks of loaders come last, with groups or without. */
+/* The ranks of loaders come last, with groups or without; behind them only servers. */
 static void try_loaders(void) {
     static const char no_groups[] = "trainers 1\ngroups 0\nranks_per_group 1\nin_flight 1\nsimulations 0\ncapacity 1\n";
     const char *groups = strstr(example_plan, "trainers 2");
@@ -70,6 +70,13 @@ static void try_loaders(void) {
     CHECK(mpidata_plan_parse(with_loaders(5, no_groups, example_loaders), &plan) == MPIDATA_SUCCESS);
     CHECK(mpidata_plan_role(&plan, 2, &index, &rank_in_group) == MPIDATA_ROLE_LOADER && index == 0 && !plan.n_fields);
     mpidata_plan_free(&plan);
+    char servers[1024];
+    (void)snprintf(servers, sizeof servers, "servers 2\n%s", example_loaders);
+    CHECK(mpidata_plan_parse(with_loaders(12, groups, servers), &plan) == MPIDATA_SUCCESS);
+    CHECK(mpidata_plan_role(&plan, 9, &index, &rank_in_group) == MPIDATA_ROLE_LOADER && index == 2);
+    CHECK(mpidata_plan_role(&plan, 11, &index, &rank_in_group) == MPIDATA_ROLE_SERVER && index == 1);
+    mpidata_plan_free(&plan);
+    refuse(with_loaders(10, groups, servers));
     refuse(with_loaders(9, groups, example_loaders));
     refuse(with_loaders(2, no_groups, ""));
     refuse(with_loaders(3, no_groups, "loaders 1\nloader_timeout_s 60\n"));

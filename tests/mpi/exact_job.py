@@ -154,12 +154,16 @@ def mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return numbers * 2654435761 % (1 << 32)
 
 
-def who_took_part(drawn: dict[int, list[int]], made: set[int], gradient: float) -> set[int]:
-    """Find whose rows a gradient is of: of those that made the step, with or without any that have died in it."""
+def who_took_part(drawn: dict[int, list[int]], made: set[int], gradient: float, *, weighed: bool = False) -> set[int]:
+    """Find whose rows a gradient is of: of those that made the step, with or without any that have died in it.
+
+    It is the mean of their means, or, weighed, that of all rows.
+    """
     dead = sorted(set(drawn) - made)
     for mask in range(1 << len(dead)):
         some = made | {trainer for i, trainer in enumerate(dead) if mask >> i & 1}
-        mean = np.mean([np.mean(mixed(np.array(drawn[trainer], np.int64))) for trainer in some])
+        parts = [mixed(np.array(drawn[trainer], np.int64)) for trainer in some]
+        mean = np.mean(np.concatenate(parts) if weighed else [np.mean(part) for part in parts])
         if np.isclose(mean, gradient, rtol=1e-12):
             return some
     return set()

@@ -26,16 +26,21 @@ def write_job(
     kills: dict[str, str],
     trainers: int = 3,
     batch_size: int = 4,
+    global_batch_size: int | None = None,
     pause_s: float = 0.0,
-    at_least: int = 1,
+    at_least: int | None = 1,
     every: int = 1,
     timeout_s: float = 600,
     kills_again: dict[str, str] | None = None,
     **keys: Any,
 ) -> dict[str, Any]:
-    """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it."""
+    """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it.
+
+    Without `at_least` a death ends it.
+    """
     options = {
-        "batch_size": batch_size,
+        "batch_size": None if global_batch_size else batch_size,
+        "global_batch_size": global_batch_size,
         "every": every,
         "pause_s": pause_s,
         "kills": kills,
@@ -43,12 +48,14 @@ def write_job(
     }
     program = python("trainers/elastic/stream.py", json.dumps(options))
     job: dict[str, Any] = {
-        "trainers": {"ranks": trainers, "program": program, "elastic": {"at_least": at_least}, "timeout_s": timeout_s},
+        "trainers": {"ranks": trainers, "program": program},
         "solvers": {"groups": 2, "function": "functions.steps:simulate"},
         "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
         "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},
         "buffer": {"policy": "fifo", "capacity": 40},
     }
+    if at_least is not None:
+        job["trainers"] |= {"elastic": {"at_least": at_least}, "timeout_s": timeout_s}
     folder.variables["STEPS"] = str(STEPS)
     for key, value in keys.items():
         inner = isinstance(value, dict) and key == "buffer"
@@ -57,7 +64,8 @@ def write_job(
     policy, tail = job["buffer"]["policy"], job["buffer"].get("tail", "drop")
     return {
         "trainers": trainers,
-        "batch_size": batch_size * every,
+        "batch_size": (global_batch_size or batch_size) * every,
+        "weighed": global_batch_size is not None,
         "policy": policy,
         "tail": tail,
         "every": every,
@@ -102,6 +110,25 @@ def draw(seed: int) -> dict[str, Any]:
     }
 
 
+def draw_together(seed: int) -> dict[str, Any]:
+    """Draw such a job whose trainers share their batches."""
+    dice = random.Random(f"together {seed}")
+    job = draw(seed)
+    total = job.pop("batch_size") * job["trainers"] + dice.randrange(job["trainers"])
+    job["buffer"]["capacity"] = max(job["buffer"]["capacity"], total)
+    return {**job, "every": 1, "global_batch_size": total}
+
+
+def sizes(job: dict[str, Any], result: Result) -> dict[int, list[int]]:
+    """Count the samples that each trainer has drawn for each step."""
+    drawn: dict[int, list[int]] = defaultdict(list)
+    for lines in books(result, job["trainers"]):
+        for line in lines:
+            if "rows" in line:
+                drawn[line["step"]].append(len(line["rows"]))
+    return drawn
+
+
 def trained(job: dict[str, Any], result: Result) -> Counter[int]:
     """Count how often each sample was trained on, and check that the steps were the same on all that live."""
     told = f"{job}\n{result.logs()}"
@@ -132,7 +159,7 @@ def trained(job: dict[str, Any], result: Result) -> Counter[int]:
     for step, outcomes in made.items():
         assert len(set(outcomes.values())) == 1, (step, outcomes, told)
         gradient = next(iter(outcomes.values()))[0]
-        took_part = who_took_part(drawn[step], set(outcomes), gradient)
+        took_part = who_took_part(drawn[step], set(outcomes), gradient, weighed=job["weighed"])
         assert took_part, (step, gradient, drawn[step], told)
         for trainer in took_part:
             counts.update(map(int, drawn[step][trainer]))

@@ -83,6 +83,7 @@ class FakeLibrary:
         self.lent = []
         self.draw_status = SUCCESS
         self.known_steps = -1
+        self.shares = []  # samples of each batch that all draw together, and of how many trainers
         self.pages = None  # a list: batches are handed out without a copy, and come back into it
 
     last_error = b"The sentence. Where. What to do."
@@ -103,6 +104,17 @@ class FakeLibrary:
     def mpidata_trainer_start(self, count):
         self.calls.append("start")
         self.count = count
+        return SUCCESS
+
+    def mpidata_trainer_start_together(self, total):
+        self.calls.append(f"start together {total}")
+        return SUCCESS
+
+    def mpidata_trainer_draw_share(self, count, trainers, timeout):
+        if not self.shares or self.drawn + self.shares[0][0] > self.samples:
+            return END
+        self.count, trainers._obj.value = self.shares.pop(0)
+        count._obj.value = self.count
         return SUCCESS
 
     def mpidata_trainer_draw(self, fields, parameters, times, steps, simulations, timeout):

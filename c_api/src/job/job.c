@@ -80,10 +80,12 @@ static int share_plan(MPI_Comm comm, const char *plan_text, int *role, int *numb
 static int check_place(const mpidata_job *job, int kind, int size) {
     if (size != job->plan.world)
         return mpidata_error(MPIDATA_ERR_JOB,
-                             "The job was planned for %d ranks (1 scheduler, %d trainers, %d groups of %d, %d loaders), but "
-                             "has %d. Start it with -n %d, or change trainers.ranks, solvers or loaders in the job file.",
+                             "The job was planned for %d ranks (1 scheduler, %d trainers, %d groups of %d, %d loaders, %d "
+                             "servers), but has %d. Start it with -n %d, or change trainers.ranks, solvers, loaders or "
+                             "servers in the job file.",
                              job->plan.world, job->plan.trainers, mpidata_plan_world_groups(&job->plan),
-                             job->plan.ranks_per_group, mpidata_plan_world_loaders(&job->plan), size, job->plan.world);
+                             job->plan.ranks_per_group, mpidata_plan_world_loaders(&job->plan), job->plan.servers, size,
+                             job->plan.world);
     if (kind != job->kind)
         return mpidata_error(MPIDATA_ERR_JOB,
                              "Rank %d is a %s by the plan, but its program joined as a %s. Check trainers.program and "
@@ -118,6 +120,7 @@ static int join_world(MPI_Comm world, int kind, const char *plan_text, mpidata_j
     int color = kind;
     if (kind == MPIDATA_ROLE_SOLVER) color = 2 + job->index;
     if (kind == MPIDATA_ROLE_LOADER) color = 2 + mpidata_plan_world_groups(&job->plan) + job->index;
+    if (kind == MPIDATA_ROLE_SERVER) color = size + job->index; /* more than any group or loader has */
     MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->role));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->role, MPI_ERRORS_RETURN));
     MPIDATA_TRY(count_hosts(job, size));
@@ -268,6 +271,8 @@ void mpidata_job_who(const mpidata_job *job, char *text, size_t size) {
         (void)snprintf(text, size, "The scheduler (rank %d)", job->rank);
     else if (job->kind == MPIDATA_ROLE_TRAINER)
         (void)snprintf(text, size, "Trainer %d (rank %d)", job->index, job->rank);
+    else if (job->kind == MPIDATA_ROLE_SERVER)
+        (void)snprintf(text, size, "Server %d (rank %d)", job->index, job->rank);
     else if (job->kind == MPIDATA_ROLE_LOADER)
         (void)snprintf(text, size, "Loader %d (%s %d)", job->index, job->spawned ? "spawned, rank" : "rank", job->rank);
     else if (job->spawned)

@@ -1,4 +1,4 @@
-/* Joining the job: what the three roles do alike. */
+/* Joining the job: what all roles do alike. */
 #ifndef MPIDATA_JOB_H
 #define MPIDATA_JOB_H
 
@@ -10,8 +10,8 @@ typedef struct {
     /* Samples, tasks, orders and events: of all ranks of the world; in a spawned group, of the scheduler, the trainers
      * and this group. In both, rank 0 is the scheduler, and the trainers follow. */
     MPI_Comm data;
-    MPI_Comm role; /* of the trainers, or of one group; the scheduler's own, a loader's own */
-    MPI_Comm hub;  /* of the scheduler and the trainers, for joining spawned groups; MPI_COMM_NULL on solvers and loaders */
+    MPI_Comm role; /* of the trainers, or of one group; the scheduler's own, a loader's or server's own */
+    MPI_Comm hub;  /* of the scheduler and the trainers, for joining spawned groups; else MPI_COMM_NULL */
     int rank, index, rank_in_group;
     int kind; /* MPIDATA_ROLE_... */
     int spawned;

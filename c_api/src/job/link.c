@@ -50,6 +50,10 @@ int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int ra
     int rank_in_group, loader = rank - first_loader_rank(link, plan);
     *number = mpidata_link_group(link, plan, rank, &rank_in_group);
     if (*number >= 0) return MPIDATA_ROLE_SOLVER;
+    if (loader >= link->n_loaders) {
+        *number = loader - link->n_loaders;
+        return MPIDATA_ROLE_SERVER;
+    }
     *number = loader >= 0 ? link->first_loader + loader : rank > 0 ? rank - 1 : 0;
     return loader >= 0 ? MPIDATA_ROLE_LOADER : rank > 0 ? MPIDATA_ROLE_TRAINER : MPIDATA_ROLE_SCHEDULER;
 }
@@ -68,6 +72,8 @@ void mpidata_link_who(const mpidata_link *link, const mpidata_plan *plan, int ra
         (void)snprintf(text, size, "The scheduler (rank 0)");
     else if (role == MPIDATA_ROLE_TRAINER)
         (void)snprintf(text, size, "Trainer %d (rank %d)", number, rank);
+    else if (role == MPIDATA_ROLE_SERVER)
+        (void)snprintf(text, size, "Server %d (rank %d)", number, rank);
     else if (role == MPIDATA_ROLE_LOADER && number < mpidata_plan_world_loaders(plan))
         (void)snprintf(text, size, "Loader %d (rank %d)", number, rank);
     else if (role == MPIDATA_ROLE_LOADER)

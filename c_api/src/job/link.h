@@ -1,5 +1,6 @@
 /* A communicator over which the scheduler and the trainers talk with groups and loaders: that of the world, or that with one
- * spawned group or loader. In each, rank 0 is the scheduler, then come the trainers, the groups' ranks, and the loaders. */
+ * spawned group or loader. In each, rank 0 is the scheduler, then come the trainers, the groups' ranks, the loaders,
+ * and in that of the world the servers. */
 #ifndef MPIDATA_LINK_H
 #define MPIDATA_LINK_H
 
@@ -18,10 +19,10 @@ int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_pla
 int mpidata_link_open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number);
 void mpidata_link_close(mpidata_link *link); /* leaves the communicator */
 
-/* Group of a rank and its place there; -1 for the scheduler, the trainers and the loaders. */
+/* Group of a rank and its place there; -1 for all others. */
 int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int rank, int *rank_in_group);
 
-/* Role of a rank; *number: which trainer, group or loader. */
+/* Role of a rank; *number: which trainer, group, loader or server. */
 int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int rank, int *number);
 
 /* Rank of a loader, or of the first of a group's ranks_per_group ranks; -1: it is not of this link. */

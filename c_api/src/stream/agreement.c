@@ -10,6 +10,8 @@
 #include "stream/deaths/adoption.h"
 #include "stream/giving/giving.h"
 #include "stream/progress.h"
+#include "stream/shares/shares.h"
+#include "stream/shares/sizes.h"
 
 enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN, GRANTED, GIVING, GIVERS,
        MINUS_GIVERS };
@@ -24,7 +26,7 @@ static const double ENDS_WITHIN_S = 5.0;
 static int64_t total_with_repeats_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     int64_t have_any = trainer->buffer.count + trainer->n_retired;
-    return have_any ? trainer->drawn + (trainer->buffer.count + trainer->batch - 1) / trainer->batch : 0;
+    return have_any ? trainer->drawn + mpidata_batches_needed_locked(trainer, trainer->buffer.count) : 0;
 }
 
 /* Without a stream nothing is granted: trainers go on as they like, and come to one checkpoint where the furthest is. */
@@ -82,14 +84,21 @@ static void my_part_in_giving_locked(const mpidata_trainer *trainer, int64_t *mi
     mine[MINUS_GIVERS] = mpidata_gives(trainer) ? INT64_MIN / 2 : -trainer->giving.n_givers;
 }
 
+/* How batches are made, which is to be the same on all. */
+static void my_part_of_batches_locked(const mpidata_trainer *trainer, int64_t *mine) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const int64_t total = trainer->shares.total, batch = total ? 2 * total + 1 : 2 * trainer->batch;
+    mine[BATCH] = trainer->batch ? batch : INT64_MIN / 2;
+    mine[MINUS_BATCH] = trainer->batch ? -batch : INT64_MIN / 2;
+}
+
 /* A trainer that gives limits nobody. It says so in advance. */
 static void my_part_as_giver_locked(const mpidata_trainer *trainer, int stop, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
     memset(mine, 0, MPIDATA_AGREEMENT_ENTRIES * sizeof *mine);
     mine[LEAST] = -(INT64_MAX / 2);
     mine[STOP] = stop;
-    mine[BATCH] = trainer->batch;
-    mine[MINUS_BATCH] = -trainer->batch;
+    my_part_of_batches_locked(trainer, mine);
     mine[CHECKPOINT] = trainer->checkpoint.wanted;
     my_part_in_giving_locked(trainer, mine);
 }
@@ -118,8 +127,7 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     mine[LEAST] = -(repeats && total > 0 ? INT64_MAX / 2 : sure);
     mine[NOT_ENDED] = !final;
     mine[STOP] = stop;
-    mine[BATCH] = trainer->batch ? trainer->batch : INT64_MIN / 2;
-    mine[MINUS_BATCH] = trainer->batch ? -trainer->batch : INT64_MIN / 2;
+    my_part_of_batches_locked(trainer, mine);
     mine[NO_MORE] = budget ? none : final && !(repeats && total > 0) && sure <= trainer->granted;
     mine[CHECKPOINT] = trainer->checkpoint.wanted;
     mine[STUCK] = budget && mpidata_budget_stuck_locked(trainer);
@@ -166,22 +174,33 @@ static void conclude_checkpoint_locked(mpidata_trainer *trainer, const int64_t *
     if (!all[STOP]) mpidata_checkpoint_agree_locked(trainer, all[CHECKPOINT], all[NOT_ASKING] ? trainer->granted : all[DRAWN]);
 }
 
+static int batches_differ(const int64_t *all) {
+    const int64_t least = -all[MINUS_BATCH], most = all[BATCH];
+    if (least >= most) return MPIDATA_SUCCESS; /* greater: none has begun */
+    return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                         "The trainers draw batches of different sizes (%s%lld and %s%lld). Use the same batch_size, or "
+                         "global_batch_size, on all trainers.",
+                         least % 2 ? "global " : "", (long long)(least / 2), most % 2 ? "global " : "", (long long)(most / 2));
+}
+
 /* Is this the end? */
-static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *agreement) {
+static int conclude_locked(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     MPIDATA_LOCKED(&trainer->lock);
     const int64_t *all = agreement->all;
     if (!trainer->job.plan.n_fields) return conclude_without_stream_locked(trainer, all);
     int64_t least = -all[LEAST];
-    int over = 0, given = !all[GIVING] && all[GIVERS] == -all[MINUS_GIVERS];
+    const int anew = agreement->first && trainer->shares.total;
+    int over = 0, status, given = !all[GIVING] && all[GIVERS] == -all[MINUS_GIVERS];
     if (trainer->adoption.on && all[GRANTED] > trainer->granted) trainer->granted = all[GRANTED]; /* the others heard of it before one died */
+    if (agreement->first && trainer->living == MPI_COMM_NULL) trainer->shares.changes = 0; /* else once more */
+    agreement->first = 0;
     if (all[STOP]) {
         over = 1;
-    } else if (all[BATCH] != -all[MINUS_BATCH]) {
-        mpidata_trainer_fail_locked(trainer, mpidata_error(MPIDATA_ERR_ARGUMENT,
-                                                    "The trainers draw batches of different sizes (%lld and %lld). Use "
-                                                    "the same batch_size on all trainers.",
-                                                    (long long)-all[MINUS_BATCH], (long long)all[BATCH]));
+    } else if ((status = batches_differ(all)) || (anew && (status = mpidata_share_anew_locked(trainer, all[DRAWN])))) {
+        mpidata_trainer_fail_locked(trainer, status);
         over = 1;
+    } else if (anew) { /* nothing more is granted: what they have said was of the sizes before */
+        over = 0;
     } else if (trainer->job.plan.repeats > 0) {
         over = conclude_budget_locked(trainer, agreement);
     } else if (trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && !all[NOT_ENDED] && given) {
@@ -243,7 +262,13 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     }
     trainer->agreement = living;
     agreement->under_way = agreement->broken = 0;
+    agreement->first = 1;
+    int trainers, number;
+    MPIDATA_TRY_MPI(MPI_Comm_size(living, &trainers));
+    MPIDATA_TRY_MPI(MPI_Comm_rank(living, &number));
     mpidata_lock_take(&trainer->lock);
+    trainer->shares.trainers = trainers;
+    trainer->shares.number = number;
     status = mpidata_adopt_locked(trainer);
     if (trainer->adoption.on) agreement->over = mpidata_draws_ended(&trainer->phase);
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);

@@ -25,6 +25,7 @@ typedef struct {
     int under_way;
     int over;   /* the end is agreed on: no more is said */
     int broken; /* a trainer has died, and the others have not come together yet */
+    int first;  /* the next one is the first since they have: it tells from where on they share batches anew */
     int64_t mine[MPIDATA_AGREEMENT_ENTRIES], all[MPIDATA_AGREEMENT_ENTRIES];
     int64_t received, received_by_all; /* samples, where there is a budget */
     mpidata_moments *moments; /* this trainer's, and behind them those of each, where there are statistics */

@@ -6,6 +6,7 @@
 #include "base/wait.h"
 #include "job/usage.h"
 #include "stream/budget.h"
+#include "stream/shares/shares.h"
 
 /* Batches that may be promised before they are drawn: hides the agreement behind the training step, and bounds what is
  * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
@@ -21,22 +22,22 @@ static int64_t lookahead_locked(const mpidata_trainer *trainer) {
 int64_t mpidata_trainer_guaranteed_locked(const mpidata_trainer *trainer, int *final) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_buffer *buffer = &trainer->buffer;
-    int64_t batch = trainer->batch, available = mpidata_buffer_available(buffer);
+    int64_t available = mpidata_buffer_available(buffer);
     *final = 0;
-    if (!batch) return 0;
+    if (!trainer->batch) return 0;
     if (buffer->ended && buffer->keeps) {
         *final = 1; /* as far as this trainer knows: the budget says how often it is drawn */
         return trainer->drawn + (available > 0);
     }
     if (buffer->ended) {
         /* Of what is left of a large buffer not all is promised at once: a checkpoint falls behind what is promised. */
-        int64_t rest = available / batch, next = lookahead_locked(trainer);
+        int64_t next = lookahead_locked(trainer), rest = mpidata_batches_filled_locked(trainer, available, next + 1);
         *final = rest <= next;
         return trainer->drawn + (*final ? rest : next);
     }
     /* In a reservoir draws are without end, but at the end of the stream those promised must still be possible. */
-    int64_t batches = (available == INT64_MAX ? buffer->count : available) / batch, ahead = lookahead_locked(trainer);
-    return trainer->drawn + (batches < ahead ? batches : ahead);
+    const int64_t samples = available == INT64_MAX ? buffer->count : available;
+    return trainer->drawn + mpidata_batches_filled_locked(trainer, samples, lookahead_locked(trainer));
 }
 
 static int *draws_of_locked(mpidata_trainer *trainer, int64_t number) {
@@ -170,7 +171,7 @@ int mpidata_trainer_post_status_locked(mpidata_trainer *trainer) {
                                       .all_drawn = trainer->phase.all_drawn}};
     double waits = trainer->waiting ? mpidata_now() - trainer->waits_since : 0.0;
     event.status.usage = mpidata_usage_now();
-    event.status.idle = trainer->batch > 1 && !trainer->giving.asked;
+    event.status.idle = trainer->batch > 1 && !trainer->shares.total && !trainer->giving.asked;
     if (trainer->giving.asks_since > 0.0 && !mpidata_draws_ended(&trainer->phase))
         event.status.asks_us = (int64_t)(1e6 * (mpidata_now() - trainer->giving.asks_since));
     event.status.waited_us = (int64_t)(1e6 * (trainer->waited + waits));

@@ -32,12 +32,21 @@ static void drop_locked(mpidata_trainer *trainer, mpidata_outgoing **at) {
     free(old);
 }
 
+/* What comes before a goodbye is to be known before it: that the trainer has had all, say. */
+static mpidata_outgoing **after_goodbye_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_outgoing **from = &trainer->outbox;
+    for (mpidata_outgoing **at = from; *at; at = &(*at)->next)
+        if ((*at)->event.kind == MPIDATA_EVENT_GOODBYE) from = &(*at)->next;
+    return from;
+}
+
 /* Of the statuses, and of what asks for a checkpoint, only the newer one counts: a scheduler that takes nothing for a
  * while costs no memory without end. */
 static void drop_superseded_locked(mpidata_trainer *trainer, const mpidata_event *event) {
     MPIDATA_LOCKED(&trainer->lock);
     if (event->kind != MPIDATA_EVENT_STATUS && event->kind != MPIDATA_EVENT_CHECKPOINT_WANTED) return;
-    for (mpidata_outgoing **at = &trainer->outbox; *at;) {
+    for (mpidata_outgoing **at = after_goodbye_locked(trainer); *at;) {
         if ((*at)->event.kind == event->kind)
             drop_locked(trainer, at);
         else

@@ -75,6 +75,20 @@ typedef struct {
 } mpidata_giving;
 
 typedef struct {
+    int64_t from; /* batch */
+    int trainers, number; /* how many share it, and which of them this one is */
+} mpidata_share;
+
+/* Batches that all trainers draw together (stream/shares/shares.h). */
+typedef struct {
+    int64_t total;        /* samples of all trainers in a batch; 0: each has `batch` */
+    int trainers, number; /* as they are now */
+    int changes;          /* the trainers have come together: where they share anew is not agreed on yet */
+    mpidata_share *list;  /* by batch */
+    int64_t n, allocated;
+} mpidata_shares;
+
+typedef struct {
     mpidata_job job;
     MPI_Comm agreement; /* of the trainers, for the receive thread alone */
     MPI_Comm living;    /* under the lock: that which is to take its place, as one has died; else MPI_COMM_NULL */
@@ -96,9 +110,11 @@ typedef struct {
     int64_t n_validation, validation_allocated;
     int validation_whole;
 
-    int64_t batch;   /* samples a draw, 0: not started */
+    int64_t batch;   /* samples a draw, at most where they are a share; 0: not started */
+    mpidata_shares shares;
     int past_cache;  /* batches are larger than the cache: copied past it */
-    struct mpidata_drawn_step *next_batch; /* drawn and pinned, and not copied yet, where there are lengths; NULL: none */
+    struct mpidata_drawn_step *next_batch; /* drawn and pinned, and not copied yet; NULL: none */
+    int64_t last_size; /* samples of the batch that was drawn last */
     struct {
         mpidata_try_constants **list;
         int64_t n, allocated;

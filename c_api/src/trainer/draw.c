@@ -10,76 +10,80 @@
 #include "stream/deaths/adoption.h"
 #include "stream/giving/giving.h"
 #include "stream/progress.h"
+#include "stream/shares/shares.h"
+#include "stream/shares/sizes.h"
 #include "trainer/constants/drawn.h"
 
 enum { UNPIN_EVERY = 256 << 10 }; /* bytes: the next sample is received while their slots are still in cache */
 
-static int too_small(const mpidata_plan *plan, int64_t least, int64_t count) {
+static int too_small(const mpidata_plan *plan, int64_t least, int64_t count, int together) {
     return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                         "buffer.capacity is %lld, but batches of %lld samples need at least %lld%s%s. Raise "
-                         "buffer.capacity in the job file, or lower batch_size.",
-                         (long long)plan->capacity, (long long)count, (long long)least,
-                         plan->policy == MPIDATA_POLICY_FIRO ? " (buffer.watermark + batch_size)" : "",
-                         plan->samples_window > 1 ? ", times samples.window" : "");
-}
-
-/* Those that a checkpoint had kept, the newest where there is not room for all. */
-static void take_over_retired_locked(mpidata_trainer *trainer, int64_t *retired, int64_t room) {
-    MPIDATA_LOCKED(&trainer->lock);
-    int64_t n = trainer->n_retired, drop = n > room ? n - room : 0, from = drop ? trainer->next_retired : 0;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t slot = trainer->retired[(from + i) % n];
-        if (i < drop)
-            mpidata_trainer_give_back_locked(trainer, slot);
-        else
-            retired[i - drop] = slot;
-    }
-    if (drop) trainer->next_retired = 0;
-    trainer->n_retired = n - drop;
-    free(trainer->retired);
-    trainer->retired = retired;
+                         "buffer.capacity is %lld, but batches of %lld samples%s need at least %lld%s%s. Raise "
+                         "buffer.capacity in the job file, or lower %s.",
+                         (long long)plan->capacity, (long long)count,
+                         together && plan->trainers_at_least ? ", as trainers.elastic.at_least trainers would have," : "",
+                         (long long)least, plan->policy == MPIDATA_POLICY_FIRO ? " (buffer.watermark + batch_size)" : "",
+                         plan->samples_window > 1 ? ", times samples.window" : "", together ? "global_batch_size" : "batch_size");
 }
 
 /* Only where a batch is what came together, and none of it is kept to be repeated. A page's order is not that of the
  * buffer, which is the one in the journal. */
-static int hands_out_pages(const mpidata_plan *plan) {
+static int hands_out_pages(const mpidata_plan *plan, int together) {
     return plan->policy == MPIDATA_POLICY_FIFO && plan->tail == MPIDATA_TAIL_DROP && !plan->journal && !plan->replay &&
-           plan->samples_window == 1 && !plan->n_numbers;
+           plan->samples_window == 1 && !plan->n_numbers && !together;
 }
 
-int mpidata_trainer_start(int64_t count) {
-    mpidata_trainer *trainer;
-    MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    const mpidata_plan *plan = &trainer->job.plan;
-    if (count < 1)
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "batch_size is %lld. Use 1 or more.", (long long)count);
+static int check_capacity(const mpidata_plan *plan, int64_t count, int together) {
     int64_t most = INT64_MAX / plan->samples_window - plan->watermark;
     int64_t least = plan->policy == MPIDATA_POLICY_FIRO && count < most ? plan->watermark + count : count;
     if (least <= most) least *= plan->samples_window;
-    if (!plan->capacity_in_bytes && plan->capacity < least) {
-        (void)too_small(plan, least, count);
-        (void)mpidata_report_error_of_trainer(mpidata_last_error());
-        return MPIDATA_ERR_ARGUMENT;
-    }
-    int64_t *retired = calloc((size_t)count, sizeof *retired);
-    if (!retired) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for batches of %lld.", (long long)count);
+    if (plan->capacity_in_bytes || plan->capacity >= least) return MPIDATA_SUCCESS;
+    (void)too_small(plan, least, count, together);
+    (void)mpidata_report_error_of_trainer(mpidata_last_error());
+    return MPIDATA_ERR_ARGUMENT;
+}
+
+/* Batches of so many samples, or of all trainers together, of which the other one is 0. */
+static int start(int64_t batch, int64_t total) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    const mpidata_plan *plan = &trainer->job.plan;
+    MPIDATA_TRY(check_capacity(plan, mpidata_batch_at_most(plan, batch, total), total > 0));
     mpidata_lock_take(&trainer->lock);
+    const int64_t had = trainer->shares.total ? trainer->shares.total : trainer->batch;
     int status = MPIDATA_SUCCESS;
-    if (trainer->batch && trainer->batch != count) {
+    if (trainer->batch && (had != batch + total || !trainer->shares.total != !total))
         status = mpidata_error(MPIDATA_ERR_ORDER, "The stream is drawn in batches of %lld already, not of %lld.",
-                               (long long)trainer->batch, (long long)count);
-    } else if (!trainer->batch && hands_out_pages(plan) && mpidata_slots_batch(&trainer->slots, count)) {
-        status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for batches of %lld.", (long long)count);
-    } else if (!trainer->batch) {
-        trainer->batch = trainer->buffer.batch = count;
-        trainer->past_cache = mpidata_exceeds_cache((size_t)(count * plan->samples_window) * plan->slot_bytes);
-        take_over_retired_locked(trainer, retired, count);
-        retired = NULL;
-    }
+                               (long long)had, (long long)(batch + total));
+    else if (!trainer->batch && hands_out_pages(plan, total > 0) && mpidata_slots_batch(&trainer->slots, batch))
+        status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for batches of %lld.", (long long)batch);
+    else if (!trainer->batch)
+        status = mpidata_batches_start_locked(trainer, batch, total);
     mpidata_trainer_wake_locked(trainer);
     mpidata_lock_give(&trainer->lock);
-    free(retired);
     return status;
+}
+
+int mpidata_trainer_start(int64_t count) {
+    if (count < 1)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "batch_size is %lld. Use 1 or more.", (long long)count);
+    return start(count, 0);
+}
+
+int mpidata_trainer_start_together(int64_t total) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    const mpidata_plan *plan = &trainer->job.plan;
+    if (total < plan->trainers)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                             "global_batch_size is %lld, and there are %d trainers, each of which needs a sample. Raise it, or "
+                             "lower trainers.ranks in the job file.",
+                             (long long)total, plan->trainers);
+    if (plan->journal || plan->replay)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                             "global_batch_size does not go with %s: a journal knows batches of one size. Give batch_size.",
+                             plan->journal ? "'journal' in the job file" : "a replay");
+    return start(0, total);
 }
 
 /* With one trainer there is nobody to agree with. */
@@ -90,7 +94,7 @@ static void grant_alone_locked(mpidata_trainer *trainer) {
     trainer->granted = mpidata_trainer_guaranteed_locked(trainer, &final);
     if (budget && !mpidata_budget_allows_locked(trainer, final)) trainer->granted = trainer->drawn;
     if (final && !budget && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && trainer->buffer.count > 0)
-        trainer->granted = trainer->drawn + (trainer->buffer.count + trainer->batch - 1) / trainer->batch;
+        trainer->granted = trainer->drawn + mpidata_batches_needed_locked(trainer, trainer->buffer.count);
     if (mpidata_stopping(&trainer->phase)) trainer->granted = trainer->drawn;
     int over = final && trainer->granted <= trainer->drawn;
     if (over && budget) (void)mpidata_budget_end_locked(trainer, trainer->statistics.received);
@@ -166,10 +170,10 @@ static void draw_one_locked(mpidata_trainer *trainer, drawn_step *drawn) {
 /* A batch, pinned, for which samples repeat no sooner than they must. */
 static int draw_distinct_locked(mpidata_trainer *trainer, drawn_step *drawn) {
     MPIDATA_LOCKED(&trainer->lock);
-    size_t n = (size_t)trainer->batch;
+    size_t n = (size_t)trainer->last_size;
     int64_t *numbers = malloc(2 * n * sizeof *numbers);
     if (!numbers) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
-    mpidata_buffer_draw_distinct(&trainer->buffer, trainer->batch, numbers, numbers + n);
+    mpidata_buffer_draw_distinct(&trainer->buffer, trainer->last_size, numbers, numbers + n);
     for (size_t i = 0; i < n; i++)
         take_steps_locked(trainer, numbers[i], drawn + i * (size_t)trainer->job.plan.samples_window);
     free(numbers);
@@ -221,7 +225,8 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
         if (mpidata_draws_left(&trainer->phase)) return MPIDATA_END;
         if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
         const int lags = mpidata_lags_locked(trainer);
-        const int granted = trainer->drawn < trainer->granted && !trainer->checkpoint.asking && !lags;
+        const int holds = trainer->checkpoint.asking || (trainer->shares.total && trainer->shares.changes);
+        const int granted = trainer->drawn < trainer->granted && !holds && !lags;
         if (granted) trainer->giving.asks_since = 0.0;
         if (granted) return MPIDATA_SUCCESS;
         if (mpidata_must_meet_locked(trainer)) return MPIDATA_MEET;
@@ -280,10 +285,12 @@ int mpidata_trainer_count_batch(double timeout_s) {
 /* Draw a batch that was granted, pinned; NULL with *status. */
 static drawn_step *draw_batch_locked(mpidata_trainer *trainer, int *status) {
     MPIDATA_LOCKED(&trainer->lock);
-    const int64_t window = trainer->job.plan.samples_window, steps = trainer->batch * window;
+    const int64_t window = trainer->job.plan.samples_window;
+    trainer->last_size = mpidata_batch_size_locked(trainer, trainer->drawn, NULL);
+    const int64_t steps = trainer->last_size * window;
     drawn_step *drawn = malloc((size_t)steps * sizeof *drawn);
     *status = drawn ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
-    if (!*status && (*status = mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_DRAW, trainer->batch)))
+    if (!*status && (*status = mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_DRAW, trainer->last_size)))
         mpidata_trainer_fail_locked(trainer, *status);
     if (!*status && trainer->job.plan.repeats > 0) *status = draw_distinct_locked(trainer, drawn);
     else for (int64_t i = 0; i < steps && !*status; i += window) draw_one_locked(trainer, drawn + i);
@@ -350,13 +357,27 @@ static int pack(const mpidata_trainer *trainer, const drawn_step *drawn, int64_t
     return packed->shifted ? check_reach(&trainer->job.plan, packed->all) : MPIDATA_SUCCESS;
 }
 
+int mpidata_trainer_draw_share(int64_t *count, int64_t *trainers, double timeout_s) {
+    mpidata_trainer *trainer;
+    int status, of = 1;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    drawn_step *drawn = next_batch(trainer, timeout_s, &status);
+    if (!drawn) return status;
+    mpidata_lock_take(&trainer->lock);
+    trainer->next_batch = drawn;
+    *count = mpidata_batch_size_locked(trainer, trainer->drawn - 1, &of);
+    *trainers = of;
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s) {
     mpidata_trainer *trainer;
     int status;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     drawn_step *drawn = next_batch(trainer, timeout_s, &status);
     if (!drawn) return status;
-    const int64_t steps = trainer->batch * trainer->job.plan.samples_window;
+    const int64_t steps = trainer->last_size * trainer->job.plan.samples_window;
     for (int n = 0; n < trainer->job.plan.n_numbers; n++)
         for (int64_t i = 0; i < steps; i++) *numbers++ = drawn[i].slot->parts.numbers[n];
     mpidata_lock_take(&trainer->lock);
@@ -386,7 +407,7 @@ int mpidata_trainer_draw_ragged(int shifted, const void *const *fill, void *cons
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     drawn_step *drawn = next_batch(trainer, timeout_s, &status);
     if (!drawn) return status;
-    const int64_t steps = trainer->batch * trainer->job.plan.samples_window;
+    const int64_t steps = trainer->last_size * trainer->job.plan.samples_window;
     status = pack(trainer, drawn, steps, &packed);
     size_t bytes = 0;
     for (int64_t i = 0, pinned = 0; i < steps && !status; i++) {
@@ -409,7 +430,7 @@ int mpidata_trainer_draw_ragged(int shifted, const void *const *fill, void *cons
  * file, and must not be changed. */
 static mpidata_page *draw_whole_page_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (!hands_out_pages(&trainer->job.plan) || trainer->buffer.count < trainer->batch) return NULL;
+    if (!hands_out_pages(&trainer->job.plan, trainer->shares.total > 0) || trainer->buffer.count < trainer->batch) return NULL;
     mpidata_page *page = trainer->slots.slots[mpidata_buffer_at(&trainer->buffer, 0)]->page;
     if (page->layout != &trainer->slots.batch) return NULL;
     for (int64_t i = 0; i < trainer->batch; i++)

@@ -8,6 +8,15 @@
  * trainers (MPIDATA_ERR_ARGUMENT otherwise, and when the buffer is too small for it). Does not block. */
 int mpidata_trainer_start(int64_t count);
 
+/* In its place: all trainers together draw so many samples, and this one its share of them (stream/shares/shares.h), of which
+ * there may be more when others have died. mpidata_trainer_draw_share tells it of each batch. Not with a journal or a replay;
+ * not fewer than there are trainers. */
+int mpidata_trainer_start_together(int64_t total);
+
+/* Draw the next batch, of which mpidata_trainer_draw, or before it mpidata_trainer_draw_numbers, then fills the memory: *count
+ * samples, a share of as many trainers as *trainers. Returns what mpidata_trainer_draw would. */
+int mpidata_trainer_draw_share(int64_t *count, int64_t *trainers, double timeout_s);
+
 /* Where samples have numbers (plan_text.h): draw the next batch, of which mpidata_trainer_draw then fills the memory. numbers: for
  * each of n_numbers those of all steps, count x w int64. Returns what mpidata_trainer_draw would. */
 int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s);

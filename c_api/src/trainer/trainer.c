@@ -10,6 +10,7 @@
 #include "stream/deaths/adoption.h"
 #include "stream/giving/giving.h"
 #include "stream/progress.h"
+#include "stream/shares/shares.h"
 
 /* -- open and close ------------------------------------------------------------------------------------------------- */
 
@@ -104,6 +105,7 @@ int mpidata_trainer_free(void) {
     mpidata_trainer_close_state(trainer);
     mpidata_adoption_close(trainer);
     mpidata_giving_close(trainer);
+    mpidata_shares_close(trainer);
     free(trainer->arrived);
     free(trainer->validation);
     free(trainer->retired);

@@ -15,6 +15,7 @@ static const char header[] = "mpidata-plan 1";
 static const char *const role_names[MPIDATA_ROLES] = {
     [MPIDATA_ROLE_SCHEDULER] = "scheduler", [MPIDATA_ROLE_TRAINER] = "trainer",
     [MPIDATA_ROLE_SOLVER] = "solver",       [MPIDATA_ROLE_LOADER] = "loader",
+    [MPIDATA_ROLE_SERVER] = "server",
 };
 /* In the order of mpidata_dtype, which begins at 1. */
 static const struct { const char *name; size_t size; int moments; } dtypes[] = {
@@ -201,6 +202,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"journal", &plan->journal, 0}, {"capacity_in_bytes", &plan->capacity_in_bytes, 0},
         {"samples_window", &plan->samples_window, 1}, {"samples_stride", &plan->samples_stride, 1},
         {"samples_run", &plan->samples_run, 1}, {"trainers_at_least", &plan->trainers_at_least, 0},
+        {"servers", &plan->servers, 0},
     };
     const struct { const char *key; int64_t *target; } longs[] = {
         {"simulations", &plan->simulations}, {"validation", &plan->validation},
@@ -270,7 +272,7 @@ static int parse_line(reader *r, const char *key, const char *value) {
 static int64_t world_of(const mpidata_plan *plan) {
     int64_t groups = plan->spawn ? 0 : (int64_t)plan->groups + plan->spares;
     int64_t loaders = plan->loaders_spawn ? 0 : (int64_t)plan->loaders + plan->loader_spares;
-    return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group + loaders;
+    return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group + loaders + plan->servers;
 }
 
 /* "-1 0 -2": of the first field all values together, of the second one by its first axis, of the third one none. */
@@ -301,7 +303,7 @@ static int read_statistics(reader *r) {
 static int check_whole(const reader *r) {
     const mpidata_plan *plan = r->plan;
     if (!plan->world || !plan->trainers || !plan->ranks_per_group || plan->world != world_of(plan))
-        return bad(r, "has no complete layout of the ranks: 'world' is 1 + trainers + the ranks of the groups + loaders");
+        return bad(r, "has no complete layout of the ranks: 'world' is 1 + trainers + the ranks of the groups + loaders + servers");
     if (plan->ranks_per_group > INT_MAX - 1 - plan->trainers) return bad(r, "has a group with too many ranks");
     if (!plan->run || !plan->folder || !plan->in_flight || !plan->capacity || (plan->groups && !plan->n_fields))
         return bad(r, "lacks one of 'run', 'folder', 'in_flight', 'capacity' and 'field'");
@@ -371,6 +373,10 @@ int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_
     if (rank <= plan->trainers) {
         *index = rank - 1;
         return MPIDATA_ROLE_TRAINER;
+    }
+    if (rank >= plan->world - plan->servers) {
+        *index = rank - (plan->world - plan->servers);
+        return MPIDATA_ROLE_SERVER;
     }
     int solver = rank - 1 - plan->trainers, solvers = mpidata_plan_world_groups(plan) * plan->ranks_per_group;
     if (solver >= solvers) {

@@ -16,6 +16,7 @@ enum {
     MPIDATA_ROLE_TRAINER = 1,
     MPIDATA_ROLE_SOLVER = 2,
     MPIDATA_ROLE_LOADER = 3,
+    MPIDATA_ROLE_SERVER = 4,
     MPIDATA_ROLES
 };
 
@@ -61,6 +62,7 @@ typedef struct {
     int trainers_at_least; /* while so many live, the others go on after a trainer's death; 0: its death ends the job */
     double timeout_s, start_timeout_s; /* of silence */
     double join_timeout_s;             /* for arriving in the job */
+    int servers;        /* parameter servers: the last ranks of the world */
     int loaders, loader_spares;
     int loaders_spawn; /* loaders are spawned */
     double loader_timeout_s, loader_start_timeout_s; /* of silence */
@@ -110,7 +112,7 @@ static inline int mpidata_plan_all_send(const mpidata_plan *plan) { return plan-
 int mpidata_plan_world_groups(const mpidata_plan *plan);
 int mpidata_plan_world_loaders(const mpidata_plan *plan);
 
-/* Role of a rank of the world; *index: which trainer, group or loader; *rank_in_group: 0 for the others. */
+/* Role of a rank of the world; *index: which trainer, group, loader or server; *rank_in_group: 0 for the others. */
 int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
 const char *mpidata_role_name(int role);
 

@@ -160,6 +160,8 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
         yield from (
             (at, f"{said} {what} with 'solvers'. Remove one of them.") for what in _not_simulated_again(sections)
         )
+    if "servers" in data and trainers.spares:
+        yield at, f"{said} 'trainers.spares' do not go with 'servers'. Remove one of them."
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
         yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
@@ -173,6 +175,7 @@ def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
         "'trainers.spares' do not go": trainers.spares > 0,
         "'solvers.start' is spawn, which does not go": solvers is not None and solvers.start == "spawn",
         "'loaders' do not go": "loaders" in sections,
+        "'servers' do not go": "servers" in sections,
         "'validation' does not go": validation is not None and validation.count > 0,
         "'record' does not go": sections.get("record") is not None,
         "'journal' does not go": bool(sections.get("journal")),
@@ -274,14 +277,16 @@ def _can_be_made(location: Location, value: str, path: Path) -> Iterator[Problem
 
 def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[Problem]:
     """Refuse what no machine has memory or ranks for."""
-    trainers, solvers, loaders, parameters = (
-        sections.get(name) for name in ("trainers", "solvers", "loaders", "parameters")
+    trainers, solvers, loaders, servers, parameters = (
+        sections.get(name) for name in ("trainers", "solvers", "loaders", "servers", "parameters")
     )
     ranks = 1 + (trainers.ranks + trainers.spares if trainers is not None else 0)
     ranks += (solvers.groups + solvers.spares) * solvers.ranks_per_group if solvers is not None else 0
     ranks += loaders.ranks + loaders.spares if loaders is not None else 0
+    ranks += servers.ranks if servers is not None else 0
     if ranks > _MOST_RANKS:
-        fix = "Lower 'trainers.ranks', 'solvers.groups', 'solvers.ranks_per_group' or 'loaders.ranks'."
+        fix = "Lower 'trainers.ranks', 'solvers.groups', 'solvers.ranks_per_group', 'loaders.ranks' or "
+        fix += "'servers.ranks'."
         yield ("solvers",), f"the job has {ranks} ranks, more than {_MOST_RANKS}. {fix}"
     if parameters is None:
         return

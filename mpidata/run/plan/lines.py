@@ -31,7 +31,7 @@ LOADERS = tuple(
 WHERE_GIVEN = (
     "carried", "carried_each", "capacity_in_bytes", "repeats", "journal", "replay", "samples_window", "samples_stride",
     "samples_run", "statistics", "ranges", "trainer_spares", "trainers_at_least",
-    "trainers_timeout_s", "trainers_exceptions_lose",
+    "trainers_timeout_s", "trainers_exceptions_lose", "servers",
 )  # fmt: skip
 # What the text of a key with one value is turned into, by how its class declares it.
 _TYPES: dict[Any, Callable[[str], Any]] = {"int": int, "float": float, "str": str, "Path": Path, "Path | None": Path}
@@ -56,7 +56,8 @@ def keys_in(text: str, types: Types) -> dict[str, Any]:
                 message = f"Line {number} of the plan is {line!r}: {error}. Start the job again."
                 raise MpidataError(message) from None
     missing = [key for key in SINGLE if key not in reader.single]
-    several = {"solver": reader.single.get("groups"), "loader": reader.single.get("loaders", "0")}
+    several = {"solver": reader.single.get("groups")}
+    several |= {role: reader.single.get(f"{role}s", "0") for role in ("loader", "server")}
     needed = [role for role in constants.ROLES if several.get(role) != "0"]
     missing += [f"program {role}" for role in needed if role not in reader.programs]
     if missing:

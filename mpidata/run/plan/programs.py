@@ -51,7 +51,7 @@ def _programs(job: Job) -> dict[str, Program]:
         carried = job.solvers.carried
         each = carried.ranks if carried is not None else job.solvers.ranks_per_group  # carriers need next to nothing
         busy = 1 + job.trainers.ranks + job.solvers.groups * each  # spares wait
-        busy += job.loaders.ranks if job.loaders is not None else 0
+        busy += sum(section.ranks for section in (job.loaders, job.servers) if section is not None)
         threads["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // busy))
     programs = {
         "scheduler": Program(module_command("mpidata.scheduler", folder=job.folder)),
@@ -67,6 +67,8 @@ def _programs(job: Job) -> dict[str, Program]:
         programs["solver"] = Program(_solver(job.solvers, job.solvers.program, job.folder), threads)
     if job.loaders is not None:
         programs["loader"] = Program(module_command("mpidata.loader", folder=job.folder), threads)
+    if job.servers is not None:
+        programs["server"] = Program(module_command("mpidata.server", folder=job.folder), threads)
     return programs
 
 

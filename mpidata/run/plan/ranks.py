@@ -20,8 +20,8 @@ class RanksSection(SolversSection, LoadersSection):
     """The ranks of the world.
 
     0 is the scheduler, then come the trainers, then, with `start` split, the solver groups of `ranks_per_group` ranks
-    each: `groups` that run at once and `spares`; at last, with `loader_start` split, the `loaders` and `loader_spares`.
-    What is spawned has the next numbers. The last `trainer_spares` of the trainers wait at
+    each: `groups` that run at once and `spares`; with `loader_start` split, the `loaders` and `loader_spares`; at last
+    the parameter `servers`. What is spawned has the next numbers. The last `trainer_spares` of the trainers wait at
     first. `trainers_at_least` is 0 where the death of a trainer ends the job; an exception of its script does so unless
     `trainers_exceptions_lose` is 1.
     """
@@ -32,6 +32,12 @@ class RanksSection(SolversSection, LoadersSection):
     trainers_at_least: int = 0
     trainers_timeout_s: float = 600.0
     trainers_exceptions_lose: int = 0
+    servers: int = 0
+
+    @property
+    def server_ranks(self) -> range:
+        """Ranks of the parameter servers."""
+        return range(self.world - self.servers, self.world)
 
     def role_of(self, rank: int) -> tuple[str, int, int]:
         """Role of a rank of the world.
@@ -44,9 +50,9 @@ class RanksSection(SolversSection, LoadersSection):
         Returns
         -------
         role : str
-            `scheduler`, `trainer`, `solver` or `loader`.
+            `scheduler`, `trainer`, `solver`, `loader` or `server`.
         index : int
-            Which trainer, group or loader; 0 for the scheduler.
+            Which trainer, group, loader or server; 0 for the scheduler.
         rank_in_group : int
             Rank within the solver group, else 0.
 
@@ -63,6 +69,8 @@ class RanksSection(SolversSection, LoadersSection):
             return "scheduler", 0, 0
         if rank <= self.trainers:
             return "trainer", rank - 1, 0
+        if rank in self.server_ranks:
+            return "server", rank - self.server_ranks.start, 0
         group, rank_in_group = divmod(rank - 1 - self.trainers, self.ranks_per_group)
         if group < self.groups_in_world:
             return "solver", group, rank_in_group
@@ -91,5 +99,6 @@ def ranks_of(job: Job) -> RanksSection:
         trainers_at_least=trainers.at_least,
         trainers_timeout_s=trainers.timeout_s,
         trainers_exceptions_lose=int(trainers.exceptions_lose),
+        servers=job.servers.ranks if job.servers is not None else 0,
         **several,
     )

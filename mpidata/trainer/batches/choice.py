@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 from mpidata.errors import StreamError
 from mpidata.run.plan import Plan
@@ -12,17 +13,20 @@ from mpidata.trainer.batches.alike import BatchMemory
 from mpidata.trainer.batches.nested import NestedMemory
 from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.batches.padded import PaddedMemory
+from mpidata.trainer.shares.grouping import BySize, Grouping
 
-__all__ = ["KINDS", "check_ragged", "make_memory"]
+__all__ = ["KINDS", "Memory", "check_ragged", "make_memory"]
 
 KINDS = ("packed", "padded", "nested")
 
+Memory: TypeAlias = "BatchMemory | PackedMemory | BySize[BatchMemory | PackedMemory]"
 
-def check_ragged(batch_size: int | None, ragged: Any, pad: Any) -> None:
+
+def check_ragged(grouping: Grouping, ragged: Any, pad: Any) -> None:
     """Raise StreamError if these arguments of MPIStreamDataset do not go together."""
     if ragged not in KINDS:
         raise StreamError(f"ragged={ragged!r} is unknown. Use one of {', '.join(map(repr, KINDS))}.")
-    if batch_size is None and ragged != "packed":
+    if grouping.most is None and ragged != "packed":
         raise StreamError(
             f"ragged={ragged!r} needs batch_size: a single sample has its own lengths, and nothing to share. Give "
             "batch_size, or leave ragged out."
@@ -40,9 +44,16 @@ def check_ragged(batch_size: int | None, ragged: Any, pad: Any) -> None:
 
 
 def make_memory(
-    plan: Plan, batch_size: int | None, ragged: str, pad: float | None, *, gathers: Collection[str], pinned: bool
-) -> BatchMemory | PackedMemory:
+    plan: Plan, grouping: Grouping, ragged: str, pad: float | None, *, gathers: Collection[str], pinned: bool
+) -> Memory:
     """Make the memory of batches; arguments as in MPIStreamDataset. Raises StreamError if they do not suit the job."""
+    make = partial(_make, plan, ragged=ragged, pad=pad, gathers=gathers, pinned=pinned)
+    return make(grouping.batch_size) if grouping.total is None else BySize(make, grouping.largest(plan.trainers))
+
+
+def _make(
+    plan: Plan, batch_size: int | None, *, ragged: str, pad: float | None, gathers: Collection[str], pinned: bool
+) -> BatchMemory | PackedMemory:
     if not plan.numbers and not gathers:
         return BatchMemory(plan.fields, len(plan.parameters), batch_size, window=plan.samples_window, pinned=pinned)
     if ragged == "padded":

@@ -92,7 +92,7 @@ class Graphs(IterableDataset[Any]):
         self._stream, self._nodes, self._attributes = stream, nodes, attributes
         self._of_graphs = (*_OF_SAMPLES, *_given(stream.fields))
         self._batch = _torch_geometric().Batch
-        self._pool, self._pinned = MemoryPool(), stream._memory.pinned
+        self._pool, self._pinned = MemoryPool(), stream._pinned
         stream._gather([name for attribute in attributes for name in attribute.fields])
 
     def data(self, sample: Mapping[str, torch.Tensor]) -> Any:
@@ -178,7 +178,7 @@ def _torch_geometric() -> Any:
 def _check_stream(stream: Any) -> None:
     if not isinstance(stream, MPIStreamDataset):
         raise StreamError(f"graphs: {type(stream).__name__} is no MPIStreamDataset. Give the stream itself.")
-    if stream.batch_size is None:
+    if stream.batch_size is None and stream.global_batch_size is None:
         raise StreamError("graphs: the stream gives single samples. Give batch_size to MPIStreamDataset.")
     if stream.ragged != "packed":
         raise StreamError(

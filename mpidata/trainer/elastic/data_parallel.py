@@ -13,6 +13,8 @@ from mpidata.errors import StreamError
 from mpidata.trainer import join as job
 from mpidata.trainer.elastic.reducer import Reducer, bytes_of, make_alike
 from mpidata.trainer.process_group import init_process_group
+from mpidata.trainer.shares.share import Share
+from mpidata.trainer.shares.weights import Weights, check_weight
 
 __all__ = ["DistributedDataParallel"]
 
@@ -34,6 +36,11 @@ class DistributedDataParallel(TorchDistributedDataParallel):
         Those of torch's class. With ``trainers.elastic`` they have no effect: parameters that are not used are always
         found, and after each step all trainers have the buffers of trainer 0.
 
+    Attributes
+    ----------
+    weight : float or None
+        By how much this trainer's gradients count in the mean; None: by the samples that it has drawn.
+
     Raises
     ------
     StreamError
@@ -47,10 +54,14 @@ class DistributedDataParallel(TorchDistributedDataParallel):
 
     def __init__(self, module: torch.nn.Module, **options: Any) -> None:
         trainer = job.join() if in_job() else None
+        self._share = trainer.share if trainer is not None else Share()
+        self._share.weighed = True
+        self._weight: float | None = None
+        self._weighs = False
         if trainer is not None and trainer.apart is not None:
             raise StreamError(
-                "mpidata.DistributedDataParallel: the trainers of this script run apart, by mpidata.LocalSGD. Use one "
-                "of the two."
+                "mpidata.DistributedDataParallel: the trainers of this script run apart, by mpidata.LocalSGD or "
+                "ParameterServer. Use one of them."
             )
         members = trainer.members if trainer is not None else None
         self._sums: Reducer | None = None
@@ -75,17 +86,52 @@ class DistributedDataParallel(TorchDistributedDataParallel):
         _check(trained, everything)
         make_alike(everything, members, "mpidata.DistributedDataParallel")
         members.giving.model = lambda: bytes_of(everything)
-        self._sums = Reducer(trained, list(module.buffers()), members)
+        self._sums = Reducer(trained, list(module.buffers()), members, self._own_weight)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module."""
         if self._sums is None:
+            if torch.is_grad_enabled() and self._share.is_uneven(dist.get_world_size()):
+                self._weigh()
             return super().forward(*inputs, **kwargs)  # type: ignore[no-untyped-call]
         if torch.is_grad_enabled():
             self._members.tell()
             self._sums.check()
             self._sums.on = self.require_backward_grad_sync
         return self.module(*inputs, **kwargs)
+
+    @property
+    def weight(self) -> float | None:
+        """By how much this trainer's gradients count in the next means; None: by the samples that it has drawn.
+
+        Where the loss is the mean over something else than the samples, set how many there are on all trainers before
+        each backward pass. With 0 the gradients add nothing.
+        """
+        return self._weight
+
+    @weight.setter
+    def weight(self, weight: Any) -> None:
+        self._weight = check_weight(weight)
+        if self._sums is None:
+            self._weigh()
+
+    def _own_weight(self) -> float:
+        drawn = self._share.take()
+        return drawn if self._weight is None else self._weight
+
+    def _weigh(self) -> None:
+        """Have torch's class take weighted means from now on."""
+        if self._weighs:
+            return
+        self._weighs = True
+        weights = Weights(self.process_group, self._own_weight)
+        try:
+            super().register_comm_hook(None, lambda _, bucket: weights.sum(bucket))
+        except RuntimeError as error:
+            raise StreamError(
+                f"mpidata.DistributedDataParallel: gradients cannot be weighed, as the model has a comm hook: {error}. "
+                "Remove it, or use a global_batch_size that can be shared evenly, and no weight."
+            ) from None
 
     def train(self, mode: bool = True) -> DistributedDataParallel:
         """Put the module into training mode."""

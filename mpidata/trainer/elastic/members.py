@@ -23,6 +23,7 @@ from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Ro
 from mpidata.trainer.elastic.numbers import without
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.shared import SharedDatasets
+from mpidata.trainer.elastic.waiting import free
 from mpidata.trainer.local_sgd.apart import How, come
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ class Members:
         Where the trainers make steps of their own; whatever all do together waits until they have come there.
     report : callable
         As given.
+    place_of : callable or None
+        Tells where a trainer that has died, by its rank at the start, had trained in each dataset, as `places`; None:
+        the steps tell, which all make together.
     drawn : Drawn or None
         What was drawn from a stream, which the trainers tell one another with each step.
 
@@ -110,6 +114,7 @@ class Members:
         self._tell: list[Callable[[Change], object]] = []
         self._holes: list[int] = []
         self.apart: Apart | None = None
+        self.place_of: Callable[[int], NDArray[np.int64]] | None = None
         self._furthest = np.zeros(MOST_DATASETS, np.int64)
         self._order, self._done = 0, 0  # the newest that all have heard of, and that was carried out
         self._drawn: list[weakref.ref[Turn]] = []
@@ -153,6 +158,10 @@ class Members:
     def share(self, dataset: Shared) -> None:
         """Have the rows of a dataset dealt out anew when a trainer has died; in the same order on all trainers."""
         self._datasets.add(dataset)
+
+    def places(self) -> NDArray[np.int64]:
+        """Where this trainer is in each dataset, shape (MOST_DATASETS, 2)."""
+        return self._datasets.places()
 
     def on_change(self, call: Callable[[Change], object]) -> None:
         """Have something called after each change, by `tell`."""
@@ -282,6 +291,21 @@ class Members:
             self._regroup()
         return everywhere and nobody_died
 
+    def look(self) -> None:
+        """Go on without those that have died, where this one waits for the others' word on a checkpoint.
+
+        Collective as `meet` where somebody has died; else returns at once.
+        """
+        failed = self.communicator.Get_failed()
+        died = failed.Get_size() > 0
+        free(failed)
+        if died:
+            if self.apart is not None:
+                self.apart.rest()
+            self.communicator.Revoke()  # so that nobody waits for this one in it
+            agree(self.communicator, False, self.report)
+            self._regroup()
+
     def _regroup(self) -> None:
         """Go on without those that have died."""
         reached("regroup")
@@ -303,6 +327,8 @@ class Members:
         self.generation += 1
         change = Change(self.rank, self.count, len(before), tuple(lost), self.generation)
         trained = {number: self._trained[before[number]] for number in lost if before[number] in self._trained}
+        if self.place_of is not None:
+            trained = {number: self.place_of(before[number]) for number in lost}
         self._datasets.lose(trained, change)
         self._changes.append(change)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from mpidata.errors import StreamError
 from mpidata.trainer.elastic.attempt import Attempt
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
+from mpidata.trainer.shares.weights import weigh
 
 __all__ = ["Reducer", "SharedTensors", "bytes_of", "make_alike"]
 
@@ -34,6 +35,8 @@ class Reducer:
         After each pass those of the trainer with number 0 are on all.
     members : Members
         The trainers.
+    weigh : callable
+        Gives, once for each mean, the weight of this trainer's gradients in it.
 
     Attributes
     ----------
@@ -46,10 +49,14 @@ class Reducer:
     """
 
     def __init__(
-        self, parameters: Sequence[torch.nn.Parameter], buffers: Sequence[torch.Tensor], members: Members
+        self,
+        parameters: Sequence[torch.nn.Parameter],
+        buffers: Sequence[torch.Tensor],
+        members: Members,
+        weigh: Callable[[], float],
     ) -> None:
         self.on = True
-        self._members = members
+        self._members, self._weigh = members, weigh
         self._buffers = list(buffers)
         self._buckets = list(_in_buckets(parameters))
         self._of: dict[torch.Tensor, _Bucket] = {p: bucket for bucket in self._buckets for p in bucket.parameters}
@@ -64,8 +71,9 @@ class Reducer:
             return
         if self._attempt is None:
             self._attempt = self._members.attempt()
+            weight = self._weigh()
             for bucket in self._buckets:
-                bucket.begin()
+                bucket.begin(weight)
             self._next = 0
             reached("backward")
             torch.autograd.Variable._execution_engine.queue_callback(self._end)
@@ -101,30 +109,32 @@ class Reducer:
                 bucket.sum(attempt)
             shared.send(attempt)
 
-        count = self._members.together(again, attempt, step=True)
+        self._members.together(again, attempt, step=True)
         reached("agreed")
         for bucket in self._buckets:
-            bucket.give(count)
+            bucket.give()
         shared.give()
 
 
 class _Bucket:
-    """Gradients of one dtype that are summed together, behind them for each whether there is one."""
+    """Gradients of one dtype that are summed together, behind them for each whether there is one, and their weight."""
 
     def __init__(self, parameters: Sequence[torch.nn.Parameter]) -> None:
         self.parameters = parameters
         self._real = [torch.view_as_real(p.detach()).numel() if p.is_complex() else p.numel() for p in parameters]
         dtype = torch.float64 if parameters[0].dtype in (torch.float64, torch.complex128) else torch.float32
         n = sum(self._real)
-        self._own, self._all = (torch.zeros(n + len(parameters), dtype=dtype, device="cpu") for _ in range(2))
+        self._own, self._all = (torch.zeros(n + len(parameters) + 1, dtype=dtype, device="cpu") for _ in range(2))
         places = torch.split(self._own[:n], self._real)
         self._places: dict[torch.Tensor, tuple[int, torch.Tensor]] = {
             parameter: (i, places[i]) for i, parameter in enumerate(parameters)
         }
-        self._there = self._own[n:]
+        self._there = self._own[n:-1]
         self._lacking: set[torch.Tensor] = set()
+        self._weight = 1.0
 
-    def begin(self) -> None:
+    def begin(self, weight: float) -> None:
+        self._own[-1] = self._weight = weight
         self._lacking = set(self.parameters)
 
     @property
@@ -145,6 +155,8 @@ class _Bucket:
             )
         else:
             place.copy_((torch.view_as_real(grad) if grad.is_complex() else grad).reshape(-1))
+            if self._weight != 1.0:
+                weigh(place, self._weight)
         self._there[number] = float(grad is not None)
 
     def take_rest(self) -> None:
@@ -159,9 +171,10 @@ class _Bucket:
     def sum(self, attempt: Attempt) -> None:
         attempt.post(attempt.communicator.Iallreduce, self._own.numpy(), self._all.numpy())
 
-    def give(self, count: int) -> None:
+    def give(self) -> None:
         n = sum(self._real)
-        mean, there = self._all[:n].div_(count), self._all[n:].tolist()
+        *there, weight = self._all[n:].tolist()
+        mean = self._all[:n].div_(weight or 1.0)
         for parameter, part, used in zip(self.parameters, torch.split(mean, self._real), there, strict=True):
             if not used:
                 continue

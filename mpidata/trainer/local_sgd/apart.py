@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-__all__ = ["Apart", "How", "come"]
+if TYPE_CHECKING:
+    from mpidata.trainer.served.link import Link
+
+__all__ = ["Apart", "How", "come", "leave"]
 
 
 class How(IntEnum):
@@ -25,6 +28,9 @@ class Apart(Protocol):
     def average_now(self) -> None:
         """Ask the others for an average, and make it with them."""
 
+    def rest(self) -> None:
+        """Let nobody wait for this trainer's next step; it may wait for the others now."""
+
     def come(self, how: How) -> bool:
         """Average with the others until all have come; False where these have become others meanwhile."""
 
@@ -33,3 +39,11 @@ def come(apart: Apart | None) -> None:
     """Wait until all trainers have come to this point, where they run apart."""
     while apart is not None and not apart.come(How.HERE):
         pass
+
+
+def leave(apart: Apart | None, servers: Link | None) -> None:
+    """Train no more, where they run apart or have parameter servers."""
+    if apart is not None:
+        apart.come(How.LEAVING)
+    if servers is not None:
+        servers.leave()

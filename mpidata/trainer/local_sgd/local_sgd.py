@@ -91,7 +91,7 @@ class LocalSGD:
             if self._outer is not None:
                 self._trainer.checkpoints.hold(_NAME, self._outer)
             self._trainer.checkpoints.come_first = self.average
-            self._trainer.apart = self
+            self._trainer.apart, self._trainer.share.weighed = self, True
         optimizer.register_step_pre_hook(lambda *_: self._begin())
         optimizer.register_step_post_hook(lambda *_: self._stepped())
 
@@ -112,6 +112,9 @@ class LocalSGD:
         if self._members is not None:
             self._asks.ask()
         self._average()
+
+    def rest(self) -> None:
+        """Do nothing, as nobody waits for steps; for mpidata itself."""
 
     def come(self, how: How) -> bool:
         """Average with the others until all have come; False where these have become others. For mpidata itself."""

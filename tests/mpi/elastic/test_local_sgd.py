@@ -53,6 +53,15 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str, data: str) -> N
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("elastic", [True, False])
+def test_a_batch_of_all_trainers(folder: JobFolder, elastic: bool) -> None:
+    kills = {"1": "9 SIGKILL"} if elastic else {}
+    job, result = run(folder, kills, "stream", elastic=elastic, global_batch_size=14)
+    check(job, result)
+    assert result.summary.get("lost_trainers", []) == [1] * elastic, result.logs()
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(12))
 def test_deaths_and_spares_at_any_moment(folder: JobFolder, seed: int) -> None:
     dice = random.Random(seed)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from mpidata.trainer.join import join
+from mpidata.trainer.shares.grouping import Grouping
 
 
 def stream(batch_size: int | None = None) -> Iterator[dict[str, np.ndarray]]:
     """Join the job; gives its batches, or single samples, with the names and shapes of MPIStreamDataset."""
     trainer = join()
-    trainer.start(batch_size)
+    trainer.start(Grouping(batch_size))
     trainer.begin_pass()
     return _batches(batch_size)
 

@@ -16,6 +16,7 @@ from torch import nn
 from mpidata.errors import StreamError
 from mpidata.trainer.elastic import calls, data_parallel
 from mpidata.trainer.elastic.members import Members
+from mpidata.trainer.shares.share import Share
 
 CLOSE = {
     torch.bfloat16: (0.02, 0.002),
@@ -204,6 +205,62 @@ def compare(case, seed):
             torch.testing.assert_close(ours.module.get_buffer(name), value)
 
 
+def as_trainer(members, total=None, samples=0):
+    """Be a trainer, with these members or none, that has drawn so many samples of a batch of all."""
+    trainer = SimpleNamespace(members=members, apart=None, share=Share())
+    trainer.share.total = total
+    if total:
+        trainer.share.took(samples, RANKS)
+    for of_job in (data_parallel, calls):
+        of_job.in_job, of_job.job = lambda: True, SimpleNamespace(join=lambda: trainer)
+    return trainer
+
+
+class Rows(Double):
+    """The mean over the samples."""
+
+    def forward(self, x):
+        return self.second(torch.tanh(self.first(x))).square().sum(dim=1).mean()
+
+
+def weighed(seed):
+    """Batches that differ in size: the gradient is that of all samples together, with either class."""
+    members = calls.job.join().members
+    torch.manual_seed(seed)
+    module, total = Rows(), 2 * RANKS + 1
+    everything = torch.randn(total, 5, dtype=torch.float64)
+    own = everything[:3] if RANK == 0 else everything[2 * RANK + 1 :][:2]  # shares by largest remainder
+    for of in (members, None):
+        trainer = as_trainer(of, total, len(own))
+        model = data_parallel.DistributedDataParallel(copy.deepcopy(module))
+        for _ in range(3):
+            trainer.share.took(len(own), RANKS)
+            check(gradient_of(model, own), gradient_of(copy.deepcopy(module), everything))
+        as_trainer(of)
+        model = data_parallel.DistributedDataParallel(copy.deepcopy(module))
+        model.weight = torch.tensor(len(own))
+        check(gradient_of(model, own), gradient_of(copy.deepcopy(module), everything))
+        model.weight = 0 if RANK == 0 else len(own)
+        nothing = gradient_of(model, own[:0] if RANK == 0 else own)  # the mean of nothing is NaN
+        check(nothing, gradient_of(copy.deepcopy(module), everything[3:]))
+        check(*(with_three_each(module, own, of, shared) for shared in (None, 3 * RANKS)), exactly=True)
+    assert "weight is -1" in refused(lambda: setattr(model, "weight", -1))
+    assert "weight is 'many'" in refused(lambda: setattr(model, "weight", "many"))
+    as_trainer(members)
+
+
+def gradient_of(model, x):
+    model.zero_grad()
+    model(x).backward()
+    return {name: parameter.grad.clone() for name, parameter in getattr(model, "module", model).named_parameters()}
+
+
+def with_three_each(module, own, members, total):
+    """Gradients where all have drawn three samples, of batches of all together or not."""
+    as_trainer(members, total, 3)
+    return gradient_of(data_parallel.DistributedDataParallel(copy.deepcopy(module)), own)
+
+
 def gradients(model):
     return {name: parameter.grad for name, parameter in model.module.named_parameters()}
 
@@ -274,13 +331,9 @@ MODELS = (
 def main(seed, store, *names):
     torch.set_num_threads(1)
     members = Members(MPI.COMM_WORLD.Dup(), lambda seconds: None)
-    for of_job in (data_parallel, calls):
-        of_job.in_job, of_job.job = (
-            lambda: True,
-            SimpleNamespace(join=lambda: SimpleNamespace(members=members, apart=None)),
-        )
+    as_trainer(members)
     dist.init_process_group("gloo", store=dist.FileStore(f"{store}/store", RANKS), rank=RANK, world_size=RANKS)
-    for case in (*MODELS, sums, refusals):
+    for case in (*MODELS, weighed, sums, refusals):
         if case.__name__ in (names or case.__name__):
             print(f"rank {RANK}: {case.__name__}", flush=True)
             compare(case, int(seed)) if case in MODELS else case(int(seed))

@@ -400,12 +400,19 @@ def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, settin
     assert len(lines) == 1, lines
 
 
+def test_spares_do_not_go_with_servers(folder: Path) -> None:
+    (line,) = problems(folder, ELASTIC + "servers: {ranks: 1}\n", "trainers.spares=1")
+    assert "'trainers.elastic' is given, but 'trainers.spares' do not go with 'servers'. Remove one of them." in line
+    load_job(folder / "job.yaml", [])
+
+
 @pytest.mark.parametrize(
     ("setting", "what"),
     [
         ("solvers.start=spawn", "'solvers.start' is spawn, which does not go"),
         ("validation.count=2", "'validation' does not go"),
         ("loaders.ranks=1", "'loaders' do not go"),
+        ("servers.ranks=1", "'servers' do not go"),
         ("trainers.spares=1", "'trainers.spares' do not go"),
         ("record={}", "'record' does not go"),
         ("journal=true", "'journal' does not go"),

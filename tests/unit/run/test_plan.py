@@ -131,6 +131,22 @@ def test_a_plan_of_a_job_that_outlives_its_groups(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("solvers", [False, True])
+def test_servers_are_the_last_ranks(folder: Path, solvers: bool) -> None:
+    keys = "loaders: {ranks: 1}\nservers: {ranks: 2}\n"
+    (folder / "job.yaml").write_text((JOB if solvers else "trainers: {program: [python, train.py]}\n") + keys)
+    job = load_job(folder / "job.yaml")
+    plan = Plan.of(job, folder / "run")
+    assert job.layout.endswith("1 loader and 2 servers")
+    assert {"servers 2", "argument mpidata.server"} <= set(plan.text().splitlines())
+    assert Plan.parse(plan.text()) == plan
+    first = 16 if solvers else 3
+    assert plan.world == first + 2 and list(plan.server_ranks) == [first, first + 1]
+    assert [plan.role_of(first - 1 + i) for i in range(3)] == [("loader", 0, 0), ("server", 0, 0), ("server", 1, 0)]
+    with pytest.raises(MpidataError, match="The plan lacks program server"):
+        Plan.parse(plan.text().replace("program server", "program trainer"))
+
+
+@pytest.mark.parametrize("solvers", [False, True])
 def test_a_plan_with_loaders(folder: Path, solvers: bool) -> None:
     keys = "loaders: {ranks: 4, spares: 1, retries: 3, timeout_s: 2, start_timeout_s: 5, tolerate: 6}\n"
     (folder / "job.yaml").write_text((JOB if solvers else "trainers: {program: [python, train.py]}\n") + keys)

@@ -43,6 +43,7 @@ class Job:
         loaders = sizes.get("loaders", 0) + sizes.get("loader_spares", 0)
         loaders = 0 if sizes.get("loader_start") == "spawn" else loaders
         sizes["world"] = 1 + sizes["trainers"] + in_world * sizes["ranks_per_group"] + loaders
+        sizes["world"] += sizes.get("servers", 0)
         self.plan = Plan(
             run=run, folder=folder, policy="fifo", tail="drop", parameters=("alpha", "beta"),
             fields=(Field("u", "float32", (4,)),), programs=dict.fromkeys(("scheduler", "trainer", "solver"), PROGRAM),

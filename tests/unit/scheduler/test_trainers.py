@@ -52,6 +52,27 @@ def test_a_trainer_that_has_died_is_named_and_not_who_reports(
     assert job.summary["log"].endswith("rank-0003-trainer-2.log")
 
 
+@pytest.mark.parametrize("tells", ["MPI", "a note"])
+def test_a_server_that_has_died_is_named_and_not_the_trainer_that_misses_it(make_job: MakeJob, tells: str) -> None:
+    job = make_job(trainers=2, simulations=100, servers=2)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    said = "StreamError: mpidata.ParameterServer: a parameter server does not answer, as it has died perhaps."
+    if tells == "MPI":
+        job.event(Died, 1, after=1.0, of_solver=False, of_server=True, rank=5, rank_in_group=0)
+    job.event(Stop, 0, after=1.1, failed=1, text=said)
+    leave_note(job.plan.run, 5, signal=9)
+    assert job.run() == 1
+    assert job.summary["error"].startswith("Server 1 (rank 5) was killed by SIGKILL")
+    assert job.summary["log"].endswith("rank-0005-server-1.log")
+
+
+def test_a_server_may_die_when_all_trainers_have_left(make_job: MakeJob) -> None:
+    job = make_job(trainers=1, simulations=1, servers=1)
+    died = {"of_solver": False, "of_server": True, "rank": 3, "rank_in_group": 0}
+    job.before["end_of_stream"] = lambda: job.event(Died, 0, after=0.1, **died)  # the last figures come after 0.2 s
+    assert job.run() == 0 and job.summary["status"] == "complete"
+
+
 def test_the_note_may_come_after_the_report(make_job: MakeJob) -> None:
     job = reporting(make_job)
     poll = job.poll

@@ -14,6 +14,7 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.dataset import MPIStreamDataset
 from mpidata.trainer.expected import expected_batches
+from mpidata.trainer.shares.grouping import Grouping
 
 
 def test_batches(library):
@@ -96,7 +97,7 @@ def test_expected_batches_of_a_budget(library, repeats, batch, batches):
 @pytest.mark.parametrize(("repeats", "batches"), [(1.15, 23), (2.3, 46)])
 def test_a_budget_is_not_one_short_by_rounding(repeats, batches):
     # In floating point 1.15 x 100 is a little less than 115.
-    assert expected_batches(make_plan(policy="reservoir", simulations=100, repeats=repeats), 1, 5) == batches
+    assert expected_batches(make_plan(policy="reservoir", simulations=100, repeats=repeats), 1, Grouping(5)) == batches
 
 
 def test_expected_batches_are_learnt(library):

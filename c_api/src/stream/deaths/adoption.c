@@ -59,6 +59,7 @@ int mpidata_come_together(mpidata_trainer *trainer, MPI_Comm living) {
     mpidata_lock_take(&trainer->lock);
     for (int t = 0; t < trainer->job.plan.trainers && trainer->adoption.on; t++) trainer->adoption.left_out[t] = left_out[t];
     trainer->living = living;
+    trainer->shares.changes = trainer->adoption.on;
     mpidata_trainer_wake_locked(trainer);
     mpidata_lock_give(&trainer->lock);
     free(left_out);

@@ -39,7 +39,7 @@ int mpidata_is_idle_locked(const mpidata_trainer *trainer) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (mpidata_gives(trainer)) return 1;
     /* Only where it could be told to give: see mpidata/scheduler/idle_trainers.py. */
-    return !trainer->giving.asked && trainer->granted > 0 && trainer->batch > 1 && plan->samples_window == 1 &&
+    return !trainer->giving.asked && trainer->granted > 0 && trainer->batch > 1 && !trainer->shares.total && plan->samples_window == 1 &&
            plan->repeats <= 0 && !plan->journal && !plan->replay && !plan->trainers_at_least;
 }
 

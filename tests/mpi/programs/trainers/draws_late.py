@@ -12,6 +12,7 @@ from mpidata.native import structures
 from mpidata.native.library import check
 from mpidata.run.folder import RunFolder
 from mpidata.trainer.join import join
+from mpidata.trainer.shares.grouping import Grouping
 
 rank, told = int(os.environ["RANK"]), RunFolder(Path(os.environ["MPIDATA_RUN"])).idle_log
 
@@ -21,7 +22,7 @@ def handed_over() -> bool:
 
 
 trainer = join()
-trainer.start(4)
+trainer.start(Grouping(4))
 figures = structures.Statistics()
 while rank == 1 and (figures.windows or not handed_over()):
     check(trainer.library, trainer.library.mpidata_trainer_statistics(ctypes.byref(figures)))

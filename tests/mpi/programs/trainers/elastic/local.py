@@ -89,7 +89,8 @@ class Model(torch.nn.Module):
 
 
 if options["data"] == "stream":
-    data = mpidata.MPIStreamDataset(options["batch_size"])
+    together = options.get("global_batch_size")
+    data = mpidata.MPIStreamDataset(None if together else options["batch_size"], global_batch_size=together)
 elif options["data"] == "loader":
     data = mpidata.DataLoader(Rows(), options["batch_size"], True, share=True)
 else:

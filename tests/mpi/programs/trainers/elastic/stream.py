@@ -1,7 +1,8 @@
 """Trains on a stream and writes down what was drawn, and each step; gradients follow from the numbers of samples.
 
-Arguments: JSON with `batch_size`, `every`, batches to a step, `pause_s` after each step, and `kills`, by trainer:
-`point:count`, or the number of a step and how to end there. A start that resumes follows `kills_again` instead.
+Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step, and
+`kills`, by trainer: `point:count`, or the number of a step and how to end there. A start that resumes follows
+`kills_again` instead.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ torch.set_num_threads(1)
 start = mpidata.rank()
 book = Book(start)
 note = book.note
-stream = mpidata.MPIStreamDataset(options["batch_size"])
+stream = mpidata.MPIStreamDataset(options["batch_size"], global_batch_size=options["global_batch_size"])
 kill = options["kills_again" if stream.resumed else "kills"].get(str(start), "")
 dies_at, _, how = kill.partition(" ")
 if kill and not how:

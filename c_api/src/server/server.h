@@ -1,0 +1,18 @@
+/* A parameter server of the job: a rank that keeps a part of the weights. What Python calls (mpidata/native/library.py); it
+ * talks with the trainers by itself. Not installed. */
+#ifndef MPIDATA_SERVER_H
+#define MPIDATA_SERVER_H
+
+#include <mpi.h>
+
+/* Join the job as a server. Collective over world; blocks without spinning. */
+int mpidata_server_open(MPI_Fint world);
+
+/* Another rank has died: sleep until this process is ended with the job, or end it where the scheduler has died. Does not
+ * return. */
+void mpidata_server_await_end(void);
+
+/* Leave the job in order. Does not block. */
+int mpidata_server_close(void);
+
+#endif

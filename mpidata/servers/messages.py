@@ -1,0 +1,80 @@
+"""What trainers and servers send one another, in a communicator that has the trainers first, then the servers."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from mpidata.run.plan import Plan
+
+__all__ = ["MOST_BYTES", "Ask", "Tag", "communicator_of", "pieces", "read_pieces"]
+
+MOST_BYTES = (1 << 31) - 1
+"""Of a message."""
+
+_PIECE = 64 << 20
+
+
+class Tag(IntEnum):
+    """Kinds of messages."""
+
+    MAKE = 1  # trainer 0 to each server: what it is to keep
+    ASK = 2  # trainer to server 0: an `Ask`, a number
+    PUSH = 3  # trainer to each server: the gradients of its part
+    HAS = 4  # server to server 0: the number of a trainer of which it has one more push
+    DEED = 5  # server 0 to each other server: what to do, by trainers
+    GO = 6  # server 0 to a trainer: the version, by how many pushes it is ahead, and who gets the states
+    PART = 7  # server to a trainer: its part of the weights
+    STATE = 8  # server to the first trainer that saves: its state
+    WANT = 9  # trainer to server: the number of a table, and rows of it
+    ROWS = 10  # server to a trainer: their values
+    PLACE = 11  # server 0 to a trainer: where another one was when it made its last push that counts
+
+
+class Ask(IntEnum):
+    """What a trainer says to server 0; the number is that of its pushes so far."""
+
+    JOIN = 1  # the number tells its model from others
+    PULL = 2
+    REST = 3
+    SAVE = 4
+    LEAVE = 5
+    LOST = 6  # the number is that of a trainer that has died
+
+
+def communicator_of(plan: Plan) -> MPI.Intracomm:
+    """Make the communicator. Collective over trainers and servers, when they have joined the job."""
+    from mpi4py import MPI
+
+    group = MPI.COMM_WORLD.Get_group()
+    own = group.Incl([*range(1, 1 + plan.trainers), *plan.server_ranks])
+    communicator = MPI.COMM_WORLD.Create_group(own)
+    communicator.Set_errhandler(MPI.ERRORS_RETURN)
+    own.Free()
+    group.Free()
+    return communicator
+
+
+def pieces(thing: Any) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
+    """Write something down for messages: its size in the first one, then pieces."""
+    data = np.frombuffer(pickle.dumps(thing, pickle.HIGHEST_PROTOCOL), np.uint8)
+    yield np.frombuffer(np.int64(len(data)).tobytes(), np.uint8)
+    for at in range(0, len(data), _PIECE):
+        yield data[at : at + _PIECE]
+
+
+def read_pieces(communicator: MPI.Intracomm, source: int, tag: Tag) -> Any:
+    """Read what `pieces` has written. Blocks until all has come, so its sender must be sending it."""
+    size = np.zeros(1, np.int64)
+    communicator.Recv(size.view(np.uint8), source, tag)
+    data = np.empty(size[0], np.uint8)
+    for at in range(0, len(data), _PIECE):
+        communicator.Recv(data[at : at + _PIECE], source, tag)
+    return pickle.loads(data.data)

@@ -1,0 +1,147 @@
+"""The order in which all servers do the same, as server 0 decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+__all__ = ["Deed", "Do", "Order"]
+
+
+class Do(IntEnum):
+    """What the servers do."""
+
+    STEP = 1  # a step by the mean of the next push of each of these trainers
+    SEND = 2  # their parts of the weights to this trainer
+    SAVE = 3  # their states to this trainer; to nobody where there is none
+    END = 4  # all trainers have left
+
+
+class Deed(NamedTuple):
+    """Something that all servers do, in the same order."""
+
+    do: Do
+    trainers: tuple[int, ...] = ()
+
+
+class Order:
+    """Decides what comes next, and who waits.
+
+    A push counts once every server has its part of it. A trainer that rests, as it has nothing to train on for now, is
+    waited for by nobody, until it pulls or pushes again: then it is as far as the slowest.
+
+    Parameters
+    ----------
+    trainers, servers : int
+        How many there are.
+
+    Attributes
+    ----------
+    version : int
+        Steps so far.
+    """
+
+    def __init__(self, trainers: int, servers: int) -> None:
+        self.version = 0
+        self._staleness = -1  # nothing can be done yet
+        self._had = [[0] * servers for _ in range(trainers)]  # pushes of a trainer that each server has
+        self._applied = [0] * trainers
+        self._clocks = [0] * trainers
+        self._active = set(range(trainers))
+        self._resting: dict[int, int] = {}
+        self._left: set[int] = set()
+        self._dead: set[int] = set()
+        self._pulls: dict[int, int] = {}
+        self._saves: set[int] = set()
+
+    def begin(self, staleness: int, version: int) -> None:
+        """Go on from a version, as all servers have their part.
+
+        `staleness`: by how many pushes a trainer may be ahead of the slowest one when it pulls; 0: all push, then the
+        mean counts.
+        """
+        self._staleness, self.version = staleness, version
+
+    def had(self, trainer: int, server: int) -> None:
+        """Take in that a server has one more push of a trainer."""
+        if trainer in self._dead:
+            return
+        self._had[trainer][server] += 1
+        if server == 0:  # which gets all that a trainer says in its order
+            self._wake(trainer)
+
+    def pull(self, trainer: int, pushes: int) -> None:
+        """Take in that a trainer waits for the weights, with so many pushes of its own in them."""
+        if trainer not in self._dead:
+            self._wake(trainer)
+            self._pulls[trainer] = pushes
+
+    def rest(self, trainer: int, pushes: int) -> None:
+        """Take in that a trainer has nothing to train on after so many pushes."""
+        self._resting[trainer] = pushes
+
+    def save(self, trainer: int, pushes: int) -> None:
+        """Take in that a trainer waits for the others after so many pushes, to save the state."""
+        if trainer not in self._dead:
+            self.rest(trainer, pushes)
+            self._saves.add(trainer)
+
+    def leave(self, trainer: int, pushes: int) -> None:
+        """Take in that a trainer has left after so many pushes."""
+        self.rest(trainer, pushes)
+        self._left.add(trainer)
+
+    def died(self, trainer: int) -> None:
+        """Take in that a trainer has died: from now on no further push of it counts."""
+        self._dead.add(trainer)
+        self._left.add(trainer)
+        self._active.discard(trainer)
+        self._saves.discard(trainer)
+        self._pulls.pop(trainer, None)
+
+    def ahead(self, trainer: int) -> int:
+        """By how many pushes a trainer is ahead of the slowest one."""
+        return self._clocks[trainer] - min((self._clocks[one] for one in self._active), default=self._clocks[trainer])
+
+    def deeds(self) -> Iterator[Deed]:
+        """Give what is to be done now; each is done before the next one is asked for."""
+        for trainer, pushes in self._resting.items():
+            if min(self._had[trainer]) >= pushes:
+                self._active.discard(trainer)
+        if self._staleness >= 0:
+            yield from self._begun()
+        if len(self._left) == len(self._clocks) and not self._active:
+            yield Deed(Do.END)
+
+    def _begun(self) -> Iterator[Deed]:
+        yield from self._steps()
+        for trainer, pushes in sorted(self._pulls.items()):
+            if self._applied[trainer] >= pushes and self.ahead(trainer) <= self._staleness:
+                del self._pulls[trainer]
+                yield Deed(Do.SEND, (trainer,))
+        if self._saves and not self._active:
+            waiting, self._saves = self._saves, set()
+            for trainer in waiting:
+                self._wake(trainer)
+            yield Deed(Do.SAVE, tuple(sorted(waiting)))
+
+    def _steps(self) -> Iterator[Deed]:
+        living = [one for one in range(len(self._had)) if one not in self._dead]
+        while ready := [one for one in living if min(self._had[one]) > self._applied[one]]:
+            if self._staleness:
+                ready = ready[:1]
+            elif not self._active.issubset(ready):
+                return
+            for trainer in ready:
+                self._applied[trainer] += 1
+                self._clocks[trainer] += 1
+            self.version += 1
+            yield Deed(Do.STEP, tuple(ready))
+
+    def _wake(self, trainer: int) -> None:
+        self._resting.pop(trainer, None)
+        if trainer not in self._active:
+            self._active.add(trainer)
+            others = [self._clocks[one] for one in self._active if one != trainer]
+            self._clocks[trainer] = max(self._clocks[trainer], min(others, default=0))

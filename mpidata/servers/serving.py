@@ -1,0 +1,206 @@
+"""What a server does: it takes what comes, and server 0 tells all what to do."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from mpidata.errors import MpidataError
+from mpidata.servers.messages import Ask, Tag, pieces, read_pieces
+from mpidata.servers.order import Deed, Do, Order
+from mpidata.servers.part import Making, Part, State
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["Serving"]
+
+_SHORTEST_S, _LONGEST_S = 2e-5, 1e-3
+_MADE = -1  # in place of a trainer: the server has made its part
+
+
+class Serving:
+    """Serves the trainers.
+
+    Parameters
+    ----------
+    communicator : mpi4py.MPI.Intracomm
+        Of the trainers, then the servers.
+    trainers : int
+        How many there are.
+    elastic : bool
+        Whether the others go on when one of them dies.
+    """
+
+    def __init__(self, communicator: MPI.Intracomm, trainers: int, elastic: bool) -> None:
+        self._communicator = communicator
+        self._elastic = elastic
+        self._trainers = trainers
+        self._servers = communicator.Get_size() - trainers
+        self._server = communicator.Get_rank() - trainers
+        self._part: Part | None = None
+        self._digest: int | None = None
+        self._order = Order(trainers, self._servers)
+        self._pushes: list[deque[torch.Tensor]] = [deque() for _ in range(trainers)]
+        self._sent: list[tuple[MPI.Request, object]] = []
+        self._ended = False
+        self._made = 0
+
+    def serve(self) -> None:
+        """Serve until all trainers have left; sleeps while nothing comes."""
+        pause_s = _SHORTEST_S
+        while not self._ended or self._sent:
+            if self._take_what_lives():
+                pause_s = _SHORTEST_S
+                continue
+            self._sent = [one for one in self._sent if not _has_left(one[0])]
+            time.sleep(pause_s)
+            pause_s = min(1.5 * pause_s, _LONGEST_S)
+
+    def _take_what_lives(self) -> bool:
+        """Take the next message, if one is there, and do what follows; where trainers have died, go on without them."""
+        from mpi4py import MPI
+
+        try:
+            did = self._take()
+        except MPI.Exception:
+            if not (self._elastic and self._lose()):
+                raise
+            did = True
+        if did and self._server == 0:
+            for deed in self._order.deeds():
+                told = np.array([deed.do, *deed.trainers], np.int64)
+                for server in range(1, self._servers):
+                    self._send(told, self._trainers + server, Tag.DEED)
+                self._do(deed)
+        return did
+
+    def _lose(self) -> bool:
+        """Go on without the trainers that have died; False where a server has."""
+        self._communicator.Ack_failed()
+        own, failed = self._communicator.Get_group(), self._communicator.Get_failed()
+        dead = failed.Translate_ranks(None, own)
+        if self._part is None and 0 in dead:
+            raise MpidataError("mpidata.ParameterServer: trainer 0 has died before the servers had its weights.")
+        for trainer in dead:
+            if trainer < self._trainers:
+                self._order.died(trainer)
+        return max(dead) < self._trainers
+
+    def _take(self) -> bool:
+        from mpi4py import MPI
+
+        status = MPI.Status()
+        if not self._communicator.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG, status):
+            return False
+        source, tag = status.Get_source(), Tag(status.Get_tag())
+        if tag is Tag.MAKE:
+            self._make(*read_pieces(self._communicator, source, tag))
+        else:
+            data = np.empty(status.Get_count(MPI.BYTE), np.uint8)
+            self._communicator.Recv(data, source, tag)
+            self._on(tag, source, data)
+        return True
+
+    def _on(self, tag: Tag, source: int, data: Any) -> None:
+        if tag is Tag.PUSH:
+            self._pushes[source].append(torch.from_numpy(data))
+            if self._server == 0:
+                self._order.had(source, 0)
+            else:
+                self._send(np.array([source], np.int64), self._trainers, Tag.HAS)
+        elif tag is Tag.WANT:
+            assert self._part is not None  # only who has pulled wants rows
+            wanted = torch.from_numpy(data.view(np.int64))
+            self._send(self._part.tables[int(wanted[0])].get(wanted[1:]).numpy(), source, Tag.ROWS)
+        elif tag is Tag.HAS:
+            number = int(data.view(np.int64)[0])
+            self._begin() if number == _MADE else self._order.had(number, source - self._trainers)
+        elif tag is Tag.DEED:
+            do, *trainers = data.view(np.int64).tolist()
+            self._do(Deed(Do(do), tuple(trainers)))
+        elif tag is Tag.ASK:
+            ask, number = data.view(np.int64).tolist()
+            self._asked(Ask(ask), source, number)
+
+    def _asked(self, ask: Ask, trainer: int, number: int) -> None:
+        if ask is Ask.JOIN:
+            self._check_alike(trainer, number)
+        elif ask is Ask.PULL:
+            self._order.pull(trainer, number)
+        elif ask is Ask.REST:
+            self._order.rest(trainer, number)
+        elif ask is Ask.SAVE:
+            self._order.save(trainer, number)
+        elif ask is Ask.LOST:
+            self._order.died(number)
+            self._send(self._places[number], trainer, Tag.PLACE)
+        else:
+            self._order.leave(trainer, number)
+
+    def _check_alike(self, trainer: int, digest: int) -> None:
+        if self._digest not in (None, digest):
+            raise MpidataError(
+                f"mpidata.ParameterServer: trainer {trainer} has another model, optimizer or settings than the others. "
+                "Make the same on all trainers."
+            )
+        self._digest = digest
+
+    def _make(self, making: Making, version: int, state: State) -> None:
+        self._part = Part(making, self._server, self._servers, state)
+        self._making, self._version = making, version
+        self._places = [np.zeros(making.place, np.uint8) for _ in range(self._trainers)]
+        if self._server:
+            self._send(np.array([_MADE], np.int64), self._trainers, Tag.HAS)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin, on server 0, once all servers have their part."""
+        self._made += 1
+        if self._made == self._servers:
+            self._order.begin(self._making.staleness, self._version)
+
+    def _do(self, deed: Deed) -> None:
+        if deed.do is Do.END:
+            self._ended = True
+            return
+        assert self._part is not None
+        if deed.do is Do.STEP:
+            pushes = [self._pushes[trainer].popleft() for trainer in deed.trainers]
+            self._part.step(pushes)
+            if self._server == 0 and self._making.place:
+                for trainer, push in zip(deed.trainers, pushes, strict=True):
+                    self._places[trainer] = push[-self._making.place :].numpy()
+        elif deed.do is Do.SEND:
+            self._send(self._part.bytes.numpy().copy(), deed.trainers[0], Tag.PART)
+        else:
+            for piece in pieces(self._part.state()):
+                self._send(piece, deed.trainers[0], Tag.STATE)
+        if self._server == 0 and deed.do is not Do.STEP:
+            for trainer in deed.trainers:
+                told = [self._order.version, self._order.ahead(trainer), deed.trainers[0]]
+                self._send(np.array(told, np.int64), trainer, Tag.GO)
+
+    def _send(self, data: Any, to: int, tag: Tag) -> None:
+        from mpi4py import MPI
+
+        try:
+            self._sent.append((self._communicator.Isend([data, MPI.BYTE], to, tag), data))
+        except MPI.Exception:
+            if not self._elastic:  # else it has died, which the next look tells
+                raise
+
+
+def _has_left(request: MPI.Request) -> bool:
+    """Whether a message has left, or never will, as its receiver has died."""
+    from mpi4py import MPI
+
+    try:
+        return bool(request.Test())
+    except MPI.Exception:
+        return True

@@ -1,0 +1,1 @@
+"""Trainers whose weights are on parameter servers."""

@@ -1,0 +1,50 @@
+"""One parameter server in the script's own process, outside a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from mpidata.servers.part import Making, Part, State
+
+__all__ = ["Alone"]
+
+
+class Alone:
+    """One server in this process, with the methods of `Link`."""
+
+    servers = 1
+    is_first = True
+
+    def make(self, making: Making, version: int, states: Sequence[State]) -> None:
+        """Make the server."""
+        self._part, self._version = Part(making, 0, 1, states[0]), version
+
+    def join(self, digest: int) -> None:
+        """Tell nobody."""
+
+    def push(self, gradients: Sequence[Any]) -> None:
+        """Make a step."""
+        self._part.step([torch.from_numpy(gradients[0])])
+        self._version += 1
+
+    def wait_for_push(self) -> None:
+        """Return at once: it has been taken."""
+
+    def pull(self, parts: Sequence[Any]) -> tuple[int, int]:
+        """Give the weights."""
+        parts[0][:] = self._part.bytes.numpy()
+        return self._version, 0
+
+    def rows(self, table: int, wanted: Sequence[Any], dim: int) -> list[Any]:
+        """Get rows of a table."""
+        return [self._part.tables[table].get(torch.from_numpy(wanted[0])).numpy()]
+
+    def rest(self) -> None:
+        """Tell nobody."""
+
+    def save(self) -> tuple[int, list[State]]:
+        """Give the state."""
+        return self._version, [self._part.state()]

@@ -1,0 +1,149 @@
+"""How a trainer talks with the parameter servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpidata.errors import StreamError
+from mpidata.servers.messages import Ask, Tag, pieces, read_pieces
+from mpidata.trainer.elastic.points import reached
+from mpidata.trainer.elastic.waiting import wait
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from mpidata.servers.part import Making, State
+
+__all__ = ["Link"]
+
+
+class Link:
+    """The way to the servers. All methods that wait sleep.
+
+    Parameters
+    ----------
+    communicator : mpi4py.MPI.Intracomm
+        Of the trainers, then the servers.
+    trainers : int
+        How many there are.
+
+    Attributes
+    ----------
+    servers : int
+        How many there are.
+    """
+
+    def __init__(self, communicator: MPI.Intracomm, trainers: int) -> None:
+        self.servers = communicator.Get_size() - trainers
+        self._communicator = communicator
+        self._ranks = range(trainers, communicator.Get_size())
+        self._pushes = 0
+        self._sent: list[tuple[MPI.Request, Any]] = []
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is trainer 0, whose weights are the first ones."""
+        return self._communicator.Get_rank() == 0
+
+    def make(self, making: Making, version: int, states: Sequence[State]) -> None:
+        """Tell each server what to keep; for trainer 0."""
+        for rank, state in zip(self._ranks, states, strict=True):
+            for piece in pieces((making, version, state)):
+                self._send(piece, rank, Tag.MAKE)
+        self._wait_for_sent()
+
+    def join(self, digest: int) -> None:
+        """Tell server 0 what this trainer's model is like."""
+        self._ask(Ask.JOIN, digest)
+
+    def push(self, gradients: Sequence[Any]) -> None:
+        """Send each server the gradients of its part, as bytes; they may change only after `wait_for_push`."""
+        for rank, gradient in zip(self._ranks, gradients, strict=True):
+            self._send(gradient, rank, Tag.PUSH)
+            reached("push")
+        self._pushes += 1
+
+    def wait_for_push(self) -> None:
+        """Wait until all that was pushed has been taken."""
+        self._wait_for_sent()
+
+    def pull(self, parts: Sequence[Any]) -> tuple[int, int]:
+        """Get the weights; tells their version, and by how many pushes this trainer is ahead of the slowest one."""
+        from mpi4py import MPI
+
+        came = [
+            self._communicator.Irecv([part, MPI.BYTE], rank, Tag.PART)
+            for rank, part in zip(self._ranks, parts, strict=True)
+        ]
+        self._ask(Ask.PULL, self._pushes)
+        version, ahead, _ = self._go()
+        for request in came:
+            self._wait(request)
+        return version, ahead
+
+    def rows(self, table: int, wanted: Sequence[Any], dim: int) -> list[Any]:
+        """Get rows of a table, of each server those that are wanted of it: int64; gives float32, shape (rows, dim)."""
+        from mpi4py import MPI
+
+        came, requests = [], []
+        for rank, rows in zip(self._ranks, wanted, strict=True):
+            values = np.empty((len(rows), dim), np.float32)
+            came.append(values)
+            if len(rows):
+                requests.append(self._communicator.Irecv([values, MPI.BYTE], rank, Tag.ROWS))
+                self._send(np.concatenate([np.array([table], np.int64), rows]), rank, Tag.WANT)
+        for request in requests:
+            self._wait(request)
+        return came
+
+    def rest(self) -> None:
+        """Let nobody wait for this trainer until it pulls or pushes again."""
+        self._ask(Ask.REST, self._pushes)
+
+    def save(self) -> tuple[int, list[State]]:
+        """Wait until all trainers have come here; gives the first one the version and the state of each server."""
+        self._ask(Ask.SAVE, self._pushes)
+        version, _, saves = self._go()
+        return version, [self._read(rank) for rank in self._ranks] if saves == self._communicator.Get_rank() else []
+
+    def lost(self, trainer: int, size: int) -> bytes:
+        """Tell where a trainer that has died was when it made its last push that counts; from now on none does."""
+        place = np.zeros(size, np.uint8)
+        came = self._communicator.Irecv(place, self._ranks[0], Tag.PLACE)
+        self._ask(Ask.LOST, trainer)
+        self._wait(came)
+        return place.tobytes()
+
+    def leave(self) -> None:
+        """Push and pull no more."""
+        self._ask(Ask.LEAVE, self._pushes)
+        self._wait_for_sent()
+
+    def _ask(self, ask: Ask, number: int) -> None:
+        self._send(np.array([ask, number], np.int64), self._ranks[0], Tag.ASK)
+
+    def _go(self) -> tuple[int, int, int]:
+        told = np.zeros(3, np.int64)
+        self._wait(self._communicator.Irecv(told, self._ranks[0], Tag.GO))
+        return int(told[0]), int(told[1]), int(told[2])
+
+    def _read(self, rank: int) -> State:
+        state: State = read_pieces(self._communicator, rank, Tag.STATE)
+        return state
+
+    def _send(self, data: Any, to: int, tag: Tag) -> None:
+        from mpi4py import MPI
+
+        self._sent.append((self._communicator.Isend([data, MPI.BYTE], to, tag), data))
+
+    def _wait_for_sent(self) -> None:
+        sent, self._sent = self._sent, []
+        for request, _ in sent:
+            self._wait(request)
+
+    def _wait(self, request: MPI.Request) -> None:
+        if not wait(request, lambda seconds: None):
+            raise StreamError("mpidata.ParameterServer: a parameter server does not answer, as it has died perhaps.")

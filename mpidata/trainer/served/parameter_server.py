@@ -1,0 +1,231 @@
+"""mpidata.ParameterServer: the weights are on servers, which step them by the gradients of each trainer."""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mpidata.alone.outside import in_job, say_no_job
+from mpidata.errors import StreamError
+from mpidata.servers.messages import MOST_BYTES
+from mpidata.servers.part import Making, State, cut, join
+from mpidata.servers.table import RowGradients, write_gradients
+from mpidata.trainer import join as job
+from mpidata.trainer.elastic.attempt import Attempt
+from mpidata.trainer.local_sgd.apart import How
+from mpidata.trainer.served.alone import Alone
+from mpidata.trainer.served.checks import NAME, check
+from mpidata.trainer.served.embedding import ServedEmbedding
+from mpidata.trainer.served.link import Link
+from mpidata.trainer.served.weights import Weights
+
+__all__ = ["ParameterServer"]
+
+
+class ParameterServer:
+    """Keeps the weights of a model on the job's `servers`, which make a step by each trainer's gradients.
+
+    The loop pulls the newest weights, computes gradients and pushes them::
+
+        for batch in stream:
+            server.pull()
+            model.zero_grad()
+            loss(model, batch).backward()
+            server.push()
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Alike on all trainers, as it is: no DistributedDataParallel. The first weights are those of trainer 0.
+    optimizer : type
+        A class of torch.optim that steps each weight by itself, such as SGD, Adam or AdamW. The servers make it.
+    staleness : int
+        By how many pushes a trainer may be ahead of the slowest one when it pulls. 0: the servers make one step by the
+        mean of one push of each trainer.
+    **settings
+        Of the optimizer: ``lr=1e-3``.
+
+    Attributes
+    ----------
+    version : int
+        Steps that the weights of the last pull had had.
+    ahead : int
+        By how many pushes this trainer was ahead of the slowest one then.
+
+    Raises
+    ------
+    StreamError
+        An argument makes no sense, some parameters are no floating-point numbers in CPU memory, the job has no servers,
+        or this is the second one of the script.
+
+    Notes
+    -----
+    The constructor does not wait for the other trainers; `pull` waits, asleep, while this one is more than `staleness`
+    pushes ahead. Nobody waits for a trainer whose stream is over or whose script has ended. A parameter without a
+    gradient counts as having a gradient of 0. Buffers (BatchNorm) are each trainer's own. Checkpoints hold the weights
+    and the optimizer's state; neither needs to be registered. Outside a job the optimizer is in this process. For one
+    thread.
+    """
+
+    def __init__(
+        self, model: torch.nn.Module, optimizer: type[torch.optim.Optimizer], *, staleness: int = 0, **settings: Any
+    ) -> None:
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self._embeddings = [module for module in model.modules() if isinstance(module, ServedEmbedding)]
+        check(model, parameters, bool(self._embeddings), optimizer, staleness, settings)
+        self.version = self.ahead = 0
+        self._link = link = _link()
+        self._weights = Weights(parameters, link.servers)
+        if (most := max(part.nbytes for part in self._weights.parts)) > MOST_BYTES:
+            raise StreamError(
+                f"{NAME}: a server would have {most} bytes of weights, more than {MOST_BYTES}. Raise 'servers.ranks'."
+            )
+        tables = [embedding.served for embedding in self._embeddings]
+        trainer = job.join() if in_job() else None
+        self._members = None if trainer is None else trainer.members
+        place = 0 if self._members is None else self._members.places().nbytes
+        making = Making(self._weights.kinds, optimizer, settings, staleness, tables, place)
+        first = [*self._weights.state(), *(None for _ in tables)]
+        self._kept = _Kept({"version": 0, "weights": first, "optimizer": [{} for _ in first]})
+        if trainer is not None:
+            self._be_of(trainer)
+        link.join(_digest(making, parameters))
+        if link.is_first:
+            version, states = self._kept.take(making, link.servers)
+            link.make(making, version, states)
+        for number, embedding in enumerate(self._embeddings):
+            embedding.serve(functools.partial(self._rows, number))
+
+    def pull(self) -> None:
+        """Give the model the newest weights; waits while this trainer is too far ahead."""
+        self.version, self.ahead = self._link.pull(self._weights.parts)
+        self._weights.give()
+        for embedding in self._embeddings:
+            embedding.forget()
+        if self._members is not None:
+            self._members.tell()
+
+    def push(self) -> None:
+        """Send the gradients, for a step of the optimizer; does not wait for it."""
+        for parameter in self._weights.parameters:
+            if parameter.grad is not None and parameter.grad.layout is not torch.strided:
+                raise StreamError(f"{NAME}: a gradient is sparse. Make it dense, or use mpidata.ServedEmbedding.")
+        self._link.wait_for_push()
+        self._weights.take_gradients()
+        pushes = self._with_rows() if self._embeddings else list(self._weights.gradients)
+        if self._members is not None:
+            pushes[0] = np.concatenate([pushes[0], self._members.places().view(np.uint8).reshape(-1)])
+        self._link.push(pushes)
+
+    def look(self) -> None:
+        """Do nothing; for mpidata itself, as the next methods."""
+
+    def average_now(self) -> None:
+        """Do nothing."""
+
+    def rest(self) -> None:
+        """Let nobody wait for this trainer until it pulls or pushes."""
+        self._link.rest()
+
+    def come(self, how: How) -> bool:
+        """Let nobody wait for this trainer, as it has nothing to train on; with ``trainers.elastic`` wait for all."""
+        if how is How.LEAVING:
+            return True
+        self.rest()
+        members = self._members
+        if members is None:
+            return True
+        attempt, generation = members.attempt(), members.generation
+        _be_here(attempt)
+        members.together(_be_here, attempt)
+        return members.generation == generation
+
+    def _rows(self, number: int, rows: torch.Tensor) -> torch.Tensor:
+        """Get rows of an embedding, which are in order."""
+        served = self._embeddings[number].served
+        ends = np.searchsorted(rows.numpy(), served.bounds(self._link.servers)[1:-1])
+        return torch.from_numpy(np.concatenate(self._link.rows(number, np.split(rows.numpy(), ends), served.dim)))
+
+    def _with_rows(self) -> list[Any]:
+        """Put the gradients of rows behind those of each server's part."""
+        servers = self._link.servers
+        of_each: list[list[RowGradients]] = [[] for _ in range(servers)]
+        for embedding in self._embeddings:
+            rows, values = embedding.take_gradients()
+            ends = torch.searchsorted(rows, torch.tensor(embedding.served.bounds(servers)[1:-1]))
+            for of, *own in zip(of_each, rows.tensor_split(ends), values.tensor_split(ends), strict=True):
+                of.append(RowGradients(*own))
+        behind = [np.frombuffer(write_gradients(of), np.uint8) for of in of_each]
+        return [np.concatenate(both) for both in zip(self._weights.gradients, behind, strict=True)]
+
+    def _be_of(self, trainer: Any) -> None:
+        if trainer.apart is not None:
+            raise StreamError(f"{NAME}: this script has one already, or a LocalSGD. Make one, before the loop.")
+        trainer.checkpoints.hold(NAME, self._kept)
+        trainer.checkpoints.come_first = self._save
+        if self._members is not None:
+            self._members.apart, self._members.place_of = self, self._place_of
+        trainer.apart = self
+
+    def _place_of(self, trainer: int) -> NDArray[np.int64]:
+        assert self._members is not None and isinstance(self._link, Link)
+        own = self._members.places()
+        return np.frombuffer(self._link.lost(trainer, own.nbytes), np.int64).reshape(own.shape)
+
+    def _save(self) -> None:
+        version, parts = self._link.save()
+        self._kept.state = {"version": version, **join(parts)} if parts else {}
+
+
+class _Kept:
+    """What checkpoints hold of the servers: on trainer 0 all of it, as it was at the last one."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.state = state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give it."""
+        return self.state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take it, as a checkpoint is continued."""
+        self.state = state
+
+    def take(self, making: Making, servers: int) -> tuple[int, list[State]]:
+        """Give the version, and each server's part; forget it."""
+        state, self.state = self.state, {}
+        own = [None if weights is None else tuple(weights.shape) for weights in state["weights"]]
+        wanted = [(kind.size,) for kind in making.kinds] + [(rows.number, rows.dim) for rows in making.tables]
+        if len(own) != len(wanted) or any(one not in (None, other) for one, other in zip(own, wanted, strict=True)):
+            raise StreamError(f"{NAME}: the checkpoint is of a model with other parameters. Use the same one.")
+        return state["version"], cut(state, making, servers)
+
+
+def _be_here(attempt: Attempt) -> None:
+    attempt.post(attempt.communicator.Ibarrier)
+
+
+def _link() -> Link | Alone:
+    if not in_job():
+        say_no_job()
+        return Alone()
+    trainer = job.join()
+    if trainer.communicator is None:
+        return Alone()
+    if trainer.servers is None:
+        raise StreamError(
+            f"{NAME}: this job has no parameter servers. Add 'servers: {{ranks: 1}}' to the job file, or more."
+        )
+    return trainer.servers
+
+
+def _digest(making: Making, parameters: Sequence[torch.Tensor]) -> int:
+    shapes = [(parameter.dtype, *parameter.shape) for parameter in parameters]
+    settings = sorted(making.settings.items())
+    return zlib.crc32(repr((making.optimizer.__name__, making.staleness, settings, shapes, making.tables)).encode())

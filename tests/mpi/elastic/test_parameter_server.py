@@ -1,0 +1,159 @@
+"""Parameter servers: as DistributedDataParallel without staleness, never staler than allowed, and resumed."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from exact_job import books, write_parts
+from jobs import JobFolder, Result, python, ranks_of, read_lines
+from waiting import wait_until
+
+from mpidata.servers.table import Rows
+
+STEPS, SIMULATIONS = 24, 20
+
+
+ROWS = [100, 60, 40]
+
+
+def write_job(
+    folder: JobFolder,
+    servers: int = 2,
+    trainers: int = 2,
+    every_s: float = 3600,
+    elastic: bool = False,
+    **options: Any,
+) -> None:
+    """Write a job of trainers/elastic/served.py."""
+    given = {"data": "files", "batch_size": 4, "epochs": 2, "staleness": 0, "optimizer": "SGD"} | options
+    given = {"settings": {"lr": 1e-3}} | given
+    program = python("trainers/elastic/served.py", json.dumps(given))
+    job: dict[str, Any] = {"trainers": {"ranks": trainers, "program": program, "elastic": elastic}}
+    job["servers"] = {"ranks": servers}
+    job["checkpoint"] = {"every_s": every_s}
+    if given["data"] == "stream":
+        job |= {
+            "solvers": {"groups": 2, "function": "functions.steps:simulate"},
+            "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
+            "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},
+            "buffer": {"policy": "fifo", "capacity": 40},
+        }
+        folder.variables["STEPS"] = str(STEPS)
+    else:
+        write_parts(folder, ROWS)
+        job["loaders"] = {"ranks": 1}
+    folder.write_job(job)
+
+
+def complete(result: Result, trainers: int = 2) -> list[list[dict[str, Any]]]:
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    return books(result, trainers)
+
+
+def test_without_staleness_it_is_ddp(folder: JobFolder) -> None:
+    write_job(folder, ddp=True)
+    for lines in complete(folder.run(timeout=120)):
+        difference, end = lines[-1], lines[-2]
+        assert end["end"] == end["version"] == 50, lines
+        assert difference["apart"] <= 1e-6, lines
+
+
+@pytest.mark.parametrize("data", ["files", "stream"])
+def test_uneven_trainers_are_never_further_apart_than_allowed(folder: JobFolder, data: str) -> None:
+    write_job(folder, data=data, staleness=8, pauses_s={"1": 0.02}, optimizer="Adam")
+    written = complete(folder.run(timeout=120))
+    pulls = [[line for line in lines if "pull" in line] for lines in written]
+    apart = [line["pull"] - (line["version"] - line["pull"]) for line in pulls[0]]  # the version counts all pushes
+    assert max(apart) <= 8 and max(line["ahead"] for line in pulls[0]) <= 8, apart
+    assert max(apart) >= 4, apart  # so the fast one did not wait in each step
+    pushes = sum(lines[-1]["end"] for lines in written)
+    assert pushes == 100 if data == "files" else pushes > 100, written
+    assert max(lines[-1]["version"] for lines in written) == pushes, written
+    assert len({lines[0]["first"] for lines in written}) == 1, written
+
+
+def kill_server(folder: JobFolder, result_of: Callable[[], Result], number: int) -> None:
+    """Kill a server once there is a checkpoint, of a batch after the first one."""
+
+    def has_checkpoint() -> bool:
+        path = result_of().run
+        events = read_lines(path / "events.jsonl") if path and (path / "events.jsonl").exists() else []
+        return any(event["event"] == "checkpoint" and event["batch"] > 0 for event in events)
+
+    wait_until(has_checkpoint, 60)
+    servers = [rank for rank in ranks_of(folder.path) if "mpidata.server" in rank.cmdline()]
+    assert len(servers) == 2
+    sorted(servers, key=lambda rank: int(rank.environ()["OMPI_COMM_WORLD_RANK"]))[number].send_signal(9)
+
+
+@pytest.mark.parametrize("number", [1, pytest.param(0, marks=pytest.mark.full)])
+def test_a_server_dies_and_another_number_of_them_goes_on(folder: JobFolder, number: int) -> None:
+    write_job(folder, every_s=0.3, optimizer="Adam", epochs=3, pauses_s={"0": 0.06, "1": 0.05})
+    process = folder.start()
+    kill_server(folder, lambda: folder.result(0, "", 0.0), number)
+    result = folder.finish(process, 60, 0.0)
+    folder.assert_nothing_left()
+    assert result.status != 0 and result.run is not None, result.logs()
+    assert f"Server {number} (rank {4 + number}) was killed by SIGKILL" in result.output, result.output
+    written = complete(folder.resume(result.run, "--set", "servers.ranks=3", timeout=120))
+    weights = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    table = Rows(50, 3, 7).draw(0, 50).requires_grad_()
+    optimizer, sparse = torch.optim.Adam([weights], lr=1e-3), torch.optim.SparseAdam([table], lr=1e-3)
+    steps = [_that_count(lines) for lines in written]
+    assert len(steps[0]) == len(steps[1]) == 75, written
+    for both in zip(*steps, strict=True):
+        weights.grad = torch.full_like(weights, sum(sum(rows) / len(rows) for rows in both) / 2)
+        optimizer.step()
+        used = torch.tensor([row % 50 for rows in both for row in rows]).unsqueeze(0)
+        table.grad = torch.sparse_coo_tensor(used, torch.full((8, 3), 1 / 8), (50, 3), check_invariants=True).coalesce()
+        sparse.step()
+    for lines in written:
+        torch.testing.assert_close(torch.tensor(lines[-1]["embedding"]), table.detach())
+        assert lines[-1]["version"] == 75, lines
+        torch.testing.assert_close(torch.tensor(lines[-1]["weight"], dtype=torch.float64), weights.detach())
+
+
+def _that_count(lines: list[dict[str, Any]]) -> list[list[int]]:
+    """Rows of the steps, but for those that the second start has made again."""
+    second = max(i for i, line in enumerate(lines) if "resumed" in line)
+    assert lines[second]["version"] > 0, lines
+    before = [line["rows"] for line in lines[:second] if line.get("pull", 75) < lines[second]["version"]]
+    return before + [line["rows"] for line in lines[second:] if "pull" in line]
+
+
+@pytest.mark.parametrize(
+    ("kills", "staleness"),
+    [
+        ({"0": "push:7"}, 4),  # server 0 has its part of the push, the other one not
+        pytest.param({"2": "push:8"}, 0, marks=pytest.mark.full),  # both may have it
+        pytest.param({"1": "push:3", "0": "push:21"}, 2, marks=pytest.mark.full),
+    ],
+)
+def test_a_push_counts_whole_or_not_and_the_rows_of_one_that_died_come_again(
+    folder: JobFolder, kills: dict[str, str], staleness: int
+) -> None:
+    write_job(folder, trainers=3, elastic=True, kills=kills, staleness=staleness, every_s=0.3, pauses_s={"2": 0.03})
+    result = folder.run(timeout=120)
+    written = complete(result, 3)
+    lost = sorted(map(int, kills))
+    assert sorted(result.summary["lost_trainers"]) == lost, result.logs()
+    living = [lines for trainer, lines in enumerate(written) if trainer not in lost]
+    ends = [lines[-1]["end"] for lines in living]
+    assert all("end" in lines[-1] for lines in living), result.logs()
+    counts: dict[int, Counter[int]] = defaultdict(Counter)
+    for trainer, lines in enumerate(written):
+        pulls = [line for line in lines if "pull" in line]
+        died_in = int(kills.get(str(trainer), "push:0").partition(":")[2])
+        whole = (died_in - 1) // 2 if trainer in lost else len(pulls)
+        if trainer in lost and died_in % 2 == 0 and staleness:
+            whole = died_in // 2
+        for line in pulls[:whole]:
+            counts[line["epoch"]].update(line["rows"])
+    told = f"{counts} {ends} {written}\n{result.logs()}"
+    everything = set(range(1, sum(ROWS) + 1))
+    assert sorted(counts) == [0, 1], told
+    for of in counts.values():
+        assert set(of) == everything and sum(of.values()) - len(everything) < 3, told

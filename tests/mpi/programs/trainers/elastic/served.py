@@ -1,0 +1,83 @@
+"""Trains by parameter servers; writes down what was drawn, and the versions of what was pulled.
+
+Arguments: JSON with `data` ("stream" or "files"), `batch_size`, `epochs`, `staleness`, `optimizer` and its `settings`,
+`pauses_s` after each step, by trainer, `kills`, by trainer: `point:count`, and `ddp`: whether torch's
+DistributedDataParallel trains on the same beside it.
+"""
+
+import json
+import os
+import sys
+import time
+
+import torch
+from book import Book
+
+import mpidata
+
+options = json.loads(sys.argv[1])
+torch.set_num_threads(1)
+trainer = int(os.environ["RANK"])
+book = Book(trainer)
+note = book.note
+if not book.resumes and (kill := options.get("kills", {}).get(str(trainer))):
+    os.environ["MPIDATA_TEST_KILL"] = kill
+
+
+class Model(torch.nn.Module):
+    """The gradient of `weight` is the mean of the rows; that of a row of the embedding, how often it was used."""
+
+    def __init__(self, embedding: torch.nn.Module) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.weight = torch.nn.Parameter(torch.zeros(3, dtype=torch.float64))
+        self.net = torch.nn.Sequential(torch.nn.Linear(2, 30), torch.nn.Tanh(), torch.nn.Linear(30, 1))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Give a loss."""
+        scaled = torch.stack([rows, -rows], 1).float() / 1000
+        used = self.embedding(rows % 50).sum() / len(rows)
+        return (self.weight.sum() * rows).mean() + self.net(scaled).square().mean() + used
+
+
+if options["data"] == "stream":
+    data = mpidata.MPIStreamDataset(options["batch_size"])
+    epochs = range(1)
+else:
+    data = mpidata.FileDataset("parts/*.npz", options["batch_size"], shuffle="rows", drop_last=not options.get("kills"))
+    epochs = range(data.resumed[0], options["epochs"])
+torch.manual_seed(trainer)
+model = Model(mpidata.ServedEmbedding(50, 3, seed=7))
+optimizer, settings = getattr(torch.optim, options["optimizer"]), options["settings"]
+server = mpidata.ParameterServer(model, optimizer, staleness=options["staleness"], **settings)
+server.pull()
+note(resumed=data.resumed, version=server.version, first=model.net[0].bias[0].item())
+if options.get("ddp"):
+    mpidata.init_process_group()
+    reference = Model(torch.nn.Embedding(50, 3))
+    reference.load_state_dict({**model.state_dict(), "embedding.weight": model.embedding(torch.arange(50)).detach()})
+    reference = torch.nn.parallel.DistributedDataParallel(reference)
+    steps_it = optimizer(reference.parameters(), **settings)
+pause_s = options.get("pauses_s", {}).get(str(trainer), 0.0)
+pushes = 0
+for epoch in epochs:
+    for batch in data:
+        rows = batch["row"] if "row" in batch else 1 + batch["step"] + 1000 * batch["simulation"]
+        server.pull()
+        note(epoch=epoch, pull=pushes, version=server.version, ahead=server.ahead, rows=rows.tolist())
+        model.zero_grad()
+        model(rows).backward()
+        server.push()
+        pushes += 1
+        if options.get("ddp"):
+            steps_it.zero_grad()
+            reference(rows).backward()
+            steps_it.step()
+        time.sleep(pause_s)
+server.pull()
+rows = model.embedding(torch.arange(50)).detach()
+note(end=pushes, version=server.version, weight=model.weight.tolist(), embedding=rows.tolist())
+if options.get("ddp"):
+    own = dict(model.named_parameters()) | {"embedding.weight": rows}
+    apart = [(own[name] - other).abs().max() / other.abs().max() for name, other in reference.module.named_parameters()]
+    note(apart=max(apart).item())

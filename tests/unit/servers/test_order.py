@@ -1,0 +1,125 @@
+"""The order of what the servers do: pushes whole or not at all, staleness, who is waited for."""
+
+from mpidata.servers.order import Deed, Do, Order
+
+
+def begun(trainers: int = 2, servers: int = 2, staleness: int = 0) -> Order:
+    order = Order(trainers, servers)
+    order.begin(staleness, 0)
+    return order
+
+
+def push(order: Order, trainer: int, servers: int = 2) -> list[Deed]:
+    """Have all servers have a push; nothing may happen before."""
+    for server in range(servers - 1):
+        order.had(trainer, server)
+        assert list(order.deeds()) == []
+    order.had(trainer, servers - 1)
+    return list(order.deeds())
+
+
+def test_a_push_counts_when_all_servers_have_it() -> None:
+    order = begun(servers=3, staleness=4)
+    assert push(order, 1, 3) == [Deed(Do.STEP, (1,))]
+    assert order.version == 1
+
+
+def test_pushes_are_in_the_order_in_which_they_became_whole() -> None:
+    order = begun(staleness=4)
+    order.had(0, 0)
+    assert push(order, 1) == [Deed(Do.STEP, (1,))]
+    order.had(0, 1)
+    assert list(order.deeds()) == [Deed(Do.STEP, (0,))]
+
+
+def test_nothing_is_done_before_the_servers_have_their_parts() -> None:
+    order = Order(1, 1)
+    order.had(0, 0)
+    order.pull(0, 1)
+    assert list(order.deeds()) == []
+    order.begin(0, 7)
+    assert list(order.deeds()) == [Deed(Do.STEP, (0,)), Deed(Do.SEND, (0,))] and order.version == 8
+
+
+def test_without_staleness_a_step_takes_a_push_of_each() -> None:
+    order = begun()
+    assert push(order, 0) == []
+    order.pull(0, 1)
+    assert list(order.deeds()) == []
+    assert push(order, 1) == [Deed(Do.STEP, (0, 1)), Deed(Do.SEND, (0,))]
+    assert order.version == 1
+
+
+def test_a_pull_waits_while_the_slowest_is_too_far_behind() -> None:
+    order = begun(staleness=2)
+    for pushes in range(1, 3):
+        push(order, 0)
+        order.pull(0, pushes)
+        assert list(order.deeds()) == [Deed(Do.SEND, (0,))] and order.ahead(0) == pushes
+    push(order, 0)
+    order.pull(0, 3)
+    assert list(order.deeds()) == []
+    assert push(order, 1) == [Deed(Do.STEP, (1,)), Deed(Do.SEND, (0,))]
+
+
+def test_a_pull_waits_for_own_pushes() -> None:
+    order = begun(staleness=2)
+    order.pull(1, 1)
+    order.had(1, 0)
+    assert list(order.deeds()) == []
+    order.had(1, 1)
+    assert list(order.deeds()) == [Deed(Do.STEP, (1,)), Deed(Do.SEND, (1,))]
+
+
+def test_nobody_waits_for_one_that_rests_but_for_its_last_push() -> None:
+    order = begun()
+    order.had(1, 0)
+    order.rest(1, 1)
+    assert push(order, 0) == []  # the other's is under way
+    order.had(1, 1)
+    assert list(order.deeds()) == [Deed(Do.STEP, (0, 1))]
+    assert push(order, 0) == [Deed(Do.STEP, (0,))]
+
+
+def test_one_that_comes_back_is_as_far_as_the_slowest() -> None:
+    order = begun(staleness=1)
+    order.rest(1, 0)
+    for pushes in range(1, 6):
+        push(order, 0)
+        order.pull(0, pushes)
+        assert list(order.deeds()) == [Deed(Do.SEND, (0,))]
+    order.pull(1, 0)
+    assert list(order.deeds()) == [Deed(Do.SEND, (1,))]
+    push(order, 0)
+    assert (order.ahead(0), order.ahead(1)) == (1, 0)
+
+
+def test_a_state_is_of_all_pushes_before_it_and_holds_nobody_up() -> None:
+    order = begun(staleness=1)
+    push(order, 0)
+    order.had(0, 0)
+    order.save(0, 2)
+    order.pull(1, 0)
+    assert list(order.deeds()) == [Deed(Do.SEND, (1,))]
+    order.save(1, 0)
+    assert list(order.deeds()) == []
+    order.had(0, 1)
+    assert list(order.deeds()) == [Deed(Do.STEP, (0,)), Deed(Do.SAVE, (0, 1))]
+    push(order, 1)
+    assert order.ahead(1) == 1  # both train on
+
+
+def test_the_end_is_when_all_have_left_and_their_pushes_are_in() -> None:
+    order = begun(staleness=1)
+    order.leave(0, 0)
+    order.had(1, 0)
+    order.leave(1, 1)
+    assert list(order.deeds()) == []
+    order.had(1, 1)
+    assert list(order.deeds()) == [Deed(Do.STEP, (1,)), Deed(Do.END)]
+
+
+def test_a_script_without_a_server_ends_the_servers_too() -> None:
+    order = Order(1, 2)
+    order.leave(0, 0)
+    assert list(order.deeds()) == [Deed(Do.END)]

@@ -1,0 +1,59 @@
+"""mpidata.ParameterServer outside a job, and what it refuses."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from mpidata import ParameterServer, StreamError
+
+
+@pytest.fixture(autouse=True)
+def _outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MPIDATA_RUN", raising=False)
+
+
+def test_outside_a_job_the_optimizer_is_here() -> None:
+    model, reference = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    reference.load_state_dict(model.state_dict())
+    server = ParameterServer(model, torch.optim.Adam, staleness=3, lr=0.1)
+    optimizer = torch.optim.Adam(reference.parameters(), lr=0.1)
+    for i in range(5):
+        server.pull()
+        assert (server.version, server.ahead) == (i, 0)
+        for one in (model, reference):
+            one.zero_grad()
+            one(torch.full((1, 3), float(i))).square().sum().backward()
+        server.push()
+        optimizer.step()
+    server.pull()
+    torch.testing.assert_close(model.state_dict(), reference.state_dict())
+
+
+def test_one_group_on_a_cpu_with_an_elementwise_optimizer() -> None:
+    model = torch.nn.Linear(2, 2)
+    refused: list[tuple[Any, dict[str, Any], str]] = [
+        (torch.optim.LBFGS, {}, "the optimizer is LBFGS"),
+        (torch.optim.SGD(model.parameters(), lr=0.1), {}, "the optimizer is a SGD. Give a class"),
+        (torch.optim.SGD, {"staleness": -1}, "staleness=-1 is no whole number"),
+        (torch.optim.SGD, {"staleness": True}, "staleness=True is no whole number"),
+        (torch.optim.SGD, {"lr": -1.0}, "SGD does not take these settings: Invalid learning rate: -1.0"),
+        (torch.optim.SGD, {"rate": 1.0}, "SGD does not take these settings"),
+    ]
+    for optimizer, settings, said in refused:
+        with pytest.raises(StreamError, match=said):
+            ParameterServer(model, optimizer, **settings)
+    with pytest.raises(StreamError, match="torch.complex64"):
+        ParameterServer(torch.nn.Linear(2, 2, dtype=torch.complex64), torch.optim.SGD)
+    with pytest.raises(StreamError, match="on meta. Use floating-point parameters in CPU memory"):
+        ParameterServer(torch.nn.Linear(2, 2, device="meta"), torch.optim.SGD)
+    with pytest.raises(StreamError, match="no parameter of the model requires a gradient"):
+        ParameterServer(model.requires_grad_(False), torch.optim.SGD)
+
+
+def test_sparse_gradients_are_refused() -> None:
+    model = torch.nn.Embedding(4, 2, sparse=True)
+    server = ParameterServer(model, torch.optim.SGD)
+    model(torch.tensor([1])).sum().backward()
+    with pytest.raises(StreamError, match="a gradient is sparse"):
+        server.push()
