@@ -31,6 +31,16 @@ def test_without_elastic(folder: JobFolder, tail: str, total: int, steps: int) -
 
 
 @pytest.mark.full
+def test_a_budget(folder: JobFolder) -> None:
+    buffer = {"policy": "reservoir", "repeats": 1.5}
+    job = write_job(folder, {}, global_batch_size=13, at_least=None, buffer=buffer)
+    result = folder.run(timeout=60)
+    check(job, result)
+    drawn = sizes(job, result)
+    assert len(drawn) == SIMULATIONS * STEPS * 3 // 2 // 13 and all(sum(of) == 13 for of in drawn.values()), drawn
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("tail", ["drop", "repeat"])
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
 def test_two_deaths(folder: JobFolder, policy: str, tail: str) -> None:
