@@ -17,7 +17,6 @@ from mpidata.servers.messages import MOST_BYTES
 from mpidata.servers.part import Making, State, cut, join
 from mpidata.servers.table import RowGradients, write_gradients
 from mpidata.trainer import join as job
-from mpidata.trainer.elastic.attempt import Attempt
 from mpidata.trainer.local_sgd.apart import How
 from mpidata.trainer.served.alone import Alone
 from mpidata.trainer.served.checks import NAME, check
@@ -141,10 +140,10 @@ class ParameterServer:
         members = self._members
         if members is None:
             return True
+        # Once: where somebody has died, all look first whether there is more to train on, and come again.
         attempt, generation = members.attempt(), members.generation
-        _be_here(attempt)
-        members.together(_be_here, attempt)
-        return members.generation == generation
+        attempt.post(attempt.communicator.Ibarrier)
+        return members.once(lambda _: None, attempt) and members.generation == generation
 
     def _rows(self, number: int, rows: torch.Tensor) -> torch.Tensor:
         """Get rows of an embedding, which are in order."""
@@ -205,10 +204,6 @@ class _Kept:
         if len(own) != len(wanted) or any(one not in (None, other) for one, other in zip(own, wanted, strict=True)):
             raise StreamError(f"{NAME}: the checkpoint is of a model with other parameters. Use the same one.")
         return state["version"], cut(state, making, servers)
-
-
-def _be_here(attempt: Attempt) -> None:
-    attempt.post(attempt.communicator.Ibarrier)
 
 
 def _link() -> Link | Alone:
