@@ -141,3 +141,10 @@ def test_of_one_that_died_no_further_push_counts_and_nobody_waits_for_it() -> No
     assert list(order.deeds()) == [] and order.version == 2
     order.leave(0, 2)
     assert list(order.deeds()) == [Deed(Do.END)]
+
+
+def test_a_push_that_waited_for_others_counts_no_more_when_its_trainer_has_died() -> None:
+    order = begun()
+    assert push(order, 1) == []
+    order.died(1)
+    assert push(order, 0) == [Deed(Do.STEP, (0,))]
