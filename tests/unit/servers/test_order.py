@@ -123,3 +123,28 @@ def test_a_script_without_a_server_ends_the_servers_too() -> None:
     order = Order(1, 2)
     order.leave(0, 0)
     assert list(order.deeds()) == [Deed(Do.END)]
+
+
+def test_of_one_that_died_no_further_push_counts_and_nobody_waits_for_it() -> None:
+    order = begun(staleness=1)
+    push(order, 0)
+    push(order, 0)
+    order.pull(0, 2)
+    order.had(1, 0)
+    assert list(order.deeds()) == []
+    order.died(1)
+    assert list(order.deeds()) == [Deed(Do.SEND, (0,))]
+    order.had(1, 1)  # which comes late
+    order.had(1, 0)
+    order.pull(1, 0)
+    order.save(1, 0)
+    assert list(order.deeds()) == [] and order.version == 2
+    order.leave(0, 2)
+    assert list(order.deeds()) == [Deed(Do.END)]
+
+
+def test_a_push_that_waited_for_others_counts_no_more_when_its_trainer_has_died() -> None:
+    order = begun()
+    assert push(order, 1) == []
+    order.died(1)
+    assert push(order, 0) == [Deed(Do.STEP, (0,))]
