@@ -14,8 +14,7 @@
 #include "stream/shares/sizes.h"
 
 enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN, GRANTED, GIVING, GIVERS,
-       MINUS_GIVERS };
-enum { AGREED = LEAST }; /* without a stream */
+       MINUS_GIVERS, AGREED, AT };
 
 /* Between agreements while training is ahead of its budget. */
 static const double AGAIN_S = 2e-3;
@@ -42,7 +41,7 @@ static int my_part_without_stream_locked(mpidata_trainer *trainer, int64_t *mine
     if (checkpoint->joining) return 1;
     mine[CHECKPOINT] = checkpoint->wanted;
     mine[AGREED] = checkpoint->agreed;
-    mine[TOTAL] = checkpoint->at;
+    mine[AT] = checkpoint->at;
     mine[DRAWN] = trainer->drawn;
     mine[NOT_ASKING] = !asking;
     return 1;
@@ -53,7 +52,7 @@ static void agree_without_stream_locked(mpidata_trainer *trainer, const int64_t 
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_checkpoint *checkpoint = &trainer->checkpoint;
     const int64_t newest = all[CHECKPOINT] > all[AGREED] ? all[CHECKPOINT] : all[AGREED];
-    const int64_t batch = all[CHECKPOINT] > all[AGREED] ? all[DRAWN] : all[TOTAL];
+    const int64_t batch = all[CHECKPOINT] > all[AGREED] ? all[DRAWN] : all[AT];
     if (all[CHECKPOINT] > all[AGREED] && all[NOT_ASKING]) { /* who did not know of it has not stopped to count: once more */
         mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
         return;
@@ -130,6 +129,8 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     my_part_of_batches_locked(trainer, mine);
     mine[NO_MORE] = budget ? none : final && !(repeats && total > 0) && sure <= trainer->granted;
     mine[CHECKPOINT] = trainer->checkpoint.wanted;
+    mine[AGREED] = trainer->checkpoint.agreed;
+    mine[AT] = trainer->checkpoint.at;
     mine[STUCK] = budget && mpidata_budget_stuck_locked(trainer);
     mine[NOT_ASKING] = !wanted && trainer->giving.phase == MPIDATA_KEEPS;
     mine[DRAWN] = trainer->drawn;
@@ -164,6 +165,11 @@ static void conclude_checkpoint_locked(mpidata_trainer *trainer, const int64_t *
     if (trainer->giving.phase != MPIDATA_KEEPS) { /* it takes part in none */
         trainer->checkpoint.asking = 0;
         mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
+        return;
+    }
+    if (all[AGREED] > trainer->checkpoint.agreed && !all[STOP]) { /* some know the outcome of one that a death broke */
+        trainer->checkpoint.asking = 0;
+        mpidata_checkpoint_agree_locked(trainer, all[AGREED], all[AT]);
         return;
     }
     if (all[CHECKPOINT] > trainer->checkpoint.agreed && all[NOT_ASKING] && !over && !all[STOP]) {
