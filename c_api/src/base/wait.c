@@ -44,6 +44,24 @@ int mpidata_wait_request(MPI_Request *request, MPI_Status *status, int (*progres
     }
 }
 
+static int is_among(int value, int n, const int *values) {
+    for (int i = 0; i < n; i++)
+        if (values[i] == value) return 1;
+    return 0;
+}
+
+/* Where a peer has died, Open MPI frees all requests that fail by it, but tells of those alone that had failed before. */
+static int add_untold(int n, const MPI_Request *requests, int n_done, int *done, MPI_Status *statuses) {
+    int failed = 0, all = n_done;
+    while (failed < n_done && statuses[failed].MPI_ERROR == MPI_SUCCESS) failed++;
+    for (int i = 0; i < n && failed < n_done; i++) {
+        if (requests[i] != MPI_REQUEST_NULL || is_among(i, n_done, done)) continue;
+        statuses[all] = statuses[failed];
+        done[all++] = i;
+    }
+    return all;
+}
+
 int mpidata_test_some(int n, MPI_Request *requests, int *n_done, int *done, MPI_Status *statuses) {
     int ended = 0, class = MPI_SUCCESS;
     *n_done = 0;
@@ -53,6 +71,7 @@ int mpidata_test_some(int n, MPI_Request *requests, int *n_done, int *done, MPI_
     if (class != MPI_ERR_IN_STATUS) MPIDATA_TRY(mpidata_check_mpi(result, "MPI_Testsome"));
     if (ended > 0) *n_done = ended; /* MPI_UNDEFINED is negative */
     for (int i = 0; i < *n_done && class != MPI_ERR_IN_STATUS; i++) statuses[i].MPI_ERROR = MPI_SUCCESS;
+    if (class == MPI_ERR_IN_STATUS) *n_done = add_untold(n, requests, *n_done, done, statuses);
     return MPIDATA_SUCCESS;
 }
 

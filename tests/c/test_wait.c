@@ -1,0 +1,59 @@
+/* Requests that fail as a peer has died, in an MPI of the test's own. */
+#include <string.h>
+
+#include "base/wait.h"
+
+#include "check.h"
+
+enum { REQUESTS = 5, FAILS = 77 };
+
+static int told[REQUESTS], n_told, freed[REQUESTS], result;
+
+int MPI_Error_class(int code, int *class) {
+    *class = code;
+    return MPI_SUCCESS;
+}
+
+/* As Open MPI: requests that it found to have failed in this very call are freed and not told of. */
+int MPI_Testsome(int n, MPI_Request requests[], int *n_done, int done[], MPI_Status statuses[]) {
+    CHECK(n == REQUESTS);
+    *n_done = n_told;
+    for (int i = 0; i < n_told; i++) {
+        done[i] = told[i];
+        statuses[i].MPI_ERROR = freed[told[i]] ? FAILS : MPI_SUCCESS;
+    }
+    for (int i = 0; i < n; i++)
+        if (freed[i]) requests[i] = MPI_REQUEST_NULL;
+    return result;
+}
+
+static int test_them(int *done, MPI_Status *statuses) {
+    static char under_way[REQUESTS];
+    MPI_Request requests[REQUESTS];
+    int n_done = -1;
+    for (int i = 0; i < REQUESTS; i++) {
+        const char *some = &under_way[i]; /* anything that is no MPI_REQUEST_NULL */
+        memset(&requests[i], 1, sizeof requests[i]);
+        memcpy(&requests[i], &some, sizeof requests[i] < sizeof some ? sizeof requests[i] : sizeof some);
+    }
+    CHECK(mpidata_test_some(REQUESTS, requests, &n_done, done, statuses) == MPIDATA_SUCCESS);
+    return n_done;
+}
+
+int main(void) {
+    int done[REQUESTS];
+    MPI_Status statuses[REQUESTS];
+    n_told = 2;
+    told[0] = 0;
+    told[1] = 3;
+    CHECK(test_them(done, statuses) == 2 && done[0] == 0 && done[1] == 3 && statuses[1].MPI_ERROR == MPI_SUCCESS);
+    freed[1] = freed[3] = freed[4] = 1;
+    result = MPI_ERR_IN_STATUS;
+    CHECK(test_them(done, statuses) == 4 && done[0] == 0 && done[1] == 3 && done[2] == 1 && done[3] == 4);
+    CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS);
+    for (int i = 1; i < 4; i++) CHECK(statuses[i].MPI_ERROR == FAILS);
+    n_told = 0;
+    result = MPI_SUCCESS;
+    CHECK(test_them(done, statuses) == 0);
+    return 0;
+}
