@@ -88,7 +88,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.insert(2, ("first loss", f"group {first.get('group')}: a solver of it {first.get('how')}"))
     if dead := summary.get("lost_trainers"):
         again = f"; {n} simulations ran again" if (n := summary.get("run_again")) else ""
-        rows.append(("trainers", f"{', '.join(map(str, dead))} lost, and the others went on{again}"))
+        those = f"trainer{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))}"
+        rows.append(("trainers", f"{those} lost, and the others went on{again}"))
     for name, value in summary["training"].items():
         rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
     return [*rows, ("run folder", summary["run"])]

@@ -59,7 +59,7 @@ def came_out(look: Look) -> Rows:
         rows.append(("groups lost", str(groups)))
     if trainers := figures.get("lost_trainers"):
         again = f"; {count} simulations ran again" if (count := figures.get("run_again")) else ""
-        rows.append(("trainers lost", f"{', '.join(map(str, trainers))}{again}"))
+        rows.append(("trainers lost", f"number {', '.join(map(str, trainers))}{again}"))
     if trainers := figures.get("joined_trainers"):
         rows.append(("trainers joined", ", ".join(map(str, trainers))))
     if loaders := _part(figures, "loaders"):

@@ -169,7 +169,8 @@ def test_the_pieces_of_the_training_page(folder: JobFolder) -> None:
     end = "print('drawn', stream._trainer.drawn, 'share', len(validation))\nstream.report(share=len(validation))\n"
     stream = "stream = mpidata.MPIStreamDataset(batch_size=16)\n"
     after = piece("for batch in stream:\n    ...")
-    script = prelude + piece("torch.nn.parallel.DistributedDataParallel") + stream + piece("validation()") + epochs + after + end
+    parallel = piece("torch.nn.parallel.DistributedDataParallel")
+    script = prelude + parallel + stream + piece("validation()") + epochs + after + end
     (folder.path / "tracker.py").write_text(piece("class Tracker"))
     (folder.path / "train.py").write_text(script)
     (folder.path / "rod.py").write_text(files(SOLVER)["rod.py"])

@@ -30,6 +30,8 @@ def test_the_job_goes_on(tmp_path: Path) -> None:
     folder = JobFolder(tmp_path)
     try:
         job = folder.start(command=[*folder.command()[:2], "elastic.yaml"])
+        events = tmp_path / "runs" / "elastic" / "1" / "events.jsonl"
+        wait_until(lambda: events.exists() and '"start"' in events.read_text(), 60, alive=job)
         wait_until(lambda: _trainer(tmp_path), 60, alive=job).send_signal(signal.SIGKILL)
         output, _ = job.communicate(timeout=60)
     finally:

@@ -55,6 +55,9 @@ class ServedEmbedding(torch.nn.Module):
                 "mpidata.ServedEmbedding: its rows are on no server yet. Give the model that it is in to "
                 "mpidata.ParameterServer first."
             )
+        if not isinstance(indices, torch.Tensor) or indices.dtype.is_floating_point or indices.dtype.is_complex:
+            what = indices.dtype if isinstance(indices, torch.Tensor) else type(indices).__name__
+            raise StreamError(f"mpidata.ServedEmbedding: indices are {what}. Give a tensor of whole numbers.")
         rows, inverse = torch.unique(indices.to(torch.int64), return_inverse=True)
         if len(rows) and not 0 <= rows[0] <= rows[-1] < self.served.number:
             raise IndexError(f"rows {int(rows[0])} to {int(rows[-1])} of an embedding of {self.served.number} rows")

@@ -146,4 +146,7 @@ class Link:
 
     def _wait(self, request: MPI.Request) -> None:
         if not wait(request, lambda seconds: None):
-            raise StreamError("mpidata.ParameterServer: a parameter server does not answer, as it has died perhaps.")
+            raise StreamError(
+                "mpidata.ParameterServer: no parameter server answers: one has died, or the job is ending. The "
+                "summary of the job says why."
+            )

@@ -75,6 +75,8 @@ class ParameterServer:
     def __init__(
         self, model: torch.nn.Module, optimizer: type[torch.optim.Optimizer], *, staleness: int = 0, **settings: Any
     ) -> None:
+        if not isinstance(model, torch.nn.Module):
+            raise StreamError(f"{NAME}: model is of type {type(model).__name__}. Give a torch.nn.Module.")
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._embeddings = [module for module in model.modules() if isinstance(module, ServedEmbedding)]
         check(model, parameters, bool(self._embeddings), optimizer, staleness, settings)

@@ -102,8 +102,8 @@ def test_trainers_without_which_the_others_went_on_are_shown(
 ) -> None:
     for lost, shown in (
         ([], ""),
-        ([2], "2 lost, and the others went on"),
-        ([2, 0], "2, 0 lost, and the others went on"),
+        ([2], "trainer 2 lost, and the others went on"),
+        ([2, 0], "trainers 2, 0 lost, and the others went on"),
     ):
         figures = Figures(3, 1)
         figures.loaders.update(joined=1, lost=0)

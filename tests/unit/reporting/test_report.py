@@ -81,7 +81,11 @@ def test_trainers_that_died_and_came(tmp_path: Path) -> None:
     )
     run.summary(lost_trainers=[1], joined_trainers=[2], run_again=4)
     page = Page(make_report([run.path]))
-    for text in ("trainers lost1; 4 simulations ran again", "trainers joined2", "trainer 1was killed by SIGSEGV"):
+    for text in (
+        "trainers lostnumber 1; 4 simulations ran again",
+        "trainers joined2",
+        "trainer 1was killed by SIGSEGV",
+    ):
         assert text in page.text, page.text
     assert b"trainer lost" in page.pictures[0] and b"trainer joined" in page.pictures[0]
 

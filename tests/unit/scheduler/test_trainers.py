@@ -56,7 +56,7 @@ def test_a_trainer_that_has_died_is_named_and_not_who_reports(
 def test_a_server_that_has_died_is_named_and_not_the_trainer_that_misses_it(make_job: MakeJob, tells: str) -> None:
     job = make_job(trainers=2, simulations=100, servers=2)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
-    said = "StreamError: mpidata.ParameterServer: a parameter server does not answer, as it has died perhaps."
+    said = "StreamError: mpidata.ParameterServer: no parameter server answers: one has died, or"
     if tells == "MPI":
         job.event(Died, 1, after=1.0, of_solver=False, of_server=True, rank=5, rank_in_group=0)
     job.event(Stop, 0, after=1.1, failed=1, text=said)

@@ -115,5 +115,8 @@ def test_mistakes_give_a_sentence() -> None:
     with pytest.raises(StreamError, match="stepped by SGD, with lr. Leave out momentum"):
         ParameterServer(model, torch.optim.SGD, lr=0.1, momentum=0.9)
     ParameterServer(model, torch.optim.SGD, lr=0.1)
+    for indices in (torch.tensor([1.0]), [1]):
+        with pytest.raises(StreamError, match="indices are (torch.float32|list). Give a tensor of whole numbers"):
+            model.embedding(indices)
     with pytest.raises(IndexError, match="rows -1 to 7 of an embedding of 5 rows"):
         model.embedding(torch.tensor([7, -1]))

@@ -43,6 +43,8 @@ def test_one_group_on_a_cpu_with_an_elementwise_optimizer() -> None:
     for optimizer, settings, said in refused:
         with pytest.raises(StreamError, match=said):
             ParameterServer(model, optimizer, **settings)
+    with pytest.raises(StreamError, match="model is of type list. Give a torch.nn.Module"):
+        ParameterServer(list(model.parameters()), torch.optim.SGD)  # type: ignore[arg-type]
     with pytest.raises(StreamError, match="torch.complex64"):
         ParameterServer(torch.nn.Linear(2, 2, dtype=torch.complex64), torch.optim.SGD)
     with pytest.raises(StreamError, match="on meta. Use floating-point parameters in CPU memory"):
