@@ -19,8 +19,8 @@ double mpidata_now(void); /* seconds, monotonic */
 /* Complete a request; `progress` (may be NULL) is called in between. */
 int mpidata_wait_request(MPI_Request *request, MPI_Status *status, int (*progress)(void *), void *context);
 
-/* As MPI_Testsome, with n requests or none; *n_done 0 if none has ended. Each ended one has its error, of a death say, or
- * MPI_SUCCESS in its status. */
+/* As MPI_Testsome, with n requests or none, of which none is MPI_REQUEST_NULL; *n_done 0 if none has ended. Each ended one has
+ * its error, of a death say, or MPI_SUCCESS in its status, also those that MPI has given up without telling. */
 int mpidata_test_some(int n, MPI_Request *requests, int *n_done, int *done, MPI_Status *statuses);
 
 /* Behind that: move those that have not ended to the front, with what their owner keeps of each, `size` bytes; how many. */
