@@ -5,9 +5,9 @@ import json
 from collections import Counter, defaultdict
 from typing import Any
 
-from exact_job import books, write_parts
+from exact_job import books
 from jobs import JobFolder, Result, python
-from stream_job import SIMULATIONS, STEPS
+from stream_job import SIMULATIONS, STEPS, source
 
 ROWS = [40, 33, 27]
 
@@ -29,17 +29,7 @@ def run(
     program = python("trainers/elastic/local.py", json.dumps(given))
     job: dict[str, Any] = {"trainers": {"ranks": trainers, "spares": spares, "program": program, "elastic": elastic}}
     job["checkpoint"] = {"every_s": every_s}
-    if data == "stream":
-        job |= {
-            "solvers": {"groups": 2, "function": "functions.steps:simulate"},
-            "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
-            "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},
-            "buffer": {"policy": "fifo", "capacity": 40},
-        }
-        folder.variables["STEPS"] = str(STEPS)
-    else:
-        write_parts(folder, ROWS)
-        job["loaders"] = {"ranks": 1}
+    job |= source(folder, data, ROWS)
     folder.write_job(job)
     result = folder.run(timeout=timeout)
     folder.assert_nothing_left()

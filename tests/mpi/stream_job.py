@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from exact_job import books, who_took_part
+from exact_job import books, who_took_part, write_parts
 from jobs import JobFolder, Result, python
 
 STEPS, SIMULATIONS = 24, 20
@@ -19,6 +19,20 @@ PATTERN_FIELDS = {
     "scalar": {"dtype": "float64", "shape": []},
 }
 POINTS = ["backward", "reduced", "agree", "agreed", "regroup", "regrouped", "meet"]
+
+
+def source(folder: JobFolder, data: str, rows: list[int] | None = None) -> dict[str, Any]:
+    """Give the part of a job file about its data: a `stream`, or part files of so many rows, which this writes."""
+    if data != "stream":
+        write_parts(folder, rows or [])
+        return {"loaders": {"ranks": 1}}
+    folder.variables["STEPS"] = str(STEPS)
+    return {
+        "solvers": {"groups": 2, "function": "functions.steps:simulate"},
+        "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
+        "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},
+        "buffer": {"policy": "fifo", "capacity": 40},
+    }
 
 
 def write_job(
@@ -49,14 +63,10 @@ def write_job(
     program = python("trainers/elastic/stream.py", json.dumps(options))
     job: dict[str, Any] = {
         "trainers": {"ranks": trainers, "program": program},
-        "solvers": {"groups": 2, "function": "functions.steps:simulate"},
-        "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
-        "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},
-        "buffer": {"policy": "fifo", "capacity": 40},
+        **source(folder, "stream"),
     }
     if at_least is not None:
         job["trainers"] |= {"elastic": {"at_least": at_least}, "timeout_s": timeout_s}
-    folder.variables["STEPS"] = str(STEPS)
     for key, value in keys.items():
         inner = isinstance(value, dict) and key == "buffer"
         job[key] = {**job[key], **value} if inner else value

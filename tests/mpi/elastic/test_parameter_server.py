@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from exact_job import books, write_parts
+from exact_job import books
 from jobs import JobFolder, Result, python, ranks_of, read_lines
+from stream_job import source
 from waiting import wait_until
 
 from mpidata.servers.table import Rows
-
-STEPS, SIMULATIONS = 24, 20
-
 
 ROWS = [100, 60, 40]
 
@@ -36,17 +34,7 @@ def write_job(
     job: dict[str, Any] = {"trainers": {"ranks": trainers, "program": program, "elastic": elastic}}
     job["servers"] = {"ranks": servers}
     job["checkpoint"] = {"every_s": every_s}
-    if given["data"] == "stream":
-        job |= {
-            "solvers": {"groups": 2, "function": "functions.steps:simulate"},
-            "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
-            "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},
-            "buffer": {"policy": "fifo", "capacity": 40},
-        }
-        folder.variables["STEPS"] = str(STEPS)
-    else:
-        write_parts(folder, ROWS)
-        job["loaders"] = {"ranks": 1}
+    job |= source(folder, given["data"], ROWS)
     folder.write_job(job)
 
 
