@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "receive/assembly.h"
+#include "receive/assembly/assembly.h"
 #include "check.h"
 #include "example_plan.h"
 
@@ -39,9 +39,105 @@ static void copies(void) {
     CHECK(mpidata_block_contiguous(&plan.fields[0], &row, &offset) && offset == 13);
 }
 
+static void announce(mpidata_assemblies *all, mpidata_assembly *a, const mpidata_block *b, int rank) {
+    CHECK(!mpidata_assembly_hear(all, a, rank));
+    CHECK(!mpidata_assembly_announce(all, a, b, rank));
+}
+
+static mpidata_assembly *next_of(mpidata_assemblies *all) {
+    static int64_t step;
+    return mpidata_assembly_new(all, 0, 9, 1, step++, 17, 0);
+}
+
+/* Two ranks whose halves overlap, or leave a hole, are found when all is announced, or too much. */
+static void overlaps(void) {
+    mpidata_assemblies all;
+    mpidata_assemblies_open(&all, &plan);
+    mpidata_block upper = block(0, 2, 0, 0, 0, 2, 6, 0), lower = block(0, 2, 2, 0, 0, 2, 6, 0), middle = block(0, 2, 1, 0, 0, 2, 6, 0);
+    mpidata_block pressure = block(1, 0, 0, 0, 0, 0, 0, 0), cells = block(2, 3, 0, 0, 0, 2, 3, 4);
+    mpidata_assembly *a = next_of(&all);
+    announce(&all, a, &upper, 0);
+    CHECK(!mpidata_assembly_check(&all, a));
+    announce(&all, a, &pressure, 0);
+    announce(&all, a, &middle, 1);
+    CHECK(!mpidata_assembly_check(&all, a)); /* a field is missing */
+    announce(&all, a, &cells, 1);
+    CHECK(mpidata_assembly_check(&all, a) == MPIDATA_ERR_BLOCK);
+    CHECK(strstr(mpidata_last_error(), "'temperature' that ranks 0 and 1 of the group"));
+    a = next_of(&all);
+    announce(&all, a, &pressure, 1);
+    announce(&all, a, &pressure, 1); /* all of a field twice, and nothing of others */
+    CHECK(mpidata_assembly_check(&all, a) == MPIDATA_ERR_BLOCK);
+    CHECK(strstr(mpidata_last_error(), "'pressure' that ranks 1 and 1 of the group"));
+    a = next_of(&all);
+    announce(&all, a, &upper, 0);
+    announce(&all, a, &lower, 1);
+    announce(&all, a, &pressure, 0);
+    announce(&all, a, &cells, 1);
+    CHECK(!mpidata_assembly_check(&all, a));
+    mpidata_assembly *b = next_of(&all); /* of the same layout, but for one block */
+    announce(&all, b, &upper, 0);
+    announce(&all, b, &middle, 1);
+    announce(&all, b, &pressure, 0);
+    announce(&all, b, &cells, 1);
+    CHECK(mpidata_assembly_check(&all, b) == MPIDATA_ERR_BLOCK);
+    b = next_of(&all); /* a block that the layout has once */
+    announce(&all, b, &upper, 0);
+    announce(&all, b, &pressure, 0);
+    announce(&all, b, &pressure, 0);
+    CHECK(mpidata_assembly_check(&all, b) == MPIDATA_ERR_BLOCK);
+    mpidata_assemblies_close(&all);
+}
+
+enum { SIDE = 16, MANY = SIDE * SIDE * SIDE };
+
+static mpidata_assembly *sample_of_many(mpidata_assemblies *all, unsigned *seed, int shift) {
+    mpidata_assembly *a = next_of(all);
+    static int order[MANY];
+    for (int i = 0; i < MANY; i++) {
+        *seed = *seed * 1664525u + 1013904223u;
+        const int other = (int)(*seed >> 8) % (i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    for (int i = 0; i < MANY; i++) {
+        const int rank = order[i], cell = (rank + shift) % MANY;
+        mpidata_block b = block(0, 3, cell % SIDE * 2, cell / SIDE % SIDE * 3, cell / SIDE / SIDE * 4, 2, 3, 4);
+        announce(all, a, &b, rank);
+        CHECK(!mpidata_assembly_check(all, a));
+    }
+    a->outstanding = 0;
+    CHECK(mpidata_assembly_whole(all, a));
+    return a;
+}
+
+/* The blocks of 4096 ranks are compared where they are others than before, n log n of them, and not otherwise. */
+static void comparisons(void) {
+    static const char text[] = "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 4098\ntrainers 1\ngroups 1\nranks_per_group 4096\n"
+                               "in_flight 4\nsimulations 10\npolicy fifo\ncapacity 100\nwatermark 20\ntail repeat\n"
+                               "field u float32 3 32 48 64\nprogram solver\nargument ./solver\n";
+    mpidata_plan many;
+    mpidata_assemblies all;
+    unsigned seed = 7;
+    CHECK(mpidata_plan_parse(text, &many) == MPIDATA_SUCCESS);
+    mpidata_assemblies_open(&all, &many);
+    for (int shift = 0; shift < 2; shift++) {
+        const int64_t before = all.compared;
+        mpidata_assembly_free(&all, sample_of_many(&all, &seed, shift));
+        const int64_t first = all.compared - before;
+        CHECK(first > 0 && first < (int64_t)MANY * 12 * 4); /* by three dimensions, and by field */
+        for (int i = 0; i < 3; i++) mpidata_assembly_free(&all, sample_of_many(&all, &seed, shift));
+        CHECK(all.compared == before + first);
+    }
+    mpidata_assemblies_close(&all);
+    mpidata_plan_free(&many);
+}
+
 int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
     copies();
+    overlaps();
+    comparisons();
     mpidata_assemblies all;
     mpidata_assemblies_open(&all, &plan);
     CHECK(!mpidata_assembly_find(&all, 0, 9, 1, 2));
@@ -52,17 +148,13 @@ int main(void) {
     CHECK(!mpidata_assembly_find(&all, 0, 10, 1, 2)); /* another try of the same group */
 
     mpidata_block upper = block(0, 2, 0, 0, 0, 2, 6, 0), lower = block(0, 2, 2, 0, 0, 2, 6, 0);
-    mpidata_block overlapping = block(0, 2, 1, 5, 0, 2, 1, 0);
     mpidata_block pressure = block(1, 0, 0, 0, 0, 0, 0, 0), cells = block(2, 3, 0, 0, 0, 2, 3, 4);
-    CHECK(!mpidata_assembly_announce(&all, a, &upper, 3));
-    CHECK(mpidata_assembly_announce(&all, a, &overlapping, 4) == MPIDATA_ERR_BLOCK);
-    CHECK(strstr(mpidata_last_error(), "ranks 3 and 4") && strstr(mpidata_last_error(), "temperature"));
-    CHECK(!mpidata_assembly_announce(&all, a, &lower, 4));
-    CHECK(!mpidata_assembly_announce(&all, a, &pressure, 3));
-    CHECK(mpidata_assembly_announce(&all, a, &pressure, 4) == MPIDATA_ERR_BLOCK);
+    announce(&all, a, &upper, 0);
+    announce(&all, a, &lower, 1);
+    announce(&all, a, &pressure, 0);
     a->outstanding = 0; /* all announced blocks in place, the third field still missing */
     CHECK(!mpidata_assembly_whole(&all, a));
-    CHECK(!mpidata_assembly_announce(&all, a, &cells, 3));
+    announce(&all, a, &cells, 0);
     CHECK(!mpidata_assembly_whole(&all, a));
     a->outstanding = 0;
     CHECK(mpidata_assembly_whole(&all, a));

@@ -11,7 +11,7 @@ int mpidata_parts_add(mpidata_parts *parts, mpidata_heap *heap, const mpidata_pl
     if (!mpidata_array_reserve(&parts->list, &parts->allocated, parts->n + 1, 1, sizeof *parts->list)) return -1;
     const size_t bytes = mpidata_block_bytes(plan, block);
     mpidata_part *part = &parts->list[parts->n];
-    *part = (mpidata_part){.block = *block, .rank = rank, .values = mpidata_heap_take(heap, bytes)};
+    *part = (mpidata_part){.block = *block, .rank = rank, .number = parts->n, .values = mpidata_heap_take(heap, bytes)};
     if (!part->values) return -1;
     parts->bytes += bytes;
     return parts->n++;
@@ -51,19 +51,18 @@ void mpidata_parts_drop_mapped(mpidata_parts *parts, mpidata_heap *heap, const m
     parts->n = kept;
 }
 
-static int comes_before(const mpidata_part *one, const mpidata_part *other) {
-    if (one->block.field != other->block.field) return one->block.field < other->block.field;
-    return one->rank < other->rank;
+static int compare(const void *one, const void *other) {
+    const mpidata_part *a = one, *b = other;
+    if (a->block.field != b->block.field) return a->block.field < b->block.field ? -1 : 1;
+    if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* Those of a rank are in order already, and most often all are: insertion, which is stable. */
+/* By field and rank; those of a rank stay in the order of its calls. Most often all are in order already. */
 static void sort(mpidata_part *list, int n) {
-    for (int i = 1; i < n; i++) {
-        mpidata_part part = list[i];
-        int at = i;
-        for (; at > 0 && comes_before(&part, &list[at - 1]); at--) list[at] = list[at - 1];
-        list[at] = part;
-    }
+    int ordered = 1;
+    for (int i = 1; i < n && ordered; i++) ordered = compare(&list[i - 1], &list[i]) <= 0;
+    if (!ordered) qsort(list, (size_t)n, sizeof *list, compare);
 }
 
 static int64_t extent_of(const mpidata_plan *plan, const mpidata_part *part) {
@@ -86,14 +85,26 @@ static int check_indices(const mpidata_parts *parts, const mpidata_plan *plan) {
     return MPIDATA_SUCCESS;
 }
 
+/* Number of parts before those of this rank of a field, and of what comes after. */
+static int parts_before(const mpidata_parts *parts, int field, int rank) {
+    int low = 0, high = parts->n;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        const mpidata_part *part = &parts->list[middle];
+        if (part->block.field < field || (part->block.field == field && part->rank < rank))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Rows of a field that the ranks before this one have put; -1: none was put, or by maps. */
 static int64_t rows_before(const mpidata_parts *parts, const mpidata_plan *plan, int field, int rank) {
     int n;
-    int64_t rows = 0;
-    const mpidata_part *part = mpidata_parts_of(parts, field, &n);
-    if (!n || part->block.start[MPIDATA_LOCAL] == MPIDATA_JOINED_ROWS) return -1;
-    for (const mpidata_part *end = part + n; part < end && part->rank < rank; part++) rows += extent_of(plan, part);
-    return rows;
+    const mpidata_part *first = mpidata_parts_of(parts, field, &n), *next = parts->list + parts_before(parts, field, rank);
+    if (!n || first->block.start[MPIDATA_LOCAL] == MPIDATA_JOINED_ROWS) return -1;
+    return next > first ? next[-1].before + extent_of(plan, &next[-1]) : 0;
 }
 
 /* Where a rank's part of a length begins, of which local numbers count. */
@@ -156,13 +167,16 @@ static void begin_numbers(mpidata_parts *parts, const mpidata_plan *plan) {
 int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
     sort(parts->list, parts->n);
     begin_numbers(parts, plan);
-    const mpidata_part *part = parts->list, *end = parts->list + parts->n;
+    mpidata_part *part = parts->list, *end = parts->list + parts->n;
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
-        const mpidata_part *first = part;
+        mpidata_part *first = part;
         int64_t rows = 0;
         if (field->varying < 0 || field->per_simulation != parts->per_simulation) continue;
-        for (; part < end && part->block.field == f; part++) rows += extent_of(plan, part);
+        for (; part < end && part->block.field == f; part++) {
+            part->before = rows;
+            rows += extent_of(plan, part);
+        }
         if (field->given >= 0) parts->numbers[field->given] = part > first;
         if (field->given >= 0 && part == first && field->index_of < 0) continue; /* indices that were not put are none */
         if (field->given < 0 && part == first) return mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was not put", field->name);
@@ -193,9 +207,8 @@ int mpidata_parts_join_known(mpidata_parts *parts, const mpidata_plan *plan, con
 }
 
 const mpidata_part *mpidata_parts_of(const mpidata_parts *parts, int field, int *n) {
-    int first = 0;
-    while (first < parts->n && parts->list[first].block.field < field) first++;
-    for (*n = 0; first + *n < parts->n && parts->list[first + *n].block.field == field;) ++*n;
+    const int first = parts_before(parts, field, INT_MIN);
+    *n = parts_before(parts, field + 1, INT_MIN) - first;
     return parts->list + first;
 }
 
@@ -250,7 +263,7 @@ static void pad_field(const mpidata_field *field, char *target, int64_t from, in
 
 void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_packing *packing, void *const *fields,
                         void *(*copy)(void *restrict, const void *restrict, size_t)) {
-    const mpidata_part *part = parts->list, *end = parts->list + parts->n;
+    mpidata_part *part = parts->list, *end = parts->list + parts->n;
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
         if (field->varying < 0 || field->per_simulation != parts->per_simulation) continue;

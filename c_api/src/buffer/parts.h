@@ -8,8 +8,9 @@
 
 typedef struct {
     mpidata_block block;
-    int rank;
-    char *values; /* contiguous */
+    int rank, number; /* in the order in which they came */
+    int64_t before;   /* rows of the field in the parts before it, once they are joined */
+    char *values;     /* contiguous */
 } mpidata_part;
 
 typedef struct mpidata_parts {

@@ -4,7 +4,7 @@
 
 #include <mpi.h>
 
-#include "receive/assembly.h"
+#include "receive/assembly/assembly.h"
 
 /* So many may be under way at once, as each takes memory; one that lasts longer than usual does not count, as its sender
  * may compute, hang or have died. */

@@ -5,7 +5,7 @@
 #include "containers/message_list.h"
 #include "job/link.h"
 #include "parcel/inbox.h"
-#include "receive/assembly.h"
+#include "receive/assembly/assembly.h"
 
 /* Sources of which pieces may be under way at once, with the same exception as for receives. */
 enum { MPIDATA_PENDING_MAX = 32, MPIDATA_STREAMS = 2 };

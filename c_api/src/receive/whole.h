@@ -3,7 +3,7 @@
 #ifndef MPIDATA_WHOLE_H
 #define MPIDATA_WHOLE_H
 
-#include "receive/assembly.h"
+#include "receive/assembly/assembly.h"
 #include "stream/state.h"
 
 /* A step that no ledger has yet, in a slot of its own, becomes samples. */

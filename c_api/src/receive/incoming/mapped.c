@@ -29,7 +29,7 @@ int mpidata_announce_mapped(const mpidata_incoming *in, const mpidata_source *so
     if (!map || map->n != block->shape[mpidata_row_dimension(field)] || (field->varying < 0 && map->greatest >= field->shape[0]))
         return mpidata_error(MPIDATA_ERR_WIRE, "A block of field '%s' does not fit map %lld", field->name, (long long)block->map);
     MPIDATA_TRY(reserve(assembly));
-    assembly->mapped[assembly->n_mapped++] = (mpidata_mapped_part){part, map};
+    assembly->mapped[assembly->n_mapped++] = (mpidata_mapped_part){part, block->field, source->rank_in_group, map};
     map->uses++;
     if (field->varying >= 0) return MPIDATA_SUCCESS;
     assembly->missing[block->field] -= mpidata_block_elements(block);
@@ -50,19 +50,11 @@ static const mpidata_part *part_of(const mpidata_assembly *assembly, int i) {
     return &assembly->parts->list[assembly->mapped[i].part];
 }
 
-static int comes_before(const mpidata_assembly *assembly, mpidata_mapped_part one, int other) {
-    const mpidata_part *a = &assembly->parts->list[one.part], *b = part_of(assembly, other);
-    return a->block.field != b->block.field ? a->block.field < b->block.field : a->rank < b->rank;
-}
-
-/* By field and rank; those of a rank are in the order of its calls, and stay so. */
-static void sort(const mpidata_assembly *assembly) {
-    for (int i = 1; i < assembly->n_mapped; i++) {
-        const mpidata_mapped_part mapped = assembly->mapped[i];
-        int at = i;
-        for (; at > 0 && comes_before(assembly, mapped, at - 1); at--) assembly->mapped[at] = assembly->mapped[at - 1];
-        assembly->mapped[at] = mapped;
-    }
+static int compare(const void *one, const void *other) {
+    const mpidata_mapped_part *a = one, *b = other;
+    if (a->field != b->field) return a->field < b->field ? -1 : 1;
+    if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+    return a->part < b->part ? -1 : a->part > b->part; /* in the order of the rank's calls */
 }
 
 /* Do some of its parts come without a map? */
@@ -158,8 +150,8 @@ static int place_all(const mpidata_incoming *in, const mpidata_assembly *assembl
 }
 
 int mpidata_place_mapped(const mpidata_incoming *in, mpidata_assembly *assembly) {
-    char text[MPIDATA_TEXT_MAX];
-    sort(assembly);
+    char text[MPIDATA_TEXT_MAX], who[128];
+    qsort(assembly->mapped, (size_t)assembly->n_mapped, sizeof *assembly->mapped, compare);
     const int status = place_all(in, assembly);
     if (!status) {
         mpidata_assembly_release_maps(assembly);
@@ -169,10 +161,8 @@ int mpidata_place_mapped(const mpidata_incoming *in, mpidata_assembly *assembly)
         return MPIDATA_SUCCESS;
     }
     memcpy(text, mpidata_last_error(), sizeof text);
-    char when[40] = "before its first step";
-    if (assembly->step >= 0) (void)snprintf(when, sizeof when, "step %lld", (long long)assembly->step);
-    return mpidata_error(status == MPIDATA_ERR_MEMORY ? MPIDATA_ERR_ARGUMENT : MPIDATA_ERR_FIELD, "%.1500s. Solver group %d, simulation %lld, %s. %s", text,
-                         assembly->group, (long long)assembly->simulation, when,
+    mpidata_assembly_who(assembly, who, sizeof who);
+    return mpidata_error(status == MPIDATA_ERR_MEMORY ? MPIDATA_ERR_ARGUMENT : MPIDATA_ERR_FIELD, "%.1500s. %s. %s", text, who,
                          status == MPIDATA_ERR_MEMORY ? "Lower buffer.capacity in the job file."
                                                       : "The maps of all ranks have each row of a field exactly once.");
 }

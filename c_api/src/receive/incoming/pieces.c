@@ -21,7 +21,7 @@ static void fill_in(const mpidata_incoming *in, const mpidata_assembly *assembly
 }
 
 static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assembly) {
-    char text[MPIDATA_TEXT_MAX];
+    char text[MPIDATA_TEXT_MAX], who[128];
     fill_in(in, assembly);
     const int status = mpidata_parts_join(&assembly->memory->parts, &in->trainer->job.plan);
     if (!status) return MPIDATA_SUCCESS;
@@ -29,8 +29,8 @@ static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assemb
     const char *advice = status == MPIDATA_ERR_ARGUMENT ? "Indices count along the joined parts of all ranks."
                          : status == MPIDATA_ERR_FIELD  ? "In each step put each field, by one rank at least."
                                                         : "The parts of all ranks are joined, and lengths in the job file has the limits.";
-    return mpidata_error(status, "%.1500s. Solver group %d, simulation %lld, step %lld. %s", text, assembly->group,
-                         (long long)assembly->simulation, (long long)assembly->step, advice);
+    mpidata_assembly_who(assembly, who, sizeof who);
+    return mpidata_error(status, "%.1500s. %s. %s", text, who, advice);
 }
 
 /* Steps that have waited for them may be whole. */
@@ -124,6 +124,16 @@ static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, c
     return MPIDATA_SUCCESS;
 }
 
+/* Names the sample: the two that have put too much need not be who has sent the last piece. */
+static int check(mpidata_incoming *in, mpidata_assembly *assembly) {
+    char text[MPIDATA_TEXT_MAX], who[128];
+    const int status = mpidata_assembly_check(&in->assemblies, assembly);
+    if (status != MPIDATA_ERR_BLOCK) return status;
+    memcpy(text, mpidata_last_error(), sizeof text);
+    mpidata_assembly_who(assembly, who, sizeof who);
+    return mpidata_error(MPIDATA_ERR_FIELD, "%.1500s. %s. Put each element of each field exactly once.", text, who);
+}
+
 /* Take note of the blocks of a piece; those that are parts get memory. */
 static int announce_blocks(mpidata_incoming *in, const mpidata_source *source, mpidata_assembly *assembly, const mpidata_block *blocks,
                            int n) {
@@ -132,7 +142,7 @@ static int announce_blocks(mpidata_incoming *in, const mpidata_source *source, m
     MPIDATA_TRY(mpidata_assembly_hear(&in->assemblies, assembly, source->rank_in_group));
     for (int i = 0; i < n; i++) {
         if (!mpidata_block_is_part(plan, &blocks[i])) {
-            MPIDATA_TRY(mpidata_assembly_announce(&in->assemblies, assembly, &blocks[i], source->rank));
+            MPIDATA_TRY(mpidata_assembly_announce(&in->assemblies, assembly, &blocks[i], source->rank_in_group));
             continue;
         }
         mpidata_lock_take(&in->trainer->lock);
@@ -145,7 +155,7 @@ static int announce_blocks(mpidata_incoming *in, const mpidata_source *source, m
         if (blocks[i].map) MPIDATA_TRY(mpidata_announce_mapped(in, source, assembly, &blocks[i], part));
         assembly->outstanding++;
     }
-    return MPIDATA_SUCCESS;
+    return check(in, assembly);
 }
 
 /* The blocks that do not travel along are to come next. */

@@ -4,11 +4,12 @@
 
 #include "buffer/slots.h"
 #include "maps/kept.h"
+#include "receive/assembly/layout.h"
 #include "wire/wire.h"
 
 /* A part that was put by a map, until the sample is whole. */
 typedef struct {
-    int part;
+    int part, field, rank; /* the rank in the group */
     mpidata_kept_map *map;
 } mpidata_mapped_part;
 
@@ -23,13 +24,14 @@ typedef struct mpidata_assembly {
     double time;
     int first_rank; /* of those that sent a piece: its time counts */
     int validation;
-    int headers;      /* where all ranks send: ranks that have sent theirs, which are marked in `heard` */
-    char *heard;
+    int headers;      /* where all ranks send: ranks that have sent theirs */
+    int *heard;       /* by rank of the group, how many blocks it has announced; -1: no header has come from it */
+    int64_t layout;   /* version of the layout that all its blocks have been found in so far; -1: some were not */
     int outstanding; /* blocks announced, not yet in place */
     int under_way;   /* of them, those that are being received into the slot */
     int64_t *missing; /* per field, elements not yet announced */
     mpidata_block *blocks;
-    int *block_ranks;
+    int *block_ranks; /* in the group */
     int n_blocks;
     int64_t allocated;
     mpidata_mapped_part *mapped;
@@ -44,6 +46,8 @@ typedef struct {
     const mpidata_plan *plan;
     mpidata_assembly *chains[MPIDATA_ASSEMBLY_CHAINS];
     int64_t count, lost, validation; /* all; those of lost groups; of validation samples */
+    mpidata_layout layouts[2]; /* of steps, and of constants */
+    int64_t compared;          /* blocks with one another, so far */
     mpidata_assembly *free; /* with their arrays, to be used again: one is needed for each sample */
 } mpidata_assemblies;
 
@@ -57,16 +61,22 @@ mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, in
 mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t by_try, int64_t simulation,
                                        int64_t step, int64_t slot, int validation);
 
+/* Write, for a sentence, of which group's sample it is. */
+void mpidata_assembly_who(const mpidata_assembly *assembly, char *text, size_t size);
+
 /* Where a field that does not vary is. */
 char *mpidata_assembly_field(const mpidata_slots *slots, const mpidata_assembly *assembly, int field);
 
 /* A rank of the group has sent its header; refuses a second one. */
 int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly *assembly, int rank_in_group);
 
-/* Announce a block of a field that does not vary, not in place yet (outstanding + 1); refuses one that overlaps another,
- * naming both ranks. */
+/* Announce a block of a field that does not vary, not in place yet (outstanding + 1). */
 int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,
-                              const mpidata_block *block, int rank);
+                              const mpidata_block *block, int rank_in_group);
+
+/* A piece has been announced. If that was the last one, or too much has been, look for blocks that overlap, unless all are
+ * where they were in an earlier step: refuses two that do, with their ranks. */
+int mpidata_assembly_check(mpidata_assemblies *assemblies, mpidata_assembly *assembly);
 
 /* Is every element of every field in place, but for optional ones that were not put, and has each rank sent its header? Are
  * the constants whole that the sample has? */

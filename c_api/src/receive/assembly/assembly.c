@@ -1,10 +1,12 @@
-#include "receive/assembly.h"
+#include "receive/assembly/assembly.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "containers/array.h"
+#include "receive/assembly/overlap.h"
 
 void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan *plan) {
     memset(assemblies, 0, sizeof *assemblies);
@@ -28,6 +30,7 @@ void mpidata_assemblies_close(mpidata_assemblies *assemblies) {
         give_up(assembly);
     }
     assemblies->free = NULL;
+    for (int of_constants = 0; of_constants < 2; of_constants++) mpidata_layout_free(&assemblies->layouts[of_constants]);
 }
 
 static int chain_of(int64_t simulation, int64_t step) {
@@ -52,7 +55,7 @@ static mpidata_assembly *reuse(mpidata_assemblies *assemblies) {
     }
     if (!(assembly = calloc(1, sizeof *assembly))) return NULL;
     assembly->missing = calloc((size_t)assemblies->plan->n_fields, sizeof *assembly->missing);
-    assembly->heard = calloc((size_t)assemblies->plan->ranks_per_group, 1);
+    assembly->heard = calloc((size_t)assemblies->plan->ranks_per_group, sizeof *assembly->heard);
     if (assembly->missing && assembly->heard) return assembly;
     give_up(assembly);
     return NULL;
@@ -64,10 +67,11 @@ mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group
     mpidata_assembly *assembly = reuse(assemblies);
     if (!assembly) return NULL;
     for (int i = 0; i < plan->n_fields; i++) assembly->missing[i] = plan->fields[i].elements;
-    if (mpidata_plan_all_send(plan)) memset(assembly->heard, 0, (size_t)plan->ranks_per_group);
+    memset(assembly->heard, -1, (size_t)plan->ranks_per_group * sizeof *assembly->heard);
     mpidata_assembly **chain = &assemblies->chains[chain_of(simulation, step)];
     *assembly = (mpidata_assembly){.group = group, .by_try = by_try, .simulation = simulation, .step = step, .slot = slot,
                                    .first_rank = INT_MAX, .validation = validation, .missing = assembly->missing, .heard = assembly->heard,
+                                   .layout = assemblies->layouts[slot < 0].version,
                                    .blocks = assembly->blocks, .block_ranks = assembly->block_ranks,
                                    .allocated = assembly->allocated, .mapped = assembly->mapped,
                                    .mapped_room = assembly->mapped_room, .next = *chain};
@@ -93,13 +97,6 @@ void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *ass
     assemblies->free = assembly;
 }
 
-static int blocks_overlap(const mpidata_block *a, const mpidata_block *b) {
-    if (a->field != b->field) return 0;
-    for (int d = 0; d < a->ndim; d++)
-        if (a->start[d] + a->shape[d] <= b->start[d] || b->start[d] + b->shape[d] <= a->start[d]) return 0;
-    return 1;
-}
-
 static int reserve(mpidata_assembly *assembly) {
     if (assembly->n_blocks < assembly->allocated) return MPIDATA_SUCCESS;
     int64_t allocated = mpidata_array_room(assembly->allocated, assembly->n_blocks + 1, 8);
@@ -110,42 +107,77 @@ static int reserve(mpidata_assembly *assembly) {
     return MPIDATA_SUCCESS;
 }
 
+void mpidata_assembly_who(const mpidata_assembly *assembly, char *text, size_t size) {
+    char when[40] = "before its first step";
+    if (assembly->step >= 0) (void)snprintf(when, sizeof when, "step %lld", (long long)assembly->step);
+    (void)snprintf(text, size, "Solver group %d, simulation %lld, %s", assembly->group, (long long)assembly->simulation, when);
+}
+
 char *mpidata_assembly_field(const mpidata_slots *slots, const mpidata_assembly *assembly, int field) {
     if (assembly->slot < 0) return assembly->constants->values[field];
     return mpidata_slot_field(slots, assembly->memory, field);
 }
 
 int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly *assembly, int rank_in_group) {
-    if (!mpidata_plan_all_send(assemblies->plan)) return MPIDATA_SUCCESS;
-    if (assembly->heard[rank_in_group]) return mpidata_error(MPIDATA_ERR_WIRE, "A rank has sent a second header for one step");
-    assembly->heard[rank_in_group] = 1;
+    int *heard = &assembly->heard[rank_in_group];
+    if (*heard < 0)
+        *heard = 0;
+    else if (mpidata_plan_all_send(assemblies->plan))
+        return mpidata_error(MPIDATA_ERR_WIRE, "A rank has sent a second header for one step");
     assembly->headers++;
     return MPIDATA_SUCCESS;
 }
 
 int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,
-                              const mpidata_block *block, int rank) {
+                              const mpidata_block *block, int rank_in_group) {
+    const mpidata_layout *layout = &assemblies->layouts[assembly->slot < 0];
     MPIDATA_TRY(reserve(assembly));
-    for (int i = 0; i < assembly->n_blocks; i++) {
-        if (!blocks_overlap(&assembly->blocks[i], block)) continue;
-        return mpidata_error(MPIDATA_ERR_BLOCK,
-                             "The blocks of field '%s' that ranks %d and %d put overlap",
-                             assemblies->plan->fields[block->field].name, assembly->block_ranks[i], rank);
-    }
+    if (assembly->layout != layout->version || !mpidata_layout_has(layout, rank_in_group, assembly->heard[rank_in_group]++, block))
+        assembly->layout = -1;
     assembly->blocks[assembly->n_blocks] = *block;
-    assembly->block_ranks[assembly->n_blocks++] = rank;
+    assembly->block_ranks[assembly->n_blocks++] = rank_in_group;
     assembly->missing[block->field] -= mpidata_block_elements(block);
     assembly->outstanding++;
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly) {
-    const mpidata_plan *plan = assemblies->plan;
-    if (assembly->outstanding || (mpidata_plan_all_send(plan) && assembly->headers < plan->ranks_per_group)) return 0;
-    if (assembly->constants && assembly->slot >= 0 && !assembly->constants->whole) return 0;
+/* A field of which more has been announced than it has; -1: there is none. */
+static int overfull(const mpidata_plan *plan, const mpidata_assembly *assembly) {
+    int field = plan->n_fields - 1;
+    while (field >= 0 && assembly->missing[field] >= 0) field--;
+    return field;
+}
+
+/* Have all ranks announced all? */
+static int announced(const mpidata_plan *plan, const mpidata_assembly *assembly) {
+    if (mpidata_plan_all_send(plan) && assembly->headers < plan->ranks_per_group) return 0;
     for (int i = 0; i < plan->n_fields; i++)
         if (assembly->missing[i] && (plan->fields[i].given < 0 || assembly->missing[i] < plan->fields[i].row)) return 0;
     return 1;
+}
+
+int mpidata_assembly_check(mpidata_assemblies *assemblies, mpidata_assembly *assembly) {
+    const mpidata_plan *plan = assemblies->plan;
+    const int full = overfull(plan, assembly);
+    mpidata_overlap overlap;
+    if (full < 0 && (assembly->layout >= 0 || !announced(plan, assembly))) return MPIDATA_SUCCESS;
+    if (mpidata_overlap_find(assembly->blocks, assembly->n_blocks, &overlap))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while assembling a sample");
+    assemblies->compared += overlap.compared;
+    if (overlap.one >= 0)
+        return mpidata_error(MPIDATA_ERR_BLOCK, "The blocks of field '%s' that ranks %d and %d of the group put overlap",
+                             plan->fields[assembly->blocks[overlap.one].field].name, assembly->block_ranks[overlap.one],
+                             assembly->block_ranks[overlap.other]);
+    if (full >= 0)
+        return mpidata_error(MPIDATA_ERR_BLOCK, "The ranks of the group have put more than all of field '%s'", plan->fields[full].name);
+    mpidata_layout_set(&assemblies->layouts[assembly->slot < 0], plan->ranks_per_group, assembly->blocks, assembly->block_ranks,
+                       assembly->n_blocks);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly) {
+    if (assembly->outstanding || !announced(assemblies->plan, assembly)) return 0;
+    return !assembly->constants || assembly->slot < 0 || assembly->constants->whole;
 }
 
 int mpidata_block_contiguous(const mpidata_field *field, const mpidata_block *block, int64_t *offset) {
