@@ -50,10 +50,10 @@ def texts_of(job: Job) -> dict[str, tuple[str, ...]]:
 
 def _ranges_of(job: Job) -> str:
     """Write down the range of each parameter as JSON: [low, high], or null where the job file does not say."""
-    from mpidata.config.table import read_table  # loads numpy, which ranks that only join never need
-
     space, columns = job.parameters.space, {}
     if job.parameters.sampler == "file" and None in space.values():
+        from mpidata.config.table import read_table  # loads numpy, which is needed for tables only
+
         columns = read_table(job.folder / str(job.parameters.path)).columns
     return json.dumps([_range_of(axis, columns.get(name)) for name, axis in space.items()])
 
