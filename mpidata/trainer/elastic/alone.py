@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 __all__ = ["alone", "hold_by"]
 
-_hold: Callable[[bool], object] = lambda on: None
+_hold: Callable[[bool], object] = bool  # no thread to hold
 
 
 def hold_by(hold: Callable[[bool], object]) -> None:
@@ -20,8 +20,8 @@ def hold_by(hold: Callable[[bool], object]) -> None:
 def alone() -> Iterator[None]:
     """Make calls of MPI while the receive thread makes none.
 
-    A message of MPIX_Comm_agree that comes while another thread is within an agreement reaches it with wrong values
-    (Open MPI 5.0, era_cb_fn); and a death that one thread is taking in while another one makes a communicator crashes it.
+    A message of an agreement that comes while another thread is within one reaches it garbled (Open MPI 5.0), those
+    included of which MPIX_Comm_shrink is made. Pairs may be within others.
     """
     _hold(True)
     try:
