@@ -73,6 +73,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
     "mpidata_trainer_regroup": (c_int, [c_int]),
+    "mpidata_trainer_hold": (c_int, [c_int]),
     "mpidata_trainer_takes_place": (c_int, []),
     "mpidata_trainer_be_at": (c_int, [c_int64]),
     "mpidata_trainer_wanted": (c_int, [POINTER(c_int64), POINTER(c_int64)]),

@@ -22,6 +22,7 @@ from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
 from mpidata.servers.messages import communicator_of
 from mpidata.trainer.alone import TRY, open_alone
+from mpidata.trainer.elastic.alone import hold_by
 from mpidata.trainer.elastic.spare import prepare, wait_for_place
 from mpidata.trainer.served.link import Link
 from mpidata.trainer.trainer import Trainer
@@ -114,6 +115,7 @@ def _join_job() -> Trainer:
     recorder = _recorder(plan, library, MPI.COMM_WORLD.rank)  # first, as samples may come at once
     handle = ctypes.c_int()
     check(library, library.mpidata_trainer_open(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
+    hold_by(library.mpidata_trainer_hold)
     communicator = MPI.Comm.f2py(handle.value)
     assert isinstance(communicator, MPI.Intracomm)
     trainer = Trainer(plan, library, communicator)

@@ -40,6 +40,7 @@ static fake_type fake_types[FAKE_MOST];
 static int fake_n, fake_n_types;
 static int fake_ranks = 6;
 static int fake_hold_sends; /* they stay under way */
+static void (*fake_probed)(void); /* called by each probe; NULL: nothing is */
 static double fake_clock, fake_tick; /* s; by how much each look at it moves it on */
 
 /* -- for the test --------------------------------------------------------------------------------------------------- */
@@ -111,6 +112,7 @@ double mpidata_now(void) { return fake_clock += fake_tick; }
 
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int *here, MPI_Message *message, MPI_Status *status) {
     (void)source, (void)comm;
+    if (fake_probed) fake_probed();
     *here = 0;
     for (int i = 0; i < fake_n && !*here; i++) {
         if (fake_messages[i].matched || fake_messages[i].tag != tag) continue;

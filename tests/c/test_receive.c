@@ -1,5 +1,10 @@
 /* What a trainer's receive thread leaves to MPI and to the scheduler. */
 #define _GNU_SOURCE /* pthread_getattr_np */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "fake_mpi.h"
 #include "receive/receive.h"
 #include "stream/state.h"
@@ -157,7 +162,57 @@ static void losses_wait_where_they_can_be_added_up(void) {
     mpidata_trainer_set(NULL);
 }
 
+static atomic_int probes, may_go_on, held;
+
+static void stay_in_probe(void) {
+    probes++;
+    while (!may_go_on) (void)sched_yield();
+}
+
+static void *hold(void *unused) {
+    (void)unused;
+    CHECK(!mpidata_trainer_hold(1));
+    held = 1;
+    return NULL;
+}
+
+static int wants_hold(mpidata_trainer *trainer) {
+    mpidata_lock_take(&trainer->lock);
+    const int wants = trainer->held;
+    mpidata_lock_give(&trainer->lock);
+    return wants;
+}
+
+/* Who holds the thread gets it out of MPI first, and then it makes no call of MPI. */
+static void a_held_thread_keeps_out_of_mpi(void) {
+    mpidata_trainer *trainer = open_trainer();
+    pthread_t thread, holder;
+    trainer->job.plan.trainers_at_least = 1;
+    trainer->living = MPI_COMM_NULL;
+    mpidata_trainer_set(trainer);
+    fake_probed = stay_in_probe;
+    fake_clock = MPIDATA_FOR_EVER; /* so that it is held for as long */
+    CHECK(!pthread_create(&thread, NULL, mpidata_receive_thread, trainer));
+    while (!probes) (void)sched_yield();
+    CHECK(!pthread_create(&holder, NULL, hold, NULL));
+    while (!wants_hold(trainer)) (void)sched_yield();
+    CHECK(!held);
+    may_go_on = 1;
+    CHECK(!pthread_join(holder, NULL) && held);
+    const int before = probes;
+    (void)usleep(50000); /* in which it would make calls */
+    CHECK(probes == before);
+    const mpidata_order all_gone = {.kind = MPIDATA_ORDER_ALL_GONE};
+    (void)fake_send(0, MPIDATA_TAG_ORDER, &all_gone, sizeof all_gone);
+    CHECK(!mpidata_trainer_hold(0) && !pthread_join(thread, NULL) && probes > before);
+    mpidata_trainer_set(NULL);
+    fake_probed = NULL;
+    fake_clock = 0.0;
+    free(trainer);
+}
+
 int main(void) {
+    a_held_thread_keeps_out_of_mpi();
     an_agreement_outlives_the_thread();
     what_waits_to_be_sent_is_bounded();
     reports_share_messages();

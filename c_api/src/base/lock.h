@@ -15,6 +15,8 @@ typedef struct {
     pthread_cond_t *told[2];
 } mpidata_lock;
 
+#define MPIDATA_FOR_EVER 1e9 /* a deadline that does not come */
+
 /* The condition's deadlines are those of mpidata_now. Both return 0, or errno. */
 static inline int mpidata_lock_open(mpidata_lock *lock) {
     lock->held = 0;

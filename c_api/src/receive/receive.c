@@ -26,6 +26,9 @@ static const double STATUS_EVERY_S = MPIDATA_STATUS_EVERY_MS / 1e3;
 /* While samples come, time between looks for anything else. A call of MPI that finds nothing may give the core away. */
 static const double LOOK_EVERY_S = 1e-3;
 
+/* A caller that holds the thread waits for other trainers for a moment; if one of them hangs, the scheduler is to hear of it. */
+static const double HELD_AT_MOST_S = 1.0;
+
 typedef struct {
     mpidata_trainer *trainer;
     mpidata_incoming incoming;
@@ -80,6 +83,24 @@ static int fill_buffer_locked(receiver *r, int *did) {
     }
     if (n) tell_drawer_locked(trainer);
     return MPIDATA_SUCCESS;
+}
+
+/* Make calls of MPI, but none while a caller holds this thread. */
+static void begin_round(mpidata_trainer *trainer) {
+    if (!trainer->job.plan.trainers_at_least) return;
+    const double until = mpidata_now() + HELD_AT_MOST_S;
+    mpidata_lock_take(&trainer->lock);
+    while (trainer->held && mpidata_lock_sleep_locked(&trainer->lock, &trainer->wake, until)) continue;
+    trainer->in_round = 1;
+    mpidata_lock_give(&trainer->lock);
+}
+
+static void end_round(mpidata_trainer *trainer) {
+    if (!trainer->job.plan.trainers_at_least) return;
+    mpidata_lock_take(&trainer->lock);
+    trainer->in_round = 0;
+    if (trainer->held) mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
+    mpidata_lock_give(&trainer->lock);
 }
 
 /* -- scheduler ------------------------------------------------------------------------------------------------------ */
@@ -138,7 +159,9 @@ static int obey_for_group(receiver *r, const mpidata_order *order, int *status) 
     switch (order->kind) {
     case MPIDATA_ORDER_PREPARE: *status = say_ready(r->trainer, role, group); return 1;
     case MPIDATA_ORDER_JOIN:
+        end_round(r->trainer); /* it waits for other trainers, which may be waiting for one that holds this thread */
         *status = mpidata_job_join_group(&r->trainer->job, MPI_COMM_NULL, &comm);
+        begin_round(r->trainer);
         if (!*status) *status = mpidata_incoming_add(&r->incoming, comm, role, group);
         return 1;
     case MPIDATA_ORDER_SERVES: *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_JOINED, ""); return 1;
@@ -288,7 +311,9 @@ static void receive(receiver *r) {
     int status = mpidata_incoming_open(&r->incoming, trainer);
     while (!status && !mpidata_all_gone(&trainer->phase)) {
         int did = 0;
+        begin_round(trainer);
         status = one_round(r, &did);
+        end_round(trainer);
         if (did) {
             backoff.idle = 0;
             continue;

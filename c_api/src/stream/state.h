@@ -99,6 +99,8 @@ typedef struct {
     int woken;
 
     /* All below under the lock. */
+    int held;     /* callers that the receive thread is to make no calls of MPI beside */
+    int in_round; /* it makes some */
     mpidata_slots slots;
     mpidata_windows windows; /* where samples are some */
     mpidata_buffer buffer;

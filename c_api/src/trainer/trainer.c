@@ -262,6 +262,17 @@ int mpidata_trainer_regroup(MPI_Fint living) {
     return mpidata_come_together(trainer, comm);
 }
 
+int mpidata_trainer_hold(int on) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    trainer->held += on ? 1 : -1;
+    while (on && trainer->in_round) (void)mpidata_lock_sleep_locked(&trainer->lock, &trainer->news, MPIDATA_FOR_EVER);
+    if (!trainer->held) mpidata_lock_tell_locked(&trainer->lock, &trainer->wake);
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_trained(int64_t count, const int64_t *samples) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));

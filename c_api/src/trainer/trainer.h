@@ -52,6 +52,10 @@ int mpidata_trainer_losses(const mpidata_losses *losses, int64_t count, int last
  * over; it is the library's then. Does not block. */
 int mpidata_trainer_regroup(MPI_Fint living);
 
+/* From here to a call with 0 the receive thread makes no calls of MPI, or one round a second where this takes longer. Such
+ * pairs may be within others. Returns once the thread is out of MPI. Any thread. */
+int mpidata_trainer_hold(int on);
+
 /* The newest order of how many are to train: its number, 0 before the first, and how many; -1 where the job ends. Does not
  * block. */
 int mpidata_trainer_wanted(int64_t *number, int64_t *count);

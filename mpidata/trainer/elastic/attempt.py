@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from mpidata.trainer.elastic.alone import alone
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.waiting import free, wait
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Attempt", "agree", "come_together", "split"]
+__all__ = ["Attempt", "agree", "and_all", "come_together", "split"]
 
 
 class Attempt:
@@ -67,6 +68,16 @@ def split(communicator: MPI.Intracomm, belongs: bool) -> MPI.Intracomm:
     return cast("MPI.Intracomm", communicator.Split(0 if belongs else MPI.UNDEFINED, communicator.Get_rank()))
 
 
+def and_all(communicator: MPI.Intracomm, flag: int, report: Callable[[float], object], point: str = "and") -> int:
+    """Give the bits that all have set in `flag`: the same on all trainers that live. Collective; sleeps."""
+    flags = np.array([flag], np.int32)
+    with alone():
+        request = communicator.Iagree(flags)
+    reached(point)
+    wait(request, report, testing=alone)  # an error says only that somebody has died since
+    return int(flags[0])
+
+
 def agree(communicator: MPI.Intracomm, done: bool, report: Callable[[float], object]) -> tuple[bool, bool]:
     """Tell whether all are done, and whether nobody has seen a death: the same on all trainers that live.
 
@@ -74,12 +85,10 @@ def agree(communicator: MPI.Intracomm, done: bool, report: Callable[[float], obj
     """
     communicator.Ack_failed()
     dead = communicator.Get_failed()
-    flags = np.array([done | (dead.Get_size() == 0) << 1], np.int32)
-    request = communicator.Iagree(flags)
-    reached("agree")
-    wait(request, report)  # an error says only that somebody has died since
+    flag = done | (dead.Get_size() == 0) << 1
     free(dead)
-    return bool(flags[0] & 1), bool(flags[0] & 2)
+    flags = and_all(communicator, flag, report, "agree")
+    return bool(flags & 1), bool(flags & 2)
 
 
 def come_together(
@@ -88,20 +97,20 @@ def come_together(
     """Make two communicators of those that live; again where another one dies meanwhile. As `agree`."""
     from mpi4py import MPI
 
-    made = np.zeros(1, np.int32)
-    communicator.Revoke()
-    while not made[0]:
-        living = communicator.Shrink()
-        assert isinstance(living, MPI.Intracomm)
-        communicator = living
-        # None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then.
-        wait(living.Iagree(made), report)
-        made[0] = 1
-        try:
-            # By this thread: it makes communicators in no two threads at once, either.
-            other = living.Dup()
-        except MPI.Exception:
-            made[0] = 0
-            living.Revoke()
-        wait(living.Iagree(made), report)
+    with alone():
+        communicator.Revoke()
+        made = 0
+        while not made:
+            living = communicator.Shrink()
+            assert isinstance(living, MPI.Intracomm)
+            communicator = living
+            # None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then.
+            and_all(living, 0, report)
+            made = 1
+            try:
+                other = living.Dup()
+            except MPI.Exception:
+                made = 0
+                living.Revoke()
+            made = and_all(living, made, report)
     return communicator, other

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
-from mpidata.trainer.elastic.attempt import Attempt, split
+from mpidata.trainer.elastic.alone import alone
+from mpidata.trainer.elastic.attempt import Attempt, and_all, split
 from mpidata.trainer.elastic.numbers import among, without
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.elastic.waiting import left, wait
+from mpidata.trainer.elastic.waiting import left
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -177,22 +178,22 @@ class Meeting:
         """
         from mpi4py import MPI
 
-        while True:
+        done = False
+        while not done:
             self._agree(True)
-            living = self._everyone.Shrink()
-            assert isinstance(living, MPI.Intracomm)
-            self._everyone = living
-            self._agree(True)  # none may revoke it while others are still making it: Open MPI 5.0 crashes then
-            done = False
-            try:
-                decision = decide(self._gather(row))
-                made = [split(living, row.own in decision.numbers) for _ in range(2)]
-                everyone = split(living, row.own not in decision.retired) if decision.retired else living
-                done = True
-            except MPI.Exception:
-                living.Revoke()
-            if self._agree(done):
-                break
+            with alone():
+                living = self._everyone.Shrink()
+                assert isinstance(living, MPI.Intracomm)
+                self._everyone = living
+                self._agree(True)  # none may revoke it while others are still making it: Open MPI 5.0 crashes then
+                try:
+                    decision = decide(self._gather(row))
+                    made = [split(living, row.own in decision.numbers) for _ in range(2)]
+                    everyone = split(living, row.own not in decision.retired) if decision.retired else living
+                    done = True
+                except MPI.Exception:
+                    living.Revoke()
+                done = self._agree(done)
         self._everyone = everyone
         if everyone != MPI.COMM_NULL:
             group = everyone.Get_group()
@@ -213,6 +214,4 @@ class Meeting:
 
     def _agree(self, done: bool) -> bool:
         self._everyone.Ack_failed()
-        flag = np.array([done], np.int32)
-        wait(self._everyone.Iagree(flag), self._report)  # an error says only that somebody has died
-        return bool(flag[0])
+        return bool(and_all(self._everyone, done, self._report))

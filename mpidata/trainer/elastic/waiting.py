@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def wait(
     report: Callable[[float], object],
     is_broken: Callable[[], bool] = lambda: False,
     when_failed: Callable[[], object] = lambda: None,
+    testing: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> bool:
     """Wait for a request asleep, but for the first moments; False where it has failed, as somebody has died.
 
@@ -43,7 +45,8 @@ def wait(
     while not ended:
         failed = False
         try:
-            ended = request.Test()
+            with testing():
+                ended = request.Test()
         except MPI.Exception:
             failed, ended = True, request == MPI.REQUEST_NULL
         waited_s = time.monotonic() - begun
