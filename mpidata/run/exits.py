@@ -20,6 +20,7 @@ __all__ = [
     "Exit",
     "first_exit",
     "has_vanished",
+    "is_noise",
     "last_lines",
     "read_exit",
     "read_exit_note",
@@ -107,7 +108,7 @@ class Exit:
         return self.told or (self.cause == "abort" and self.status in _ANOTHER_HAS_DIED)
 
     def _why_silent(self) -> str:
-        if self.rank is None or str(self.silent_key).startswith("loaders."):
+        if self.rank is None or not str(self.silent_key).startswith("solvers."):
             return ""
         return ". A call on MPI_COMM_WORLD, which holds all ranks of the job in the split start, hangs so"
 
@@ -202,11 +203,16 @@ def tail(path: Path, count: int) -> list[str]:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, 2) - 200 * count))
-            lines = file.read().decode(errors="replace").splitlines()[-count:]
+            lines = [line for line in file.read().decode(errors="replace").splitlines() if not is_noise(line)][-count:]
     except OSError:
         return []
     begun = max((number for number, line in enumerate(lines, 1) if line == ANOTHER_START), default=0)
     return lines[begun:]
+
+
+def is_noise(line: str) -> bool:
+    """Whether a line is for logs alone: Open MPI writes it where a collective ends as a rank has died."""
+    return "NBC_Progress: " in line
 
 
 def signal_name(number: int) -> str:

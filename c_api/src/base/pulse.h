@@ -27,8 +27,8 @@ enum {
 typedef struct {
     uint32_t magic;
     _Atomic uint32_t flags;
-    /* CLOCK_MONOTONIC of the last sign of life of a solver or loader: when a call of libmpidata is entered, again and again while
-     * it waits inside, and when it returns. 0: it gives none, and is not watched. */
+    /* CLOCK_MONOTONIC of the last sign of life of a solver, loader or server: when a call of libmpidata is entered, again
+     * and again while it waits inside, and when it returns. 0: it gives none, and is not watched. */
     _Atomic uint64_t beat_ns;
     _Atomic int32_t abort_code; /* where it has called MPI_Abort */
     int32_t parent;             /* process id of mpidata-rank */

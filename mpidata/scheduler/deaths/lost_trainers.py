@@ -48,6 +48,14 @@ class LostTrainers:
         """Whether the others go on when one of so many dies that have not left the job."""
         return 0 < self._plan.trainers_at_least <= living - 1
 
+    def few(self, living: int) -> str:
+        """Say that the others are too few to go on then; "" where they are not, or no death is survived."""
+        at_least = self._plan.trainers_at_least
+        if not at_least or self.one_may_die(living):
+            return ""
+        left = "no trainer is" if living < 2 else "1 trainer is" if living == 2 else f"{living - 1} trainers are"
+        return f"{left} left, fewer than 'trainers.elastic.at_least', {at_least}"
+
     def waits(self, trainer: int, seconds: float, training: Sequence[int], living: Sequence[int], now: float) -> str:
         """Take in for how long a trainer has waited for the others; one that has let them wait for too long is killed.
 
