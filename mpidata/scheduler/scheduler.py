@@ -91,7 +91,7 @@ class Scheduler:
             plan, parameters, messages, self._journal, self.simulations, self.groups, self.losses
         )
         self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._journal)
-        self._silence, self._leavers = Silence(plan), Leavers()
+        self._silence, self._leavers = Silence(plan), Leavers(plan.has_stream)
         self._lost_trainers = LostTrainers(plan, self._journal, self._silence)
         self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures.joined_trainers)
         self._adoption = Adoption(messages, self.simulations, self._journal)

@@ -100,12 +100,18 @@ class Leavers:
 
     It is told of this in jobs that train on what loaders read; in others a trainer that leaves ends the stream.
 
+    Parameters
+    ----------
+    has_stream : bool
+        Whether there is one: then epochs need not come to their ends.
+
     Notes
     -----
     For one thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, has_stream: bool = False) -> None:
+        self._has_stream = has_stream
         self._waits_s: dict[int, float] = {}
         self._early: dict[int, int] = {}  # batches of those that left in the middle of an epoch
         self._left: list[int] = []
@@ -124,8 +130,8 @@ class Leavers:
 
     @property
     def in_order(self) -> int:
-        """How many have left, but for those that did so in the middle of an epoch."""
-        return len(set(self._left).difference(self._early))
+        """How many have left, but for those that did so in the middle of an epoch, where there is no stream."""
+        return len(set(self._left).difference(() if self._has_stream else self._early))
 
     def how(self, trainer: int) -> str:
         """Tell how a trainer has left: "in the middle of an epoch, after 3 batches"; "" where in order."""

@@ -5,11 +5,13 @@ from typing import Any
 
 from dying_trainers import die
 
+from mpidata.loading.figures import LEFT_EARLY
 from mpidata.native.event import (
     Adopted,
     Finalized,
     Goodbye,
     Lacks,
+    Report,
     Status,
 )
 from mpidata.run.folder import RunFolder
@@ -90,6 +92,14 @@ def test_a_death_after_all_was_drawn_costs_nothing(make_job: MakeJob) -> None:
     die(job, 1, 8.0, signal=9)
     assert job.run() == 0 and job.summary["status"] == "complete" and job.summary["lost_trainers"] == [1]
     assert len(job.called("end_of_stream")) == 1 and "run_again" not in job.summary
+
+
+def test_the_last_one_may_die_when_the_others_have_left_within_an_epoch_of_files(make_job: MakeJob) -> None:
+    job = streaming(make_job, trainers=2)
+    job.event(Report, 0, after=4.0, values=((LEFT_EARLY, 0, 3.0),))
+    drain(job, [0], 5.0)
+    die(job, 1, 8.0, signal=9)
+    assert job.run() == 0 and job.summary["status"] == "complete" and job.summary["lost_trainers"] == [1]
 
 
 def test_groups_that_have_left_cannot_run_again(make_job: MakeJob) -> None:
