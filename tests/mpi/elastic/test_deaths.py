@@ -20,6 +20,13 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     result = run(folder, job)
     check(job, result)
     assert result.summary["lost_trainers"] == [1], result.logs()
+    said = "(see `dmesg`); the other 2 go on, with what it had not trained on."
+    assert (
+        result.output.count(said) == 1
+        and result.output.count("Trainer 1 (rank 2) was killed by SIGKILL") == 1
+        and "NBC_Progress" not in result.output
+    ), result.output
+    assert "trainer 1 lost, and the others went on" in result.output, result.output
 
 
 @pytest.mark.full
@@ -104,6 +111,7 @@ def test_below_at_least_the_job_ends_and_resumes(folder: JobFolder) -> None:
     job = _job({"0": "6 SIGKILL", "1": "6 SIGKILL"})
     result = run(folder, job, at_least=2, checkpoint={"every_s": 0.2})
     assert result.status == 1, result.logs()
+    assert "1 trainer is left, fewer than 'trainers.elastic.at_least', 2." in result.summary["error"], result.logs()
     assert result.run is not None
     again = folder.resume(result.run, "--set", "trainers.ranks=2", "--set", "trainers.elastic.at_least=1", timeout=120)
     assert again.status == 0, again.logs()
