@@ -308,6 +308,7 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
     end.joined = (flags & MPIDATA_PULSE_JOINED) != 0;
     end.aborted = (flags & MPIDATA_PULSE_ABORTED) != 0;
     end.abort_code = atomic_load(&pulse->abort_code);
+    end.batches = me.role == MPIDATA_ROLE_TRAINER ? (long long)atomic_load(&pulse->batches) : 0;
     const char *at = *pulse->at ? print("%.*s", (int)sizeof pulse->at - 1, pulse->at) : NULL;
     end.item = me.role == MPIDATA_ROLE_LOADER ? at : NULL;
     const int may_raise = me.role != MPIDATA_ROLE_SCHEDULER && me.role != MPIDATA_ROLE_LOADER;

@@ -177,6 +177,11 @@ class Loaded:
             return {"trainer": trainer, "epoch": int(value), **sums}
         return None
 
+    def had(self, trainer: int, batches: int) -> None:
+        """Take in that a trainer had at least so many."""
+        own = self._trainers[trainer]
+        own["batches"] = max(own["batches"], batches)
+
     def summary(self) -> dict[str, Any]:
         """Give the sums since the start; empty where no epoch has begun."""
         if self._epoch < 0:

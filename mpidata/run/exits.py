@@ -64,6 +64,8 @@ class Exit:
         What it raised, to stand behind its name.
     item : str or None
         What a loader worked on.
+    batches : int
+        That a trainer had drawn: of a stream in all, of loaders since it began; 0 where that is not known.
     """
 
     cause: str
@@ -78,6 +80,7 @@ class Exit:
     silent_key: str | None = None
     raised: str | None = None
     item: str | None = None
+    batches: int = 0
 
     def sentence(self) -> str:
         """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
@@ -149,7 +152,7 @@ def read_exit_note(path: Path) -> Exit | None:
         number, status, silent_s = note["signal"], note["exit"], note.get("silent_s")
         joined, told, error = bool(note.get("joined")), bool(note.get("told")), note.get("error")
         rank, silent_key, raised = note.get("rank"), note.get("silent_key"), note.get("raised")
-        item = note.get("item")
+        item, batches = note.get("item"), int(note.get("batches") or 0)
         abort = None if note.get("abort") is None else int(note["abort"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -165,7 +168,7 @@ def read_exit_note(path: Path) -> Exit | None:
         cause = "raised"
     else:
         cause = "signal" if number is not None else "exit" if status is not None else "unknown"
-    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key, raised, item)
+    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key, raised, item, batches)
 
 
 def has_vanished(run: RunFolder, name: str) -> bool:

@@ -133,6 +133,15 @@ class Figures:
             self._rate.leave_out(copy[RECEIVED])
         return copy
 
+    def had(self, trainer: int, batches: int, of_stream: bool) -> None:
+        """Take in how many batches a trainer had drawn that has died: it may not have said so of the last ones."""
+        if of_stream:
+            told = list(self._statistics[trainer])
+            told[DRAWN] = max(told[DRAWN], batches)
+            self._statistics[trainer] = tuple(told)
+        else:
+            self.loaded.had(trainer, batches)
+
     def report(self, name: str, value: float) -> None:
         """Take a value that the training script reported, or a sum of the record: `record.<what>`."""
         if name.startswith(RECORD):

@@ -33,7 +33,8 @@ typedef struct {
     _Atomic int32_t abort_code; /* where it has called MPI_Abort */
     int32_t parent;             /* process id of mpidata-rank */
     /* For the note of its end, in UTF-8, ends with 0: what a loader works on, or how an exception of Python ends a solver. */
-    char at[1000];
+    char at[992];
+    _Atomic int64_t batches; /* that a trainer has drawn: of a stream in all, of loaders since it began. For that note, too */
 } mpidata_pulse;
 
 _Static_assert(sizeof(mpidata_pulse) == 1024, "both sides must agree on the page");

@@ -38,7 +38,7 @@ class LostTrainers:
 
     def __init__(self, plan: Plan, journal: Journal, silence: Silence) -> None:
         self._plan, self._silence = plan, silence
-        self._note, self._lost = journal.note, journal.figures.lost_trainers
+        self._note, self._figures, self._lost = journal.note, journal.figures, journal.figures.lost_trainers
         self._untold: dict[int, tuple[float, int]] = {}
         self._waits_s: dict[int, float] = {}
         self._late: set[int] = set()
@@ -105,6 +105,7 @@ class LostTrainers:
             cause = Cause("unknown", VANISHED)
             if ended is not None:
                 cause = Cause(ended.cause, ended.sentence(), signal=ended.signal, status=ended.status)
+                self._figures.had(trainer, ended.batches, self._plan.has_stream)
             if trainer in self._late:
                 said = f"was killed, as the others had waited for it for {self._plan.trainers_timeout_s:g} s"
                 cause = Cause("silent", f"{said} (trainers.timeout_s)")

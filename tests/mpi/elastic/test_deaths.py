@@ -16,10 +16,12 @@ def _job(kills: dict[str, str], trainers: int = 3, **options: object) -> dict:
     "point", ["reduced", *(pytest.param(of, marks=pytest.mark.full) for of in POINTS[:5] if of != "reduced")]
 )
 def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
-    job = _job({"1": f"{point}:3"})
+    job = _job({"1": f"{point}:5"})
     result = run(folder, job)
     check(job, result)
     assert result.summary["lost_trainers"] == [1], result.logs()
+    drawn = [sum("rows" in line for line in lines) for lines in books(result, 3)]
+    assert result.summary["loaded"]["batches"] == drawn and drawn[1] > 0, (drawn, result.summary)
     said = "(see `dmesg`); the other 2 go on, with what it had not trained on."
     assert (
         result.output.count(said) == 1

@@ -67,6 +67,14 @@ def test_a_silent_server_is_ended(shim: Path, tmp_path: Path, then: str) -> None
     assert well.end() == (0, {})
 
 
+def test_the_batches_that_a_trainer_had_are_noted(shim: Path, tmp_path: Path) -> None:
+    had = "os.pwrite(fd, struct.pack('=q', 12), 1016); os.kill(os.getpid(), signal.SIGKILL)"
+    trainer, solver = (PulseRank(shim, tmp_path / str(rank), had, rank=rank) for rank in (1, 3))
+    _, record = trainer.end()
+    assert (record["role"], record["batches"]) == ("trainer", 12)
+    assert "batches" not in solver.end()[1]
+
+
 def test_a_spawned_loader_that_nobody_waits_for_ends(shim: Path, tmp_path: Path) -> None:
     rank = PulseRank(shim, tmp_path, "hang()", flags=0, rank=0, words="--loader 5", **LOADER)
     (rank.run / "given-up").mkdir()

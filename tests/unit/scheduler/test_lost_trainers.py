@@ -37,6 +37,10 @@ class Journal:
         self.figures = self
         self.lost_trainers: list[int] = []
         self.events: list[dict[str, Any]] = []
+        self.batches: dict[int, int] = {}
+
+    def had(self, trainer: int, batches: int, of_stream: bool) -> None:
+        self.batches[trainer] = batches
 
     def note(self, event: str, **values: Any) -> None:
         self.events.append({"event": event, **values})
@@ -201,6 +205,16 @@ def test_a_trainer_s_death_is_survived(make_job: MakeJob) -> None:
     (lost,) = job.events("trainer_lost")
     assert (lost["trainer"], lost["left"], lost["how"]) == (1, 2, "was killed by SIGSEGV")
     assert json.loads((job.plan.run / "progress.json").read_text())["lost_trainers"] == [1]
+
+
+def test_batches_count_of_which_it_had_not_told(make_job: MakeJob) -> None:
+    job = elastic(make_job, trainers=2)
+    values = ((f"{PREFIX}epoch", 0, 0.0), (f"{PREFIX}batches", 0, 5.0))
+    for trainer in range(2):
+        job.event(Report, trainer, after=1.0, values=values)
+    die(job, 1, 2.0, signal=11, batches=7)
+    job.event(Goodbye, 0, after=9.0)
+    assert job.run() == 0 and job.summary["loaded"]["batches"] == [5, 7]
 
 
 def test_below_at_least_it_is_not(make_job: MakeJob) -> None:
