@@ -49,6 +49,7 @@ const char *write_exit_note(const end_t *end)
         fprintf(file, "\"silent_s\": %.3f, \"silent_key\": \"%s\", ", end->silent_s, end->silent_key);
     else fputs("\"silent_s\": null, ", file);
     if (end->late) fputs("\"late\": true, ", file);
+    if (end->batches > 0) fprintf(file, "\"batches\": %lld, ", end->batches);
     if (end->item && *end->item) {
         fputs("\"item\": ", file);
         write_text(file, end->item);

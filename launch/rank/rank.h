@@ -30,6 +30,7 @@ typedef struct {
     int status; /* as waitpid gives it */
     pid_t pid;
     int joined, told; /* told: the rank had been asked to end, or its group was lost */
+    long long batches; /* that a trainer had drawn */
     int aborted, abort_code; /* aborted: it called MPI_Abort, which was kept from ending the job */
     double silent_s;  /* 0, or for how long it was silent when it was ended for that */
     const char *silent_key; /* which key of the job file allows no more */

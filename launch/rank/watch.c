@@ -68,7 +68,7 @@ _Noreturn void die(pid_t child)
     for (;;) kill(getpid(), SIGKILL);
 }
 
-/* The time for which a solver or loader has been silent; 0 if that is no matter.
+/* The time for which a solver, loader or server has been silent; 0 if that is no matter.
  *
  * What stops all ranks for a while, a suspended job say, must not look like silence: only time in which this process was
  * awake counts. */
@@ -77,7 +77,8 @@ static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
     const uint64_t beat = atomic_load(&watch->pulse->beat_ns);
     if (now - watch->watched_at > 3 * SECOND) watch->watched = now;
     watch->watched_at = now;
-    if (!is_replaced() || !(flags & MPIDATA_PULSE_JOINED) || flags & MPIDATA_PULSE_LEFT || !beat) return 0;
+    if (!is_replaced() && me.role != MPIDATA_ROLE_SERVER) return 0;
+    if (!(flags & MPIDATA_PULSE_JOINED) || flags & MPIDATA_PULSE_LEFT || !beat) return 0;
     uint64_t since = beat > watch->watched ? beat : watch->watched;
     if (watch->mates.waited > since) since = watch->mates.waited;
     return now > since ? now - since : 0;
@@ -90,10 +91,12 @@ static double too_long(watch_t *watch, unsigned flags, uint64_t now, const char 
     const int starting = (flags & MPIDATA_PULSE_STARTING) != 0, loader = me.role == MPIDATA_ROLE_LOADER;
     const struct { double s; const char *key; } all[] = {
         {plan->timeout_s, "solvers.timeout_s"}, {plan->start_timeout_s, "solvers.start_timeout_s"},
-        {plan->loader_timeout_s, "loaders.timeout_s"}, {plan->loader_start_timeout_s, "loaders.start_timeout_s"}};
-    double allowed_s = all[2 * loader + starting].s, silent_s = (double)silence(watch, flags, now) / 1e9;
-    *key = all[2 * loader + starting].key;
-    if (!loader && plan->ranks_per_group > 1) {
+        {plan->loader_timeout_s, "loaders.timeout_s"}, {plan->loader_start_timeout_s, "loaders.start_timeout_s"},
+        {plan->trainers_timeout_s, "trainers.timeout_s"}};
+    const int which = me.role == MPIDATA_ROLE_SERVER ? 4 : 2 * loader + starting;
+    double allowed_s = all[which].s, silent_s = (double)silence(watch, flags, now) / 1e9;
+    *key = all[which].key;
+    if (me.role == MPIDATA_ROLE_SOLVER && plan->ranks_per_group > 1) {
         look_for_mates(&watch->mates, silent_s, allowed_s, now);
         silent_s = (double)silence(watch, flags, now) / 1e9;
         allowed_s *= 1.25; /* a mate that waits says so late, and that is seen late */
@@ -305,6 +308,7 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
     end.joined = (flags & MPIDATA_PULSE_JOINED) != 0;
     end.aborted = (flags & MPIDATA_PULSE_ABORTED) != 0;
     end.abort_code = atomic_load(&pulse->abort_code);
+    end.batches = me.role == MPIDATA_ROLE_TRAINER ? (long long)atomic_load(&pulse->batches) : 0;
     const char *at = *pulse->at ? print("%.*s", (int)sizeof pulse->at - 1, pulse->at) : NULL;
     end.item = me.role == MPIDATA_ROLE_LOADER ? at : NULL;
     const int may_raise = me.role != MPIDATA_ROLE_SCHEDULER && me.role != MPIDATA_ROLE_LOADER;

@@ -16,6 +16,7 @@ from mpidata.checkpoint.memory import available_bytes, check_memory
 from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, LaunchError
 from mpidata.launch.batch.system import batch_job
+from mpidata.launch.page.changes import Changes
 from mpidata.launch.starting.command import command_line, shim_path
 from mpidata.launch.starting.fault_tolerance import check_elastic, without_ulfm
 from mpidata.launch.starting.folder.prepare import check_record, load_replay, next_run, prepare_run
@@ -247,7 +248,7 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
         variables = launcher.environment(folders, os.environ) | (meeting if launcher.is_local else {})
         attempt.aside = folders.aside
         variables[ASIDE] = str(folders.aside)
-        more = (FirstException(run, plan), Aside(folders.aside))
+        more = (FirstException(run, plan), Changes(run, plan), Aside(folders.aside))
         with Progress(run, PlannedRun(run, plan).log(1), console, plan.checkpoint_within_s, more) as progress:
             console.print(Text(f"{launcher.job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
             for line in launcher.describe():

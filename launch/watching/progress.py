@@ -17,6 +17,7 @@ from mpidata.launch.page.line import figures_line
 from mpidata.launch.page.page import draw
 from mpidata.launch.page.tail import Tail
 from mpidata.launch.page.view import View
+from mpidata.run.exits import is_noise
 from mpidata.run.folder import RunFolder
 from mpidata.run.stop import read_stop
 
@@ -38,6 +39,14 @@ class Aside(Tail):
     def lines(self, last: bool = False) -> list[str]:
         """Lines that have come since the last call."""
         return [line for line in super().lines(last) if not line.startswith("{")]
+
+
+class _Script(Tail):
+    """What a trainer prints, but for what is for its log alone."""
+
+    def lines(self, last: bool = False) -> list[str]:
+        """Lines that have come since the last call."""
+        return [line for line in super().lines(last) if not is_noise(line)]
 
 
 class Progress:
@@ -77,7 +86,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._run = run
-        self._tails: list[_Lines] = [Tail(trainer), Tail(run.idle_log), *more]
+        self._tails: list[_Lines] = [_Script(trainer), Tail(run.idle_log), *more]
         self._within_s = within_s
         self._console = console
         self._clock = clock

@@ -72,8 +72,9 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("too short", f"{simulations['short']} simulations, for a window of samples.window steps"))
     if summary["status"] == "complete" and simulations["complete"] and (none := _without_samples(summary)):
         rows.append(("no samples", f"for {none}: no batch, as all trainers draw the same number. Run more simulations"))
+    if not simulations["requested"]:
+        rows = [("time", f"{seconds:.1f} s")]
     if loaders := summary.get("loaders"):
-        rows = rows if simulations["requested"] else [("time", f"{seconds:.1f} s")]
         rows.append(("loaders", f"{loaders['joined']} joined, {loaders['lost']} lost"))
     if loaded := summary.get("loaded"):
         again = f", {loaded['parts_read_again']} parts read again" if loaded["parts_read_again"] else ""
@@ -86,13 +87,27 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.insert(1, ("retries", f"{len(retries)}, {lost} group{'s' if lost != 1 else ''} lost"))
     if lost and (first := read_first_loss(RunFolder(Path(summary["run"])).events)) is not None:
         rows.insert(2, ("first loss", f"group {first.get('group')}: a solver of it {first.get('how')}"))
-    if dead := summary.get("lost_trainers"):
-        again = f"; {n} simulations ran again" if (n := summary.get("run_again")) else ""
-        those = f"trainer{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))}"
-        rows.append(("trainers", f"{those} lost, and the others went on{again}"))
+    if untrained := (loaded or {}).get("untrained"):
+        rows.append(("not trained on", f"{untrained} rows, which a trainer left in the middle of an epoch"))
+    if servers := summary.get("servers"):
+        rows.append(("servers", f"{servers['ranks']}, {servers['pushes']} pushes"))
+    if changes := _changes_of_trainers(summary):
+        rows.append(("trainers", changes))
     for name, value in summary["training"].items():
         rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
     return [*rows, ("run folder", summary["run"])]
+
+
+def _changes_of_trainers(summary: dict[str, Any]) -> str:
+    dead, joined = ([str(one) for one in summary.get(f"{how}_trainers") or []] for how in ("lost", "joined"))
+    told = []
+    if dead:
+        told.append(f"trainer{'s' if len(dead) > 1 else ''} {', '.join(dead)} lost, and the others went on")
+    if joined:
+        told.append(f"spare{'s' if len(joined) > 1 else ''} {', '.join(joined)} took a place")
+    if again := summary.get("run_again"):
+        told.append(f"{again} simulations ran again")
+    return "; ".join(told)
 
 
 def _without_samples(summary: dict[str, Any]) -> str:

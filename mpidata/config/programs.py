@@ -184,7 +184,8 @@ class Trainers(Model):
     timeout_s: Positive = free_key(
         default=600.0,
         description="With `elastic`: seconds for which the others wait for a trainer in a step, until it counts as "
-        "hung and is killed.",
+        "hung and is killed. With `servers`: seconds for which one may give no sign of life, as it is stopped or "
+        "hangs, until it is killed, and the job ends as after its death.",
     )
 
     @property

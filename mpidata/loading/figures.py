@@ -10,8 +10,10 @@ from typing import Any
 __all__ = [
     "LEFT_EARLY",
     "PREFIX",
+    "PUSHES",
     "RETIRES",
     "STEP_WAITS_S",
+    "UNTRAINED",
     "WAITS_S",
     "Loaded",
     "Rate",
@@ -32,6 +34,12 @@ STEP_WAITS_S = f"{PREFIX}step_waits_s"
 LEFT_EARLY = f"{PREFIX}left_early"
 """Batches of a trainer that leaves the job in the middle of an epoch."""
 
+UNTRAINED = f"{PREFIX}untrained"
+"""Rows of that epoch which it has not had, in a job with `servers`, where nobody waits for it."""
+
+PUSHES = "served.pushes"
+"""Pushes to the parameter servers that a trainer has made so far."""
+
 RETIRES = f"{PREFIX}retires"
 """A trainer leaves as fewer are to train."""
 
@@ -39,7 +47,7 @@ Report = Callable[[str, float], object]
 
 _EVERY_S = 0.5
 _RATE_OVER_S = 3.0
-_ADDED = ("batches", "samples", "wait_s", "parts_read_again", "parts_without_rows")
+_ADDED = ("batches", "samples", "wait_s", "parts_read_again", "parts_without_rows", "untrained")
 _READING = ("parts", "counted", "read")
 
 
@@ -169,6 +177,11 @@ class Loaded:
             return {"trainer": trainer, "epoch": int(value), **sums}
         return None
 
+    def had(self, trainer: int, batches: int) -> None:
+        """Take in that a trainer had at least so many."""
+        own = self._trainers[trainer]
+        own["batches"] = max(own["batches"], batches)
+
     def summary(self) -> dict[str, Any]:
         """Give the sums since the start; empty where no epoch has begun."""
         if self._epoch < 0:
@@ -181,6 +194,7 @@ class Loaded:
             "first_batch_s": round(self._first_batch_s, 3),
             "parts_read_again": int(sum(own["parts_read_again"] for own in self._trainers)),
             "parts_without_rows": int(sum(own["parts_without_rows"] for own in self._trainers)),
+            **({"untrained": rows} if (rows := int(sum(own["untrained"] for own in self._trainers))) else {}),
         }
 
     def metrics(self) -> dict[str, Any]:

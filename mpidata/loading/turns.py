@@ -29,25 +29,35 @@ class Turns:
     in_epoch : bool
         Whether the iteration that began last, of those that all trainers make together, has not come to its end; one
         that is left by `break` never does.
+    left : callable
+        Counts the rows that are left of that one.
     """
 
     def __init__(self, count: Callable[[], None], drawing: Callable[[Turn], object] = lambda turn: None) -> None:
         self.drawing = drawing
         self.given = self.samples = 0
         self.in_epoch = False
+        self.left: Callable[[], int] = lambda: 0
         self._count = count
         self._first: Callable[[], Turn | None] = lambda: None
         self._open: weakref.WeakSet[Turn] = weakref.WeakSet()
 
-    def begin(self, together: bool = False, of: Any = None, validates: bool = False) -> Turn:
+    def begin(
+        self,
+        together: bool = False,
+        of: Any = None,
+        validates: bool = False,
+        left: Callable[[], int] = lambda: 0,
+    ) -> Turn:
         """Begin an iteration, which lasts as long as somebody has what is returned; `together`: of all trainers.
 
-        `of` tells its dataset; `validates`: it is known for one of a validation.
+        `of` tells its dataset; `validates`: it is known for one of a validation; `left` counts the rows that are left.
         """
         turn = Turn(self, together, of, validates)
         self._open.add(turn)
         self._is_first(turn)
-        self.in_epoch |= together
+        if together:
+            self.in_epoch, self.left = True, left
         return turn
 
     def count(self, turn: Turn) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "Exit",
     "first_exit",
     "has_vanished",
+    "is_noise",
     "last_lines",
     "read_exit",
     "read_exit_note",
@@ -63,6 +64,8 @@ class Exit:
         What it raised, to stand behind its name.
     item : str or None
         What a loader worked on.
+    batches : int
+        That a trainer had drawn: of a stream in all, of loaders since it began; 0 where that is not known.
     """
 
     cause: str
@@ -77,6 +80,7 @@ class Exit:
     silent_key: str | None = None
     raised: str | None = None
     item: str | None = None
+    batches: int = 0
 
     def sentence(self) -> str:
         """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
@@ -107,7 +111,7 @@ class Exit:
         return self.told or (self.cause == "abort" and self.status in _ANOTHER_HAS_DIED)
 
     def _why_silent(self) -> str:
-        if self.rank is None or str(self.silent_key).startswith("loaders."):
+        if self.rank is None or not str(self.silent_key).startswith("solvers."):
             return ""
         return ". A call on MPI_COMM_WORLD, which holds all ranks of the job in the split start, hangs so"
 
@@ -148,7 +152,7 @@ def read_exit_note(path: Path) -> Exit | None:
         number, status, silent_s = note["signal"], note["exit"], note.get("silent_s")
         joined, told, error = bool(note.get("joined")), bool(note.get("told")), note.get("error")
         rank, silent_key, raised = note.get("rank"), note.get("silent_key"), note.get("raised")
-        item = note.get("item")
+        item, batches = note.get("item"), int(note.get("batches") or 0)
         abort = None if note.get("abort") is None else int(note["abort"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -164,7 +168,7 @@ def read_exit_note(path: Path) -> Exit | None:
         cause = "raised"
     else:
         cause = "signal" if number is not None else "exit" if status is not None else "unknown"
-    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key, raised, item)
+    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key, raised, item, batches)
 
 
 def has_vanished(run: RunFolder, name: str) -> bool:
@@ -202,11 +206,16 @@ def tail(path: Path, count: int) -> list[str]:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, 2) - 200 * count))
-            lines = file.read().decode(errors="replace").splitlines()[-count:]
+            lines = [line for line in file.read().decode(errors="replace").splitlines() if not is_noise(line)][-count:]
     except OSError:
         return []
     begun = max((number for number, line in enumerate(lines, 1) if line == ANOTHER_START), default=0)
     return lines[begun:]
+
+
+def is_noise(line: str) -> bool:
+    """Whether a line is for logs alone: Open MPI writes it where a collective ends as a rank has died."""
+    return "NBC_Progress: " in line
 
 
 def signal_name(number: int) -> str:

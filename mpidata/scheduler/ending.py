@@ -117,6 +117,11 @@ class Ending:
             self.conclusion["reason"] = reason
         return self._limit(now + deadlines.STOP_S)
 
+    def left_early(self, reason: str) -> None:
+        """Note that a trainer has left before the others, who go on without it."""
+        if self.conclusion["status"] == "complete":
+            self.conclusion["status"], self.conclusion["reason"] = "stopped", reason
+
     def stop_from_outside(self, reason: str, by: float) -> None:
         """End the job because somebody wants it to end by then; a trainer that is late is ended and not at fault."""
         if self.conclusion["status"] == "complete":
@@ -320,7 +325,7 @@ class Stream:
     ended : bool
         Whether they know that no more will come.
     drained : bool
-        Whether they have had all that came, so that this is the end whoever dies.
+        Whether they have had all that came, if anything, so that this is the end whoever dies.
 
     Notes
     -----
@@ -328,8 +333,7 @@ class Stream:
     """
 
     def __init__(self, plan: Plan, simulations: Simulations, messages: Messages, journal: Journal) -> None:
-        self.ended = not plan.has_stream
-        self.drained = False
+        self.ended = self.drained = not plan.has_stream
         self._validated = plan.validation == 0
         self._validation = plan.validation
         self._simulations = simulations

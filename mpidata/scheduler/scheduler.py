@@ -91,7 +91,7 @@ class Scheduler:
             plan, parameters, messages, self._journal, self.simulations, self.groups, self.losses
         )
         self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._journal)
-        self._silence, self._leavers = Silence(plan), Leavers()
+        self._silence, self._leavers = Silence(plan), Leavers(plan.has_stream)
         self._lost_trainers = LostTrainers(plan, self._journal, self._silence)
         self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures.joined_trainers)
         self._adoption = Adoption(messages, self.simulations, self._journal)
@@ -238,14 +238,13 @@ class Scheduler:
         trainer = -1 if event.of_server else index_of(event, self.plan.trainers)
         if not self.ending.trainers or trainer not in (-1, *self.ending.trainers):
             return  # it had nothing more to do
-        living = len(self._training)
-        if self._stream.drained or not self.plan.has_stream:
-            living += self._leavers.in_order  # they have had all, as all make each step together
-        may_die = self._spares.waits(trainer) or self._lost_trainers.one_may_die(living)
+        # Those that have left have had all, as all make each step together.
+        living = len(self._training) + (self._leavers.in_order if self._stream.drained else 0)
+        may_die = trainer >= 0 and (self._spares.waits(trainer) or self._lost_trainers.one_may_die(living))
         if may_die and not self._first_cause.known:
             self._lose_trainer(trainer)
         else:
-            self._first_cause.died(event.rank, self._clock())
+            self._first_cause.died(event.rank, self._clock(), self._lost_trainers.few(living) if trainer >= 0 else "")
 
     def _lose_trainer(self, trainer: int) -> None:
         """Let the other trainers go on without this one, which has died."""
@@ -302,7 +301,7 @@ class Scheduler:
 
     def _let_groups_go(self) -> None:
         """Note that nothing has to run again any more, whoever dies."""
-        if self.plan.has_stream and self._stream.drain():
+        if self._stream.drain():
             self._dispatcher.keeps_groups = False
             self._dispatcher.feed()
 
@@ -341,6 +340,8 @@ class Scheduler:
         self._leavers.left(trainer)
         if how := self._leavers.how(trainer):
             self._first_cause.left(trainer, how)
+            if self.plan.servers:
+                self.ending.left_early(f"trainer {trainer} left the job {how}")
         elif not self.plan.has_stream:
             self.ending.trainer_trained(trainer)
         self._journal.note("trainer_left", trainer=trainer)

@@ -73,6 +73,10 @@ class Figures:
         Trainers that have died while the others go on, in this order.
     run_again : int
         Simulations that ran again as a trainer had died.
+    servers : int
+        How many parameter servers there are.
+    pushes : dict
+        By trainer: how many it has made to them.
     loaders : dict
         How many have `joined` and were `lost`; empty in a job that has none.
     loaded : Loaded
@@ -89,6 +93,8 @@ class Figures:
         self.joined_trainers: list[int] = []
         self.run_again = 0
         self.loaders: dict[str, int] = {}
+        self.servers = 0
+        self.pushes: dict[int, int] = {}
         self.loaded = Loaded(trainers)
         self.record: dict[str, float] = {}
         self.record_stopped: list[str] = []
@@ -126,6 +132,15 @@ class Figures:
             self._unknown.remove(trainer)
             self._rate.leave_out(copy[RECEIVED])
         return copy
+
+    def had(self, trainer: int, batches: int, of_stream: bool) -> None:
+        """Take in how many batches a trainer had drawn that has died: it may not have said so of the last ones."""
+        if of_stream:
+            told = list(self._statistics[trainer])
+            told[DRAWN] = max(told[DRAWN], batches)
+            self._statistics[trainer] = tuple(told)
+        else:
+            self.loaded.had(trainer, batches)
 
     def report(self, name: str, value: float) -> None:
         """Take a value that the training script reported, or a sum of the record: `record.<what>`."""
@@ -243,6 +258,7 @@ class Figures:
             **({"run_again": self.run_again} if self.run_again else {}),
             **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),
+            **({"servers": {"ranks": self.servers, "pushes": sum(self.pushes.values())}} if self.servers else {}),
             **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),
             **({"record": self.record} if self.record else {}),
         }

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpidata.checkpoint import numbers
+from mpidata.errors import MpidataError
 from mpidata.loading.figures import LEFT_EARLY, WAITS_S
 from mpidata.run import deadlines
 from mpidata.run.aside import say_late
-from mpidata.run.exits import has_vanished, read_exit_note
+from mpidata.run.exits import Exit, has_vanished, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
@@ -98,12 +100,18 @@ class Leavers:
 
     It is told of this in jobs that train on what loaders read; in others a trainer that leaves ends the stream.
 
+    Parameters
+    ----------
+    has_stream : bool
+        Whether there is one: then epochs need not come to their ends.
+
     Notes
     -----
     For one thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, has_stream: bool = False) -> None:
+        self._has_stream = has_stream
         self._waits_s: dict[int, float] = {}
         self._early: dict[int, int] = {}  # batches of those that left in the middle of an epoch
         self._left: list[int] = []
@@ -122,8 +130,8 @@ class Leavers:
 
     @property
     def in_order(self) -> int:
-        """How many have left, but for those that did so in the middle of an epoch."""
-        return len(set(self._left).difference(self._early))
+        """How many have left, but for those that did so in the middle of an epoch, where there is no stream."""
+        return len(set(self._left).difference(() if self._has_stream else self._early))
 
     def how(self, trainer: int) -> str:
         """Tell how a trainer has left: "in the middle of an epoch, after 3 batches"; "" where in order."""
@@ -169,6 +177,7 @@ class FirstCause:
         self._report: tuple[int, str] | None = None
         self._left: dict[int, str] = {}
         self._lost: set[int] = set()
+        self._few = ""
 
     @property
     def known(self) -> bool:
@@ -183,10 +192,10 @@ class FirstCause:
         """Note that a trainer has left while others may wait for it; how: "the script ended after batch 3", say."""
         self._left.setdefault(trainer, how)
 
-    def died(self, rank: int, now: float) -> None:
-        """Take in that a trainer or server has died, as MPI tells."""
+    def died(self, rank: int, now: float, few: str = "") -> None:
+        """Take in that a trainer or server has died, as MPI tells; `few`: why the others do not go on."""
         if self.dead < 0:
-            self.dead, self._by = rank, now + deadlines.WHY_TRAINER_DIED_S
+            self.dead, self._by, self._few = rank, now + deadlines.WHY_TRAINER_DIED_S, few
 
     def reported(self, trainer: int, text: str, now: float) -> None:
         """Take the report of a trainer whose script has failed; the first one counts."""
@@ -215,7 +224,7 @@ class FirstCause:
         if self.dead < 0:
             return None
         ended = read_exit_note(self._run.rank_exit(self.dead))
-        how, died = (VANISHED, True) if ended is None else (ended.sentence(), ended.cause == "signal")
+        how, died = (VANISHED, True) if ended is None else (ended.sentence(), _has_died(ended))
         return self._of(self.dead, how, died=died)
 
     def _silent(self, trainers: Iterable[int], now: float, then: str) -> Verdict | None:
@@ -250,7 +259,7 @@ class FirstCause:
         if not own:
             return None
         _, rank, ended = min(own, key=lambda entry: entry[0])
-        return self._of(rank, ended.sentence(), died=ended.cause == "signal")
+        return self._of(rank, ended.sentence(), died=_has_died(ended))
 
     def _vanished(self, ranks: Iterable[int]) -> Verdict | None:
         for rank in ranks:
@@ -261,8 +270,19 @@ class FirstCause:
     def _of(self, rank: int, how: str, then: str = "", died: bool = False) -> Verdict:
         log = self._log(rank)
         role, index, _ = self._plan.role_of(rank)
-        see = f"Its output is in {log}. Resume the job with `mpidata run --resume {self._plan.run}`."
-        return Verdict(f"{role.capitalize()} {index} (rank {rank}) {how}.{then} {see}", log, died)
+        few, resume = "", f"Resume the job with `mpidata run --resume {self._plan.run}`."
+        if self._few and role == "trainer":
+            few = f", and {self._few}"
+            resume = resume if self._has_checkpoint else "There is no checkpoint to go on from: start the job again."
+        see = f"Its output is in {log}. {resume}"
+        return Verdict(f"{role.capitalize()} {index} (rank {rank}) {how}{few}.{then} {see}", log, died)
+
+    @property
+    def _has_checkpoint(self) -> bool:
+        try:
+            return bool(numbers(self._run.checkpoints))
+        except MpidataError:  # who resumes is told
+            return True
 
     @property
     def _run(self) -> RunFolder:
@@ -270,6 +290,10 @@ class FirstCause:
 
     def _log(self, rank: int) -> Path:
         return PlannedRun(self._run, self._plan).log(rank)
+
+
+def _has_died(ended: Exit) -> bool:
+    return ended.cause in ("signal", "silent")
 
 
 def _who(trainer: int) -> str:

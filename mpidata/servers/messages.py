@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mpidata.run.plan import Plan
 
-__all__ = ["MOST_BYTES", "Ask", "Tag", "communicator_of", "pieces", "read_pieces"]
+__all__ = ["MOST_BYTES", "Ask", "Everyone", "Tag", "join_everyone", "pieces", "read_pieces"]
 
 MOST_BYTES = (1 << 31) - 1
 """Of a message."""
@@ -49,7 +49,27 @@ class Ask(IntEnum):
     LOST = 6  # the number is that of a trainer that has died
 
 
-def communicator_of(plan: Plan) -> MPI.Intracomm:
+class Everyone(NamedTuple):
+    """All trainers and servers.
+
+    Attributes
+    ----------
+    communicator : mpi4py.MPI.Intracomm
+        Of the trainers, then the servers.
+    trainers : int
+        How many there are.
+    """
+
+    communicator: MPI.Intracomm
+    trainers: int
+
+    @property
+    def servers(self) -> range:
+        """Ranks of the servers."""
+        return range(self.trainers, self.communicator.Get_size())
+
+
+def join_everyone(plan: Plan) -> Everyone:
     """Make the communicator. Collective over trainers and servers, when they have joined the job."""
     from mpi4py import MPI
 
@@ -59,7 +79,7 @@ def communicator_of(plan: Plan) -> MPI.Intracomm:
     communicator.Set_errhandler(MPI.ERRORS_RETURN)
     own.Free()
     group.Free()
-    return communicator
+    return Everyone(communicator, plan.trainers)
 
 
 def pieces(thing: Any) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:

@@ -11,7 +11,7 @@ from mpidata.native.uncaught import end_on_exception
 from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
-from mpidata.servers.messages import communicator_of
+from mpidata.servers.messages import join_everyone
 from mpidata.servers.serving import Serving
 
 __all__ = ["main"]
@@ -28,7 +28,7 @@ def main() -> int:
     check(library, library.mpidata_server_open(MPI.COMM_WORLD.py2f()))
     plan = Plan.read(RunFolder(Path(os.environ["MPIDATA_RUN"])).plan)
     try:
-        Serving(communicator_of(plan), plan.trainers, plan.trainers_at_least > 0).serve()
+        Serving(join_everyone(plan), plan.trainers_at_least > 0, library.mpidata_beat).serve()
     except MPI.Exception as error:
         print(f"A trainer or a server has died, so this server waits for the end of the job: {error}", flush=True)
         library.mpidata_server_await_end()

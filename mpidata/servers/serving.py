@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from mpidata.errors import MpidataError
-from mpidata.servers.messages import Ask, Tag, pieces, read_pieces
+from mpidata.servers.messages import Ask, Everyone, Tag, pieces, read_pieces
 from mpidata.servers.order import Deed, Do, Order
 from mpidata.servers.part import Making, Part, State
 
@@ -28,24 +29,23 @@ class Serving:
 
     Parameters
     ----------
-    communicator : mpi4py.MPI.Intracomm
-        Of the trainers, then the servers.
-    trainers : int
-        How many there are.
+    everyone : Everyone
+        They, and the servers.
     elastic : bool
         Whether the others go on when one of them dies.
+    beat : callable
+        Gives a sign of life.
     """
 
-    def __init__(self, communicator: MPI.Intracomm, trainers: int, elastic: bool) -> None:
-        self._communicator = communicator
-        self._elastic = elastic
-        self._trainers = trainers
-        self._servers = communicator.Get_size() - trainers
-        self._server = communicator.Get_rank() - trainers
+    def __init__(self, everyone: Everyone, elastic: bool, beat: Callable[[], object]) -> None:
+        self._communicator, self._trainers = everyone
+        self._elastic, self._beat = elastic, beat
+        self._servers = len(everyone.servers)
+        self._server = self._communicator.Get_rank() - self._trainers
         self._part: Part | None = None
         self._digest: int | None = None
-        self._order = Order(trainers, self._servers)
-        self._pushes: list[deque[torch.Tensor]] = [deque() for _ in range(trainers)]
+        self._order = Order(self._trainers, self._servers)
+        self._pushes: list[deque[torch.Tensor]] = [deque() for _ in range(self._trainers)]
         self._sent: list[tuple[MPI.Request, object]] = []
         self._ended = False
         self._made = 0
@@ -54,6 +54,7 @@ class Serving:
         """Serve until all trainers have left; sleeps while nothing comes."""
         pause_s = _SHORTEST_S
         while not self._ended or self._sent:
+            self._beat()
             if self._take_what_lives():
                 pause_s = _SHORTEST_S
                 continue

@@ -94,7 +94,8 @@ class Table:
         values = torch.cat([push.values for push in pushes]) / len(pushes)
         gradients = torch.sparse_coo_tensor(rows.unsqueeze(0), values, self._values.shape, check_invariants=True)
         self._values.grad = gradients.coalesce()
-        self._optimizer.step()
+        with torch.sparse.check_sparse_tensor_invariants(False):  # type: ignore[no-untyped-call]  # or torch warns
+            self._optimizer.step()
         self._values.grad = None
 
     def state(self) -> tuple[torch.Tensor, dict[str, Any]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpidata.errors import LibraryError, StreamError
+from mpidata.loading.figures import PUSHES, UNTRAINED
 from mpidata.loading.here import refuse_here
 from mpidata.loading.over_mpi import MpiLoaders
 from mpidata.native.library import Library, check
@@ -20,7 +21,8 @@ from mpidata.native.uncaught import end_on_exception, fail, say_own_errors
 from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
-from mpidata.servers.messages import communicator_of
+from mpidata.run.stop import read_stop
+from mpidata.servers.messages import join_everyone
 from mpidata.trainer.alone import TRY, open_alone
 from mpidata.trainer.elastic.alone import hold_by
 from mpidata.trainer.elastic.spare import prepare, wait_for_place
@@ -120,7 +122,8 @@ def _join_job() -> Trainer:
     assert isinstance(communicator, MPI.Intracomm)
     trainer = Trainer(plan, library, communicator)
     if plan.servers:
-        trainer.servers = Link(communicator_of(plan), plan.trainers)
+        trainer.servers = Link(join_everyone(plan), functools.partial(library.mpidata_trainer_report, PUSHES.encode()))
+        trainer.leaves.append(functools.partial(_leave_servers, trainer, trainer.servers))
     if recorder is not None:
         trainer.recorder = recorder
         trainer.checkpoints.record_first = recorder.flush
@@ -138,6 +141,13 @@ def _join_job() -> Trainer:
     if trainer.waits_for_place:
         wait_for_place(trainer)
     return trainer
+
+
+def _leave_servers(trainer: Trainer, servers: Link) -> None:
+    """Let nobody wait for this trainer; the rows of its epoch that are left come to nobody, unless it is to go on."""
+    servers.leave()
+    if trainer.turns.in_epoch and read_stop(RunFolder(trainer.plan.run).stop) is None:
+        trainer.library.mpidata_trainer_report(UNTRAINED.encode(), trainer.turns.left())
 
 
 def _refuse_children() -> None:

@@ -31,7 +31,7 @@ from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
 from mpidata.trainer.in_turn import InTurn
-from mpidata.trainer.local_sgd.apart import Apart, come, leave
+from mpidata.trainer.local_sgd.apart import Apart, come
 from mpidata.trainer.shares.grouping import Grouping
 from mpidata.trainer.shares.share import Share
 
@@ -71,6 +71,8 @@ class Trainer:
         The trainers that live, in a job that goes on when one dies.
     apart : Apart or None
         Where the trainers make steps of their own.
+    leaves : list of callable
+        Called when this trainer trains no more.
     grouping : Grouping or None
         How samples make batches, once that is fixed.
     share : Share
@@ -96,9 +98,7 @@ class Trainer:
     def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm | None) -> None:
         from mpidata.checkpoint.taking import Checkpoints  # loads h5py
 
-        self.plan = plan
-        self.library = library
-        self.communicator = communicator
+        self.plan, self.library, self.communicator = plan, library, communicator
         self.members: Members | None = None
         if communicator is not None and plan.trainers_at_least:
             self.members = Members(communicator.Dup(), self._say_waits, self._regroup, plan.trainer_spares)
@@ -108,6 +108,7 @@ class Trainer:
         self.ended = not plan.has_stream
         self.closed = self._parted = False
         self.apart: Apart | None = None
+        self.leaves: list[Callable[[], object]] = []
         self.servers: Link | None = None  # the way to the parameter servers
         self.drawn = self.samples = self._passes = self.passes_begun = 0
         self._index = communicator.Get_rank() if communicator else 0
@@ -115,8 +116,7 @@ class Trainer:
         self.turns = Turns(lambda: None)
         self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
         self.grouping: Grouping | None = None
-        self.share = Share()
-        self.in_turn = InTurn()
+        self.share, self.in_turn = Share(), InTurn()
         self._interrupted = self._asked_in_vain = self._forked = self._waiting = False
         self._lock = threading.RLock()
         self._page = ctypes.c_void_p(), ctypes.c_int64()
@@ -378,8 +378,8 @@ class Trainer:
         if self._forked:
             return
         self.leave_stream(why)
-        if not self._parted:
-            leave(self.apart, self.servers)
+        for leave in () if self._parted else self.leaves:
+            leave()
         with self._lock:
             if self._parted:
                 return

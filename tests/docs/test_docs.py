@@ -192,7 +192,9 @@ def test_the_keys_of_summary_and_progress() -> None:
     figures.joined_trainers.append(2)
     simulations.restore({0: 2}, {}, [])
     figures.losses.add(np.ones(1, LOSSES))
+    figures.servers = 1
     figures.loaded.take(0, "epoch", 0)
+    figures.loaded.take(0, "untrained", 1)
     for name in ("parts", "counted", "read"):
         figures.loaded.take(0, name, 1)
     summary = figures.summary(Path("/runs/rod/1"), conclusion, simulations, None, 1.0)

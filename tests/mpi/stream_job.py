@@ -46,9 +46,10 @@ def write_job(
     every: int = 1,
     timeout_s: float = 600,
     kills_again: dict[str, str] | None = None,
+    script: str = "stream",
     **keys: Any,
 ) -> dict[str, Any]:
-    """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it.
+    """Write a job of trainers/elastic/stream.py, or another script beside it; returns what `check` is to know of it.
 
     Without `at_least` a death ends it.
     """
@@ -60,7 +61,7 @@ def write_job(
         "kills": kills,
         "kills_again": kills_again or {},
     }
-    program = python("trainers/elastic/stream.py", json.dumps(options))
+    program = python(f"trainers/elastic/{script}.py", json.dumps(options))
     job: dict[str, Any] = {
         "trainers": {"ranks": trainers, "program": program},
         **source(folder, "stream"),

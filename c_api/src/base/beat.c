@@ -51,6 +51,11 @@ void mpidata_beat_at(const char *what) {
     mpidata_beat();
 }
 
+void mpidata_tell_batches(int64_t batches) {
+    mpidata_pulse *page = mpidata_pulse_page();
+    if (page) atomic_store_explicit(&page->batches, batches, memory_order_relaxed);
+}
+
 void mpidata_tell(uint32_t flags) {
     mpidata_pulse *page = mpidata_pulse_page();
     if (!page) return;

@@ -10,6 +10,9 @@ void mpidata_beat(void);
 /* Say what this loader works on, or what ends this solver, as far as there is room; "": nothing. A sign of life, too. */
 void mpidata_beat_at(const char *what);
 
+/* Say how many batches this trainer has drawn. */
+void mpidata_tell_batches(int64_t batches);
+
 /* Tell MPIDATA_PULSE_ flags. */
 void mpidata_tell(uint32_t flags);
 

@@ -27,13 +27,14 @@ enum {
 typedef struct {
     uint32_t magic;
     _Atomic uint32_t flags;
-    /* CLOCK_MONOTONIC of the last sign of life of a solver or loader: when a call of libmpidata is entered, again and again while
-     * it waits inside, and when it returns. 0: it gives none, and is not watched. */
+    /* CLOCK_MONOTONIC of the last sign of life of a solver, loader or server: when a call of libmpidata is entered, again
+     * and again while it waits inside, and when it returns. 0: it gives none, and is not watched. */
     _Atomic uint64_t beat_ns;
     _Atomic int32_t abort_code; /* where it has called MPI_Abort */
     int32_t parent;             /* process id of mpidata-rank */
     /* For the note of its end, in UTF-8, ends with 0: what a loader works on, or how an exception of Python ends a solver. */
-    char at[1000];
+    char at[992];
+    _Atomic int64_t batches; /* that a trainer has drawn: of a stream in all, of loaders since it began. For that note, too */
 } mpidata_pulse;
 
 _Static_assert(sizeof(mpidata_pulse) == 1024, "both sides must agree on the page");

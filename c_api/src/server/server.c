@@ -18,7 +18,7 @@ int mpidata_server_open(MPI_Fint world) {
 }
 
 void mpidata_server_await_end(void) {
-    while (!mpidata_job_listen(&job)) (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    for (; !mpidata_job_listen(&job); mpidata_beat()) (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     mpidata_tell(MPIDATA_PULSE_LOST);
     (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
     _exit(1);

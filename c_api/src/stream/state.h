@@ -122,6 +122,7 @@ typedef struct {
         int64_t n, allocated;
     } drawn_with; /* constants of the samples of the last batch that was copied */
     int64_t drawn;   /* batches */
+    int64_t began;   /* how many of these another one, or an earlier start, has drawn */
     int64_t granted; /* batches that every trainer can draw */
     int end_of_stream; /* the scheduler has said that no more samples come */
     mpidata_adoption adoption;

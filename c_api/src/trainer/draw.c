@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/beat.h"
 #include "base/wait.h"
 #include "buffer/copy.h"
 #include "stream/budget.h"
@@ -140,6 +141,13 @@ static void retire_locked(mpidata_trainer *trainer, int64_t slot) {
     trainer->next_retired = (trainer->next_retired + 1) % trainer->batch;
 }
 
+static int64_t count_batch_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    trainer->drawn++;
+    mpidata_tell_batches(trainer->job.plan.n_fields ? trainer->drawn : trainer->drawn - trainer->began);
+    return trainer->drawn;
+}
+
 typedef struct mpidata_drawn_step {
     int64_t number; /* of the slot */
     const mpidata_slot *slot;
@@ -271,7 +279,7 @@ int mpidata_trainer_count_batch(double timeout_s) {
         } else if (mpidata_checkpoint_is_due_locked(trainer)) {
             status = MPIDATA_CHECKPOINT;
         } else if (!trainer->checkpoint.asking) {
-            trainer->drawn++;
+            count_batch_locked(trainer);
             status = MPIDATA_SUCCESS;
         } else {
             in_time = mpidata_trainer_wait_locked(trainer, deadline);
@@ -295,7 +303,7 @@ static drawn_step *draw_batch_locked(mpidata_trainer *trainer, int *status) {
     if (!*status && trainer->job.plan.repeats > 0) *status = draw_distinct_locked(trainer, drawn);
     else for (int64_t i = 0; i < steps && !*status; i += window) draw_one_locked(trainer, drawn + i);
     if (!*status) {
-        mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, ++trainer->drawn);
+        mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, count_batch_locked(trainer));
         mpidata_trainer_wake_locked(trainer);
         return drawn;
     }
@@ -452,7 +460,7 @@ int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, doubl
         status = mpidata_error(MPIDATA_ERR_ARGUMENT, "A batch has %zu bytes, not %lld.", expected, (long long)bytes);
     mpidata_page *drawn = status ? NULL : draw_whole_page_locked(trainer);
     if (drawn) {
-        mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, ++trainer->drawn);
+        mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, count_batch_locked(trainer));
         mpidata_trainer_wake_locked(trainer);
         *memory = drawn->memory;
         *page = drawn->first;

@@ -55,6 +55,7 @@ int mpidata_trainer_begin(void) {
     mpidata_buffer_see_again(&trainer->buffer);
     while (trainer->n_restored) mpidata_windows_let_go(&trainer->windows, trainer->restored[--trainer->n_restored]);
     trainer->begun = 1;
+    trainer->began = trainer->drawn;
     int failed = pthread_create(&trainer->thread, NULL, mpidata_receive_thread, trainer);
     if (failed)
         return mpidata_error(MPIDATA_ERR_MEMORY, "The receive thread cannot be started: %s.", strerror(failed));
@@ -325,7 +326,7 @@ int mpidata_trainer_be_at(int64_t drawn) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
-    trainer->drawn = drawn;
+    trainer->drawn = trainer->began = drawn;
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

@@ -212,6 +212,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"timeout_s", &plan->timeout_s},
         {"start_timeout_s", &plan->start_timeout_s},
         {"join_timeout_s", &plan->join_timeout_s},
+        {"trainers_timeout_s", &plan->trainers_timeout_s},
         {"loader_timeout_s", &plan->loader_timeout_s},
         {"loader_start_timeout_s", &plan->loader_start_timeout_s},
         {"repeats", &plan->repeats},
@@ -339,6 +340,7 @@ static int parse_lines(reader *r, char *copy) {
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong) {
     memset(plan, 0, sizeof *plan);
     plan->samples_window = plan->samples_stride = plan->samples_run = 1;
+    plan->trainers_timeout_s = 600; /* as in mpidata/run/plan/ranks.py: it is not written down then */
     char *copy = strdup(text);
     if (!copy) return MPIDATA_PLAN_NO_MEMORY;
     reader r = {.plan = plan, .role = -1, .wrong = wrong};

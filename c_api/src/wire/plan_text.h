@@ -62,6 +62,7 @@ typedef struct {
     int trainers_at_least; /* while so many live, the others go on after a trainer's death; 0: its death ends the job */
     double timeout_s, start_timeout_s; /* of silence */
     double join_timeout_s;             /* for arriving in the job */
+    double trainers_timeout_s;         /* of silence of a server; of a trainer only the scheduler knows */
     int servers;        /* parameter servers: the last ranks of the world */
     int loaders, loader_spares;
     int loaders_spawn; /* loaders are spawned */

@@ -157,11 +157,13 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
         return
     at, said = ("trainers", "elastic"), "'trainers.elastic' is given, but"
     if "solvers" in data:
-        yield from (
-            (at, f"{said} {what} with 'solvers'. Remove one of them.") for what in _not_simulated_again(sections)
-        )
+        where = "with 'trainers.elastic' where 'solvers' make the samples. Remove one of the two"
+        yield from ((at, f"{what} {where}.") for what in _not_simulated_again(sections))
+    for name in ("solvers", "loaders"):
+        if name in sections and sections[name].start == "spawn":
+            yield at, f"'{name}.start' is spawn, which does not go with 'trainers.elastic'. Remove one of the two."
     if "servers" in data and trainers.spares:
-        yield at, f"{said} 'trainers.spares' do not go with 'servers'. Remove one of them."
+        yield at, "'trainers.spares' do not go with 'servers'. Remove one of the two."
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
         yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
@@ -169,12 +171,10 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
 
 def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
     """Name what is not exact so far where samples come again that a dead trainer had."""
-    solvers, samples, buffer = (sections.get(name) for name in ("solvers", "samples", "buffer"))
+    samples, buffer = sections.get("samples"), sections.get("buffer")
     trainers, validation = sections["trainers"], sections.get("validation")
     refused = {
         "'trainers.spares' do not go": trainers.spares > 0,
-        "'solvers.start' is spawn, which does not go": solvers is not None and solvers.start == "spawn",
-        "'loaders' do not go": "loaders" in sections,
         "'servers' do not go": "servers" in sections,
         "'validation' does not go": validation is not None and validation.count > 0,
         "'record' does not go": sections.get("record") is not None,

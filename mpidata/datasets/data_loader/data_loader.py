@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import itertools
 import weakref
@@ -195,7 +196,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             return remote.order(batch, chosen, derived_seed(seed, epoch, batch, trainer), told)
 
         self._tally.begin(epoch)
-        turn = self._place.turns.begin(self.share, self._living, validates())
+        shares, left = self.batch_sampler, lambda: 0
+        if isinstance(shares, ShareBatches):
+            left = functools.partial(shares.dealing.left, self._position)
+        turn = self._place.turns.begin(self.share, self._living, validates(), left)
         rest = self._accelerate_pass(), self._living and self._living.end
         begun = Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, *rest)
         self._begun = weakref.ref(begun)

@@ -94,6 +94,11 @@ class Dealing:
         """Get the places of a batch of this trainer."""
         return self._of(epoch).places(self._number, batch)
 
+    def left(self, position: Position) -> int:
+        """Count the places of its epoch that this trainer has not had."""
+        batches = range(position.batches, self.batches(position.epoch))
+        return sum(len(part) for batch in batches for part in self.places(position.epoch, batch))
+
     def lose(self, epoch: int, lost: Mapping[int, int], number: int, trainers: int) -> None:
         """Go on without trainers in the middle of an epoch.
 
@@ -210,7 +215,7 @@ class Living:
         """
         if self._members.apart is not None:
             return self._members.apart.come(How.HERE)
-        self._members.together(lambda attempt: attempt.post(attempt.communicator.Ibarrier), step=True)
+        self._members.together(lambda attempt: attempt.post(attempt.communicator.Ibarrier), step=self)
         return True
 
     def place(self) -> Place:

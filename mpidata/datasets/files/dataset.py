@@ -169,7 +169,8 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         epoch, first = self._position.epoch, self._position.batches
         self._tally.begin(epoch)
         self._dealing.begin(epoch)
-        turn = self._turns.begin(self._share, self._living, validates())
+        left = functools.partial(self._dealing.left, self._position)
+        turn = self._turns.begin(self._share, self._living, validates(), left)
         length = functools.partial(self._dealing.batches, epoch)
         rest = length, place, self._tally, turn, None, self._living and self._living.end
         return _Epoch(self._batch, self._ahead, epoch, first, *rest)

@@ -38,7 +38,7 @@ class LostTrainers:
 
     def __init__(self, plan: Plan, journal: Journal, silence: Silence) -> None:
         self._plan, self._silence = plan, silence
-        self._note, self._lost = journal.note, journal.figures.lost_trainers
+        self._note, self._figures, self._lost = journal.note, journal.figures, journal.figures.lost_trainers
         self._untold: dict[int, tuple[float, int]] = {}
         self._waits_s: dict[int, float] = {}
         self._late: set[int] = set()
@@ -47,6 +47,14 @@ class LostTrainers:
     def one_may_die(self, living: int) -> bool:
         """Whether the others go on when one of so many dies that have not left the job."""
         return 0 < self._plan.trainers_at_least <= living - 1
+
+    def few(self, living: int) -> str:
+        """Say that the others are too few to go on then; "" where they are not, or no death is survived."""
+        at_least = self._plan.trainers_at_least
+        if not at_least or self.one_may_die(living):
+            return ""
+        left = "no trainer is" if living < 2 else "1 trainer is" if living == 2 else f"{living - 1} trainers are"
+        return f"{left} left, fewer than 'trainers.elastic.at_least', {at_least}"
 
     def waits(self, trainer: int, seconds: float, training: Sequence[int], living: Sequence[int], now: float) -> str:
         """Take in for how long a trainer has waited for the others; one that has let them wait for too long is killed.
@@ -97,6 +105,7 @@ class LostTrainers:
             cause = Cause("unknown", VANISHED)
             if ended is not None:
                 cause = Cause(ended.cause, ended.sentence(), signal=ended.signal, status=ended.status)
+                self._figures.had(trainer, ended.batches, self._plan.has_stream)
             if trainer in self._late:
                 said = f"was killed, as the others had waited for it for {self._plan.trainers_timeout_s:g} s"
                 cause = Cause("silent", f"{said} (trainers.timeout_s)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from mpidata.loading.figures import PREFIX
+from mpidata.loading.figures import PREFIX, PUSHES
 from mpidata.loggers.loggers import load_loggers
 from mpidata.native.event import Closed
 from mpidata.run.aside import STARTED, say_aside
@@ -44,7 +44,7 @@ class Journal:
 
     def __init__(self, plan: Plan, simulations: Simulations, losses: Losses, now: float) -> None:
         self.figures = Figures(plan.trainers, plan.capacity, in_bytes=bool(plan.capacity_in_bytes))
-        self.figures.span = plan.span
+        self.figures.span, self.figures.servers = plan.span, plan.servers
         self._plan = plan
         self._simulations = simulations
         self._losses = losses
@@ -90,7 +90,9 @@ class Journal:
         told = list(values)
         self._loggers.write_reports(time.time(), (value for value in told if "." not in value[0]))
         for name, _, value in told:
-            if not name.startswith(PREFIX):
+            if name == PUSHES:
+                self.figures.pushes[trainer] = int(value)
+            elif not name.startswith(PREFIX):
                 self.figures.report(name, value)
             elif (ended := self.figures.loaded.take(trainer, name.removeprefix(PREFIX), value)) is not None:
                 self.note("epoch", **ended)

@@ -178,7 +178,9 @@ class Members:
         """Begin to begin something collective, which `together` brings to its end."""
         return Attempt(self.communicator, report or self.report)
 
-    def together(self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool = False) -> int:
+    def together(
+        self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool | Shared = False
+    ) -> int:
         """Do something collective, until it has come to its end on all trainers that live.
 
         Parameters
@@ -187,8 +189,9 @@ class Members:
             Begins it. It is called again where a trainer died before all had the outcome, which then counts nowhere.
         attempt : Attempt, optional
             In which it was begun already.
-        step : bool
-            This is the reduction of a training step: what was drawn before it counts as trained with it.
+        step : bool or Shared
+            This is the reduction of a training step: what was drawn before it counts as trained with it. A dataset:
+            it is the end of an epoch of it, with which only what was drawn from that counts.
 
         Returns
         -------
@@ -208,15 +211,18 @@ class Members:
             attempt = None
         raise StreamError("The trainers cannot reduce: MPI fails again and again, though nobody has died.")
 
-    def once(self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool = False) -> bool:
+    def once(
+        self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool | Shared = False
+    ) -> bool:
         """Try that once; False where it counts nowhere, as somebody has died. Collective as `together`; sleeps."""
         if attempt is None:
             attempt = self.attempt()
             begin(attempt)
         ranks, places = list(self._ranks), np.zeros((len(self._ranks), MOST_DATASETS + 1, 2), np.int64)
         if step and self._datasets:
-            attempt.post(attempt.communicator.Iallgather, np.vstack([self._datasets.places(), self.orders()]), places)
-        drawn = self.drawn if step else None
+            own = self.places() if step is True else self._datasets.at_end(step, self._trained.get(self._own))
+            attempt.post(attempt.communicator.Iallgather, np.vstack([own, self.orders()]), places)
+        drawn = self.drawn if step is True else None
         if drawn is not None:
             drawn.send(attempt, len(ranks))
         done = attempt.wait()

@@ -41,6 +41,13 @@ class SharedDatasets:
             row[:] = (0, 0) if dataset is None else dataset.place()
         return own
 
+    def at_end(self, ended: Shared, trained: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """Where this trainer is in one of them, and where it was in the others at its last step; as `places`."""
+        own, there = self.places(), np.array([ref() is ended for ref in self._datasets], bool)
+        there = np.pad(there, (0, MOST_DATASETS - len(there)))
+        before = np.zeros_like(own) if trained is None else trained[:MOST_DATASETS]
+        return np.where(there[:, None], own, before)
+
     def lose(self, trained: Mapping[int, NDArray[np.int64]], change: Change) -> None:
         """Deal out anew what those that were lost had not trained on; by their numbers before, where they were."""
         nowhere = np.zeros((MOST_DATASETS, 2), np.int64)

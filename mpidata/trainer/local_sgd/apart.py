@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from mpidata.trainer.served.link import Link
-
-__all__ = ["Apart", "How", "come", "leave"]
+__all__ = ["Apart", "How", "come"]
 
 
 class How(IntEnum):
@@ -39,11 +36,3 @@ def come(apart: Apart | None) -> None:
     """Wait until all trainers have come to this point, where they run apart."""
     while apart is not None and not apart.come(How.HERE):
         pass
-
-
-def leave(apart: Apart | None, servers: Link | None) -> None:
-    """Train no more, where they run apart or have parameter servers."""
-    if apart is not None:
-        apart.come(How.LEAVING)
-    if servers is not None:
-        servers.leave()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mpidata.errors import StreamError
 from mpidata.trainer.elastic.attempt import Attempt
+from mpidata.trainer.elastic.change import Shared
 from mpidata.trainer.elastic.members import Members
 
 __all__ = ["Fixed"]
@@ -18,7 +19,9 @@ class Fixed(Members):
         """Begin to begin something collective."""
         return _Attempt(self.communicator, report or self.report)
 
-    def once(self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool = False) -> bool:
+    def once(
+        self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool | Shared = False
+    ) -> bool:
         """Do something collective; raises StreamError where MPI fails."""
         if attempt is None:
             attempt = self.attempt()

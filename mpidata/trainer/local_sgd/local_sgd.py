@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -92,6 +93,7 @@ class LocalSGD:
                 self._trainer.checkpoints.hold(_NAME, self._outer)
             self._trainer.checkpoints.come_first = self.average
             self._trainer.apart, self._trainer.share.weighed = self, True
+            self._trainer.leaves.append(functools.partial(self.come, How.LEAVING))
         optimizer.register_step_pre_hook(lambda *_: self._begin())
         optimizer.register_step_post_hook(lambda *_: self._stepped())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -17,6 +17,7 @@ class Alone:
 
     servers = 1
     is_first = True
+    made: ClassVar = False  # whether this process has one
 
     def make(self, making: Making, version: int, states: Sequence[State]) -> None:
         """Make the server."""

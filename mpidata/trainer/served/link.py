@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mpidata.errors import StreamError
-from mpidata.servers.messages import Ask, Tag, pieces, read_pieces
+from mpidata.servers.messages import Ask, Everyone, Tag, pieces, read_pieces
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.waiting import wait
 
@@ -19,16 +20,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Link"]
 
+_REPORTS_S = 0.2
+
 
 class Link:
     """The way to the servers. All methods that wait sleep.
 
     Parameters
     ----------
-    communicator : mpi4py.MPI.Intracomm
-        Of the trainers, then the servers.
-    trainers : int
-        How many there are.
+    everyone : Everyone
+        The trainers, and the servers.
+    report : callable
+        Told now and then, and at the end, how many pushes this trainer has made.
 
     Attributes
     ----------
@@ -36,11 +39,10 @@ class Link:
         How many there are.
     """
 
-    def __init__(self, communicator: MPI.Intracomm, trainers: int) -> None:
-        self.servers = communicator.Get_size() - trainers
-        self._communicator = communicator
-        self._ranks = range(trainers, communicator.Get_size())
-        self._pushes = 0
+    def __init__(self, everyone: Everyone, report: Callable[[int], object]) -> None:
+        self._communicator, self._ranks, self._report = everyone.communicator, everyone.servers, report
+        self.servers = len(self._ranks)
+        self._pushes, self._reports_at = 0, 0.0
         self._sent: list[tuple[MPI.Request, Any]] = []
 
     @property
@@ -65,6 +67,9 @@ class Link:
             self._send(gradient, rank, Tag.PUSH)
             reached("push")
         self._pushes += 1
+        if (now := time.monotonic()) >= self._reports_at:
+            self._reports_at = now + _REPORTS_S
+            self._report(self._pushes)
 
     def wait_for_push(self) -> None:
         """Wait until all that was pushed has been taken."""
@@ -119,6 +124,7 @@ class Link:
 
     def leave(self) -> None:
         """Push and pull no more."""
+        self._report(self._pushes)
         self._ask(Ask.LEAVE, self._pushes)
         self._wait_for_sent()
 

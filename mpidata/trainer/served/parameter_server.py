@@ -94,8 +94,11 @@ class ParameterServer:
         making = Making(self._weights.kinds, optimizer, settings, staleness, tables, place)
         first = [*self._weights.state(), *(None for _ in tables)]
         self._kept = _Kept({"version": 0, "weights": first, "optimizer": [{} for _ in first]})
+        if Alone.made if trainer is None else trainer.apart is not None:
+            raise StreamError(f"{NAME}: this script has one already, or a LocalSGD. Make one, before the loop.")
         if trainer is not None:
             self._be_of(trainer)
+        Alone.made = trainer is None
         link.join(_digest(making, parameters))
         if link.is_first:
             version, states = self._kept.take(making, link.servers)
@@ -136,8 +139,6 @@ class ParameterServer:
 
     def come(self, how: How) -> bool:
         """Let nobody wait for this trainer, as it has nothing to train on; with ``trainers.elastic`` wait for all."""
-        if how is How.LEAVING:
-            return True
         self.rest()
         members = self._members
         if members is None:
@@ -166,8 +167,6 @@ class ParameterServer:
         return [np.concatenate(both) for both in zip(self._weights.gradients, behind, strict=True)]
 
     def _be_of(self, trainer: Any) -> None:
-        if trainer.apart is not None:
-            raise StreamError(f"{NAME}: this script has one already, or a LocalSGD. Make one, before the loop.")
         trainer.checkpoints.hold(NAME, self._kept)
         trainer.checkpoints.come_first = self._save
         if self._members is not None:

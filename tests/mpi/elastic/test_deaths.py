@@ -16,10 +16,19 @@ def _job(kills: dict[str, str], trainers: int = 3, **options: object) -> dict:
     "point", ["reduced", *(pytest.param(of, marks=pytest.mark.full) for of in POINTS[:5] if of != "reduced")]
 )
 def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
-    job = _job({"1": f"{point}:3"})
+    job = _job({"1": f"{point}:5"})
     result = run(folder, job)
     check(job, result)
     assert result.summary["lost_trainers"] == [1], result.logs()
+    drawn = [sum("rows" in line for line in lines) for lines in books(result, 3)]
+    assert result.summary["loaded"]["batches"] == drawn and drawn[1] > 0, (drawn, result.summary)
+    said = "(see `dmesg`); the other 2 go on, with what it had not trained on."
+    assert (
+        result.output.count(said) == 1
+        and result.output.count("Trainer 1 (rank 2) was killed by SIGKILL") == 1
+        and "NBC_Progress" not in result.output
+    ), result.output
+    assert "trainer 1 lost, and the others went on" in result.output, result.output
 
 
 @pytest.mark.full
@@ -104,6 +113,7 @@ def test_below_at_least_the_job_ends_and_resumes(folder: JobFolder) -> None:
     job = _job({"0": "6 SIGKILL", "1": "6 SIGKILL"})
     result = run(folder, job, at_least=2, checkpoint={"every_s": 0.2})
     assert result.status == 1, result.logs()
+    assert "1 trainer is left, fewer than 'trainers.elastic.at_least', 2." in result.summary["error"], result.logs()
     assert result.run is not None
     again = folder.resume(result.run, "--set", "trainers.ranks=2", "--set", "trainers.elastic.at_least=1", timeout=120)
     assert again.status == 0, again.logs()

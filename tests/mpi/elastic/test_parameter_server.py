@@ -3,6 +3,8 @@
 import itertools
 import json
 import random
+import re
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +27,7 @@ def write_job(
     trainers: int = 2,
     every_s: float = 3600,
     elastic: bool = False,
+    timeout_s: float = 600,
     **options: Any,
 ) -> None:
     """Write a job of trainers/elastic/served.py."""
@@ -32,6 +35,7 @@ def write_job(
     given = {"settings": {"lr": 1e-3}} | given
     program = python("trainers/elastic/served.py", json.dumps(given))
     job: dict[str, Any] = {"trainers": {"ranks": trainers, "program": program, "elastic": elastic}}
+    job["trainers"]["timeout_s"] = timeout_s
     job["servers"] = {"ranks": servers}
     job["checkpoint"] = {"every_s": every_s}
     job |= source(folder, given["data"], ROWS)
@@ -65,8 +69,8 @@ def test_uneven_trainers_are_never_further_apart_than_allowed(folder: JobFolder,
     assert len({lines[0]["first"] for lines in written}) == 1, written
 
 
-def kill_server(folder: JobFolder, result_of: Callable[[], Result], number: int) -> None:
-    """Kill a server once there is a checkpoint, of a batch after the first one."""
+def kill_server(folder: JobFolder, result_of: Callable[[], Result], number: int, by: int = signal.SIGKILL) -> None:
+    """Kill or stop a server once there is a checkpoint, of a batch after the first one."""
 
     def has_checkpoint() -> bool:
         path = result_of().run
@@ -76,7 +80,7 @@ def kill_server(folder: JobFolder, result_of: Callable[[], Result], number: int)
     wait_until(has_checkpoint, 60)
     servers = [rank for rank in ranks_of(folder.path) if "mpidata.server" in rank.cmdline()]
     assert len(servers) == 2
-    sorted(servers, key=lambda rank: int(rank.environ()["OMPI_COMM_WORLD_RANK"]))[number].send_signal(9)
+    sorted(servers, key=lambda rank: int(rank.environ()["OMPI_COMM_WORLD_RANK"]))[number].send_signal(by)
 
 
 @pytest.mark.parametrize("number", [1, pytest.param(0, marks=pytest.mark.full)])
@@ -104,6 +108,35 @@ def test_a_server_dies_and_another_number_of_them_goes_on(folder: JobFolder, num
         torch.testing.assert_close(torch.tensor(lines[-1]["embedding"]), table.detach())
         assert lines[-1]["version"] == 75, lines
         torch.testing.assert_close(torch.tensor(lines[-1]["weight"], dtype=torch.float64), weights.detach())
+
+
+@pytest.mark.parametrize("elastic", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_a_server_that_is_stopped_ends_the_job_as_one_that_has_died(folder: JobFolder, elastic: bool) -> None:
+    pauses_s = {"0": 0.06, "1": 0.05}
+    write_job(folder, every_s=0.3, epochs=1000, pauses_s=pauses_s, elastic=elastic, timeout_s=2)
+    process = folder.start()
+    kill_server(folder, lambda: folder.result(0, "", 0.0), 1, signal.SIGSTOP)
+    result = folder.finish(process, 60, 0.0)
+    folder.assert_nothing_left()
+    assert result.status == 1 and result.run is not None, result.logs()
+    said = r"Server 1 \(rank 5\) was silent for \d s, longer than trainers.timeout_s allows. Its output is in"
+    assert re.match(said, result.summary["error"]), result.logs()
+    assert result.summary["died"] and f"mpidata run --resume {result.run}" in result.summary["error"], result.summary
+    assert result.summary["servers"]["ranks"] == 2 and result.summary["servers"]["pushes"] > 0, result.summary
+
+
+def test_the_rest_of_the_rows_of_a_script_that_ends_early_is_told_of(folder: JobFolder) -> None:
+    write_job(folder, staleness=8, stops={"1": 3}, epochs=1, optimizer="Adagrad")
+    result = folder.run(timeout=120)
+    assert result.status == 0 and result.summary["status"] == "stopped", result.logs()
+    assert result.summary["reason"] == "trainer 1 left the job in the middle of an epoch, after 3 batches"
+    written = books(result, 2)
+    drawn = [sum(len(line["rows"]) for line in lines if "rows" in line) for lines in written]
+    assert drawn == [100, 12] and result.summary["loaded"]["untrained"] == 88, (drawn, result.summary)
+    assert result.summary["servers"] == {"ranks": 2, "pushes": 28}, result.summary
+    assert "88 rows, which a trainer left" in result.output and "2, 28 pushes" in result.output, result.output
+    logs = "".join(result.log("server", number) for number in range(2))
+    assert "Sparse invariant" not in logs, logs
 
 
 def _that_count(lines: list[dict[str, Any]]) -> list[list[int]]:

@@ -24,6 +24,8 @@ def test_a_spare_takes_the_place_of_a_trainer_that_has_died(folder: JobFolder) -
     result = run(folder, job)
     check(job, result)
     assert result.summary["lost_trainers"] == [1] and result.summary["joined_trainers"] == [2], result.logs()
+    assert result.output.count("Trainer 2 (rank 3), a spare, has taken a place, and trains from now on.") == 1
+    assert "trainer 1 lost, and the others went on; spare 2 took a place" in result.output, result.output
     changes = [line for line in books(result, 3)[2] if "joined" in line]
     assert changes == [{"lost": [], "joined": [1], "rank": 1, "trainers": 2}], changes
 

@@ -13,6 +13,7 @@ def test_a_death_in_mid_stream(folder: JobFolder) -> None:
     result = folder.run(timeout=60)
     check(job, result)
     assert result.summary["lost_trainers"] == [1], result.logs()
+    assert result.summary["batches"]["per_trainer"][1] == 10, result.summary
 
 
 @pytest.mark.full

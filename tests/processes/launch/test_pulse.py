@@ -55,6 +55,26 @@ def test_a_silent_loader_is_ended_and_what_it_worked_on_is_noted(shim: Path, tmp
     assert (spawned.run / "exits" / "loader-0005").exists() and (spawned.run / "logs" / "loader-0005.log").exists()
 
 
+@pytest.mark.parametrize("then", ["hang()", "os.kill(os.getpid(), signal.SIGSTOP)"])
+def test_a_silent_server_is_ended(shim: Path, tmp_path: Path, then: str) -> None:
+    server = {"world": 8, "servers": 1, "rank": 7}
+    hung = PulseRank(shim, tmp_path / "a", f"beat(); {then}", trainers_timeout_s=0.5, **server)
+    well = PulseRank(shim, tmp_path / "b", "beat(); work(1.5); tell(7)", **server)  # it has 600 s
+    status, record = hung.end()
+    assert status == -signal.SIGKILL and (record["role"], record["server"]) == ("server", 0)
+    assert record["silent_key"] == "trainers.timeout_s" and record["silent_s"] >= 0.5
+    assert "rank 7 (server 0)" in hung.stderr and "longer than trainers.timeout_s allows" in hung.stderr
+    assert well.end() == (0, {})
+
+
+def test_the_batches_that_a_trainer_had_are_noted(shim: Path, tmp_path: Path) -> None:
+    had = "os.pwrite(fd, struct.pack('=q', 12), 1016); os.kill(os.getpid(), signal.SIGKILL)"
+    trainer, solver = (PulseRank(shim, tmp_path / str(rank), had, rank=rank) for rank in (1, 3))
+    _, record = trainer.end()
+    assert (record["role"], record["batches"]) == ("trainer", 12)
+    assert "batches" not in solver.end()[1]
+
+
 def test_a_spawned_loader_that_nobody_waits_for_ends(shim: Path, tmp_path: Path) -> None:
     rank = PulseRank(shim, tmp_path, "hang()", flags=0, rank=0, words="--loader 5", **LOADER)
     (rank.run / "given-up").mkdir()

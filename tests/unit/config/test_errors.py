@@ -402,16 +402,14 @@ def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, settin
 
 def test_spares_do_not_go_with_servers(folder: Path) -> None:
     (line,) = problems(folder, ELASTIC + "servers: {ranks: 1}\n", "trainers.spares=1")
-    assert "'trainers.elastic' is given, but 'trainers.spares' do not go with 'servers'. Remove one of them." in line
+    assert "job.yaml: 'trainers.spares' do not go with 'servers'. Remove one of the two." in line
     load_job(folder / "job.yaml", [])
 
 
 @pytest.mark.parametrize(
     ("setting", "what"),
     [
-        ("solvers.start=spawn", "'solvers.start' is spawn, which does not go"),
         ("validation.count=2", "'validation' does not go"),
-        ("loaders.ranks=1", "'loaders' do not go"),
         ("servers.ranks=1", "'servers' do not go"),
         ("trainers.spares=1", "'trainers.spares' do not go"),
         ("record={}", "'record' does not go"),
@@ -424,8 +422,22 @@ def test_spares_do_not_go_with_servers(folder: Path) -> None:
 def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, setting: str, what: str) -> None:
     text = GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}")
     (line,) = problems(folder, text, setting)
-    assert f"'trainers.elastic' is given, but {what} with 'solvers'. Remove one of them." in line
+    sentence = f"{what} with 'trainers.elastic' where 'solvers' make the samples. Remove one of the two."
+    assert line.startswith(f"job.yaml: {sentence}")
     load_job(folder / "job.yaml", [])
+
+
+@pytest.mark.parametrize("section", ["solvers", "loaders"])
+def test_what_is_spawned_does_not_go_with_elastic_trainers(folder: Path, section: str) -> None:
+    text = GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}")
+    (line,) = problems(folder, text, "loaders.ranks=1", f"{section}.start=spawn")
+    said = f"'{section}.start' is spawn, which does not go with 'trainers.elastic'. Remove one of the two."
+    assert line.startswith(f"job.yaml: {said}")
+
+
+def test_loaders_go_with_elastic_trainers_of_a_stream(folder: Path) -> None:
+    (folder / "job.yaml").write_text(GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}"))
+    assert load_job(folder / "job.yaml", ["loaders.ranks=1"]).loaders is not None
 
 
 @pytest.mark.parametrize(

@@ -100,21 +100,25 @@ def test_a_job_without_solvers_shows_its_loaders(case: EndedRun, capsys: pytest.
 def test_trainers_without_which_the_others_went_on_are_shown(
     case: EndedRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for lost, shown in (
-        ([], ""),
-        ([2], "trainer 2 lost, and the others went on"),
-        ([2, 0], "trainers 2, 0 lost, and the others went on"),
+    lost_one = "trainer 2 lost, and the others went on"
+    for lost, joined, shown in (
+        ([], [], ""),
+        ([2], [], lost_one),
+        ([2, 0], [], "trainers 2, 0 lost, and the others went on"),
+        ([2], [3], f"{lost_one}; spare 3 took a place"),
+        ([], [3, 4], "spares 3, 4 took a place"),
     ):
         figures = Figures(3, 1)
         figures.loaders.update(joined=1, lost=0)
         figures.lost_trainers.extend(lost)
+        figures.joined_trainers.extend(joined)
         conclusion: Conclusion = {"status": "complete", "error": None, "reason": None}
         case.run.summary.write_text(
             json.dumps(figures.summary(case.run.path, conclusion, Simulations(0, 3), None, 1.5))
         )
         show_outcome(settle(case.attempt, LauncherEnd(0), 3.0), Console(), Console(stderr=True))
         rows = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
-        assert [row[1] for row in rows if row and row[0] == "trainers"] == [shown] * bool(lost)
+        assert [row[1] for row in rows if row and row[0] == "trainers"] == [shown] * bool(shown)
 
 
 def test_from_where_a_run_can_go_on(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,8 +156,38 @@ def test_samples_of_trainers_that_drew_nothing_are_counted(case: EndedRun, capsy
     for taken in (5.0, 7.0):  # of two trainers
         figures.report("handed.over", taken)
     complete: Conclusion = {"status": "complete", "error": None, "reason": None}
-    summary = figures.summary(case.run.path, complete, Simulations(0, 1), None, 1.0)
+    summary = figures.summary(case.run.path, complete, Simulations(1, 1), None, 1.0)
     assert summary["samples"]["handed_over"] == 12  # type: ignore[index]
     case.run.summary.write_text(json.dumps(summary))
     show_outcome(settle(case.attempt, LauncherEnd(0, None), 3.0), Console(width=200), Console(stderr=True))
     assert "0 for training, 0/s, 12 of trainers that drew nothing, 0 for validation" in capsys.readouterr().out
+
+
+def test_a_stopped_job_without_solvers_shows_no_simulations(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+    progress = {**_PROGRESS, "simulations": {"requested": 0, "complete": 0, "failed": 0}}
+    case.run.progress.write_text(json.dumps(progress))
+    show_outcome(settle(case.attempt, LauncherEnd(143, signal.SIGINT), 3.0), Console(), Console(stderr=True))
+    shown = capsys.readouterr().out
+    assert "time " in shown and "simulations" not in shown and "samples" not in shown, shown
+
+
+def test_servers_and_rows_that_nobody_trained_on_are_shown(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = Figures(2, 1)
+    figures.servers, figures.pushes = 2, {0: 30, 1: 12}
+    for trainer, name, value in ((0, "epoch", 0.0), (1, "untrained", 34.0)):
+        figures.loaded.take(trainer, name, value)
+    stopped: Conclusion = {"status": "stopped", "error": None, "reason": "trainer 1 left the job"}
+    case.run.summary.write_text(json.dumps(figures.summary(case.run.path, stopped, Simulations(0, 1), None, 1.0)))
+    show_outcome(settle(case.attempt, LauncherEnd(0), 3.0), Console(width=200), Console(stderr=True))
+    shown = capsys.readouterr().out
+    assert "stopped (trainer 1 left the job)" in shown and "2, 42 pushes" in shown, shown
+    assert "not trained on  34 rows, which a trainer left in the middle of an epoch" in shown, shown
+
+
+def test_what_open_mpi_writes_of_a_death_is_not_shown(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+    case.record(1, ago_s=1, exit=1)
+    noise = "[host:1] NBC_Progress: an error 75 was found during schedule\n"
+    PlannedRun(case.run, case.plan).log(1).write_text("".join(f"line {i}\n{noise}" for i in range(20)))
+    show_outcome(settle(case.attempt, LauncherEnd(0, None), 3.0), Console(), Console(stderr=True))
+    shown = capsys.readouterr().err
+    assert "NBC_Progress" not in shown and "  line 5\n" in shown and "line 4\n" not in shown, shown

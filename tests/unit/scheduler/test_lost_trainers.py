@@ -9,10 +9,11 @@ import pytest
 from dying_trainers import die, leave_note
 from fake_library import make_plan
 
-from mpidata.loading.figures import LEFT_EARLY, STEP_WAITS_S
+from mpidata.loading.figures import LEFT_EARLY, PREFIX, PUSHES, STEP_WAITS_S, UNTRAINED
 from mpidata.native.event import (
     CheckpointWanted,
     CheckpointWritten,
+    Died,
     Goodbye,
     Report,
     Status,
@@ -36,6 +37,10 @@ class Journal:
         self.figures = self
         self.lost_trainers: list[int] = []
         self.events: list[dict[str, Any]] = []
+        self.batches: dict[int, int] = {}
+
+    def had(self, trainer: int, batches: int, of_stream: bool) -> None:
+        self.batches[trainer] = batches
 
     def note(self, event: str, **values: Any) -> None:
         self.events.append({"event": event, **values})
@@ -51,9 +56,12 @@ def lost_trainers(run: Path, **keys: Any) -> tuple[LostTrainers, Journal]:
 def test_so_many_may_die(tmp_path: Path, at_least: int, may: int) -> None:
     lost, journal = lost_trainers(tmp_path, trainers_at_least=at_least)
     for trainer in range(may):
-        assert lost.one_may_die(4 - trainer)
+        assert lost.one_may_die(4 - trainer) and lost.few(4 - trainer) == ""
         lost.died(trainer, 3 - trainer, 0.0)
     assert not lost.one_may_die(4 - may) and journal.lost_trainers == list(range(may))
+    few = {0: "", 1: "no trainer is left, fewer than", 2: "1 trainer is left, fewer than"}
+    assert lost.few(4 - may).startswith(few.get(at_least, f"{at_least - 1} trainers are left, fewer than"))
+    assert not at_least or lost.few(4 - may).endswith(f"'trainers.elastic.at_least', {at_least}")
 
 
 def test_a_death_is_told_with_its_exit_note_when_that_has_come(tmp_path: Path) -> None:
@@ -199,14 +207,57 @@ def test_a_trainer_s_death_is_survived(make_job: MakeJob) -> None:
     assert json.loads((job.plan.run / "progress.json").read_text())["lost_trainers"] == [1]
 
 
+def test_batches_count_of_which_it_had_not_told(make_job: MakeJob) -> None:
+    job = elastic(make_job, trainers=2)
+    values = ((f"{PREFIX}epoch", 0, 0.0), (f"{PREFIX}batches", 0, 5.0))
+    for trainer in range(2):
+        job.event(Report, trainer, after=1.0, values=values)
+    die(job, 1, 2.0, signal=11, batches=7)
+    job.event(Goodbye, 0, after=9.0)
+    assert job.run() == 0 and job.summary["loaded"]["batches"] == [5, 7]
+
+
 def test_below_at_least_it_is_not(make_job: MakeJob) -> None:
     job = elastic(make_job, at_least=2)
     job.before["stop"] = lambda: False
     die(job, 1, 2.0, signal=11)
     die(job, 2, 10.0, signal=6)
     assert job.run() == 1
-    assert job.summary["error"].startswith("Trainer 2 (rank 3) was killed by SIGABRT") and job.summary["died"]
+    cause = "was killed by SIGABRT, and 1 trainer is left, fewer than 'trainers.elastic.at_least', 2. Its output is in"
+    assert job.summary["error"].startswith(f"Trainer 2 (rank 3) {cause}") and job.summary["died"]
+    assert job.summary["error"].endswith("There is no checkpoint to go on from: start the job again.")
     assert job.summary["lost_trainers"] == [1]
+
+
+def test_below_at_least_it_is_resumed_where_there_is_a_checkpoint(make_job: MakeJob) -> None:
+    job = elastic(make_job, at_least=3)
+    job.before["stop"] = lambda: False
+    (RunFolder(job.plan.run).checkpoints / "000001").mkdir(parents=True)
+    die(job, 1, 2.0, signal=9)
+    assert job.run() == 1 and "and 2 trainers are left" in job.summary["error"]
+    assert job.summary["error"].endswith(f"Resume the job with `mpidata run --resume {job.plan.run}`.")
+
+
+def test_a_server_s_death_ends_the_job_of_trainers_that_may_die(make_job: MakeJob) -> None:
+    job = elastic(make_job, servers=1)
+    job.before["stop"] = lambda: False
+    leave_note(job.plan.run, 4, signal=9, silent_s=3.0, silent_key="trainers.timeout_s")
+    job.event(Died, 0, after=2.0, of_solver=False, of_server=True, rank=5, rank_in_group=0)
+    assert job.run() == 1 and "lost_trainers" not in job.summary and job.summary["died"]
+    said = "Server 0 (rank 5) was silent for 3 s, longer than trainers.timeout_s allows. Its output is in"
+    assert job.summary["error"].startswith(said), job.summary["error"]
+
+
+def test_a_trainer_that_left_early_the_others_of_whom_nobody_waits_for_it(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=0, simulations=0, loaders=1, servers=1)
+    job.event(Report, 1, after=1.0, values=((LEFT_EARLY, 0, 3.0), (UNTRAINED, 0, 34.0), (PUSHES, 0, 3.0)))
+    job.event(Goodbye, 1, after=1.0)
+    job.event(Report, 0, after=5.0, values=((PUSHES, 0, 20.0), (f"{PREFIX}epoch", 0, 0.0)))
+    job.event(Report, 0, after=6.0, values=((PUSHES, 0, 25.0),))
+    job.event(Goodbye, 0, after=9.0)
+    assert job.run() == 0 and job.summary["status"] == "stopped"
+    assert job.summary["reason"] == "trainer 1 left the job in the middle of an epoch, after 3 batches"
+    assert job.summary["loaded"]["untrained"] == 34 and job.summary["servers"] == {"ranks": 1, "pushes": 28}
 
 
 def test_the_last_ones_may_die_when_others_have_left_in_order(make_job: MakeJob) -> None:

@@ -5,11 +5,13 @@ from typing import Any
 
 from dying_trainers import die
 
+from mpidata.loading.figures import LEFT_EARLY
 from mpidata.native.event import (
     Adopted,
     Finalized,
     Goodbye,
     Lacks,
+    Report,
     Status,
 )
 from mpidata.run.folder import RunFolder
@@ -90,6 +92,24 @@ def test_a_death_after_all_was_drawn_costs_nothing(make_job: MakeJob) -> None:
     die(job, 1, 8.0, signal=9)
     assert job.run() == 0 and job.summary["status"] == "complete" and job.summary["lost_trainers"] == [1]
     assert len(job.called("end_of_stream")) == 1 and "run_again" not in job.summary
+
+
+def test_batches_count_of_which_it_had_not_told(make_job: MakeJob) -> None:
+    job = streaming(make_job, trainers=2)
+    for trainer in range(2):
+        job.event(Status, trainer, after=1.0, statistics=(0, 0, 0, 5, 0, 0, 0, 0))
+    die(job, 1, 2.0, signal=9, batches=7)
+    job.event(Status, 0, after=5.0, statistics=(0, 0, 0, 9, 0, 0, 0, 0), ended=True, all_drawn=True)
+    job.event(Goodbye, 0, after=6.0)
+    assert job.run() == 0 and job.summary["batches"]["per_trainer"] == [9, 7]
+
+
+def test_the_last_one_may_die_when_the_others_have_left_within_an_epoch_of_files(make_job: MakeJob) -> None:
+    job = streaming(make_job, trainers=2)
+    job.event(Report, 0, after=4.0, values=((LEFT_EARLY, 0, 3.0),))
+    drain(job, [0], 5.0)
+    die(job, 1, 8.0, signal=9)
+    assert job.run() == 0 and job.summary["status"] == "complete" and job.summary["lost_trainers"] == [1]
 
 
 def test_groups_that_have_left_cannot_run_again(make_job: MakeJob) -> None:

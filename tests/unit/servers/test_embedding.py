@@ -8,11 +8,13 @@ import torch
 from mpidata import ParameterServer, ServedEmbedding, StreamError
 from mpidata.servers.part import Making, Part, cut, join
 from mpidata.servers.table import SPARSE, RowGradients, Rows, read_gradients, write_gradients
+from mpidata.trainer.served.alone import Alone
 
 
 @pytest.fixture(autouse=True)
 def _outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MPIDATA_RUN", raising=False)
+    monkeypatch.setattr(Alone, "made", False)
 
 
 class Model(torch.nn.Module):

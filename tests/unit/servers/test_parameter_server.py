@@ -6,11 +6,13 @@ import pytest
 import torch
 
 from mpidata import ParameterServer, StreamError
+from mpidata.trainer.served.alone import Alone
 
 
 @pytest.fixture(autouse=True)
 def _outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MPIDATA_RUN", raising=False)
+    monkeypatch.setattr(Alone, "made", False)
 
 
 def test_outside_a_job_the_optimizer_is_here() -> None:
@@ -59,3 +61,11 @@ def test_sparse_gradients_are_refused() -> None:
     model(torch.tensor([1])).sum().backward()
     with pytest.raises(StreamError, match="a gradient is sparse"):
         server.push()
+
+
+def test_a_script_outside_a_job_has_one_as_within_a_job() -> None:
+    with pytest.raises(StreamError, match="the optimizer is LBFGS"):  # which is none
+        ParameterServer(torch.nn.Linear(2, 2), torch.optim.LBFGS)
+    ParameterServer(torch.nn.Linear(2, 2), torch.optim.SGD)
+    with pytest.raises(StreamError, match="this script has one already, or a LocalSGD. Make one, before the loop"):
+        ParameterServer(torch.nn.Linear(2, 2), torch.optim.SGD)

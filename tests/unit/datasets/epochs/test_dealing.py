@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mpidata.datasets.epochs.dealing import Dealing
+from mpidata.datasets.epochs.position import Position
 from mpidata.errors import StreamError
 from mpidata.trainer.elastic.numbers import without
 
@@ -256,3 +257,14 @@ def test_spares_go_on_with_the_others(seed: int) -> None:
             one.lose(0, {lost: had}, number, count - 1)
         trainers.check_dealt(left, kept)
         trainers.check_trained()
+
+
+def test_what_is_left_of_an_epoch_are_the_places_that_this_trainer_has_not_had() -> None:
+    dealing, position = Dealing(23, 4, 1, 3, drop_last=False), Position()
+    assert dealing.left(position) == 8  # of 12 and 11 places
+    position.batches = 1
+    assert dealing.left(position) == 4
+    dealing.lose(0, {0: 0}, 1, 2)  # whose 7 places come to two
+    assert dealing.left(position) == 8
+    position.batches = dealing.batches(0)
+    assert dealing.left(position) == 0

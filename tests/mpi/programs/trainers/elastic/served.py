@@ -1,8 +1,8 @@
 """Trains by parameter servers; writes down what was drawn, and the versions of what was pulled.
 
 Arguments: JSON with `data` ("stream" or "files"), `batch_size`, `epochs`, `staleness`, `optimizer` and its `settings`,
-`pauses_s` after each step, by trainer, `kills`, by trainer: `point:count`, and `ddp`: whether torch's
-DistributedDataParallel trains on the same beside it.
+`pauses_s` after each step, by trainer, `stops`, by trainer: after how many pushes it ends, `kills`, by trainer:
+`point:count`, and `ddp`: whether torch's DistributedDataParallel trains on the same beside it.
 """
 
 import json
@@ -74,6 +74,8 @@ for epoch in epochs:
             reference(rows).backward()
             steps_it.step()
         time.sleep(pause_s)
+        if pushes == options.get("stops", {}).get(str(trainer)):
+            sys.exit()
 server.pull()
 rows = model.embedding(torch.arange(50)).detach()
 note(end=pushes, version=server.version, weight=model.weight.tolist(), embedding=rows.tolist())

@@ -1,0 +1,37 @@
+"""Where a trainer is in the datasets that all share, as the others are told of it."""
+
+import numpy as np
+
+from mpidata.trainer.elastic.change import Change, Place
+from mpidata.trainer.elastic.meeting import MOST_DATASETS
+from mpidata.trainer.elastic.shared import SharedDatasets
+
+
+class Dataset:
+    """Is where it is put."""
+
+    may_be_dealt_anew = True
+
+    def __init__(self, *place: int) -> None:
+        self.at = place
+
+    def place(self) -> Place:
+        return self.at[0], self.at[1]
+
+    def lose(self, lost: dict[int, Place], change: Change) -> None:
+        pass
+
+    def deal_anew(self, number: int, trainers: int) -> None:
+        pass
+
+
+def test_at_the_end_of_an_epoch_only_what_was_drawn_of_that_dataset_counts() -> None:
+    shared, one, other = SharedDatasets(), Dataset(2, 5), Dataset(0, 7)
+    shared.add(one)
+    shared.add(other)
+    stepped = np.zeros((MOST_DATASETS + 1, 2), np.int64)
+    stepped[:2] = [[2, 4], [0, 6]]
+    assert shared.places()[:3].tolist() == [[2, 5], [0, 7], [0, 0]]
+    assert shared.at_end(one, stepped)[:3].tolist() == [[2, 5], [0, 6], [0, 0]]
+    assert shared.at_end(other, None)[:3].tolist() == [[0, 0], [0, 7], [0, 0]]
+    assert shared.at_end(one, stepped).shape == (MOST_DATASETS, 2)
