@@ -28,7 +28,7 @@ def samples_of(plan: Plan) -> tuple[int, int, int]:
 
 def trainer_of(plan: Plan, simulation: _Numbers, step: _Numbers) -> _Numbers:
     """Tell of which trainers the samples are that begin at these steps, arrays of shape (n,)."""
-    return trainers_of(plan.trainers, plan.samples_run, simulation, step)
+    return trainers_of(plan.first_trainers, plan.samples_run, simulation, step)
 
 
 def complete_steps(ledgers: Sequence[Ledger]) -> _Numbers:

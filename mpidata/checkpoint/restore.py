@@ -163,7 +163,7 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[structu
     n_unseen = n_seen = 0
     dealt = trainers_for(plan, files, [_undrawn(file, *_places(file)[:2]) for file in files])
     for number, file in enumerate(files):
-        if number % plan.trainers == index:
+        if number % plan.first_trainers == index:
             statistics += file.head.statistics
         buffer, waiting, _, validation = (rows[dealt[number][rows] == index] for rows in _places(file))
         new = _undrawn(file, buffer, waiting)
@@ -285,7 +285,7 @@ def _restore_elsewhere(plan: Plan, library: Library, files: Sequence[TrainerFile
 
 def _restore_scales(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int) -> None:
     """Each file's statistics go to one trainer; where there are more trainers than files, some get none."""
-    parts = [file.scales(plan.n_moments) for number, file in enumerate(files) if number % plan.trainers == index]
+    parts = [file.scales(plan.n_moments) for number, file in enumerate(files) if number % plan.first_trainers == index]
     if parts:
         merged = merge(parts)
         check(library, library.mpidata_trainer_restore_scales(_address(merged)))

@@ -250,6 +250,7 @@ class Scheduler:
     def _lose_trainer(self, trainer: int) -> None:
         """Let the other trainers go on without this one, which has died."""
         left = [one for one in self.ending.trainers if one != trainer]
+        trained = not self._spares.waits(trainer)
         self._lost_trainers.died(trainer, len(self._spares.training(left)), self._clock())
         self._spares.died(trainer, left)
         self._first_cause.lost(trainer)
@@ -259,16 +260,21 @@ class Scheduler:
         if self.plan.has_stream:
             self._relief.left(trainer)
             self._stream.reopen()
-            self._adoption.lost(trainer, self.ending.trainers)
+            self._adoption.lost(trainer, self._in_stream, trained)
 
     def _on_adopted(self, event: kinds.Adopted) -> None:
-        if self._adoption.adopted(index_of(event, self.plan.trainers), event.deaths):
+        if self._adoption.adopted(index_of(event, self.plan.trainers), event.changes):
             self._dispatcher.run_again()
 
     @property
     def _training(self) -> list[int]:
         """Trainers that have not left, but for those that wait for a place."""
         return self._spares.training(self.ending.trainers)
+
+    @property
+    def _in_stream(self) -> list[int]:
+        """Trainers that have not left, those that wait for a place included."""
+        return [one for one in self.ending.trainers if not self._spares.has_retired(one)]
 
     def _trainer_failed(self, now: float, final: bool = False) -> bool:
         """End the job if a trainer has died or failed, and the first cause is known, or not waited for."""
@@ -308,16 +314,28 @@ class Scheduler:
 
     def _on_report(self, event: kinds.Report) -> None:
         self._leavers.reported(event.index, event.values)
-        came = self._spares.reported(event.index, [name for name, *_ in event.values])
+        names = [name for name, *_ in event.values]
+        if self._spares.joins(event.index, names):
+            self._stream.reopen()
+            self._adoption.joined(event.index, self._in_stream)
+        came = self._spares.reported(event.index, names)
         if came > 0:
             self.checkpoints.trainer_joined(event.index)
         elif came < 0:
-            self.checkpoints.trainer_lost(event.index, "has left")
+            self._let_trainer_go(event.index)
         those = self._training, self.ending.trainers, self._clock()
         for name, _, seconds in event.values:
             if name == STEP_WAITS_S and (why := self._lost_trainers.waits(event.index, seconds, *those)):
                 self._fail(why, None)
         self._journal.reported(event.index, event.values)
+
+    def _let_trainer_go(self, trainer: int) -> None:
+        """Let the others go on without a trainer that is one too many."""
+        self.checkpoints.trainer_lost(trainer, "has left")
+        if self.plan.has_stream:
+            self._relief.left(trainer)
+            self._stream.reopen()
+            self._adoption.retired(trainer, self._in_stream)
 
     def _on_stop(self, event: kinds.Stop) -> None:
         trainer = index_of(event, self.plan.trainers)

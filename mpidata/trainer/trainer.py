@@ -29,6 +29,7 @@ from mpidata.run.stop import read_stop
 from mpidata.trainer.elastic.drawn import Drawn
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
+from mpidata.trainer.elastic.stream import SharedStream
 from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
 from mpidata.trainer.in_turn import InTurn
 from mpidata.trainer.local_sgd.apart import Apart, come, leave
@@ -103,6 +104,7 @@ class Trainer:
         if communicator is not None and plan.trainers_at_least:
             self.members = Members(communicator.Dup(), self._say_waits, self._regroup, plan.trainer_spares)
             self.members.drawn = Drawn(self._trained) if plan.has_stream else None
+        self._shared: SharedStream | None = None
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
@@ -160,8 +162,10 @@ class Trainer:
             if self.grouping is None:
                 grouping.start(self.library)
                 self.grouping, self.share.total = grouping, grouping.total
+                if self.members is not None and self.plan.trainer_spares:
+                    self._shared = SharedStream(self.members, lambda: self.drawn)
                 if self.members is not None and self.members.drawn is not None:
-                    self.members.drawn.room = max(self.members.drawn.room, grouping.largest(self.plan.trainers))
+                    self.members.drawn.room = max(self.members.drawn.room, grouping.largest(self.plan.first_trainers))
             self.grouping.check_alike(grouping)
 
     def draw(self, fields: Any, addresses: list[int], *, shifted: bool = True, fill: Any = None) -> bool:
@@ -224,8 +228,14 @@ class Trainer:
             for batches, call in waiting:
                 call() if batches <= self.drawn else self._when_drawn.append((batches, call))
 
+    def begin_draw(self) -> None:
+        """Note that the script wants its next batch."""
+        if self._shared is not None:
+            self._shared.begin_draw()
+
     def is_over(self) -> bool:
         """Whether there is no further batch: the same on all trainers after as many. Sleeps until that is known."""
+        self.begin_draw()
         return self.closed or not self._wait(lambda: self.library.mpidata_trainer_ahead(SLICE_S))
 
     def _give_back(self, page: int) -> None:
@@ -250,9 +260,13 @@ class Trainer:
                 return False
             if self.closed:
                 raise StreamError("The stream is closed. Iterate before stream.close().")
+            if self._shared is not None:
+                self._shared.look()
             self._waiting = True
             status = call()
             self._waiting = False
+            if self._shared is not None and not status:
+                self._shared.have_drawn()
             if not status:  # nearly always
                 return True
             if status == constants.ERR_AGAIN and self.apart is not None:
@@ -359,6 +373,12 @@ class Trainer:
             self.library.mpidata_trainer_stop(1, sentence.encode())
             self.closed = self._parted = True
         self._part(deadlines.FAILED_RECORDER_S, constants.AFTER_ERROR_MS / 1e3)
+
+    def rest(self) -> None:
+        """Train no more, while the others go on."""
+        if self.plan.has_stream:
+            check(self.library, self.library.mpidata_trainer_rests())
+        self.ended = True
 
     def leave_stream(self, why: str = "the script called stream.close()") -> None:
         """Draw no more; stops the job when the stream is not over. Waits for nobody, and the script may go on."""

@@ -139,7 +139,7 @@ static void a_death(void) {
     CHECK(!mpidata_ledger_enter(&ledger, 3, 1)); /* trained on by the other one */
     CHECK(mpidata_ledger_completed(&ledger, 3) && !mpidata_ledger_lacks(&ledger, 3) && !mpidata_ledger_completed(&ledger, 3));
     CHECK(mpidata_ledger_has(&ledger, 3, 1) && !mpidata_ledger_has(&ledger, 3, 3));
-    CHECK(!mpidata_plan_lose(&elastic, 0));
+    CHECK(!mpidata_plan_change(&elastic, 0, 0));
     CHECK(mpidata_ledger_lacks(&ledger, 3) && ledger.entries[3].missing == 49 && !mpidata_ledger_completed(&ledger, 3));
     CHECK(!mpidata_ledger_lacks(&ledger, 4)); /* of which nothing is known */
     for (int64_t step = 3; step < 100; step += 2) CHECK(!mpidata_ledger_enter(&ledger, 3, step));
@@ -162,7 +162,7 @@ static void a_death_after_a_resume(void) {
     CHECK(!mpidata_ledger_leave_out(&ledger, 2, 3) && !mpidata_ledger_leave_out(&ledger, 2, 71));
     CHECK(!mpidata_ledger_has(&ledger, 2, 3) && !mpidata_ledger_has(&ledger, 2, 71) && mpidata_ledger_has(&ledger, 2, 4));
     CHECK(!mpidata_ledger_lacks(&ledger, 2) && ledger.entries[2].complete);
-    CHECK(!mpidata_plan_lose(&elastic, 1));
+    CHECK(!mpidata_plan_change(&elastic, 1, 0));
     CHECK(mpidata_ledger_lacks(&ledger, 2) && ledger.entries[2].missing == 2 && !mpidata_ledger_lacks(&ledger, 5));
     mpidata_ledger_close(&ledger);
     mpidata_plan_free(&elastic);

@@ -89,16 +89,16 @@ static void try_lost_trainers(void) {
     for (int step = 0; step < 400; step++) before[step] = mpidata_plan_trainer(&five, 7, step);
     for (int n = 0; n < 4; n++) {
         const int lost = (int[]){1, 4, 0, 3}[n];
-        CHECK(!mpidata_plan_has_lost(&five, lost) && !mpidata_plan_lose(&five, lost) && mpidata_plan_has_lost(&five, lost));
+        CHECK(mpidata_plan_trains(&five, lost) && !mpidata_plan_change(&five, lost, 0) && !mpidata_plan_trains(&five, lost));
         memset(counts, 0, sizeof counts);
         for (int step = 0; step < 400; step++) {
             const int now = mpidata_plan_trainer(&five, 7, step);
-            CHECK(!mpidata_plan_has_lost(&five, now) && (before[step] == lost || now == before[step]));
+            CHECK(mpidata_plan_trains(&five, now) && (before[step] == lost || now == before[step]));
             before[step] = now;
             counts[now]++;
         }
         for (int t = 0; t < 5; t++)
-            if (!mpidata_plan_has_lost(&five, t)) CHECK(counts[t] >= 400 / (4 - n) - 6 && counts[t] <= 400 / (4 - n) + 6);
+            if (mpidata_plan_trains(&five, t)) CHECK(counts[t] >= 400 / (4 - n) - 6 && counts[t] <= 400 / (4 - n) + 6);
     }
     CHECK(counts[2] == 400);
     mpidata_plan_free(&five);

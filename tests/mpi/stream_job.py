@@ -46,6 +46,7 @@ def write_job(
     every: int = 1,
     timeout_s: float = 600,
     kills_again: dict[str, str] | None = None,
+    spares: int = 0,
     **keys: Any,
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it.
@@ -66,7 +67,7 @@ def write_job(
         **source(folder, "stream"),
     }
     if at_least is not None:
-        job["trainers"] |= {"elastic": {"at_least": at_least}, "timeout_s": timeout_s}
+        job["trainers"] |= {"elastic": {"at_least": at_least}, "timeout_s": timeout_s, "spares": spares}
     for key, value in keys.items():
         inner = isinstance(value, dict) and key == "buffer"
         job[key] = {**job[key], **value} if inner else value
@@ -74,6 +75,7 @@ def write_job(
     policy, tail = job["buffer"]["policy"], job["buffer"].get("tail", "drop")
     return {
         "trainers": trainers,
+        "spares": spares,
         "batch_size": (global_batch_size or batch_size) * every,
         "weighed": global_batch_size is not None,
         "policy": policy,
@@ -132,11 +134,16 @@ def draw_together(seed: int) -> dict[str, Any]:
 def sizes(job: dict[str, Any], result: Result) -> dict[int, list[int]]:
     """Count the samples that each trainer has drawn for each step."""
     drawn: dict[int, list[int]] = defaultdict(list)
-    for lines in books(result, job["trainers"]):
+    for lines in books(result, job["trainers"] + job["spares"]):
         for line in lines:
             if "rows" in line:
                 drawn[line["step"]].append(len(line["rows"]))
     return drawn
+
+
+def joined_at(lines: list[dict[str, Any]]) -> int:
+    """Tell before which batch a trainer has joined, in its last start; 0: it was there from the start."""
+    return next((line["joined_at"] for line in reversed(lines) if "joined_at" in line), 0)
 
 
 def trained(job: dict[str, Any], result: Result) -> Counter[int]:
@@ -145,14 +152,14 @@ def trained(job: dict[str, Any], result: Result) -> Counter[int]:
     assert result.status == 0 and result.summary["status"] == "complete", told
     drawn: dict[int, dict[int, list[int]]] = defaultdict(dict)  # by step and trainer
     made: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)
-    written = books(result, job["trainers"])
+    written = books(result, job["trainers"] + job["spares"])
     resumed = max((line["resumed"] for lines in written for line in lines if "resumed" in line), default=0)
-    starts = [0] * len(written)
+    again = [-1] * len(written)  # whether its last start has resumed; -1: it has none
     for trainer, lines in enumerate(written):
         for line in lines:
-            starts[trainer] += "resumed" in line
+            again[trainer] = int(line.get("again", again[trainer]))
             step = line.get("step", line.get("made"))
-            if step is None or (resumed and starts[trainer] == 1 and step >= resumed):  # it was made again
+            if step is None or (resumed and not again[trainer] and step >= resumed):  # it was made again
                 continue
             if "rows" in line:
                 drawn[step][trainer] = line["rows"]
@@ -160,11 +167,13 @@ def trained(job: dict[str, Any], result: Result) -> Counter[int]:
                 made[step][trainer] = line["gradient"], line["weights"]
     lost = result.summary.get("lost_trainers", [])
     # One that has died in the making of its model has written nothing.
-    last = [trainer for trainer, n in enumerate(starts) if n == max(starts) or (not n and trainer in lost)]
+    last = [trainer for trainer, of in enumerate(again) if of == max(again) or (of < 0 and trainer in lost)]
     ended = [trainer for trainer in last if written[trainer] and "end" in written[trainer][-1]]
-    assert sorted(ended + lost) == last, told
+    retired = [event["trainer"] for event in result.events() if event["event"] == "trainer_retired"]
+    assert sorted(ended + lost + [trainer for trainer in retired if trainer in last]) == last, told
     assert sorted(made) == list(range(len(made))), (sorted(made), told)
-    assert all(set(ended) <= set(of) for step, of in made.items() if step >= resumed), told
+    from_step = {trainer: max(resumed, joined_at(written[trainer]) // job["every"]) for trainer in ended}
+    assert all(trainer in of for step, of in made.items() for trainer in ended if step >= from_step[trainer]), told
     counts: Counter[int] = Counter()
     for step, outcomes in made.items():
         assert len(set(outcomes.values())) == 1, (step, outcomes, told)

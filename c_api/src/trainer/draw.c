@@ -225,7 +225,7 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
         if (mpidata_draws_left(&trainer->phase)) return MPIDATA_END;
         if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
         const int lags = mpidata_lags_locked(trainer);
-        const int holds = trainer->checkpoint.asking || (trainer->shares.total && trainer->shares.changes);
+        const int holds = trainer->checkpoint.asking || (trainer->shares.changes && (trainer->shares.total || trainer->shares.anew));
         const int granted = trainer->drawn < trainer->granted && !holds && !lags;
         if (granted) trainer->giving.asks_since = 0.0;
         if (granted) return MPIDATA_SUCCESS;

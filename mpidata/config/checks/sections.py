@@ -170,9 +170,8 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
 def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
     """Name what is not exact so far where samples come again that a dead trainer had."""
     solvers, samples, buffer = (sections.get(name) for name in ("solvers", "samples", "buffer"))
-    trainers, validation = sections["trainers"], sections.get("validation")
+    validation = sections.get("validation")
     refused = {
-        "'trainers.spares' do not go": trainers.spares > 0,
         "'solvers.start' is spawn, which does not go": solvers is not None and solvers.start == "spawn",
         "'loaders' do not go": "loaders" in sections,
         "'servers' do not go": "servers" in sections,

@@ -1,4 +1,4 @@
-"""What becomes of the steps of trainers that have died: the others take them over, and what they lack runs again."""
+"""What becomes of the steps of trainers that die, leave or join: others take them over, and what they lack runs again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Adoption"]
 
 
 class Adoption:
-    """Waits until all trainers that live have taken over their part of a dead one's steps.
+    """Waits until all trainers that live know which steps are theirs, when one has died, left or joined.
 
     Until then no simulation is given out: one that ran before might come to a trainer that does not know yet on which
-    of its steps the dead one had trained.
+    of its steps another one had trained.
 
     Parameters
     ----------
@@ -33,24 +33,39 @@ class Adoption:
 
     def __init__(self, messages: Messages, simulations: Simulations, journal: Journal) -> None:
         self._messages, self._simulations, self._journal = messages, simulations, journal
-        self._deaths = 0
+        self._changes = 0
         self._waits_for: set[int] = set()
         self._lacking: set[int] = set()
 
-    def lost(self, trainer: int, living: Iterable[int]) -> None:
-        """Tell the others that a trainer has died, and wait for them."""
+    def lost(self, trainer: int, living: Iterable[int], trained: bool = True) -> None:
+        """Tell the others that a trainer has died, and wait for them; `trained`: it was no spare that waited."""
         self._messages.lose_trainer(trainer)
         self._simulations.lose_trainer(trainer)
-        self._deaths += 1
+        self._changed(living, trained)
+
+    def retired(self, trainer: int, living: Iterable[int]) -> None:
+        """Tell the others that a trainer trains no more, and wait for them."""
+        self._messages.retire_trainer(trainer)
+        self._simulations.lose_trainer(trainer)
+        self._changed(living)
+
+    def joined(self, trainer: int, living: Iterable[int]) -> None:
+        """Tell all that a spare trains from now on, and wait for them."""
+        self._messages.join_trainer(trainer)
+        self._changed(living)
+
+    def _changed(self, living: Iterable[int], trains: bool = True) -> None:
+        self._simulations.interrupt(outdated=trains)
+        self._changes += 1
         self._waits_for = set(living)
 
     def lacks(self, simulation: int) -> None:
         """Take in that a trainer lacks steps of a simulation."""
         self._lacking.add(simulation)
 
-    def adopted(self, trainer: int, deaths: int) -> bool:
-        """Take in that a trainer has taken over its part from so many; returns whether it is the last one."""
-        if deaths != self._deaths or trainer not in self._waits_for:
+    def adopted(self, trainer: int, changes: int) -> bool:
+        """Take in that a trainer has carried out so many changes; returns whether it is the last one."""
+        if changes != self._changes or trainer not in self._waits_for:
             return False
         self._waits_for.discard(trainer)
         if self._waits_for:

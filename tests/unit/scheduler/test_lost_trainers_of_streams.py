@@ -29,7 +29,7 @@ def streaming(make_job: MakeJob, trainers: int = 3, **plan: Any) -> Any:
         for one in sorted(living):
             for simulation in job.lacks if deaths == 1 else ():
                 job.event(Lacks, one, after=1.0, simulation=simulation)
-            job.event(Adopted, one, after=1.0 + one, deaths=deaths)
+            job.event(Adopted, one, after=1.0 + one, changes=deaths)
 
     job.before["lose_trainer"] = lose_trainer
     job.before["end_of_stream"] = lambda: False  # trainers leave when a test lets them

@@ -10,30 +10,35 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 import torch
 from book import Book, end, mixed
 
 import mpidata
+from mpidata.trainer.join import join
 
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
-start = mpidata.rank()
+start = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1
 book = Book(start)
 note = book.note
-stream = mpidata.MPIStreamDataset(options["batch_size"], global_batch_size=options["global_batch_size"])
-kill = options["kills_again" if stream.resumed else "kills"].get(str(start), "")
+resumes = "checkpoint 0" not in Path(os.environ["MPIDATA_RUN"], "private", "plan").read_text().split("\n")
+kill = options["kills_again" if resumes else "kills"].get(str(start), "")
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
+mpidata.rank()  # joins the job; a spare waits here
+joined = join().members is not None and join().members.is_new
+stream = mpidata.MPIStreamDataset(options["batch_size"], global_batch_size=options["global_batch_size"])
 net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
 torch.nn.init.zeros_(net.weight)
 model = mpidata.DistributedDataParallel(net)
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
 mpidata.register(model=model, optimizer=optimizer)
-mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers))
-step = stream.resumed
-note(resumed=stream.resumed)
+mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers, joined=change.joined))
+step = stream.resumed // options.get("every", 1)
+note(**{"joined_at" if joined else "resumed": stream.resumed}, again=resumes)
 every = options.get("every", 1)  # batches to a step
 rows: list[float] = []
 for number, batch in enumerate(stream, 1):
