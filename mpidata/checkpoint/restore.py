@@ -258,7 +258,7 @@ def _put_windows(plan: Plan, library: Library, parts: Sequence[_Part], held: Res
 
 
 def _restore_ledger(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int, same: bool) -> None:
-    steps = complete_steps([file.ledger for file in files])
+    steps = complete_steps([file.ledger for file in files], files[0].head.by_step, files[0].head.span)
     check(library, library.mpidata_trainer_restore_ledger(_address(steps)))
     for number, file in enumerate(files):
         by_step = file.head.by_step

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import math
 import threading
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from mpidata.run.stop import read_stop
 from mpidata.trainer.elastic.drawn import Drawn
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.elastic.stream import SharedStream
+from mpidata.trainer.elastic.stream import SharedStream, meet
 from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
 from mpidata.trainer.in_turn import InTurn
 from mpidata.trainer.local_sgd.apart import Apart, come, leave
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 SLICE_S = 0.2  # longest time in the library while it waits, so that Python gets to handle signals
 # At the end, others may have hours of work left, and waiting costs nothing; after a failure the scheduler acts at once.
 _CLOSE_S = 7 * 86400.0
-_MEETS_AGAIN_S = 0.02
 
 
 class Trainer:
@@ -80,6 +78,8 @@ class Trainer:
         The part of this trainer in them.
     passes_begun : int
         Over the stream.
+    shared : SharedStream
+        The stream, as spares join it.
     in_turn : InTurn
         Told by each pass before it draws.
     losses : Telling
@@ -104,7 +104,7 @@ class Trainer:
         if communicator is not None and plan.trainers_at_least:
             self.members = Members(communicator.Dup(), self._say_waits, self._regroup, plan.trainer_spares)
             self.members.drawn = Drawn(self._trained) if plan.has_stream else None
-        self._shared: SharedStream | None = None
+        self.shared = SharedStream(lambda: self.drawn)
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
@@ -163,7 +163,7 @@ class Trainer:
                 grouping.start(self.library)
                 self.grouping, self.share.total = grouping, grouping.total
                 if self.members is not None and self.plan.trainer_spares:
-                    self._shared = SharedStream(self.members, lambda: self.drawn)
+                    self.shared.share(self.members)
                 if self.members is not None and self.members.drawn is not None:
                     self.members.drawn.room = max(self.members.drawn.room, grouping.largest(self.plan.first_trainers))
             self.grouping.check_alike(grouping)
@@ -228,14 +228,9 @@ class Trainer:
             for batches, call in waiting:
                 call() if batches <= self.drawn else self._when_drawn.append((batches, call))
 
-    def begin_draw(self) -> None:
-        """Note that the script wants its next batch."""
-        if self._shared is not None:
-            self._shared.begin_draw()
-
     def is_over(self) -> bool:
         """Whether there is no further batch: the same on all trainers after as many. Sleeps until that is known."""
-        self.begin_draw()
+        self.shared.begin_draw()
         return self.closed or not self._wait(lambda: self.library.mpidata_trainer_ahead(SLICE_S))
 
     def _give_back(self, page: int) -> None:
@@ -260,13 +255,9 @@ class Trainer:
                 return False
             if self.closed:
                 raise StreamError("The stream is closed. Iterate before stream.close().")
-            if self._shared is not None:
-                self._shared.look()
             self._waiting = True
-            status = call()
+            status = self.shared.draw(call)
             self._waiting = False
-            if self._shared is not None and not status:
-                self._shared.have_drawn()
             if not status:  # nearly always
                 return True
             if status == constants.ERR_AGAIN and self.apart is not None:
@@ -275,7 +266,8 @@ class Trainer:
                 reached("checkpoint")
                 self.checkpoints.take()
             if status == constants.MEET:
-                self._meet()
+                assert self.members is not None
+                meet(self.library, self.members)
         if status != constants.END:
             check(self.library, status)
             return True
@@ -284,16 +276,6 @@ class Trainer:
             self.raise_interrupt()
         come(self.apart)
         return False
-
-    def _meet(self) -> None:
-        """Come together with the other trainers, as the stream ends, or as one has died for which they would wait."""
-        assert self.members is not None
-        over, before = ctypes.c_int(), self.members.generation
-        check(self.library, self.library.mpidata_trainer_meet(ctypes.byref(over)))
-        if self.members.meet(bool(over.value)):
-            check(self.library, self.library.mpidata_trainer_met())
-        elif self.members.generation == before:
-            time.sleep(_MEETS_AGAIN_S)  # MPI will know soon who has died
 
     def is_done(self) -> bool:
         """Whether the script has all that it asked for: the stream is over or closed, or no epoch is under way."""
@@ -373,12 +355,6 @@ class Trainer:
             self.library.mpidata_trainer_stop(1, sentence.encode())
             self.closed = self._parted = True
         self._part(deadlines.FAILED_RECORDER_S, constants.AFTER_ERROR_MS / 1e3)
-
-    def rest(self) -> None:
-        """Train no more, while the others go on."""
-        if self.plan.has_stream:
-            check(self.library, self.library.mpidata_trainer_rests())
-        self.ended = True
 
     def leave_stream(self, why: str = "the script called stream.close()") -> None:
         """Draw no more; stops the job when the stream is not over. Waits for nobody, and the script may go on."""

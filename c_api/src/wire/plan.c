@@ -71,17 +71,35 @@ int mpidata_plan_trains(const mpidata_plan *plan, int trainer) {
     return n > 0;
 }
 
+/* Where the i-th change begins to deal in this simulation: anywhere, so that few simulations of few steps are dealt evenly, too.
+ * The mixing is that of SplitMix64 (Steele et al., Fast splittable pseudorandom number generators, OOPSLA 2014). */
+static int64_t first_turn(int64_t simulation, int i) {
+    uint64_t z = ((uint64_t)simulation << 16 | (uint64_t)i) * 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (int64_t)((z ^ z >> 31) >> 40);
+}
+
+static int place_of(const mpidata_change *change, int trainer) {
+    int i = 0;
+    while (change->training[i] != trainer) i++;
+    return i;
+}
+
 /* The runs of one that leaves go round among the others. One that joins has each n-th run of each of the others, where there
- * are n now. */
-static int heir(const mpidata_plan *plan, int trainer, int64_t turn) {
+ * are n now. What each has is numbered anew, one after the other. */
+static int heir(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t turn) {
     for (int i = 0; i < plan->n_changes; i++) {
         const mpidata_change *change = &plan->changes[i];
-        const int64_t round = turn / change->n, at = turn % change->n;
-        if (change->joins && at < change->n - 1) {
-            turn = round * (change->n - 1) + at;
-        } else if (change->joins || change->trainer == trainer) {
-            trainer = change->joins ? change->trainer : change->training[at];
+        const int64_t n = change->n, number = turn + first_turn(simulation, i), round = number / n, at = number % n;
+        if (change->joins && at < n - 1) {
+            turn = round * (n - 1) + at;
+        } else if (change->joins) {
+            turn = round * n + place_of(change, trainer);
+            trainer = change->trainer;
+        } else if (change->trainer == trainer) {
             turn = round;
+            trainer = change->training[at];
         }
     }
     return trainer;
@@ -90,7 +108,7 @@ static int heir(const mpidata_plan *plan, int trainer, int64_t turn) {
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step) {
     const int64_t run = simulation + step / plan->samples_run;
     const int trainers = first_ones(plan), trainer = (int)(run % trainers);
-    return plan->n_changes ? heir(plan, trainer, run / trainers) : trainer;
+    return plan->n_changes ? heir(plan, trainer, simulation, run / trainers) : trainer;
 }
 
 /* First run of a simulation that is this trainer's. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,9 @@ from mpidata.trainer.elastic.change import Change, Place
 if TYPE_CHECKING:
     from mpidata.trainer.elastic.members import Members
 
-__all__ = ["SharedStream", "pack_trained", "take_trained"]
+__all__ = ["SharedStream", "meet", "pack_trained", "take_trained"]
+
+_MEETS_AGAIN_S = 0.02
 
 
 class SharedStream:
@@ -24,8 +27,6 @@ class SharedStream:
 
     Parameters
     ----------
-    members : Members
-        The trainers.
     drawn : callable
         Counts the batches that were drawn.
 
@@ -34,24 +35,28 @@ class SharedStream:
     For the thread of the training script.
     """
 
-    def __init__(self, members: Members, drawn: Callable[[], int]) -> None:
-        self._members, self._drawn = members, drawn
+    def __init__(self, drawn: Callable[[], int]) -> None:
+        self._drawn = drawn
+        self._members: Members | None = None
         self._turn = Turn(Turns(lambda: None), together=False, of=self)
         self._between = False  # two batches: the next one is not drawn in part
+
+    def share(self, members: Members) -> None:
+        """Meet spares from now on."""
+        self._members = members
         members.share(self)
 
     def begin_draw(self) -> None:
         """Note that the next batch is wanted."""
         self._between = True
 
-    def look(self) -> None:
-        """Meet the spares, where that is due. Collective over the trainers then; sleeps."""
-        if self._between:
+    def draw(self, call: Callable[[], int]) -> int:
+        """Draw, which gives a status code. Before it the spares are met, where that is due: collective then; sleeps."""
+        if self._between and self._members is not None:
             self._members.drawing(self._turn)
-
-    def have_drawn(self) -> None:
-        """Note that a batch is drawn, perhaps in part only."""
-        self._between = False
+        status = call()
+        self._between = self._between and status != 0
+        return status
 
     def place(self) -> Place:
         """Where this trainer is."""
@@ -63,10 +68,20 @@ class SharedStream:
     @property
     def may_be_dealt_anew(self) -> bool:
         """Whether all that was drawn was trained on."""
-        return self._members.drawn is None or self._members.drawn.is_empty
+        return self._members is None or self._members.drawn is None or self._members.drawn.is_empty
 
     def deal_anew(self, number: int, trainers: int) -> None:
         """Do nothing, as the library deals the samples."""
+
+
+def meet(library: Library, members: Members) -> None:
+    """Come together with the other trainers, as the stream ends, or as one has died for which they would wait."""
+    over, before = ctypes.c_int(), members.generation
+    check(library, library.mpidata_trainer_meet(ctypes.byref(over)))
+    if members.meet(bool(over.value)):
+        check(library, library.mpidata_trainer_met())
+    elif members.generation == before:
+        time.sleep(_MEETS_AGAIN_S)  # MPI will know soon who has died
 
 
 def pack_trained(library: Library) -> bytes:
