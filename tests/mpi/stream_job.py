@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from exact_job import books, who_took_part, write_parts
+from exact_job import JOIN_POINTS, books, who_took_part, write_parts
 from jobs import JobFolder, Result, python
 
 STEPS, SIMULATIONS = 24, 20
@@ -47,6 +47,9 @@ def write_job(
     timeout_s: float = 600,
     kills_again: dict[str, str] | None = None,
     spares: int = 0,
+    joins: int = 0,
+    retires: int = 0,
+    waits_s: float = 2.0,
     **keys: Any,
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it.
@@ -60,6 +63,9 @@ def write_job(
         "pause_s": pause_s,
         "kills": kills,
         "kills_again": kills_again or {},
+        "joins": joins,
+        "retires": retires,
+        "waits_s": waits_s,
     }
     program = python("trainers/elastic/stream.py", json.dumps(options))
     job: dict[str, Any] = {
@@ -131,6 +137,22 @@ def draw_together(seed: int) -> dict[str, Any]:
     return {**job, "every": 1, "global_batch_size": total}
 
 
+def draw_with_spares(seed: int) -> dict[str, Any]:
+    """Draw such a job with spares, some of which may die, too."""
+    dice = random.Random(f"spares {seed}")
+    job = (draw_together if dice.random() < 0.3 else draw)(seed)
+    job |= {"spares": dice.randint(1, 2), "pause_s": dice.choice([0, 0.02, 0.05])}
+    if "global_batch_size" in job:
+        job["global_batch_size"] += job["spares"]
+        job["buffer"]["capacity"] = max(job["buffer"]["capacity"], job["global_batch_size"])
+    if dice.random() < 0.5:
+        point = dice.choice(JOIN_POINTS)
+        victim = job["trainers"] if point.endswith("receive") else dice.randrange(job["trainers"] + 1)
+        if str(victim) not in job["kills"] and job["trainers"] > len(job["kills"]) + 1:
+            job["kills"][str(victim)] = f"{point}:1"
+    return job
+
+
 def sizes(job: dict[str, Any], result: Result) -> dict[int, list[int]]:
     """Count the samples that each trainer has drawn for each step."""
     drawn: dict[int, list[int]] = defaultdict(list)
@@ -194,7 +216,7 @@ def check(job: dict[str, Any], result: Result) -> None:
     assert set(counts) <= everything, told
     lacking = sorted(everything - set(counts))
     again = {sample: n for sample, n in counts.items() if n > 1}
-    most = job["trainers"] * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
+    most = (job["trainers"] + job["spares"]) * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
     if job["tail"] == "drop" or job["every"] > 1:  # then the last batches may be too few for a step
         assert len(lacking) < most, (len(lacking), lacking, told)
     else:

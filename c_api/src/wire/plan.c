@@ -71,15 +71,6 @@ int mpidata_plan_trains(const mpidata_plan *plan, int trainer) {
     return n > 0;
 }
 
-/* Where the i-th change begins to deal in this simulation: anywhere, so that few simulations of few steps are dealt evenly, too.
- * The mixing is that of SplitMix64 (Steele et al., Fast splittable pseudorandom number generators, OOPSLA 2014). */
-static int64_t first_turn(int64_t simulation, int i) {
-    uint64_t z = ((uint64_t)simulation << 16 | (uint64_t)i) * 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (int64_t)((z ^ z >> 31) >> 40);
-}
-
 static int place_of(const mpidata_change *change, int trainer) {
     int i = 0;
     while (change->training[i] != trainer) i++;
@@ -87,11 +78,12 @@ static int place_of(const mpidata_change *change, int trainer) {
 }
 
 /* The runs of one that leaves go round among the others. One that joins has each n-th run of each of the others, where there
- * are n now. What each has is numbered anew, one after the other. */
+ * are n now. What each has is numbered anew, one after the other; with each simulation it begins with the next one, so that few
+ * steps of few simulations are dealt evenly, too. */
 static int heir(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t turn) {
     for (int i = 0; i < plan->n_changes; i++) {
         const mpidata_change *change = &plan->changes[i];
-        const int64_t n = change->n, number = turn + first_turn(simulation, i), round = number / n, at = number % n;
+        const int64_t n = change->n, number = turn + simulation, round = number / n, at = number % n;
         if (change->joins && at < n - 1) {
             turn = round * (n - 1) + at;
         } else if (change->joins) {

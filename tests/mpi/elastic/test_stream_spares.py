@@ -7,7 +7,7 @@ import pytest
 from exact_job import books
 from jobs import BIN, JobFolder, Result, environment, ranks_of
 from killing import events_of
-from stream_job import check, sizes, write_job
+from stream_job import check, draw_with_spares, sizes, write_job
 from waiting import wait_until
 
 
@@ -119,7 +119,7 @@ def _scale_up_and_down(folder: JobFolder) -> None:
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
 def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, policy: str) -> None:
     buffer = {"policy": policy, "capacity": 40}
-    job = write_job(folder, {}, trainers=2, spares=2, pause_s=0.1, buffer=buffer, checkpoint={"every_s": 0.3})
+    job = write_job(folder, {}, trainers=2, spares=2, joins=2, retires=1, buffer=buffer, checkpoint={"every_s": 0.3})
     result = _run_meanwhile(folder, lambda: _scale_up_and_down(folder))
     check(job, result)
     assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
@@ -135,7 +135,13 @@ def test_a_resume_after_more_and_fewer_trainers(folder: JobFolder, again: int) -
         for rank in ranks_of(folder.path):
             rank.kill()
 
-    job = write_job(folder, {}, trainers=2, spares=2, pause_s=0.15, checkpoint={"every_s": 0.3})
+    job = write_job(folder, {}, trainers=2, spares=2, joins=2, retires=2, checkpoint={"every_s": 0.3})
     result = _run_meanwhile(folder, scale_and_stop)
     assert result.status == 1 and result.run is not None, result.logs()
     check(job, folder.resume(result.run, "--set", f"trainers.ranks={again}", "--set", "trainers.spares=1", timeout=100))
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
+def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+    job = write_job(folder, **draw_with_spares(seed))
+    check(job, folder.run(timeout=100))

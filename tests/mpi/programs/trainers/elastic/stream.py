@@ -1,7 +1,7 @@
 """Trains on a stream and writes down what was drawn, and each step; gradients follow from the numbers of samples.
 
-Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step, and
-`kills`, by trainer: `point:count`, or the number of a step and how to end there. A start that resumes follows
+Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step, `joins` and
+`retires`, as long as so many have not come and gone each step takes `waits_s` more, and `kills`, by trainer: `point:count`, or the number of a step and how to end there. A start that resumes follows
 `kills_again` instead.
 """
 
@@ -16,6 +16,7 @@ import torch
 from book import Book, end, mixed
 
 import mpidata
+from mpidata.trainer.elastic.change import Change
 from mpidata.trainer.join import join
 
 options = json.loads(sys.argv[1])
@@ -36,7 +37,16 @@ torch.nn.init.zeros_(net.weight)
 model = mpidata.DistributedDataParallel(net)
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
 mpidata.register(model=model, optimizer=optimizer)
-mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers, joined=change.joined))
+came: list[str] = []
+
+
+def changed(change: Change) -> None:
+    """Write down what has changed."""
+    came.extend(["joined"] * len(change.joined) + ["retired"] * len(change.retired))
+    note(lost=change.lost, rank=change.rank, trainers=change.trainers, joined=change.joined)
+
+
+mpidata.on_change(changed)
 step = stream.resumed // options.get("every", 1)
 note(**{"joined_at" if joined else "resumed": stream.resumed}, again=resumes)
 every = options.get("every", 1)  # batches to a step
@@ -64,5 +74,6 @@ for number, batch in enumerate(stream, 1):
     note(made=step, gradient=gradient, weights=hashlib.sha1(net.weight.detach().numpy().tobytes()).hexdigest())
     rows.clear()
     step += 1
-    time.sleep(options.get("pause_s", 0))
+    lacks = came.count("joined") < options["joins"] or came.count("retired") < options["retires"]
+    time.sleep(options["pause_s"] + (options["waits_s"] if lacks and not resumes else 0))
 note(end=mpidata.world_size(), rank=mpidata.rank())
