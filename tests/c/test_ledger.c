@@ -148,6 +148,33 @@ static void a_death(void) {
     mpidata_plan_free(&elastic);
 }
 
+/* One that joins learns what was trained on: a copy of another's ledger without what that one has not drawn. */
+static void a_ledger_for_one_that_joins(void) {
+    mpidata_plan elastic;
+    mpidata_ledger ledger, copy, joins;
+    int64_t steps[COUNT];
+    for (int i = 0; i < COUNT; i++) steps[i] = i == 2 ? 80 : -1;
+    CHECK(mpidata_plan_parse(example_plan, &elastic) == MPIDATA_SUCCESS);
+    elastic.trainers_at_least = 1;
+    CHECK(!mpidata_ledger_open(&ledger, &elastic, 0) && !mpidata_ledger_open(&joins, &elastic, 1));
+    mpidata_ledger_import(&ledger, steps);
+    for (int64_t step = 0; step < 70; step++) CHECK(!mpidata_ledger_enter(&ledger, 3, step));
+    CHECK(!mpidata_ledger_copy(&copy, &ledger));
+    CHECK(!mpidata_ledger_leave_out(&copy, 2, 5) && !mpidata_ledger_leave_out(&copy, 3, 69));
+    CHECK(mpidata_ledger_has(&ledger, 2, 5) && mpidata_ledger_has(&ledger, 3, 69));
+    for (int64_t i = 0; i < COUNT; i++) {
+        const mpidata_ledger_entry *entry = &copy.entries[i];
+        CHECK(!mpidata_ledger_learn(&joins, i, entry->steps, entry->whole, entry->words, entry->bits));
+    }
+    CHECK(mpidata_ledger_has(&joins, 2, 4) && !mpidata_ledger_has(&joins, 2, 5) && mpidata_ledger_has(&joins, 3, 68));
+    CHECK(!mpidata_ledger_has(&joins, 3, 69) && joins.entries[2].complete && !mpidata_ledger_completed(&joins, 3));
+    CHECK(mpidata_ledger_lacks(&joins, 2) == (mpidata_plan_trainer(&elastic, 2, 5) == 1));
+    mpidata_ledger_close(&ledger);
+    mpidata_ledger_close(&copy);
+    mpidata_ledger_close(&joins);
+    mpidata_plan_free(&elastic);
+}
+
 /* A run that goes on: simulation 2 is complete, and the other trainer goes on with two of its steps. */
 static void a_death_after_a_resume(void) {
     mpidata_plan elastic;
@@ -180,6 +207,7 @@ int main(void) {
     export_and_import(&ledgers[1]);
     a_death();
     a_death_after_a_resume();
+    a_ledger_for_one_that_joins();
     for (int t = 0; t < 2; t++) mpidata_ledger_close(&ledgers[t]);
     mpidata_plan_free(&plan);
     return 0;

@@ -235,7 +235,7 @@ static void events(void) {
     CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_CHECKPOINT_WRITTEN}));
     CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_LACKS, .lacks = {13}}));
     CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_ADOPTED, .adopted = {0}}));
-    CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_ADOPTED, .adopted = {3}}));
+    CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_ADOPTED, .adopted = {5}}));
     mpidata_event unended = {.kind = MPIDATA_EVENT_GOODBYE};
     memset(unended.text, 'x', sizeof unended.text);
     CHECK(!mpidata_event_fits(&plan, &unended, (int)offsetof(mpidata_event, text), MPIDATA_ROLE_TRAINER));
@@ -339,6 +339,12 @@ static void lost_trainers(void) {
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     lost[3] = 1;
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
+    memcpy(lost, ((int32_t[]){3, 3, 0, mpidata_change_code(2, 1)}), 4 * sizeof *lost); /* 2 is no spare */
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
+    elastic.trainer_spares = 2;
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
+    lost[3] = mpidata_change_code(3, 1); /* it has died */
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     free(run);
     mpidata_plan_free(&elastic);
 }
