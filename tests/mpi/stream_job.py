@@ -50,6 +50,7 @@ def write_job(
     joins: int = 0,
     retires: int = 0,
     waits_s: float = 2.0,
+    exceptions: str = "end",
     **keys: Any,
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it.
@@ -73,7 +74,11 @@ def write_job(
         **source(folder, "stream"),
     }
     if at_least is not None:
-        job["trainers"] |= {"elastic": {"at_least": at_least}, "timeout_s": timeout_s, "spares": spares}
+        job["trainers"] |= {
+            "elastic": {"at_least": at_least, "exceptions": exceptions},
+            "timeout_s": timeout_s,
+            "spares": spares,
+        }
     for key, value in keys.items():
         inner = isinstance(value, dict) and key == "buffer"
         job[key] = {**job[key], **value} if inner else value

@@ -3,6 +3,7 @@
 import subprocess
 import time
 
+import local_job
 import pytest
 from exact_job import books
 from jobs import BIN, JobFolder, Result, environment, ranks_of
@@ -46,6 +47,21 @@ def test_a_batch_of_all_trainers_is_shared_with_the_spare(folder: JobFolder) -> 
 def test_several_batches_to_a_step(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "4 SIGKILL"}, trainers=2, spares=1, every=3, pause_s=0.05, batch_size=3)
     result = folder.run(timeout=100)
+    check(job, result)
+    assert result.summary["joined_trainers"] == [2], result.logs()
+
+
+@pytest.mark.full
+def test_a_spare_joins_trainers_that_run_apart(folder: JobFolder) -> None:
+    job, result = local_job.run(folder, {"1": "9 SIGKILL"}, "stream", trainers=2, spares=1, pauses_s={"0": 0.05})
+    local_job.check(job, result)
+    assert result.summary["joined_trainers"] == [2], result.logs()
+
+
+@pytest.mark.full
+def test_an_exception_that_costs_its_trainer_alone(folder: JobFolder) -> None:
+    job = write_job(folder, {"1": "6 raise"}, trainers=2, spares=1, pause_s=0.05, exceptions="lose")
+    result = folder.run(timeout=60)
     check(job, result)
     assert result.summary["joined_trainers"] == [2], result.logs()
 
