@@ -94,7 +94,6 @@ class Scheduler:
         self._silence, self._leavers = Silence(plan), Leavers()
         self._lost_trainers = LostTrainers(plan, self._journal, self._silence)
         self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures.joined_trainers)
-        self._adoption = Adoption(messages, self.simulations, self._journal)
         self._first_cause, self._told_why = FirstCause(plan, self._silence), False
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)
@@ -107,6 +106,7 @@ class Scheduler:
         self._scaling = Scaling(plan, scalers, self._journal.note)
         self._next_tick, self._over, self._learner = clock(), False, learner
         self._stream = Stream(plan, self.simulations, messages, self._journal)
+        self._adoption = Adoption(messages, self.simulations, self._journal, self._stream, self._in_stream)
         self._on: dict[type[kinds.Event], Callable[[Any], None]] = {
             kinds.Next: lambda event: self._keeper_of(event).next(event.index, event),
             kinds.Finalized: lambda event: self._keeper_of(event).finalized(event.index, event),
@@ -259,8 +259,7 @@ class Scheduler:
         self.checkpoints.trainer_lost(trainer)
         if self.plan.has_stream:
             self._relief.left(trainer)
-            self._stream.reopen()
-            self._adoption.lost(trainer, self._in_stream, trained)
+            self._adoption.lost(trainer, trained)
 
     def _on_adopted(self, event: kinds.Adopted) -> None:
         if self._adoption.adopted(index_of(event, self.plan.trainers), event.changes):
@@ -271,9 +270,7 @@ class Scheduler:
         """Trainers that have not left, but for those that wait for a place."""
         return self._spares.training(self.ending.trainers)
 
-    @property
     def _in_stream(self) -> list[int]:
-        """Trainers that have not left, those that wait for a place included."""
         return [one for one in self.ending.trainers if not self._spares.has_retired(one)]
 
     def _trainer_failed(self, now: float, final: bool = False) -> bool:
@@ -316,26 +313,20 @@ class Scheduler:
         self._leavers.reported(event.index, event.values)
         names = [name for name, *_ in event.values]
         if self._spares.joins(event.index, names):
-            self._stream.reopen()
-            self._adoption.joined(event.index, self._in_stream)
+            self._adoption.joined(event.index)
         came = self._spares.reported(event.index, names)
         if came > 0:
             self.checkpoints.trainer_joined(event.index)
         elif came < 0:
-            self._let_trainer_go(event.index)
+            self.checkpoints.trainer_lost(event.index, "has left")
+            if self.plan.has_stream:
+                self._relief.left(event.index)
+                self._adoption.retired(event.index)
         those = self._training, self.ending.trainers, self._clock()
         for name, _, seconds in event.values:
             if name == STEP_WAITS_S and (why := self._lost_trainers.waits(event.index, seconds, *those)):
                 self._fail(why, None)
         self._journal.reported(event.index, event.values)
-
-    def _let_trainer_go(self, trainer: int) -> None:
-        """Let the others go on without a trainer that is one too many."""
-        self.checkpoints.trainer_lost(trainer, "has left")
-        if self.plan.has_stream:
-            self._relief.left(trainer)
-            self._stream.reopen()
-            self._adoption.retired(trainer, self._in_stream)
 
     def _on_stop(self, event: kinds.Stop) -> None:
         trainer = index_of(event, self.plan.trainers)

@@ -105,6 +105,7 @@ static void my_part_as_giver_locked(const mpidata_trainer *trainer, int stop, in
 /* Fill in this trainer's part; 0: nothing new to say. */
 static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->adoption.rests) return 0;
     if (!trainer->job.plan.n_fields) return my_part_without_stream_locked(trainer, mine);
     int final, stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
     if (mpidata_gives(trainer)) {

@@ -51,7 +51,8 @@ typedef struct {
     int *told, n_told; /* codes of changes of who trains, as the scheduler has told; those of plan.changes are dealt with */
     char *left_out; /* by trainer: the others have come together without it */
     int greets;     /* to say something in the next agreement, whatever there is to say */
-    int over;       /* the trainers have met at the end of the stream, or this one trains no more: it goes on no more */
+    int over;       /* the trainers have met at the end of the stream: it goes on no more */
+    int rests;      /* this one trains no more: the others go on, and it says nothing to them */
     int64_t *trained, n_trained, trained_allocated; /* simulation and step of samples, twice as many, not in the ledger yet */
     int64_t *packed; /* what was last given to a trainer that joins */
 } mpidata_adoption;

@@ -306,7 +306,7 @@ int mpidata_trainer_rests(void) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
-    trainer->adoption.over = 1;
+    trainer->adoption.over = trainer->adoption.rests = 1;
     mpidata_phase_end_draws_locked(&trainer->phase);
     mpidata_trainer_wake_locked(trainer);
     mpidata_lock_give(&trainer->lock);

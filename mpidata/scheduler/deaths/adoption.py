@@ -1,9 +1,10 @@
-"""What becomes of the steps of trainers that die, leave or join: others take them over, and what they lack runs again."""
+"""What becomes of the steps of trainers that die, leave or join: others have them, and what they lack runs again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 
+from mpidata.scheduler.ending import Stream
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.messages import Messages
 from mpidata.scheduler.simulations import Simulations
@@ -25,39 +26,52 @@ class Adoption:
         Their states.
     journal : Journal
         Gets the event `run_again` for each simulation that runs again.
+    stream : Stream
+        Goes on after each change.
+    trainers : callable
+        Gives those that have to know of a change: all that live, but for those that train no more.
 
     Notes
     -----
     For one thread.
     """
 
-    def __init__(self, messages: Messages, simulations: Simulations, journal: Journal) -> None:
+    def __init__(
+        self,
+        messages: Messages,
+        simulations: Simulations,
+        journal: Journal,
+        stream: Stream,
+        trainers: Callable[[], Sequence[int]],
+    ) -> None:
+        self._stream, self._trainers = stream, trainers
         self._messages, self._simulations, self._journal = messages, simulations, journal
         self._changes = 0
         self._waits_for: set[int] = set()
         self._lacking: set[int] = set()
 
-    def lost(self, trainer: int, living: Iterable[int], trained: bool = True) -> None:
+    def lost(self, trainer: int, trained: bool = True) -> None:
         """Tell the others that a trainer has died, and wait for them; `trained`: it was no spare that waited."""
         self._messages.lose_trainer(trainer)
         self._simulations.lose_trainer(trainer)
-        self._changed(living, trained)
+        self._changed(trained)
 
-    def retired(self, trainer: int, living: Iterable[int]) -> None:
+    def retired(self, trainer: int) -> None:
         """Tell the others that a trainer trains no more, and wait for them."""
         self._messages.retire_trainer(trainer)
         self._simulations.lose_trainer(trainer)
-        self._changed(living)
+        self._changed()
 
-    def joined(self, trainer: int, living: Iterable[int]) -> None:
+    def joined(self, trainer: int) -> None:
         """Tell all that a spare trains from now on, and wait for them."""
         self._messages.join_trainer(trainer)
-        self._changed(living)
+        self._changed()
 
-    def _changed(self, living: Iterable[int], trains: bool = True) -> None:
+    def _changed(self, trains: bool = True) -> None:
+        self._stream.reopen()
         self._simulations.interrupt(outdated=trains)
         self._changes += 1
-        self._waits_for = set(living)
+        self._waits_for = set(self._trainers())
 
     def lacks(self, simulation: int) -> None:
         """Take in that a trainer lacks steps of a simulation."""

@@ -84,8 +84,7 @@ def _retire(trainer: Trainer) -> NoReturn:
 
 def _leave(trainer: Trainer) -> NoReturn:
     """Leave the job, and end the script in order."""
-    if trainer.plan.has_stream:
-        check(trainer.library, trainer.library.mpidata_trainer_rests())
+    check(trainer.library, trainer.library.mpidata_trainer_rests())
     trainer.ended = True
     trainer.close()
     raise SystemExit(0)

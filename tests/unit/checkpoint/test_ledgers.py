@@ -19,7 +19,12 @@ def _ledger(bits: list[int], whole: int = 0) -> Ledger:
     ("first", "second", "span", "complete"),
     [
         (_ledger(list(range(0, 70, 2))), _ledger(list(range(1, 70, 2))), 0, True),
-        (_ledger(list(range(0, 69, 2))), _ledger(list(range(1, 69, 2))), 0, False),  # as one that has just joined has it
+        (
+            _ledger(list(range(0, 69, 2))),
+            _ledger(list(range(1, 69, 2))),
+            0,
+            False,
+        ),  # as one that has just joined has it
         (_ledger(list(range(0, 69, 2))), _ledger(list(range(1, 69, 2))), 1, True),
         (_ledger([69], whole=69), _ledger([]), 0, True),
         (_ledger([], whole=69), _ledger([68]), 0, False),

@@ -1,8 +1,8 @@
 """Trains on a stream and writes down what was drawn, and each step; gradients follow from the numbers of samples.
 
-Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step, `joins` and
-`retires`, as long as so many have not come and gone each step takes `waits_s` more, and `kills`, by trainer: `point:count`, or the number of a step and how to end there. A start that resumes follows
-`kills_again` instead.
+Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step, `joins`
+and `retires`: while fewer have come and gone, each step takes `waits_s` more, and `kills`, by trainer: `point:count`,
+or the number of a step and how to end there. A start that resumes follows `kills_again` instead.
 """
 
 import hashlib
