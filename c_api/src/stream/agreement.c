@@ -160,14 +160,28 @@ static int conclude_budget_locked(mpidata_trainer *trainer, const mpidata_agreem
     return 0;
 }
 
+/* One that has just joined takes part in no checkpoint that was ordered before; the others write it, and it says what they say. */
+static void conclude_checkpoint_of_joining_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_checkpoint *checkpoint = &trainer->checkpoint;
+    const int newer = all[CHECKPOINT] > all[AGREED];
+    checkpoint->asking = 0;
+    if (newer && all[NOT_ASKING] && !over && !all[STOP]) { /* they ask once more */
+        mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
+        return;
+    }
+    checkpoint->joining = 0;
+    checkpoint->agreed = newer ? all[CHECKPOINT] : all[AGREED];
+    checkpoint->at = newer ? all[DRAWN] : all[AT];
+    (void)mpidata_trainer_post_report_locked(trainer, MPIDATA_TRAINS, 1.0);
+}
+
 /* A checkpoint is where the furthest trainer is. Who did not know that one is wanted has not stopped to draw, so then all
  * ask once more. */
 static void conclude_checkpoint_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (trainer->checkpoint.joining) { /* the others write without it what was ordered before */
-        trainer->checkpoint.joining = trainer->checkpoint.asking = 0;
-        trainer->checkpoint.agreed = all[CHECKPOINT] > all[AGREED] ? all[CHECKPOINT] : all[AGREED];
-        (void)mpidata_trainer_post_report_locked(trainer, MPIDATA_TRAINS, 1.0);
+    if (trainer->checkpoint.joining) {
+        conclude_checkpoint_of_joining_locked(trainer, all, over);
         return;
     }
     if (trainer->giving.phase != MPIDATA_KEEPS) { /* it takes part in none */

@@ -76,9 +76,9 @@ int mpidata_trainer_start_together(int64_t total) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (total < plan->trainers)
         return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                             "global_batch_size is %lld, and there are %d trainers, each of which needs a sample. Raise it, or "
+                             "global_batch_size is %lld, and there are %d trainers%s, each of which needs a sample. Raise it, or "
                              "lower trainers.ranks in the job file.",
-                             (long long)total, plan->trainers);
+                             (long long)total, plan->trainers, plan->trainer_spares ? " and spares" : "");
     if (plan->journal || plan->replay)
         return mpidata_error(MPIDATA_ERR_ARGUMENT,
                              "global_batch_size does not go with %s: a journal knows batches of one size. Give batch_size.",

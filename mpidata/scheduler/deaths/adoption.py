@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from mpidata.scheduler.ending import Stream
 from mpidata.scheduler.figures.journal import Journal
@@ -28,8 +28,8 @@ class Adoption:
         Gets the event `run_again` for each simulation that runs again.
     stream : Stream
         Goes on after each change.
-    trainers : callable
-        Gives those that have to know of a change: all that live, but for those that train no more.
+    run_again : callable
+        Called when something is to run again, or may be given out again.
 
     Notes
     -----
@@ -42,51 +42,51 @@ class Adoption:
         simulations: Simulations,
         journal: Journal,
         stream: Stream,
-        trainers: Callable[[], Sequence[int]],
+        run_again: Callable[[], object],
     ) -> None:
-        self._stream, self._trainers = stream, trainers
+        self._stream, self._run_again = stream, run_again
         self._messages, self._simulations, self._journal = messages, simulations, journal
         self._changes = 0
         self._waits_for: set[int] = set()
         self._lacking: set[int] = set()
 
-    def lost(self, trainer: int, trained: bool = True) -> None:
+    def lost(self, trainer: int, others: Iterable[int], trained: bool = True) -> None:
         """Tell the others that a trainer has died, and wait for them; `trained`: it was no spare that waited."""
         self._messages.lose_trainer(trainer)
         self._simulations.lose_trainer(trainer)
-        self._changed(trained)
+        self._changed(others, trained)
 
-    def retired(self, trainer: int) -> None:
+    def retired(self, trainer: int, others: Iterable[int]) -> None:
         """Tell the others that a trainer trains no more, and wait for them."""
         self._messages.retire_trainer(trainer)
         self._simulations.lose_trainer(trainer)
-        self._changed()
+        self._changed(others)
 
-    def joined(self, trainer: int) -> None:
+    def joined(self, trainer: int, all_trainers: Iterable[int]) -> None:
         """Tell all that a spare trains from now on, and wait for them."""
         self._messages.join_trainer(trainer)
-        self._changed()
+        self._changed(all_trainers)
 
-    def _changed(self, trains: bool = True) -> None:
+    def _changed(self, trainers: Iterable[int], trains: bool = True) -> None:
         self._stream.reopen()
         self._simulations.interrupt(outdated=trains)
         self._changes += 1
-        self._waits_for = set(self._trainers())
+        self._waits_for = set(trainers)
 
     def lacks(self, simulation: int) -> None:
         """Take in that a trainer lacks steps of a simulation."""
         self._lacking.add(simulation)
 
-    def adopted(self, trainer: int, changes: int) -> bool:
-        """Take in that a trainer has carried out so many changes; returns whether it is the last one."""
+    def adopted(self, trainer: int, changes: int) -> None:
+        """Take in that a trainer has carried out so many changes; where it is the last one, all goes on."""
         if changes != self._changes or trainer not in self._waits_for:
-            return False
+            return
         self._waits_for.discard(trainer)
         if self._waits_for:
-            return False
+            return
         again = self._simulations.go_on(self._lacking)
         self._lacking.clear()
         for simulation in again:
             self._journal.write_numbers("run_again", simulation=simulation)
         self._journal.figures.run_again += len(again)
-        return True
+        self._run_again()

@@ -51,9 +51,9 @@ class SpareTrainers:
         """Whether a trainer has no place: it is a spare, or was one too many."""
         return trainer in self._waiting | self._retired
 
-    def has_retired(self, trainer: int) -> bool:
-        """Whether a trainer was one too many, and trains no more."""
-        return trainer in self._retired
+    def not_retired(self, trainers: Iterable[int]) -> list[int]:
+        """Give those of these trainers that were not one too many: they train, or wait for a place."""
+        return [one for one in trainers if one not in self._retired]
 
     def died(self, trainer: int, left: Iterable[int]) -> None:
         """Take in that a trainer or spare has died, and who is left: where one waits, it is to take the place."""
