@@ -43,4 +43,4 @@ def received(checkpoint: Path) -> NDArray[np.int64]:
     from mpidata.checkpoint.restore import open_all
 
     with open_all(checkpoint) as files:
-        return complete_steps([file.ledger for file in files])
+        return complete_steps([file.ledger for file in files], files[0].head.by_step, files[0].head.span)

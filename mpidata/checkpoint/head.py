@@ -41,6 +41,12 @@ class Head:
     capacity_in_bytes: int = 0
     by_step: int = 0
 
+    @property
+    def span(self) -> int:
+        """Steps from the first one of a sample to its last."""
+        window, stride, _ = self.samples
+        return (window - 1) * stride
+
 
 def read_head(attributes: Mapping[str, Any]) -> Head:
     """Read and check; raises ValueError where they make no sense."""

@@ -28,16 +28,21 @@ def samples_of(plan: Plan) -> tuple[int, int, int]:
 
 def trainer_of(plan: Plan, simulation: _Numbers, step: _Numbers) -> _Numbers:
     """Tell of which trainers the samples are that begin at these steps, arrays of shape (n,)."""
-    return trainers_of(plan.trainers, plan.samples_run, simulation, step)
+    return trainers_of(plan.first_trainers, plan.samples_run, simulation, step)
 
 
-def complete_steps(ledgers: Sequence[Ledger]) -> _Numbers:
+def complete_steps(ledgers: Sequence[Ledger], by_step: int = 0, span: int = 0) -> _Numbers:
     """Find the simulations that are complete on all trainers.
 
     Parameters
     ----------
     ledgers : sequence of Ledger
         One of each trainer.
+    by_step : int
+        Whether they are of an elastic job: a trainer that had just joined may have written none, and what it had is
+        lacking then.
+    span : int
+        Steps from the first one of a sample to its last.
 
     Returns
     -------
@@ -46,7 +51,21 @@ def complete_steps(ledgers: Sequence[Ledger]) -> _Numbers:
     """
     steps = ledgers[0]["steps"].astype(np.int64)
     complete = np.logical_and.reduce([(entry["complete"] != 0) & (entry["steps"] == steps) for entry in ledgers])
+    ends = [np.cumsum(ledger["words"]) for ledger in ledgers]
+    for simulation in np.flatnonzero(complete) if by_step else ():
+        lacking = np.ones(max(0, int(steps[simulation]) - span), bool)
+        for ledger, end in zip(ledgers, ends, strict=True):
+            _cross_off(lacking, ledger, int(simulation), int(end[simulation]))
+        complete[simulation] = not lacking.any()
     return np.where(complete, steps, -1)
+
+
+def _cross_off(lacking: NDArray[np.bool_], ledger: Ledger, simulation: int, end: int) -> None:
+    """Mark the samples of a simulation that a ledger has, which goes by step; its bits are the words before `end`."""
+    lacking[: int(ledger["whole"][simulation])] = False
+    bits = np.ascontiguousarray(ledger["bits"][end - int(ledger["words"][simulation]) : end], dtype="<u8")
+    there = np.unpackbits(bits.view(np.uint8), bitorder="little")[: len(lacking)].astype(bool)
+    lacking[: len(there)] &= ~there
 
 
 def received_steps(

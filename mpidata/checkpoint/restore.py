@@ -163,7 +163,7 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[structu
     n_unseen = n_seen = 0
     dealt = trainers_for(plan, files, [_undrawn(file, *_places(file)[:2]) for file in files])
     for number, file in enumerate(files):
-        if number % plan.trainers == index:
+        if number % plan.first_trainers == index:
             statistics += file.head.statistics
         buffer, waiting, _, validation = (rows[dealt[number][rows] == index] for rows in _places(file))
         new = _undrawn(file, buffer, waiting)
@@ -258,7 +258,7 @@ def _put_windows(plan: Plan, library: Library, parts: Sequence[_Part], held: Res
 
 
 def _restore_ledger(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int, same: bool) -> None:
-    steps = complete_steps([file.ledger for file in files])
+    steps = complete_steps([file.ledger for file in files], files[0].head.by_step, files[0].head.span)
     check(library, library.mpidata_trainer_restore_ledger(_address(steps)))
     for number, file in enumerate(files):
         by_step = file.head.by_step
@@ -285,7 +285,7 @@ def _restore_elsewhere(plan: Plan, library: Library, files: Sequence[TrainerFile
 
 def _restore_scales(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int) -> None:
     """Each file's statistics go to one trainer; where there are more trainers than files, some get none."""
-    parts = [file.scales(plan.n_moments) for number, file in enumerate(files) if number % plan.trainers == index]
+    parts = [file.scales(plan.n_moments) for number, file in enumerate(files) if number % plan.first_trainers == index]
     if parts:
         merged = merge(parts)
         check(library, library.mpidata_trainer_restore_scales(_address(merged)))

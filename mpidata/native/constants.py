@@ -93,6 +93,7 @@ RUN_JOURNAL: str
 RUN_OVER: str
 RUN_SUMMARY: str
 RUN_GIVEN_UP: str
+JOINS: str
 TRAINS: str
 CARRIED_MARK: str
 

@@ -145,16 +145,16 @@ class Ready(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Lacks(Event):
-    """A trainer lacks steps of a simulation, which one that has died had."""
+    """A trainer lacks steps of a simulation, which another one had."""
 
     simulation: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adopted(Event):
-    """A trainer has taken over its part of the steps of so many that have died, and has said what it lacks."""
+    """A trainer has carried out so many changes of who trains, and has said what it lacks."""
 
-    deaths: int
+    changes: int
 
 
 class Goodbye(Event):
@@ -277,7 +277,7 @@ def readers() -> dict[int, Callable[[Any, dict[str, Any]], Event]]:
             **sender, loader=raw.ready.role == constants.ROLE_LOADER, number=raw.ready.group
         ),
         constants.EVENT_LACKS: lambda raw, sender: Lacks(**sender, simulation=raw.lacks.simulation),
-        constants.EVENT_ADOPTED: lambda raw, sender: Adopted(**sender, deaths=raw.adopted.deaths),
+        constants.EVENT_ADOPTED: lambda raw, sender: Adopted(**sender, changes=raw.adopted.changes),
     }
 
 

@@ -56,6 +56,12 @@ class Messages(Protocol):
     def lose_trainer(self, trainer: int) -> None:
         """Tell the other trainers, and with each further task the groups, that one has died and they go on."""
 
+    def retire_trainer(self, trainer: int) -> None:
+        """Tell the same of one that trains no more, though it lives."""
+
+    def join_trainer(self, trainer: int) -> None:
+        """Tell the trainers, and with each further task the groups, that a spare trains from now on."""
+
     def gone(self, group: int, kind: str = "group") -> None:
         """Close the connection with a group, or a `loader`, that has left, if it was spawned."""
 
@@ -197,6 +203,14 @@ class LibraryMessages:
     def lose_trainer(self, trainer: int) -> None:
         """Tell the other trainers, and with each further task the groups, that one has died and they go on."""
         self._check(self._opened.mpidata_scheduler_lose_trainer(trainer))
+
+    def retire_trainer(self, trainer: int) -> None:
+        """Tell the same of one that trains no more, though it lives."""
+        self._check(self._opened.mpidata_scheduler_retire_trainer(trainer))
+
+    def join_trainer(self, trainer: int) -> None:
+        """Tell the trainers, and with each further task the groups, that a spare trains from now on."""
+        self._check(self._opened.mpidata_scheduler_join_trainer(trainer))
 
     def gone(self, group: int, kind: str = "group") -> None:
         """Close the connection with a group, or a `loader`, that has left, if it was spawned."""

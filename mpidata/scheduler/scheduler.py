@@ -94,7 +94,6 @@ class Scheduler:
         self._silence, self._leavers = Silence(plan), Leavers(plan.has_stream)
         self._lost_trainers = LostTrainers(plan, self._journal, self._silence)
         self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures.joined_trainers)
-        self._adoption = Adoption(messages, self.simulations, self._journal)
         self._first_cause, self._told_why = FirstCause(plan, self._silence), False
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)
@@ -107,6 +106,7 @@ class Scheduler:
         self._scaling = Scaling(plan, scalers, self._journal.note)
         self._next_tick, self._over, self._learner = clock(), False, learner
         self._stream = Stream(plan, self.simulations, messages, self._journal)
+        self._adoption = Adoption(messages, self.simulations, self._journal, self._stream, self._dispatcher.run_again)
         self._on: dict[type[kinds.Event], Callable[[Any], None]] = {
             kinds.Next: lambda event: self._keeper_of(event).next(event.index, event),
             kinds.Finalized: lambda event: self._keeper_of(event).finalized(event.index, event),
@@ -119,7 +119,7 @@ class Scheduler:
                 index_of(event, plan.trainers), event.number, "loader" if event.loader else "group"
             ),
             kinds.Lacks: lambda event: self._adoption.lacks(event.simulation),
-            kinds.Adopted: self._on_adopted,
+            kinds.Adopted: lambda event: self._adoption.adopted(index_of(event, plan.trainers), event.changes),
             kinds.Goodbye: self._on_goodbye,
             kinds.Error: self._on_error,
             kinds.Died: self._on_died,
@@ -248,21 +248,16 @@ class Scheduler:
 
     def _lose_trainer(self, trainer: int) -> None:
         """Let the other trainers go on without this one, which has died."""
-        left = [one for one in self.ending.trainers if one != trainer]
+        self.ending.trainer_lost(trainer)
+        left, trained = self.ending.trainers, not self._spares.waits(trainer)
         self._lost_trainers.died(trainer, len(self._spares.training(left)), self._clock())
         self._spares.died(trainer, left)
         self._first_cause.lost(trainer)
         self._silence.left(trainer)
-        self.ending.trainer_lost(trainer)
         self.checkpoints.trainer_lost(trainer)
         if self.plan.has_stream:
             self._relief.left(trainer)
-            self._stream.reopen()
-            self._adoption.lost(trainer, self.ending.trainers)
-
-    def _on_adopted(self, event: kinds.Adopted) -> None:
-        if self._adoption.adopted(index_of(event, self.plan.trainers), event.deaths):
-            self._dispatcher.run_again()
+            self._adoption.lost(trainer, self._spares.not_retired(left), trained)
 
     @property
     def _training(self) -> list[int]:
@@ -307,11 +302,17 @@ class Scheduler:
 
     def _on_report(self, event: kinds.Report) -> None:
         self._leavers.reported(event.index, event.values)
-        came = self._spares.reported(event.index, [name for name, *_ in event.values])
+        names = [name for name, *_ in event.values]
+        if self._spares.joins(event.index, names):
+            self._adoption.joined(event.index, self._spares.not_retired(self.ending.trainers))
+        came = self._spares.reported(event.index, names)
         if came > 0:
             self.checkpoints.trainer_joined(event.index)
         elif came < 0:
             self.checkpoints.trainer_lost(event.index, "has left")
+            if self.plan.has_stream:
+                self._relief.left(event.index)
+                self._adoption.retired(event.index, self._spares.not_retired(self.ending.trainers))
         those = self._training, self.ending.trainers, self._clock()
         for name, _, seconds in event.values:
             if name == STEP_WAITS_S and (why := self._lost_trainers.waits(event.index, seconds, *those)):

@@ -44,7 +44,7 @@ class Simulations:
     queue : Queue
         Those that wait.
     interrupted : bool
-        Whether a trainer has died, and the others have not taken over its steps yet: nothing is taken, or complete.
+        Whether a trainer has died, left or joined, and not all know their steps yet: nothing is taken, or complete.
 
     Notes
     -----
@@ -65,7 +65,7 @@ class Simulations:
         self._excused = array("i", bytes(4 * count))  # of these: lost with a group that died in another simulation
         self._steps = array("q", bytes(8 * count))
         self._held: dict[int, set[int]] = {}  # of those that are not complete: the trainers that hold their share
-        self._outdated: set[int] = set()  # whose try began before a trainer died
+        self._outdated: set[int] = set()  # whose try began before the trainers changed
         self._closed_by = array("i", bytes(4 * count))
 
     @property
@@ -273,13 +273,20 @@ class Simulations:
         return self._look(simulation)
 
     def lose_trainer(self, trainer: int) -> None:
-        """Note that a trainer has died, and that the others go on: `go_on` is to follow."""
+        """Note that a trainer has died, or trains no more, and that the others go on."""
         self._living.discard(trainer)
-        self._outdated.update(self.running.values())
+
+    def interrupt(self, outdated: bool = True) -> None:
+        """Note that other trainers have steps from now on: `go_on` is to follow.
+
+        `outdated`: what is running now sends its steps to those that had them.
+        """
+        if outdated:
+            self._outdated.update(self.running.values())
         self.interrupted = True
 
     def go_on(self, lacking: Iterable[int]) -> list[int]:
-        """Note that the others have the steps of those that have died.
+        """Note that all trainers know which steps are theirs now.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ def expected_of_stream(trainer: Trainer, steps: int | None) -> int | None:
     """Count the batches of a trainer's whole stream, None where that is not known; steps None: as simulations had."""
     restored, grouping = trainer.checkpoints.restored, trainer.grouping
     fewer = trainer.members is not None and trainer.members.generation > 0
-    if grouping is None or fewer or (restored.batch and restored.trainers != trainer.plan.trainers):
+    if grouping is None or fewer or (restored.batch and restored.trainers != trainer.plan.first_trainers):
         return None
     if steps is None:
         known = ctypes.c_int64()
@@ -53,11 +53,11 @@ def expected_batches(plan: Plan, steps: int, grouping: Grouping) -> int | None:
         draws = math.floor(
             plan.repeats * plan.simulations * _samples(plan, steps) * (1 + 1e-12)
         )  # as in c_api/src/stream/budget.c
-        return draws // grouping.drawn_by_all(plan.trainers)
-    shares = [_share(plan, steps, trainer) for trainer in range(plan.trainers)]
+        return draws // grouping.drawn_by_all(plan.first_trainers)
+    shares = [_share(plan, steps, trainer) for trainer in range(plan.first_trainers)]
     if plan.tail == "repeat" and min(shares) > 0:
-        return max(grouping.filled(share, i, plan.trainers, whole=False) for i, share in enumerate(shares))
-    return min(grouping.filled(share, i, plan.trainers, whole=True) for i, share in enumerate(shares))
+        return max(grouping.filled(share, i, plan.first_trainers, whole=False) for i, share in enumerate(shares))
+    return min(grouping.filled(share, i, plan.first_trainers, whole=True) for i, share in enumerate(shares))
 
 
 def _samples(plan: Plan, steps: int) -> int:
@@ -69,7 +69,7 @@ def _share(plan: Plan, steps: int, trainer: int) -> int:
     """Count the samples of one trainer."""
     samples, run = _samples(plan, steps), plan.samples_run
     share = 0
-    for first in range(plan.trainers):  # the simulations are dealt out in turn
-        simulations = len(range(first, plan.simulations, plan.trainers))
-        share += simulations * own_count(plan.trainers, run, trainer, first, samples)
+    for first in range(plan.first_trainers):  # the simulations are dealt out in turn
+        simulations = len(range(first, plan.simulations, plan.first_trainers))
+        share += simulations * own_count(plan.first_trainers, run, trainer, first, samples)
     return share

@@ -76,6 +76,7 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
 
     def _draw(self) -> dict[str, torch.Tensor]:
         memory = self._memory
+        self._trainer.shared.begin_draw()
         shares = isinstance(memory, BySize)
         if isinstance(memory, BySize):
             size = self._trainer.draw_share()

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import math
 import threading
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from mpidata.run.stop import read_stop
 from mpidata.trainer.elastic.drawn import Drawn
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
+from mpidata.trainer.elastic.stream import SharedStream, meet
 from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
 from mpidata.trainer.in_turn import InTurn
 from mpidata.trainer.local_sgd.apart import Apart, come
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 SLICE_S = 0.2  # longest time in the library while it waits, so that Python gets to handle signals
 # At the end, others may have hours of work left, and waiting costs nothing; after a failure the scheduler acts at once.
 _CLOSE_S = 7 * 86400.0
-_MEETS_AGAIN_S = 0.02
 
 
 class Trainer:
@@ -81,6 +80,8 @@ class Trainer:
         The part of this trainer in them.
     passes_begun : int
         Over the stream.
+    shared : SharedStream
+        The stream, as spares join it.
     in_turn : InTurn
         Told by each pass before it draws.
     losses : Telling
@@ -103,6 +104,7 @@ class Trainer:
         if communicator is not None and plan.trainers_at_least:
             self.members = Members(communicator.Dup(), self._say_waits, self._regroup, plan.trainer_spares)
             self.members.drawn = Drawn(self._trained) if plan.has_stream else None
+        self.shared = SharedStream(lambda: self.drawn)
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
@@ -160,8 +162,10 @@ class Trainer:
             if self.grouping is None:
                 grouping.start(self.library)
                 self.grouping, self.share.total = grouping, grouping.total
+                if self.members is not None and self.plan.trainer_spares:
+                    self.shared.share(self.members)
                 if self.members is not None and self.members.drawn is not None:
-                    self.members.drawn.room = max(self.members.drawn.room, grouping.largest(self.plan.trainers))
+                    self.members.drawn.room = max(self.members.drawn.room, grouping.largest(self.plan.first_trainers))
             self.grouping.check_alike(grouping)
 
     def draw(self, fields: Any, addresses: list[int], *, shifted: bool = True, fill: Any = None) -> bool:
@@ -226,6 +230,7 @@ class Trainer:
 
     def is_over(self) -> bool:
         """Whether there is no further batch: the same on all trainers after as many. Sleeps until that is known."""
+        self.shared.begin_draw()
         return self.closed or not self._wait(lambda: self.library.mpidata_trainer_ahead(SLICE_S))
 
     def _give_back(self, page: int) -> None:
@@ -251,7 +256,7 @@ class Trainer:
             if self.closed:
                 raise StreamError("The stream is closed. Iterate before stream.close().")
             self._waiting = True
-            status = call()
+            status = self.shared.draw(call)
             self._waiting = False
             if not status:  # nearly always
                 return True
@@ -261,7 +266,8 @@ class Trainer:
                 reached("checkpoint")
                 self.checkpoints.take()
             if status == constants.MEET:
-                self._meet()
+                assert self.members is not None
+                meet(self.library, self.members)
         if status != constants.END:
             check(self.library, status)
             return True
@@ -270,16 +276,6 @@ class Trainer:
             self.raise_interrupt()
         come(self.apart)
         return False
-
-    def _meet(self) -> None:
-        """Come together with the other trainers, as the stream ends, or as one has died for which they would wait."""
-        assert self.members is not None
-        over, before = ctypes.c_int(), self.members.generation
-        check(self.library, self.library.mpidata_trainer_meet(ctypes.byref(over)))
-        if self.members.meet(bool(over.value)):
-            check(self.library, self.library.mpidata_trainer_met())
-        elif self.members.generation == before:
-            time.sleep(_MEETS_AGAIN_S)  # MPI will know soon who has died
 
     def is_done(self) -> bool:
         """Whether the script has all that it asked for: the stream is over or closed, or no epoch is under way."""

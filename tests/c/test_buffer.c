@@ -37,6 +37,27 @@ static void fifo_together(void) {
     mpidata_buffer_close(&b);
 }
 
+/* Those that are not kept leave, in the middle of the ring, too; a reservoir keeps what it has shown apart. */
+static void keep_some(void) {
+    mpidata_buffer b;
+    int removed;
+    CHECK(!mpidata_buffer_open(&b, MPIDATA_POLICY_FIFO, 5, 0, 1, 0));
+    for (int i = 0; i < 4; i++) (void)mpidata_buffer_add(&b, i);
+    for (int i = 0; i < 3; i++) (void)mpidata_buffer_draw(&b, &removed);
+    for (int i = 4; i < 8; i++) (void)mpidata_buffer_add(&b, i);
+    mpidata_buffer_keep(&b, (const char[]){0, 1, 1, 0, 1}); /* of 3 to 7 */
+    CHECK(b.count == 3 && mpidata_buffer_at(&b, 0) == 4 && mpidata_buffer_at(&b, 1) == 5 && mpidata_buffer_at(&b, 2) == 7);
+    CHECK(mpidata_buffer_add(&b, 8) == -1 && mpidata_buffer_draw(&b, &removed) == 4);
+    mpidata_buffer_close(&b);
+    CHECK(!mpidata_buffer_open(&b, MPIDATA_POLICY_RESERVOIR, 5, 0, 1, 0));
+    for (int i = 0; i < 4; i++) (void)mpidata_buffer_add(&b, i);
+    const int64_t seen = mpidata_buffer_draw(&b, &removed), left = mpidata_buffer_at(&b, 2);
+    CHECK(b.unseen == 3 && mpidata_buffer_at(&b, 3) == seen);
+    mpidata_buffer_keep(&b, (const char[]){0, 0, 1, 1});
+    CHECK(b.unseen == 1 && b.count == 2 && mpidata_buffer_at(&b, 0) == left && mpidata_buffer_at(&b, 1) == seen);
+    mpidata_buffer_close(&b);
+}
+
 static void firo(void) {
     mpidata_buffer b;
     int removed, seen[50] = {0};
@@ -172,6 +193,7 @@ static void continued(int policy) {
 int main(void) {
     fifo();
     fifo_together();
+    keep_some();
     distinct();
     firo();
     reservoir();

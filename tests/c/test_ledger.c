@@ -139,12 +139,39 @@ static void a_death(void) {
     CHECK(!mpidata_ledger_enter(&ledger, 3, 1)); /* trained on by the other one */
     CHECK(mpidata_ledger_completed(&ledger, 3) && !mpidata_ledger_lacks(&ledger, 3) && !mpidata_ledger_completed(&ledger, 3));
     CHECK(mpidata_ledger_has(&ledger, 3, 1) && !mpidata_ledger_has(&ledger, 3, 3));
-    CHECK(!mpidata_plan_lose(&elastic, 0));
+    CHECK(!mpidata_plan_change(&elastic, 0, 0));
     CHECK(mpidata_ledger_lacks(&ledger, 3) && ledger.entries[3].missing == 49 && !mpidata_ledger_completed(&ledger, 3));
     CHECK(!mpidata_ledger_lacks(&ledger, 4)); /* of which nothing is known */
     for (int64_t step = 3; step < 100; step += 2) CHECK(!mpidata_ledger_enter(&ledger, 3, step));
     CHECK(mpidata_ledger_completed(&ledger, 3) && !mpidata_ledger_lacks(&ledger, 3));
     mpidata_ledger_close(&ledger);
+    mpidata_plan_free(&elastic);
+}
+
+/* One that joins learns what was trained on: a copy of another's ledger without what that one has not drawn. */
+static void a_ledger_for_one_that_joins(void) {
+    mpidata_plan elastic;
+    mpidata_ledger ledger, copy, joins;
+    int64_t steps[COUNT];
+    for (int i = 0; i < COUNT; i++) steps[i] = i == 2 ? 80 : -1;
+    CHECK(mpidata_plan_parse(example_plan, &elastic) == MPIDATA_SUCCESS);
+    elastic.trainers_at_least = 1;
+    CHECK(!mpidata_ledger_open(&ledger, &elastic, 0) && !mpidata_ledger_open(&joins, &elastic, 1));
+    mpidata_ledger_import(&ledger, steps);
+    for (int64_t step = 0; step < 70; step++) CHECK(!mpidata_ledger_enter(&ledger, 3, step));
+    CHECK(!mpidata_ledger_copy(&copy, &ledger));
+    CHECK(!mpidata_ledger_leave_out(&copy, 2, 5) && !mpidata_ledger_leave_out(&copy, 3, 69));
+    CHECK(mpidata_ledger_has(&ledger, 2, 5) && mpidata_ledger_has(&ledger, 3, 69));
+    for (int64_t i = 0; i < COUNT; i++) {
+        const mpidata_ledger_entry *entry = &copy.entries[i];
+        CHECK(!mpidata_ledger_learn(&joins, i, entry->steps, entry->whole, entry->words, entry->bits));
+    }
+    CHECK(mpidata_ledger_has(&joins, 2, 4) && !mpidata_ledger_has(&joins, 2, 5) && mpidata_ledger_has(&joins, 3, 68));
+    CHECK(!mpidata_ledger_has(&joins, 3, 69) && joins.entries[2].complete && !mpidata_ledger_completed(&joins, 3));
+    CHECK(mpidata_ledger_lacks(&joins, 2) == (mpidata_plan_trainer(&elastic, 2, 5) == 1));
+    mpidata_ledger_close(&ledger);
+    mpidata_ledger_close(&copy);
+    mpidata_ledger_close(&joins);
     mpidata_plan_free(&elastic);
 }
 
@@ -162,7 +189,7 @@ static void a_death_after_a_resume(void) {
     CHECK(!mpidata_ledger_leave_out(&ledger, 2, 3) && !mpidata_ledger_leave_out(&ledger, 2, 71));
     CHECK(!mpidata_ledger_has(&ledger, 2, 3) && !mpidata_ledger_has(&ledger, 2, 71) && mpidata_ledger_has(&ledger, 2, 4));
     CHECK(!mpidata_ledger_lacks(&ledger, 2) && ledger.entries[2].complete);
-    CHECK(!mpidata_plan_lose(&elastic, 1));
+    CHECK(!mpidata_plan_change(&elastic, 1, 0));
     CHECK(mpidata_ledger_lacks(&ledger, 2) && ledger.entries[2].missing == 2 && !mpidata_ledger_lacks(&ledger, 5));
     mpidata_ledger_close(&ledger);
     mpidata_plan_free(&elastic);
@@ -180,6 +207,7 @@ int main(void) {
     export_and_import(&ledgers[1]);
     a_death();
     a_death_after_a_resume();
+    a_ledger_for_one_that_joins();
     for (int t = 0; t < 2; t++) mpidata_ledger_close(&ledgers[t]);
     mpidata_plan_free(&plan);
     return 0;

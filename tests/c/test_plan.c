@@ -89,18 +89,52 @@ static void try_lost_trainers(void) {
     for (int step = 0; step < 400; step++) before[step] = mpidata_plan_trainer(&five, 7, step);
     for (int n = 0; n < 4; n++) {
         const int lost = (int[]){1, 4, 0, 3}[n];
-        CHECK(!mpidata_plan_has_lost(&five, lost) && !mpidata_plan_lose(&five, lost) && mpidata_plan_has_lost(&five, lost));
+        CHECK(mpidata_plan_trains(&five, lost) && !mpidata_plan_change(&five, lost, 0) && !mpidata_plan_trains(&five, lost));
         memset(counts, 0, sizeof counts);
         for (int step = 0; step < 400; step++) {
             const int now = mpidata_plan_trainer(&five, 7, step);
-            CHECK(!mpidata_plan_has_lost(&five, now) && (before[step] == lost || now == before[step]));
+            CHECK(mpidata_plan_trains(&five, now) && (before[step] == lost || now == before[step]));
             before[step] = now;
             counts[now]++;
         }
         for (int t = 0; t < 5; t++)
-            if (!mpidata_plan_has_lost(&five, t)) CHECK(counts[t] >= 400 / (4 - n) - 6 && counts[t] <= 400 / (4 - n) + 6);
+            if (mpidata_plan_trains(&five, t)) CHECK(counts[t] >= 400 / (4 - n) - 6 && counts[t] <= 400 / (4 - n) + 6);
     }
     CHECK(counts[2] == 400);
+    mpidata_plan_free(&five);
+}
+
+/* One that joins gets an equal share of each of the others' steps, also of few steps of few simulations, whatever was before. */
+static void try_trainers_that_join(void) {
+    mpidata_plan five = {.trainers = 5, .trainer_spares = 2, .samples_run = 1};
+    int before[20][24];
+    for (int s = 0; s < 20; s++)
+        for (int step = 0; step < 24; step++) before[s][step] = mpidata_plan_trainer(&five, s, step);
+    CHECK(mpidata_plan_trains(&five, 2) && !mpidata_plan_trains(&five, 3));
+    const int codes[] = {2, mpidata_change_code(3, 1), 4, mpidata_change_code(4, 1), 0};
+    for (int i = 0; i < 5; i++) {
+        const int one = mpidata_change_trainer(codes[i]), joins = mpidata_change_joins(codes[i]);
+        int counts[5] = {0}, n = 0;
+        if (i == 2) { /* a spare dies that waits: nothing changes; and joins no more */
+            CHECK(!mpidata_plan_change_by(&five, 4) && !mpidata_plan_trains(&five, 4));
+            for (int s = 0; s < 20; s++) CHECK(mpidata_plan_trainer(&five, s, 5) == before[s][5]);
+            mpidata_plan_free(&five);
+            five = (mpidata_plan){.trainers = 5, .trainer_spares = 2, .samples_run = 1};
+            CHECK(!mpidata_plan_change_by(&five, codes[0]) && !mpidata_plan_change_by(&five, codes[1]));
+            continue;
+        }
+        CHECK(!mpidata_plan_change_by(&five, codes[i]) && mpidata_plan_trains(&five, one) == joins);
+        for (int t = 0; t < 5; t++) n += mpidata_plan_trains(&five, t);
+        for (int s = 0; s < 20; s++)
+            for (int step = 0; step < 24; step++) {
+                const int now = mpidata_plan_trainer(&five, s, step);
+                CHECK(mpidata_plan_trains(&five, now) && (now == before[s][step] || (joins ? now == one : before[s][step] == one)));
+                before[s][step] = now;
+                counts[now]++;
+            }
+        for (int t = 0; t < 5; t++)
+            if (mpidata_plan_trains(&five, t)) CHECK(counts[t] >= 480 / n - 16 && counts[t] <= 480 / n + 16);
+    }
     mpidata_plan_free(&five);
 }
 
@@ -131,6 +165,7 @@ int main(int argc, char **argv) {
 
     try_loaders();
     try_lost_trainers();
+    try_trainers_that_join();
 
     refuse("");
     refuse("mpidata-plan 2\n");

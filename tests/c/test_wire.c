@@ -180,7 +180,7 @@ static int trainers(int64_t number, int64_t count) {
 }
 
 static int hands_over(int trainer) {
-    return order((mpidata_order){.kind = MPIDATA_ORDER_HANDS_OVER, .hands_over = {trainer}});
+    return order((mpidata_order){.kind = MPIDATA_ORDER_HANDS_OVER, .of_trainer = {trainer}});
 }
 
 static void orders_of_trainers(void) {
@@ -235,7 +235,7 @@ static void events(void) {
     CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_CHECKPOINT_WRITTEN}));
     CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_LACKS, .lacks = {13}}));
     CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_ADOPTED, .adopted = {0}}));
-    CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_ADOPTED, .adopted = {3}}));
+    CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_ADOPTED, .adopted = {5}}));
     mpidata_event unended = {.kind = MPIDATA_EVENT_GOODBYE};
     memset(unended.text, 'x', sizeof unended.text);
     CHECK(!mpidata_event_fits(&plan, &unended, (int)offsetof(mpidata_event, text), MPIDATA_ROLE_TRAINER));
@@ -317,15 +317,15 @@ static void lost_trainers(void) {
     elastic.trainers = 4; /* of the example, whose world is another */
     elastic.trainers_at_least = 1;
     mpidata_task *run = calloc(1, mpidata_task_bytes(&elastic));
-    int32_t *lost = mpidata_task_lost(&elastic, run);
-    CHECK(mpidata_task_bytes(&elastic) == sizeof *run + (size_t)elastic.n_parameters * sizeof(double) + 5 * sizeof(int32_t));
+    int32_t *lost = mpidata_task_changes(&elastic, run);
+    CHECK(mpidata_task_bytes(&elastic) == sizeof *run + (size_t)elastic.n_parameters * sizeof(double) + 9 * sizeof(int32_t));
     CHECK(!mpidata_task_fits(&elastic, run, (int)mpidata_task_bytes(&elastic)));
     CHECK(mpidata_task_fits(&elastic, run, (int)mpidata_task_bytes(&elastic) - 1) == MPIDATA_ERR_WIRE);
     run->kind = MPIDATA_TASK_RUN;
     run->by_try = 1;
     memcpy(lost, ((int32_t[]){2, 3, 0}), 3 * sizeof *lost);
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
-    CHECK(!mpidata_plan_lose(&elastic, 3) && !mpidata_plan_lose(&elastic, 0));
+    CHECK(!mpidata_plan_change(&elastic, 3, 0) && !mpidata_plan_change(&elastic, 0, 0));
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
     lost[0] = 1; /* fewer than were known */
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
@@ -339,6 +339,12 @@ static void lost_trainers(void) {
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     lost[3] = 1;
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
+    memcpy(lost, ((int32_t[]){3, 3, 0, mpidata_change_code(2, 1)}), 4 * sizeof *lost); /* 2 is no spare */
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
+    elastic.trainer_spares = 2;
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
+    lost[3] = mpidata_change_code(3, 1); /* it has died */
+    CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     free(run);
     mpidata_plan_free(&elastic);
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from exact_job import books, who_took_part, write_parts
+from exact_job import JOIN_POINTS, books, who_took_part, write_parts
 from jobs import JobFolder, Result, python
 
 STEPS, SIMULATIONS = 24, 20
@@ -47,6 +47,11 @@ def write_job(
     timeout_s: float = 600,
     kills_again: dict[str, str] | None = None,
     script: str = "stream",
+    spares: int = 0,
+    joins: int = 0,
+    retires: int = 0,
+    waits_s: float = 2.0,
+    exceptions: str = "end",
     **keys: Any,
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/stream.py, or another script beside it; returns what `check` is to know of it.
@@ -60,6 +65,9 @@ def write_job(
         "pause_s": pause_s,
         "kills": kills,
         "kills_again": kills_again or {},
+        "joins": joins,
+        "retires": retires,
+        "waits_s": waits_s,
     }
     program = python(f"trainers/elastic/{script}.py", json.dumps(options))
     job: dict[str, Any] = {
@@ -67,7 +75,11 @@ def write_job(
         **source(folder, "stream"),
     }
     if at_least is not None:
-        job["trainers"] |= {"elastic": {"at_least": at_least}, "timeout_s": timeout_s}
+        job["trainers"] |= {
+            "elastic": {"at_least": at_least, "exceptions": exceptions},
+            "timeout_s": timeout_s,
+            "spares": spares,
+        }
     for key, value in keys.items():
         inner = isinstance(value, dict) and key == "buffer"
         job[key] = {**job[key], **value} if inner else value
@@ -75,6 +87,7 @@ def write_job(
     policy, tail = job["buffer"]["policy"], job["buffer"].get("tail", "drop")
     return {
         "trainers": trainers,
+        "spares": spares,
         "batch_size": (global_batch_size or batch_size) * every,
         "weighed": global_batch_size is not None,
         "policy": policy,
@@ -130,14 +143,35 @@ def draw_together(seed: int) -> dict[str, Any]:
     return {**job, "every": 1, "global_batch_size": total}
 
 
+def draw_with_spares(seed: int) -> dict[str, Any]:
+    """Draw such a job with spares, some of which may die, too."""
+    dice = random.Random(f"spares {seed}")
+    job = (draw_together if dice.random() < 0.3 else draw)(seed)
+    job |= {"spares": dice.randint(1, 2), "pause_s": dice.choice([0, 0.02, 0.05])}
+    if "global_batch_size" in job:
+        job["global_batch_size"] += job["spares"]
+        job["buffer"]["capacity"] = max(job["buffer"]["capacity"], job["global_batch_size"])
+    if dice.random() < 0.5:
+        point = dice.choice(JOIN_POINTS)
+        victim = job["trainers"] if point.endswith("receive") else dice.randrange(job["trainers"] + 1)
+        if str(victim) not in job["kills"] and job["trainers"] > len(job["kills"]) + 1:
+            job["kills"][str(victim)] = f"{point}:1"
+    return job
+
+
 def sizes(job: dict[str, Any], result: Result) -> dict[int, list[int]]:
     """Count the samples that each trainer has drawn for each step."""
     drawn: dict[int, list[int]] = defaultdict(list)
-    for lines in books(result, job["trainers"]):
+    for lines in books(result, job["trainers"] + job["spares"]):
         for line in lines:
             if "rows" in line:
                 drawn[line["step"]].append(len(line["rows"]))
     return drawn
+
+
+def joined_at(lines: list[dict[str, Any]]) -> int:
+    """Tell before which batch a trainer has joined, in its last start; 0: it was there from the start."""
+    return next((line["joined_at"] for line in reversed(lines) if "joined_at" in line), 0)
 
 
 def trained(job: dict[str, Any], result: Result) -> Counter[int]:
@@ -146,14 +180,14 @@ def trained(job: dict[str, Any], result: Result) -> Counter[int]:
     assert result.status == 0 and result.summary["status"] == "complete", told
     drawn: dict[int, dict[int, list[int]]] = defaultdict(dict)  # by step and trainer
     made: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)
-    written = books(result, job["trainers"])
+    written = books(result, job["trainers"] + job["spares"])
     resumed = max((line["resumed"] for lines in written for line in lines if "resumed" in line), default=0)
-    starts = [0] * len(written)
+    again = [-1] * len(written)  # whether its last start has resumed; -1: it has none
     for trainer, lines in enumerate(written):
         for line in lines:
-            starts[trainer] += "resumed" in line
+            again[trainer] = int(line.get("again", again[trainer]))
             step = line.get("step", line.get("made"))
-            if step is None or (resumed and starts[trainer] == 1 and step >= resumed):  # it was made again
+            if step is None or (resumed and not again[trainer] and step >= resumed):  # it was made again
                 continue
             if "rows" in line:
                 drawn[step][trainer] = line["rows"]
@@ -161,11 +195,13 @@ def trained(job: dict[str, Any], result: Result) -> Counter[int]:
                 made[step][trainer] = line["gradient"], line["weights"]
     lost = result.summary.get("lost_trainers", [])
     # One that has died in the making of its model has written nothing.
-    last = [trainer for trainer, n in enumerate(starts) if n == max(starts) or (not n and trainer in lost)]
+    last = [trainer for trainer, of in enumerate(again) if of == max(again) or (of < 0 and trainer in lost)]
     ended = [trainer for trainer in last if written[trainer] and "end" in written[trainer][-1]]
-    assert sorted(ended + lost) == last, told
+    retired = [event["trainer"] for event in result.events() if event["event"] == "trainer_retired"]
+    assert sorted(ended + lost + [trainer for trainer in retired if trainer in last]) == last, told
     assert sorted(made) == list(range(len(made))), (sorted(made), told)
-    assert all(set(ended) <= set(of) for step, of in made.items() if step >= resumed), told
+    from_step = {trainer: max(resumed, joined_at(written[trainer]) // job["every"]) for trainer in ended}
+    assert all(trainer in of for step, of in made.items() for trainer in ended if step >= from_step[trainer]), told
     counts: Counter[int] = Counter()
     for step, outcomes in made.items():
         assert len(set(outcomes.values())) == 1, (step, outcomes, told)
@@ -186,7 +222,7 @@ def check(job: dict[str, Any], result: Result) -> None:
     assert set(counts) <= everything, told
     lacking = sorted(everything - set(counts))
     again = {sample: n for sample, n in counts.items() if n > 1}
-    most = job["trainers"] * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
+    most = (job["trainers"] + job["spares"]) * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
     if job["tail"] == "drop" or job["every"] > 1:  # then the last batches may be too few for a step
         assert len(lacking) < most, (len(lacking), lacking, told)
     else:

@@ -184,6 +184,22 @@ int64_t mpidata_buffer_at(const mpidata_buffer *buffer, int64_t i) {
     return buffer->slots[(buffer->head + i) % buffer->allocated];
 }
 
+void mpidata_buffer_keep(mpidata_buffer *buffer, const char *kept) {
+    const int64_t count = buffer->count, unseen = buffer->policy == MPIDATA_POLICY_RESERVOIR ? buffer->unseen : count;
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t number = mpidata_buffer_at(buffer, i);
+        if (!kept[i]) {
+            if (i < unseen) see(buffer, number);
+            (void)take_out(buffer, number);
+            buffer->unseen -= buffer->policy == MPIDATA_POLICY_RESERVOIR && i < unseen;
+        } else {
+            buffer->slots[(buffer->head + n++) % buffer->allocated] = number;
+        }
+    }
+    buffer->count = n;
+}
+
 void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot) {
     buffer->slots[(buffer->head + buffer->count++) % buffer->allocated] = slot;
     enter(buffer, slot);

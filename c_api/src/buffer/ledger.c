@@ -54,16 +54,20 @@ int mpidata_ledger_has(const mpidata_ledger *ledger, int64_t simulation, int64_t
     return bit / 64 < entry->words && (entry->bits[bit / 64] >> (bit % 64) & 1);
 }
 
+static int reserve_words(mpidata_ledger_entry *entry, int64_t needed) {
+    int64_t words = entry->words;
+    if (needed <= words) return MPIDATA_SUCCESS;
+    if (!mpidata_array_reserve(&entry->bits, &words, needed, 0, sizeof *entry->bits))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the ledger.");
+    memset(entry->bits + entry->words, 0, (size_t)(words - entry->words) * sizeof *entry->bits);
+    entry->words = words;
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_ledger_enter(mpidata_ledger *ledger, int64_t simulation, int64_t step) {
     mpidata_ledger_entry *entry = &ledger->entries[simulation];
     int64_t bit = bit_of(ledger, step), word = bit / 64;
-    if (word >= entry->words) {
-        int64_t words = entry->words;
-        if (!mpidata_array_reserve(&entry->bits, &words, word + 1, 0, sizeof *entry->bits))
-            return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the ledger.");
-        memset(entry->bits + entry->words, 0, (size_t)(words - entry->words) * sizeof *entry->bits);
-        entry->words = words;
-    }
+    MPIDATA_TRY(reserve_words(entry, word + 1));
     entry->bits[word] |= (uint64_t)1 << (bit % 64);
     if (step < mpidata_ledger_samples(ledger, entry->steps) && is_own(ledger, simulation, step)) entry->missing--;
     return MPIDATA_SUCCESS;
@@ -179,6 +183,32 @@ int mpidata_ledger_leave_out(mpidata_ledger *ledger, int64_t simulation, int64_t
     }
     const int64_t bit = bit_of(ledger, step);
     if (bit / 64 < entry->words) entry->bits[bit / 64] &= ~((uint64_t)1 << (bit % 64));
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_ledger_copy(mpidata_ledger *copy, const mpidata_ledger *ledger) {
+    MPIDATA_TRY(mpidata_ledger_open(copy, ledger->plan, ledger->trainer));
+    for (int64_t i = 0; i < count_entries(ledger); i++) {
+        const mpidata_ledger_entry *entry = &ledger->entries[i];
+        copy->entries[i] = *entry;
+        copy->entries[i].bits = NULL;
+        copy->entries[i].words = 0;
+        MPIDATA_TRY(reserve_words(&copy->entries[i], entry->words));
+        if (entry->words) memcpy(copy->entries[i].bits, entry->bits, (size_t)entry->words * sizeof *entry->bits);
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_ledger_learn(mpidata_ledger *ledger, int64_t simulation, int64_t steps, int64_t whole, int64_t words,
+                         const uint64_t *bits) {
+    mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    MPIDATA_TRY(reserve_words(entry, words));
+    for (int64_t word = 0; word < words; word++) entry->bits[word] |= bits[word];
+    if (whole > entry->whole) entry->whole = whole;
+    if (entry->steps < 0 && steps >= 0) { /* it was complete before a resume */
+        entry->steps = steps;
+        become_complete(ledger, simulation);
+    }
     return MPIDATA_SUCCESS;
 }
 

@@ -63,6 +63,13 @@ void mpidata_ledger_export(const mpidata_ledger *ledger, int64_t *steps, int64_t
 /* In an elastic job: another trainer goes on with this sample, which a ledger that was filled says is there. */
 int mpidata_ledger_leave_out(mpidata_ledger *ledger, int64_t simulation, int64_t step);
 
+/* A copy, to be closed also where it could not be made. */
+int mpidata_ledger_copy(mpidata_ledger *copy, const mpidata_ledger *ledger);
+
+/* In an elastic job: take over what another ledger says of a simulation: that its samples are there, and how many steps it has. */
+int mpidata_ledger_learn(mpidata_ledger *ledger, int64_t simulation, int64_t steps, int64_t whole, int64_t words,
+                         const uint64_t *bits);
+
 /* Fill an empty ledger: simulation i is complete with steps[i] steps, or, where these are -1, has nothing yet. */
 void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps);
 

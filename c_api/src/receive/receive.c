@@ -118,8 +118,11 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
         mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
         return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_END_OF_STREAM: trainer->end_of_stream = 1; return MPIDATA_SUCCESS;
-    case MPIDATA_ORDER_TRAINER_LOST: mpidata_note_death_locked(trainer, order->trainer_lost.trainer); return MPIDATA_SUCCESS;
-    case MPIDATA_ORDER_HANDS_OVER: return mpidata_note_giver_locked(trainer, order->hands_over.trainer);
+    case MPIDATA_ORDER_TRAINER_LOST:
+    case MPIDATA_ORDER_TRAINER_JOINED:
+        mpidata_note_change_locked(trainer, mpidata_change_code(order->of_trainer.trainer, order->kind == MPIDATA_ORDER_TRAINER_JOINED));
+        return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_HANDS_OVER: return mpidata_note_giver_locked(trainer, order->of_trainer.trainer);
     case MPIDATA_ORDER_STOP:
         mpidata_phase_stop_locked(&trainer->phase);
         trainer->n_arrived = 0;

@@ -85,7 +85,8 @@ int mpidata_enter_step_locked(mpidata_trainer *trainer, int group, int64_t by_tr
 int mpidata_step_whole_locked(mpidata_trainer *trainer, mpidata_assemblies *assemblies, mpidata_assembly *assembly) {
     MPIDATA_LOCKED(&trainer->lock);
     int64_t simulation = assembly->simulation, slot = assembly->slot;
-    int late = is_late_locked(trainer, assembly), known = mpidata_trainer_has_step_locked(trainer, simulation, assembly->step);
+    int anothers = !assembly->validation && mpidata_is_anothers_locked(trainer, simulation, assembly->step);
+    int late = is_late_locked(trainer, assembly) || anothers, known = mpidata_trainer_has_step_locked(trainer, simulation, assembly->step);
     if (late || known) { /* known: another try was first */
         trainer->statistics.duplicates += known;
         mpidata_drop_assembly_locked(trainer, assemblies, assembly);

@@ -182,7 +182,9 @@ static int send_task(int group, int kind, int64_t simulation, int64_t by_try, in
     task->simulation = simulation;
     task->by_try = by_try;
     if (n && parameters) memcpy(task->parameters, parameters, n * sizeof(double));
-    for (int i = 0; i < plan->n_lost; i++) mpidata_task_lost(plan, task)[++*mpidata_task_lost(plan, task)] = plan->lost[i];
+    int32_t *changes = mpidata_task_changes(plan, task);
+    for (int i = 0; i < plan->n_changes; i++)
+        changes[++*changes] = mpidata_change_code(plan->changes[i].trainer, plan->changes[i].joins);
     int leader = mpidata_link_leader(link, plan, MPIDATA_ROLE_SOLVER, group);
     int status = send_later(task, bytes, leader, MPIDATA_TAG_TASK, link);
     free(task);
@@ -215,15 +217,26 @@ static int tell_solvers(int32_t what) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_scheduler_lose_trainer(int trainer) {
-    mpidata_order order = {.kind = MPIDATA_ORDER_TRAINER_LOST, .trainer_lost = {trainer}};
+static int change_trainers(int trainer, int joins) {
+    mpidata_order order = {.kind = joins ? MPIDATA_ORDER_TRAINER_JOINED : MPIDATA_ORDER_TRAINER_LOST, .of_trainer = {trainer}};
     MPIDATA_TRY(need_open());
-    if (trainer < 0 || trainer >= scheduler.job.plan.trainers || mpidata_plan_has_lost(&scheduler.job.plan, trainer))
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %d to lose.", trainer);
-    if (mpidata_plan_lose(&scheduler.job.plan, trainer)) return no_memory();
-    MPIDATA_TRY(tell_solvers(MPIDATA_STOP_TRAINER_LOST + trainer));
+    mpidata_plan *plan = &scheduler.job.plan;
+    const int code = mpidata_change_code(trainer, joins);
+    int known = trainer < 0 || trainer >= plan->trainers || (joins && mpidata_plan_trains(plan, trainer));
+    for (int i = 0; i < plan->n_changes; i++) known |= code == mpidata_change_code(plan->changes[i].trainer, plan->changes[i].joins);
+    if (known) return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %d to %s.", trainer, joins ? "join" : "lose");
+    if (mpidata_plan_change_by(plan, code)) return no_memory();
     return order_all(&order);
 }
+
+int mpidata_scheduler_lose_trainer(int trainer) {
+    MPIDATA_TRY(mpidata_scheduler_retire_trainer(trainer));
+    return tell_solvers(MPIDATA_STOP_TRAINER_LOST + trainer);
+}
+
+int mpidata_scheduler_retire_trainer(int trainer) { return change_trainers(trainer, 0); }
+
+int mpidata_scheduler_join_trainer(int trainer) { return change_trainers(trainer, 1); }
 
 int mpidata_scheduler_end_of_stream(void) {
     mpidata_order order = {.kind = MPIDATA_ORDER_END_OF_STREAM};
@@ -271,7 +284,7 @@ int mpidata_scheduler_relieve(int trainer, int64_t samples) {
 }
 
 int mpidata_scheduler_hands_over(int trainer) {
-    mpidata_order order = {.kind = MPIDATA_ORDER_HANDS_OVER, .hands_over = {trainer}};
+    mpidata_order order = {.kind = MPIDATA_ORDER_HANDS_OVER, .of_trainer = {trainer}};
     return order_all(&order);
 }
 

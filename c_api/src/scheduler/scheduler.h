@@ -21,9 +21,11 @@ int mpidata_scheduler_no_more(int group);
  * its own. */
 int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int by_try);
 
-/* A trainer has died, and the others go on: tell them, and with each task from now on the groups. Each trainer answers
- * LACKS and ADOPTED. */
+/* A trainer has died, or trains no more though it lives, and the others go on; or a spare trains from now on: tell all trainers,
+ * and with each task from now on the groups. Each trainer answers LACKS and ADOPTED. */
 int mpidata_scheduler_lose_trainer(int trainer);
+int mpidata_scheduler_retire_trainer(int trainer);
+int mpidata_scheduler_join_trainer(int trainer);
 
 /* Tell all trainers that no more samples will come. */
 int mpidata_scheduler_end_of_stream(void);

@@ -279,12 +279,13 @@ static int ask_scheduler(mpidata_event *event) {
     return mpidata_task_fits(&solver.job.plan, solver.task, bytes);
 }
 
-/* What the dead ones had is sent to others from now on. */
-static int note_lost_trainers(void) {
+/* From now on steps are sent to those that train now. */
+static int note_changes(void) {
     mpidata_plan *plan = &solver.job.plan;
-    const int32_t *lost = mpidata_task_lost(plan, solver.task);
-    while (plan->n_lost < *lost)
-        if (mpidata_plan_lose(plan, lost[1 + plan->n_lost])) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_next.");
+    const int32_t *changes = mpidata_task_changes(plan, solver.task);
+    while (plan->n_changes < *changes)
+        if (mpidata_plan_change_by(plan, changes[1 + plan->n_changes]))
+            return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_next.");
     return MPIDATA_SUCCESS;
 }
 
@@ -302,7 +303,7 @@ static int next(const mpidata_done *done, int64_t *simulation) {
     solver.next_s = mpidata_now() - solver.since;
     MPIDATA_TRY(mpidata_task_check(&solver.job.plan, solver.task));
     if (solver.task->kind != MPIDATA_TASK_RUN) return MPIDATA_END;
-    if (solver.job.plan.trainers_at_least) MPIDATA_TRY(note_lost_trainers());
+    if (solver.job.plan.trainers_at_least) MPIDATA_TRY(note_changes());
     *simulation = solver.task->simulation;
     solver.validation = solver.task->validation;
     solver.sender.by_try = solver.task->by_try;

@@ -14,7 +14,7 @@
 #include "stream/shares/sizes.h"
 
 enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN, GRANTED, GIVING, GIVERS,
-       MINUS_GIVERS, AGREED, AT };
+       MINUS_GIVERS, AGREED, AT, ANEW };
 
 /* Between agreements while training is ahead of its budget. */
 static const double AGAIN_S = 2e-3;
@@ -105,6 +105,7 @@ static void my_part_as_giver_locked(const mpidata_trainer *trainer, int stop, in
 /* Fill in this trainer's part; 0: nothing new to say. */
 static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->adoption.rests) return 0;
     if (!trainer->job.plan.n_fields) return my_part_without_stream_locked(trainer, mine);
     int final, stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
     if (mpidata_gives(trainer)) {
@@ -135,6 +136,7 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     mine[NOT_ASKING] = !wanted && trainer->giving.phase == MPIDATA_KEEPS;
     mine[DRAWN] = trainer->drawn;
     mine[GRANTED] = trainer->granted;
+    mine[ANEW] = trainer->shares.anew;
     my_part_in_giving_locked(trainer, mine);
     trainer->checkpoint.asking = wanted;
     return 1;
@@ -158,10 +160,30 @@ static int conclude_budget_locked(mpidata_trainer *trainer, const mpidata_agreem
     return 0;
 }
 
+/* One that has just joined takes part in no checkpoint that was ordered before; the others write it, and it says what they say. */
+static void conclude_checkpoint_of_joining_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_checkpoint *checkpoint = &trainer->checkpoint;
+    const int newer = all[CHECKPOINT] > all[AGREED];
+    checkpoint->asking = 0;
+    if (newer && all[NOT_ASKING] && !over && !all[STOP]) { /* they ask once more */
+        mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
+        return;
+    }
+    checkpoint->joining = 0;
+    checkpoint->agreed = newer ? all[CHECKPOINT] : all[AGREED];
+    checkpoint->at = newer ? all[DRAWN] : all[AT];
+    (void)mpidata_trainer_post_report_locked(trainer, MPIDATA_TRAINS, 1.0);
+}
+
 /* A checkpoint is where the furthest trainer is. Who did not know that one is wanted has not stopped to draw, so then all
  * ask once more. */
 static void conclude_checkpoint_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
     MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->checkpoint.joining) {
+        conclude_checkpoint_of_joining_locked(trainer, all, over);
+        return;
+    }
     if (trainer->giving.phase != MPIDATA_KEEPS) { /* it takes part in none */
         trainer->checkpoint.asking = 0;
         mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
@@ -195,10 +217,10 @@ static int conclude_locked(mpidata_trainer *trainer, mpidata_agreement *agreemen
     const int64_t *all = agreement->all;
     if (!trainer->job.plan.n_fields) return conclude_without_stream_locked(trainer, all);
     int64_t least = -all[LEAST];
-    const int anew = agreement->first && trainer->shares.total;
+    const int anew = agreement->first && (trainer->shares.total || all[ANEW]);
     int over = 0, status, given = !all[GIVING] && all[GIVERS] == -all[MINUS_GIVERS];
     if (trainer->adoption.on && all[GRANTED] > trainer->granted) trainer->granted = all[GRANTED]; /* the others heard of it before one died */
-    if (agreement->first && trainer->living == MPI_COMM_NULL) trainer->shares.changes = 0; /* else once more */
+    if (agreement->first && trainer->living == MPI_COMM_NULL) trainer->shares.changes = trainer->shares.anew = 0; /* else once more */
     agreement->first = 0;
     if (all[STOP]) {
         over = 1;
@@ -256,7 +278,7 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
             !trainer->checkpoint.joining && trainer->checkpoint.wanted > trainer->checkpoint.agreed;
         trainer->checkpoint.again = 1; /* an agreement that a death broke may have come to its end on some */
     }
-    int status = mpidata_dies_late_locked(trainer) ? mpidata_adopt_locked(trainer) : MPIDATA_SUCCESS;
+    int status = living == MPI_COMM_NULL ? mpidata_adopt_locked(trainer) : MPIDATA_SUCCESS;
     mpidata_lock_give(&trainer->lock);
     if (status || living == MPI_COMM_NULL) return status;
     MPIDATA_TRY(mpidata_revoke(trainer->agreement));
@@ -276,6 +298,7 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     trainer->shares.trainers = trainers;
     trainer->shares.number = number;
     status = mpidata_adopt_locked(trainer);
+    trainer->adoption.greets = trainer->adoption.on;
     if (trainer->adoption.on) agreement->over = mpidata_draws_ended(&trainer->phase);
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     mpidata_lock_give(&trainer->lock);

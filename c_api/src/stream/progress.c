@@ -96,6 +96,12 @@ int mpidata_trainer_has_step_locked(const mpidata_trainer *trainer, int64_t simu
                                  : mpidata_ledger_has(&trainer->ledger, simulation, step);
 }
 
+int mpidata_is_anothers_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_plan *plan = &trainer->job.plan;
+    return plan->trainers_at_least && !trainer->windows.plan && mpidata_plan_trainer(plan, simulation, step) != trainer->job.index;
+}
+
 int mpidata_trainer_fill_buffer_locked(mpidata_trainer *trainer, int64_t *n) {
     MPIDATA_LOCKED(&trainer->lock);
     const int64_t *arrived = trainer->arrived;

@@ -24,6 +24,9 @@ int mpidata_held_locked(mpidata_trainer *trainer, int64_t simulation);
 /* Is each sample with this step there already? */
 int mpidata_trainer_has_step_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step);
 
+/* Is this step of another trainer now, in a job in which these change? */
+int mpidata_is_anothers_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step);
+
 /* Hand over to the buffer what it has room for of that which waits; *n: how many samples. */
 int mpidata_trainer_fill_buffer_locked(mpidata_trainer *trainer, int64_t *n);
 

@@ -45,14 +45,16 @@ typedef struct {
     int64_t excess;            /* batches at the end that it does not allow */
 } mpidata_budget;
 
-/* Where the others go on when a trainer dies (stream/deaths/adoption.h). */
+/* Where the others go on when a trainer dies, and spares join (stream/deaths/adoption.h). */
 typedef struct {
     int on;         /* this is such a job, and has a stream */
-    int *dead, n_dead; /* trainers, as the scheduler has told; those of plan.lost are dealt with */
+    int *told, n_told; /* codes of changes of who trains, as the scheduler has told; those of plan.changes are dealt with */
     char *left_out; /* by trainer: the others have come together without it */
     int greets;     /* to say something in the next agreement, whatever there is to say */
     int over;       /* the trainers have met at the end of the stream: it goes on no more */
+    int rests;      /* this one trains no more: the others go on, and it says nothing to them */
     int64_t *trained, n_trained, trained_allocated; /* simulation and step of samples, twice as many, not in the ledger yet */
+    int64_t *packed; /* what was last given to a trainer that joins */
 } mpidata_adoption;
 
 typedef enum {
@@ -84,6 +86,7 @@ typedef struct {
     int64_t total;        /* samples of all trainers in a batch; 0: each has `batch` */
     int trainers, number; /* as they are now */
     int changes;          /* the trainers have come together: where they share anew is not agreed on yet */
+    int anew;             /* then one of them has joined: what was granted is granted anew, whatever batches are */
     mpidata_share *list;  /* by batch */
     int64_t n, allocated;
 } mpidata_shares;

@@ -77,9 +77,9 @@ int mpidata_trainer_start_together(int64_t total) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (total < plan->trainers)
         return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                             "global_batch_size is %lld, and there are %d trainers, each of which needs a sample. Raise it, or "
+                             "global_batch_size is %lld, and there are %d trainers%s, each of which needs a sample. Raise it, or "
                              "lower trainers.ranks in the job file.",
-                             (long long)total, plan->trainers);
+                             (long long)total, plan->trainers, plan->trainer_spares ? " and spares" : "");
     if (plan->journal || plan->replay)
         return mpidata_error(MPIDATA_ERR_ARGUMENT,
                              "global_batch_size does not go with %s: a journal knows batches of one size. Give batch_size.",
@@ -233,7 +233,7 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
         if (mpidata_draws_left(&trainer->phase)) return MPIDATA_END;
         if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
         const int lags = mpidata_lags_locked(trainer);
-        const int holds = trainer->checkpoint.asking || (trainer->shares.total && trainer->shares.changes);
+        const int holds = trainer->checkpoint.asking || (trainer->shares.changes && (trainer->shares.total || trainer->shares.anew));
         const int granted = trainer->drawn < trainer->granted && !holds && !lags;
         if (granted) trainer->giving.asks_since = 0.0;
         if (granted) return MPIDATA_SUCCESS;

@@ -8,6 +8,7 @@
 #include "containers/array.h"
 #include "receive/receive.h"
 #include "stream/deaths/adoption.h"
+#include "stream/deaths/joining.h"
 #include "stream/giving/giving.h"
 #include "stream/progress.h"
 #include "stream/shares/shares.h"
@@ -292,6 +293,38 @@ int mpidata_trainer_trained(int64_t count, const int64_t *samples) {
     return room ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
 }
 
+int mpidata_trainer_pack_trained(const int64_t **numbers, int64_t *n) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    free(trainer->adoption.packed);
+    trainer->adoption.packed = NULL;
+    const int status = mpidata_pack_trained_locked(trainer, &trainer->adoption.packed, n);
+    *numbers = trainer->adoption.packed;
+    mpidata_lock_give(&trainer->lock);
+    return status;
+}
+
+int mpidata_trainer_take_trained(const int64_t *numbers, int64_t n) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    const int status = mpidata_take_trained_locked(trainer, numbers, n);
+    mpidata_lock_give(&trainer->lock);
+    return status;
+}
+
+int mpidata_trainer_rests(void) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    trainer->adoption.over = trainer->adoption.rests = 1;
+    mpidata_phase_end_draws_locked(&trainer->phase);
+    mpidata_trainer_wake_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_meet(int *over) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
@@ -337,6 +370,7 @@ int mpidata_trainer_takes_place(void) {
     mpidata_lock_take(&trainer->lock);
     trainer->checkpoint.joining = 1;
     trainer->checkpoint.asking = trainer->checkpoint.due = 0;
+    trainer->shares.anew = 1;
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

@@ -64,6 +64,14 @@ int mpidata_trainer_wanted(int64_t *number, int64_t *count);
 int mpidata_trainer_takes_place(void);
 int mpidata_trainer_be_at(int64_t drawn);
 
+/* In such a job, with a stream: what the trainers have trained on, as *n numbers, until the next call. One that takes a place
+ * takes them over, before mpidata_trainer_regroup. */
+int mpidata_trainer_pack_trained(const int64_t **numbers, int64_t *n);
+int mpidata_trainer_take_trained(const int64_t *numbers, int64_t n);
+
+/* This trainer trains no more, or never has: for it the stream is over. */
+int mpidata_trainer_rests(void);
+
 /* In such a job, with a stream. All trainers have made a training step with these samples (count x simulation, step): they
  * come no more. Before the next mpidata_trainer_regroup. Does not block. */
 int mpidata_trainer_trained(int64_t count, const int64_t *samples);

@@ -100,7 +100,7 @@ int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes
     case MPIDATA_EVENT_LOSSES: return losses_fit(event, bytes, last);
     case MPIDATA_EVENT_READY: return spawned_fits(event->ready.role, event->ready.group);
     case MPIDATA_EVENT_LACKS: return in_range(event->lacks.simulation, 0, last);
-    case MPIDATA_EVENT_ADOPTED: return in_range(event->adopted.deaths, 1, plan->trainers);
+    case MPIDATA_EVENT_ADOPTED: return in_range(event->adopted.changes, 1, mpidata_plan_most_changes(plan));
     default: return 1;
     }
 }
@@ -124,7 +124,8 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
         return spawned_fits(order->of_group.role, order->of_group.group);
     }
     case MPIDATA_ORDER_TRAINER_LOST:
-    case MPIDATA_ORDER_HANDS_OVER: return in_range(order->trainer_lost.trainer, 0, plan->trainers - 1);
+    case MPIDATA_ORDER_TRAINER_JOINED:
+    case MPIDATA_ORDER_HANDS_OVER: return in_range(order->of_trainer.trainer, 0, plan->trainers - 1);
     default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_PREPARE;
     }
 }
@@ -136,11 +137,11 @@ int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, in
 }
 
 size_t mpidata_task_bytes(const mpidata_plan *plan) {
-    const size_t lost = plan->trainers_at_least ? (1 + (size_t)plan->trainers) * sizeof(int32_t) : 0;
-    return sizeof(mpidata_task) + (size_t)plan->n_parameters * sizeof(double) + lost;
+    const size_t changes = plan->trainers_at_least ? (1 + (size_t)mpidata_plan_most_changes(plan)) * sizeof(int32_t) : 0;
+    return sizeof(mpidata_task) + (size_t)plan->n_parameters * sizeof(double) + changes;
 }
 
-int32_t *mpidata_task_lost(const mpidata_plan *plan, mpidata_task *task) {
+int32_t *mpidata_task_changes(const mpidata_plan *plan, mpidata_task *task) {
     return (int32_t *)(task->parameters + plan->n_parameters);
 }
 
@@ -152,23 +153,30 @@ int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int by
                          bytes < 0 ? needed : needed - (size_t)bytes);
 }
 
-/* Each trainer dies once, and those known before are the first ones. */
-static int lost_fit(const mpidata_plan *plan, const mpidata_task *task) {
-    const int32_t *lost = (const int32_t *)(task->parameters + plan->n_parameters);
+/* Each trainer leaves once, and each spare joins once, before it leaves; those changes that were known before are the first. */
+static int changes_fit(const mpidata_plan *plan, const mpidata_task *task) {
+    const int32_t *changes = (const int32_t *)(task->parameters + plan->n_parameters);
+    int left = 0, joined = 0;
     if (!plan->trainers_at_least) return 1;
-    if (!in_range(*lost, plan->n_lost, plan->trainers - 1)) return 0;
-    for (int i = 1; i <= *lost; i++) {
-        if (!in_range(lost[i], 0, plan->trainers - 1)) return 0;
-        if (i <= plan->n_lost && lost[i] != plan->lost[i - 1]) return 0;
+    if (!in_range(*changes, plan->n_changes, mpidata_plan_most_changes(plan))) return 0;
+    for (int i = 1; i <= *changes; i++) {
+        const int trainer = mpidata_change_trainer(changes[i]), joins = mpidata_change_joins(changes[i]);
+        if (!in_range(trainer, joins ? plan->trainers - plan->trainer_spares : 0, plan->trainers - 1)) return 0;
+        left += !joins;
+        joined += joins;
+        if (i <= plan->n_changes) {
+            const mpidata_change *known = &plan->changes[i - 1];
+            if (trainer != known->trainer || joins != known->joins) return 0;
+        }
         for (int before = 1; before < i; before++)
-            if (lost[before] == lost[i]) return 0;
+            if (changes[before] == changes[i] || (joins && changes[before] == trainer)) return 0;
     }
-    return 1;
+    return left < plan->trainers && joined <= plan->trainer_spares;
 }
 
 int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task) {
     int runs = task->kind == MPIDATA_TASK_RUN && mpidata_plan_has(plan, task->simulation) &&
-               task->validation == (task->simulation >= plan->simulations) && task->by_try > 0 && lost_fit(plan, task);
+               task->validation == (task->simulation >= plan->simulations) && task->by_try > 0 && changes_fit(plan, task);
     if (runs || task->kind == MPIDATA_TASK_NO_MORE) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent a task (%d, simulation %lld) that does not fit the job.",
                          (int)task->kind, (long long)task->simulation);

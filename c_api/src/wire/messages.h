@@ -49,7 +49,9 @@ typedef struct {
     int64_t cpu_us;
 } mpidata_usage;
 
-/* Name under which a trainer that takes a place reports that what is ordered from now on is for it, too. */
+/* Names under which a trainer that takes a place reports that others are to leave it its share of a stream, and, later, that
+ * what is ordered from now on is for it, too. */
+#define MPIDATA_JOINS "loaded.joins"
 #define MPIDATA_TRAINS "loaded.trains"
 
 /* How the writing of a checkpoint has failed. */
@@ -115,7 +117,7 @@ typedef struct {
             int64_t simulation;
         } lacks;
         struct {
-            int32_t deaths; /* so many */
+            int32_t changes; /* so many */
         } adopted;
     };
     char text[2048]; /* UTF-8, ends with 0; sent up to there */
@@ -151,12 +153,12 @@ typedef struct {
     int32_t validation;
     int64_t simulation;
     int64_t by_try; /* which try of the simulation it is, from 1 */
-    double parameters[]; /* n_parameters; in an elastic job the trainers that have died come next: how many, int32, and each */
+    double parameters[]; /* n_parameters; in an elastic job the changes of who trains come next: how many, int32, and the code of each */
 } mpidata_task;
 
-/* Bytes of a task, and where the trainers that have died are in it. */
+/* Bytes of a task, and where the changes are in it. */
 size_t mpidata_task_bytes(const mpidata_plan *plan);
-int32_t *mpidata_task_lost(const mpidata_plan *plan, mpidata_task *task);
+int32_t *mpidata_task_changes(const mpidata_plan *plan, mpidata_task *task);
 
 /* Whether a task is as long as it must be, so that it may be read. */
 int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int bytes);
@@ -180,8 +182,9 @@ enum {
     MPIDATA_ORDER_RESTS,      /* one that retired has answered all that it had; it may serve again: of_group */
     MPIDATA_ORDER_PREPARE,    /* say that the order to join one would be obeyed at once: of_group */
     MPIDATA_ORDER_TRAINERS,   /* so many are to train: trainers */
-    MPIDATA_ORDER_TRAINER_LOST, /* another trainer has died, and the others go on: trainer_lost */
-    MPIDATA_ORDER_HANDS_OVER /* a trainer draws nothing, and hands its samples over: hands_over */
+    MPIDATA_ORDER_TRAINER_LOST, /* another trainer has died, or trains no more, and the others go on: of_trainer */
+    MPIDATA_ORDER_TRAINER_JOINED, /* a spare trains from now on: of_trainer */
+    MPIDATA_ORDER_HANDS_OVER /* a trainer draws nothing, and hands its samples over: of_trainer */
 };
 
 typedef struct {
@@ -204,7 +207,7 @@ typedef struct {
         } trainers;
         struct {
             int32_t trainer;
-        } trainer_lost, hands_over;
+        } of_trainer;
         struct {
             int32_t group; /* or loader */
             int32_t role;  /* MPIDATA_ROLE_SOLVER or _LOADER */

@@ -42,42 +42,65 @@ int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation) {
     return simulation >= 0 && simulation < plan->simulations + plan->validation;
 }
 
-int mpidata_plan_lose(mpidata_plan *plan, int trainer) {
-    if (!plan->lost && !(plan->lost = calloc((size_t)plan->trainers, sizeof *plan->lost))) return -1;
-    plan->lost[plan->n_lost++] = trainer;
+/* Those that train at first. */
+static int first_ones(const mpidata_plan *plan) { return plan->trainers - plan->trainer_spares; }
+
+int mpidata_plan_change(mpidata_plan *plan, int trainer, int joins) {
+    const mpidata_change *last = plan->n_changes ? &plan->changes[plan->n_changes - 1] : NULL;
+    if (!plan->changes && !(plan->changes = calloc((size_t)mpidata_plan_most_changes(plan), sizeof *plan->changes))) return -1;
+    mpidata_change change = {.trainer = trainer, .joins = joins, .training = calloc((size_t)plan->trainers, sizeof(int))};
+    if (!change.training) return -1;
+    for (int t = 0, i = 0; t < plan->trainers; t++) {
+        const int trained = last ? i < last->n && last->training[i] == t : t < first_ones(plan);
+        i += trained;
+        if (t == trainer ? joins : trained) change.training[change.n++] = t;
+    }
+    plan->changes[plan->n_changes++] = change;
     return 0;
 }
 
-static int is_among(const int *trainers, int n, int trainer) {
-    while (n > 0 && trainers[n - 1] != trainer) n--;
+int mpidata_plan_change_by(mpidata_plan *plan, int code) {
+    return mpidata_plan_change(plan, mpidata_change_trainer(code), mpidata_change_joins(code));
+}
+
+int mpidata_plan_trains(const mpidata_plan *plan, int trainer) {
+    if (!plan->n_changes) return trainer < first_ones(plan);
+    const mpidata_change *last = &plan->changes[plan->n_changes - 1];
+    int n = last->n;
+    while (n > 0 && last->training[n - 1] != trainer) n--;
     return n > 0;
 }
 
-int mpidata_plan_has_lost(const mpidata_plan *plan, int trainer) { return is_among(plan->lost, plan->n_lost, trainer); }
-
-/* The i-th of those that lived on after the first n deaths. */
-static int living(const mpidata_plan *plan, int n, int64_t i) {
-    int trainer = -1;
-    while (i >= 0)
-        if (!is_among(plan->lost, n, ++trainer)) i--;
-    return trainer;
+static int place_of(const mpidata_change *change, int trainer) {
+    int i = 0;
+    while (change->training[i] != trainer) i++;
+    return i;
 }
 
-/* The runs of one that has died go round among those that lived on: each takes the same share of them. */
-static int heir(const mpidata_plan *plan, int trainer, int64_t turn) {
-    for (int d = 0; d < plan->n_lost; d++) {
-        const int left = plan->trainers - d - 1;
-        if (plan->lost[d] != trainer) continue;
-        trainer = living(plan, d + 1, turn % left);
-        turn /= left;
+/* The runs of one that leaves go round among the others. One that joins has each n-th run of each of the others, where there
+ * are n now. What each has is numbered anew, one after the other; with each simulation it begins with the next one, so that few
+ * steps of few simulations are dealt evenly, too. */
+static int heir(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t turn) {
+    for (int i = 0; i < plan->n_changes; i++) {
+        const mpidata_change *change = &plan->changes[i];
+        const int64_t n = change->n, number = turn + simulation, round = number / n, at = number % n;
+        if (change->joins && at < n - 1) {
+            turn = round * (n - 1) + at;
+        } else if (change->joins) {
+            turn = round * n + place_of(change, trainer);
+            trainer = change->trainer;
+        } else if (change->trainer == trainer) {
+            turn = round;
+            trainer = change->training[at];
+        }
     }
     return trainer;
 }
 
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step) {
     const int64_t run = simulation + step / plan->samples_run;
-    const int trainer = (int)(run % plan->trainers);
-    return plan->n_lost ? heir(plan, trainer, run / plan->trainers) : trainer;
+    const int trainers = first_ones(plan), trainer = (int)(run % trainers);
+    return plan->n_changes ? heir(plan, trainer, simulation, run / trainers) : trainer;
 }
 
 /* First run of a simulation that is this trainer's. */

@@ -18,13 +18,23 @@ int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation);
 /* Trainer that takes the sample that begins at this step, whatever the group or try. */
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step);
 
-/* A trainer has died: from now on those that live have its steps, and keep their own. 0, or -1 where memory is short. */
-int mpidata_plan_lose(mpidata_plan *plan, int trainer);
+/* A trainer has died, or trains no more: from now on the others have its steps, and keep their own. Or one has joined: from now
+ * on it has an equal share of each of the others' steps. 0, or -1 where memory is short. */
+int mpidata_plan_change(mpidata_plan *plan, int trainer, int joins);
 
-/* Whether a trainer is among those that have died. */
-int mpidata_plan_has_lost(const mpidata_plan *plan, int trainer);
+/* A change as one number: the trainer, or, where it has joined, what makes that negative. */
+static inline int mpidata_change_code(int trainer, int joins) { return joins ? -1 - trainer : trainer; }
+static inline int mpidata_change_joins(int code) { return code < 0; }
+static inline int mpidata_change_trainer(int code) { return code < 0 ? -1 - code : code; }
+int mpidata_plan_change_by(mpidata_plan *plan, int code);
 
-/* While all trainers live: of the first `steps` steps of a simulation, those at which samples of this trainer begin: its own steps. */
+/* The most changes that there can be, as each trainer joins once and leaves once. */
+static inline int mpidata_plan_most_changes(const mpidata_plan *plan) { return 2 * plan->trainers; }
+
+/* Whether a trainer trains: it lives, and is no spare that waits. */
+int mpidata_plan_trains(const mpidata_plan *plan, int trainer);
+
+/* While none has changed: of the first `steps` steps of a simulation, those at which samples of this trainer begin: its own steps. */
 int64_t mpidata_plan_own(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t steps);
 
 /* Number of an own step among the own steps of its trainer, from 0, and the step that has this number. */

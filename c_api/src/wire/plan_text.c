@@ -202,7 +202,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"journal", &plan->journal, 0}, {"capacity_in_bytes", &plan->capacity_in_bytes, 0},
         {"samples_window", &plan->samples_window, 1}, {"samples_stride", &plan->samples_stride, 1},
         {"samples_run", &plan->samples_run, 1}, {"trainers_at_least", &plan->trainers_at_least, 0},
-        {"servers", &plan->servers, 0},
+        {"servers", &plan->servers, 0}, {"trainer_spares", &plan->trainer_spares, 0},
     };
     const struct { const char *key; int64_t *target; } longs[] = {
         {"simulations", &plan->simulations}, {"validation", &plan->validation},
@@ -309,6 +309,7 @@ static int check_whole(const reader *r) {
     if (!plan->run || !plan->folder || !plan->in_flight || !plan->capacity || (plan->groups && !plan->n_fields))
         return bad(r, "lacks one of 'run', 'folder', 'in_flight', 'capacity' and 'field'");
     if (!plan->groups && !plan->loaders) return bad(r, "has neither groups nor loaders");
+    if (plan->trainer_spares >= plan->trainers) return bad(r, "has more 'trainer_spares' than trainers");
     if (plan->loaders && !(plan->loader_timeout_s > 0 && plan->loader_start_timeout_s > 0))
         return bad(r, "lacks 'loader_timeout_s' or 'loader_start_timeout_s'");
     if (plan->samples_run < (plan->samples_window - 1) * (int64_t)plan->samples_stride)
@@ -364,7 +365,8 @@ void mpidata_plan_free(mpidata_plan *plan) {
     mpidata_texts_free(plan->texts);
     free(plan->fields);
     free(plan->lengths);
-    free(plan->lost);
+    for (int i = 0; i < plan->n_changes; i++) free(plan->changes[i].training);
+    free(plan->changes);
     memset(plan, 0, sizeof *plan);
 }
 

@@ -52,6 +52,12 @@ typedef struct {
     int moments;      /* number of the first of them among those of all fields */
 } mpidata_field;
 
+/* From here on one trainer more, or one less, trains (mpidata_plan_change). */
+typedef struct {
+    int trainer, joins;
+    int n, *training; /* those that train then, in ascending order */
+} mpidata_change;
+
 typedef struct {
     int world, trainers, groups, spares, ranks_per_group, in_flight;
     int spawn;          /* groups are spawned: the world has none */
@@ -60,6 +66,7 @@ typedef struct {
     int per_simulation; /* a program runs one simulation */
     int fault_tolerant; /* with ULFM */
     int trainers_at_least; /* while so many live, the others go on after a trainer's death; 0: its death ends the job */
+    int trainer_spares;    /* of the trainers: the last ones, which wait for a place */
     double timeout_s, start_timeout_s; /* of silence */
     double join_timeout_s;             /* for arriving in the job */
     double trainers_timeout_s;         /* of silence of a server; of a trainer only the scheduler knows */
@@ -91,7 +98,8 @@ typedef struct {
     int n_numbers; /* of a sample: its lengths, then for each optional field whether it was put */
     size_t slot_bytes; /* of all fields of a step that do not vary, each rounded up to 64 bytes */
     char **arguments[MPIDATA_ROLES], **environment[MPIDATA_ROLES]; /* of the programs; NULL, or ends with NULL */
-    int n_lost, *lost; /* trainers that have died since, in the order that the scheduler says (mpidata_plan_lose) */
+    int n_changes; /* of who trains, in the order that the scheduler says */
+    mpidata_change *changes;
 } mpidata_plan;
 
 enum { MPIDATA_PLAN_GOOD = 0, MPIDATA_PLAN_BAD, MPIDATA_PLAN_NO_MEMORY };

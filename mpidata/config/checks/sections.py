@@ -171,10 +171,8 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
 
 def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
     """Name what is not exact so far where samples come again that a dead trainer had."""
-    samples, buffer = sections.get("samples"), sections.get("buffer")
-    trainers, validation = sections["trainers"], sections.get("validation")
+    samples, buffer, validation = (sections.get(name) for name in ("samples", "buffer", "validation"))
     refused = {
-        "'trainers.spares' do not go": trainers.spares > 0,
         "'servers' do not go": "servers" in sections,
         "'validation' does not go": validation is not None and validation.count > 0,
         "'record' does not go": sections.get("record") is not None,

@@ -35,6 +35,11 @@ class RanksSection(SolversSection, LoadersSection):
     servers: int = 0
 
     @property
+    def first_trainers(self) -> int:
+        """Number of trainers that train from the start on, which are the first ones."""
+        return self.trainers - self.trainer_spares
+
+    @property
     def server_ranks(self) -> range:
         """Ranks of the parameter servers."""
         return range(self.world - self.servers, self.world)

@@ -1,9 +1,10 @@
-"""What becomes of the steps of trainers that have died: the others take them over, and what they lack runs again."""
+"""What becomes of the steps of trainers that die, leave or join: others have them, and what they lack runs again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from mpidata.scheduler.ending import Stream
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.messages import Messages
 from mpidata.scheduler.simulations import Simulations
@@ -12,10 +13,10 @@ __all__ = ["Adoption"]
 
 
 class Adoption:
-    """Waits until all trainers that live have taken over their part of a dead one's steps.
+    """Waits until all trainers that live know which steps are theirs, when one has died, left or joined.
 
     Until then no simulation is given out: one that ran before might come to a trainer that does not know yet on which
-    of its steps the dead one had trained.
+    of its steps another one had trained.
 
     Parameters
     ----------
@@ -25,39 +26,67 @@ class Adoption:
         Their states.
     journal : Journal
         Gets the event `run_again` for each simulation that runs again.
+    stream : Stream
+        Goes on after each change.
+    run_again : callable
+        Called when something is to run again, or may be given out again.
 
     Notes
     -----
     For one thread.
     """
 
-    def __init__(self, messages: Messages, simulations: Simulations, journal: Journal) -> None:
+    def __init__(
+        self,
+        messages: Messages,
+        simulations: Simulations,
+        journal: Journal,
+        stream: Stream,
+        run_again: Callable[[], object],
+    ) -> None:
+        self._stream, self._run_again = stream, run_again
         self._messages, self._simulations, self._journal = messages, simulations, journal
-        self._deaths = 0
+        self._changes = 0
         self._waits_for: set[int] = set()
         self._lacking: set[int] = set()
 
-    def lost(self, trainer: int, living: Iterable[int]) -> None:
-        """Tell the others that a trainer has died, and wait for them."""
+    def lost(self, trainer: int, others: Iterable[int], trained: bool = True) -> None:
+        """Tell the others that a trainer has died, and wait for them; `trained`: it was no spare that waited."""
         self._messages.lose_trainer(trainer)
         self._simulations.lose_trainer(trainer)
-        self._deaths += 1
-        self._waits_for = set(living)
+        self._changed(others, trained)
+
+    def retired(self, trainer: int, others: Iterable[int]) -> None:
+        """Tell the others that a trainer trains no more, and wait for them."""
+        self._messages.retire_trainer(trainer)
+        self._simulations.lose_trainer(trainer)
+        self._changed(others)
+
+    def joined(self, trainer: int, all_trainers: Iterable[int]) -> None:
+        """Tell all that a spare trains from now on, and wait for them."""
+        self._messages.join_trainer(trainer)
+        self._changed(all_trainers)
+
+    def _changed(self, trainers: Iterable[int], trains: bool = True) -> None:
+        self._stream.reopen()
+        self._simulations.interrupt(outdated=trains)
+        self._changes += 1
+        self._waits_for = set(trainers)
 
     def lacks(self, simulation: int) -> None:
         """Take in that a trainer lacks steps of a simulation."""
         self._lacking.add(simulation)
 
-    def adopted(self, trainer: int, deaths: int) -> bool:
-        """Take in that a trainer has taken over its part from so many; returns whether it is the last one."""
-        if deaths != self._deaths or trainer not in self._waits_for:
-            return False
+    def adopted(self, trainer: int, changes: int) -> None:
+        """Take in that a trainer has carried out so many changes; where it is the last one, all goes on."""
+        if changes != self._changes or trainer not in self._waits_for:
+            return
         self._waits_for.discard(trainer)
         if self._waits_for:
-            return False
+            return
         again = self._simulations.go_on(self._lacking)
         self._lacking.clear()
         for simulation in again:
             self._journal.write_numbers("run_again", simulation=simulation)
         self._journal.figures.run_again += len(again)
-        return True
+        self._run_again()

@@ -37,6 +37,7 @@ class SpareTrainers:
     ) -> None:
         self._plan, self._order, self._note, self._joined = plan, order, note, joined
         self._waiting = set(range(plan.trainers - plan.trainer_spares, plan.trainers))
+        self._joining: set[int] = set()  # with a share of the stream, but in no checkpoint yet
         self._retired: set[int] = set()
         self._wanted = plan.trainers - plan.trainer_spares
         self._number = 0
@@ -50,17 +51,31 @@ class SpareTrainers:
         """Whether a trainer has no place: it is a spare, or was one too many."""
         return trainer in self._waiting | self._retired
 
+    def not_retired(self, trainers: Iterable[int]) -> list[int]:
+        """Give those of these trainers that were not one too many: they train, or wait for a place."""
+        return [one for one in trainers if one not in self._retired]
+
     def died(self, trainer: int, left: Iterable[int]) -> None:
         """Take in that a trainer or spare has died, and who is left: where one waits, it is to take the place."""
         self._waiting.discard(trainer)
+        self._joining.discard(trainer)
         if self._waiting and len(self.training(left)) < self._wanted:
             self._tell(self._wanted)
+
+    def joins(self, trainer: int, names: Iterable[str]) -> bool:
+        """Take in what a trainer reports; whether it is to have a share of the stream from now on."""
+        if constants.JOINS not in names or trainer not in self._waiting:
+            return False
+        self._waiting.discard(trainer)
+        self._joining.add(trainer)
+        return True
 
     def reported(self, trainer: int, names: Iterable[str]) -> int:
         """Take in what a trainer reports; 1 where it trains from now on, -1 where it does so no more, else 0."""
         for name in names:
-            if name == constants.TRAINS and trainer in self._waiting:
+            if name == constants.TRAINS and trainer in self._waiting | self._joining:
                 self._waiting.discard(trainer)
+                self._joining.discard(trainer)
                 self._joined.append(trainer)
                 self._note("trainer_joined", trainer=trainer)
                 return 1

@@ -48,7 +48,7 @@ def make_memory(
 ) -> Memory:
     """Make the memory of batches; arguments as in MPIStreamDataset. Raises StreamError if they do not suit the job."""
     make = partial(_make, plan, ragged=ragged, pad=pad, gathers=gathers, pinned=pinned)
-    return make(grouping.batch_size) if grouping.total is None else BySize(make, grouping.largest(plan.trainers))
+    return make(grouping.batch_size) if grouping.total is None else BySize(make, grouping.largest(plan.first_trainers))
 
 
 def _make(

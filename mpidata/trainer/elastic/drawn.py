@@ -37,6 +37,11 @@ class Drawn:
         self._own: _Samples = np.empty(0, np.int64)
         self._all: _Samples = np.empty((0, 1), np.int64)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was drawn since the last step that counted."""
+        return not self._drawn
+
     def take(self, batch: dict[str, Any]) -> None:
         """Note a batch, or single sample, that was drawn."""
         pairs = [np.atleast_1d(np.asarray(batch[name], np.int64)) for name in ("simulation", "step")]

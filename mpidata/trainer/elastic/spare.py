@@ -12,6 +12,7 @@ from mpidata.errors import StreamError
 from mpidata.loading.figures import RETIRES
 from mpidata.native.library import check
 from mpidata.trainer.elastic.members import Members
+from mpidata.trainer.elastic.stream import pack_trained, take_trained
 
 if TYPE_CHECKING:
     from mpidata.trainer.trainer import Trainer
@@ -41,7 +42,10 @@ def wait_for_place(trainer: Trainer) -> None:
     state = members.wait_for_place()
     if state is None:
         _leave(trainer)
-    trainer.drawn, held, members.giving.model = pickle.loads(state)
+    trainer.drawn, held, members.giving.model, of_stream = pickle.loads(state)
+    if of_stream is not None and members.drawn is not None:
+        trained, members.drawn.room = of_stream
+        take_trained(library, trained)
     check(library, library.mpidata_trainer_be_at(trainer.drawn))
     saved = {name: Saved(*of) for name, of in held.items()}
     trainer.checkpoints.restored = Restored(trainer.drawn, saved, members.count)
@@ -66,7 +70,10 @@ def _pack(trainer: Trainer) -> bytes:
             f"The trainers have parts of {parted[0]}, of which a spare that takes a place would need all. Remove "
             "'trainers.spares', or register what each trainer has as a whole."
         )
-    return pickle.dumps((trainer.drawn, {name: tuple(of) for name, of in states.items()}, callable(model) and model()))
+    drawn = _members(trainer).drawn
+    of_stream = None if drawn is None else (pack_trained(trainer.library), drawn.room)
+    held = {name: tuple(of) for name, of in states.items()}
+    return pickle.dumps((trainer.drawn, held, callable(model) and model(), of_stream))
 
 
 def _retire(trainer: Trainer) -> NoReturn:
@@ -77,5 +84,7 @@ def _retire(trainer: Trainer) -> NoReturn:
 
 def _leave(trainer: Trainer) -> NoReturn:
     """Leave the job, and end the script in order."""
+    check(trainer.library, trainer.library.mpidata_trainer_rests())
+    trainer.ended = True
     trainer.close()
     raise SystemExit(0)

@@ -411,7 +411,6 @@ def test_spares_do_not_go_with_servers(folder: Path) -> None:
     [
         ("validation.count=2", "'validation' does not go"),
         ("servers.ranks=1", "'servers' do not go"),
-        ("trainers.spares=1", "'trainers.spares' do not go"),
         ("record={}", "'record' does not go"),
         ("journal=true", "'journal' does not go"),
         ("samples.window=2", "'samples.window' does not go"),

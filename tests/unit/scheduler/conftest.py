@@ -214,6 +214,12 @@ class Job:
     def lose_trainer(self, trainer: int) -> None:
         self._call("lose_trainer", trainer)
 
+    def retire_trainer(self, trainer: int) -> None:
+        self._call("retire_trainer", trainer)
+
+    def join_trainer(self, trainer: int) -> None:
+        self._call("join_trainer", trainer)
+
     def gone(self, group: int, kind: str = "group") -> None:
         self._call("gone" if kind == "group" else "loader_gone", group)
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from dying_trainers import die
 
-from mpidata.loading.figures import LEFT_EARLY
+from mpidata.loading.figures import LEFT_EARLY, RETIRES
+from mpidata.native.constants import JOINS, TRAINS
 from mpidata.native.event import (
     Adopted,
     Finalized,
@@ -24,16 +25,17 @@ def streaming(make_job: MakeJob, trainers: int = 3, **plan: Any) -> Any:
     job = make_job(trainers=trainers, trainers_at_least=1, fault_tolerance="ulfm", **plan)
     living, deaths = set(range(trainers)), 0
 
-    def lose_trainer(trainer: int) -> None:
+    def lose_trainer(trainer: int, joins: bool = False) -> None:
         nonlocal deaths
-        living.discard(trainer)
+        living.difference_update(() if joins else (trainer,))
         deaths += 1
         for one in sorted(living):
             for simulation in job.lacks if deaths == 1 else ():
                 job.event(Lacks, one, after=1.0, simulation=simulation)
-            job.event(Adopted, one, after=1.0 + one, deaths=deaths)
+            job.event(Adopted, one, after=1.0 + one, changes=deaths)
 
-    job.before["lose_trainer"] = lose_trainer
+    job.before["lose_trainer"] = job.before["retire_trainer"] = lose_trainer
+    job.before["join_trainer"] = lambda trainer: lose_trainer(trainer, joins=True)
     job.before["end_of_stream"] = lambda: False  # trainers leave when a test lets them
     job.lacks = []
     return job
@@ -132,3 +134,32 @@ def test_a_silent_trainer_of_a_stream_is_killed(make_job: MakeJob) -> None:
     assert job.run() == 0
     assert [event["trainer"] for event in job.events("trainer_late")] == [0]
     assert RunFolder(job.plan.run).given_up(0, "trainer").exists()
+
+
+def test_what_others_leave_to_a_spare_that_joins_runs_again(make_job: MakeJob) -> None:
+    job = streaming(make_job, trainer_spares=1)
+    job.lacks = [1]
+    job.event(Report, 2, after=2.0, values=((JOINS, 5, 1.0),))
+    job.event(Report, 2, after=2.5, values=((TRAINS, 5, 1.0),))
+    drain(job, [0, 1, 2], 20.0)
+    assert job.run() == 0 and job.summary["joined_trainers"] == [2]
+    assert job.called("join_trainer") == [(2,)] and job.called("lose_trainer") == []
+    assert [simulation for _, simulation in job.called("dispatch")] == [0, 1, 2, 1]
+
+
+def test_what_a_trainer_has_that_is_one_too_many_runs_again(make_job: MakeJob) -> None:
+    job = streaming(make_job, trainer_spares=1)
+    job.lacks = [0]
+    job.event(Report, 1, after=2.0, values=((RETIRES, 5, 1.0),))
+    job.event(Goodbye, 1, after=2.1)
+    drain(job, [0], 20.0)
+    job.event(Goodbye, 2, after=30.0)
+    assert job.run() == 0 and job.summary["status"] == "complete"
+    assert job.called("retire_trainer") == [(1,)] and job.summary["run_again"] == 1
+
+
+def test_the_death_of_a_spare_that_waits_runs_nothing_again(make_job: MakeJob) -> None:
+    job = streaming(make_job, trainer_spares=1)
+    die(job, 2, 0.5, signal=9)
+    drain(job, [0, 1], 20.0)
+    assert job.run() == 0 and job.called("lose_trainer") == [(2,)] and "run_again" not in job.summary

@@ -244,6 +244,7 @@ def test_what_lacks_steps_of_a_dead_trainer_runs_again_and_its_try_does_not_coun
     for simulation in (0, 1):
         assert [simulations.hold(trainer, simulation, 1) for trainer in range(3)] == [False, False, True]
     simulations.lose_trainer(1)
+    simulations.interrupt()
     assert simulations.interrupted and simulations.take(0) == NONE
     assert not simulations.hold(0, 2, 1) and not simulations.hold(2, 2, 1) and simulations.state(2) == COUNTED
     assert simulations.go_on([0]) == [0]
@@ -259,6 +260,7 @@ def test_a_try_that_began_before_a_trainer_died_is_followed_by_another() -> None
     simulations = Simulations(2, trainers=2, retries=0)
     assert simulations.take(0) == 0
     simulations.lose_trainer(0)
+    simulations.interrupt()
     assert simulations.go_on([]) == []
     assert simulations.take(1) == 1 and simulations.close(1, 1, steps=4, failed=False)
     assert not simulations.close(0, 0, steps=4, failed=False) and simulations.state(0) == PENDING
@@ -271,6 +273,7 @@ def test_one_that_was_given_up_does_not_run_again_when_a_trainer_dies() -> None:
     simulations.take(0)
     simulations.close(0, 0, steps=3, failed=True)
     simulations.lose_trainer(0)
+    simulations.interrupt()
     assert simulations.go_on([0]) == [] and simulations.state(0) == FAILED and simulations.all_settled
 
 
@@ -278,6 +281,7 @@ def test_one_that_a_checkpoint_says_is_complete_runs_again_too() -> None:
     simulations = Simulations(1, trainers=2, retries=0)
     simulations.restore({0: 4}, {}, [])
     simulations.lose_trainer(0)
+    simulations.interrupt()
     assert simulations.go_on([0]) == [0]
     assert simulations.take(0) == 0 and simulations.close(0, 0, steps=4, failed=False)
     assert simulations.hold(1, 0, 1) and simulations.all_settled

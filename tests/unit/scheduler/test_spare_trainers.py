@@ -8,7 +8,7 @@ from fake_library import make_plan
 
 from mpidata.errors import MpidataError
 from mpidata.loading.figures import RETIRES
-from mpidata.native.constants import TRAINS
+from mpidata.native.constants import JOINS, TRAINS
 from mpidata.native.event import Died, Goodbye, Report
 from mpidata.scheduler.deaths.spare_trainers import SpareTrainers
 
@@ -42,6 +42,14 @@ def test_a_spare_is_called_when_a_trainer_dies(tmp_path: Path) -> None:
     assert job.spares.reported(2, ["loss", TRAINS]) == 1
     assert job.spares.training(job.living) == [0, 2] and job.joined == [2] and job.events == [("trainer_joined", 2)]
     assert job.spares.reported(2, [TRAINS]) == 0
+
+
+def test_a_spare_has_a_share_of_the_stream_before_it_is_in_checkpoints(tmp_path: Path) -> None:
+    job = Spares(tmp_path)
+    assert not job.spares.joins(0, [JOINS]) and not job.spares.joins(2, ["loss"])
+    assert job.spares.joins(2, [JOINS]) and not job.spares.joins(2, [JOINS])
+    assert job.spares.training(job.living) == [0, 1, 2] and job.joined == []
+    assert job.spares.reported(2, [TRAINS]) == 1 and job.joined == [2]
 
 
 def test_the_death_of_one_that_waits_calls_nobody(tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ static int unwanted_locked(mpidata_incoming *in, const mpidata_source *source, c
     if (source->lost) return 1;
     int duplicate = !begun && mpidata_trainer_has_step_locked(trainer, piece->simulation, piece->step);
     trainer->statistics.duplicates += duplicate && !mpidata_stopping(&trainer->phase);
-    return mpidata_stopping(&trainer->phase) || duplicate;
+    const int anothers = !begun && !source->validation && mpidata_is_anothers_locked(trainer, piece->simulation, piece->step);
+    return mpidata_stopping(&trainer->phase) || duplicate || anothers;
 }
 
 /* Leaves *assembly NULL where the piece is to be dropped. */

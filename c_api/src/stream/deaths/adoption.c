@@ -3,37 +3,48 @@
 #include <stdlib.h>
 
 #include "containers/array.h"
+#include "stream/deaths/joining.h"
 #include "stream/progress.h"
 
 int mpidata_adoption_open(mpidata_trainer *trainer) {
     mpidata_adoption *adoption = &trainer->adoption;
     const size_t n = (size_t)trainer->job.plan.trainers;
     if (!trainer->job.plan.trainers_at_least || !trainer->job.plan.n_fields) return MPIDATA_SUCCESS;
-    adoption->dead = calloc(n, sizeof *adoption->dead);
+    adoption->told = calloc((size_t)mpidata_plan_most_changes(&trainer->job.plan), sizeof *adoption->told);
     adoption->left_out = calloc(n, 1);
     adoption->on = 1;
-    return adoption->dead && adoption->left_out ? MPIDATA_SUCCESS
+    return adoption->told && adoption->left_out ? MPIDATA_SUCCESS
                                                 : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
 }
 
 void mpidata_adoption_close(mpidata_trainer *trainer) {
-    free(trainer->adoption.dead);
+    free(trainer->adoption.told);
     free(trainer->adoption.left_out);
     free(trainer->adoption.trained);
+    free(trainer->adoption.packed);
 }
 
-static int is_told_locked(const mpidata_trainer *trainer, int dead) {
+static int is_told_locked(const mpidata_trainer *trainer, int code) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_adoption *adoption = &trainer->adoption;
-    for (int i = 0; i < adoption->n_dead; i++)
-        if (adoption->dead[i] == dead) return 1;
+    for (int i = 0; i < adoption->n_told; i++)
+        if (adoption->told[i] == code) return 1;
     return 0;
 }
 
-void mpidata_note_death_locked(mpidata_trainer *trainer, int dead) {
+static int has_left_locked(const mpidata_trainer *trainer, int t) { return is_told_locked(trainer, mpidata_change_code(t, 0)); }
+
+/* As far as the scheduler has told. */
+static int trains_locked(const mpidata_trainer *trainer, int t) {
+    const mpidata_plan *plan = &trainer->job.plan;
+    const int began = t < plan->trainers - plan->trainer_spares || is_told_locked(trainer, mpidata_change_code(t, 1));
+    return began && !has_left_locked(trainer, t);
+}
+
+void mpidata_note_change_locked(mpidata_trainer *trainer, int code) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (!trainer->adoption.on || is_told_locked(trainer, dead)) return; /* there is room for each once */
-    trainer->adoption.dead[trainer->adoption.n_dead++] = dead;
+    if (!trainer->adoption.on || is_told_locked(trainer, code)) return; /* there is room for each once */
+    trainer->adoption.told[trainer->adoption.n_told++] = code;
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }
 
@@ -57,9 +68,14 @@ int mpidata_come_together(mpidata_trainer *trainer, MPI_Comm living) {
     if (!left_out) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
     const int status = find_left_out(trainer, living, left_out);
     mpidata_lock_take(&trainer->lock);
-    for (int t = 0; t < trainer->job.plan.trainers && trainer->adoption.on; t++) trainer->adoption.left_out[t] = left_out[t];
+    for (int t = 0; t < trainer->job.plan.trainers && trainer->adoption.on; t++) {
+        trainer->shares.anew |= trainer->adoption.left_out[t] && !left_out[t];
+        trainer->adoption.left_out[t] = left_out[t];
+    }
     trainer->living = living;
     trainer->shares.changes = trainer->adoption.on;
+    if (trainer->adoption.on && !left_out[trainer->job.index] && !mpidata_plan_trains(&trainer->job.plan, trainer->job.index))
+        (void)mpidata_trainer_post_report_locked(trainer, MPIDATA_JOINS, 1.0);
     mpidata_trainer_wake_locked(trainer);
     mpidata_lock_give(&trainer->lock);
     free(left_out);
@@ -69,8 +85,10 @@ int mpidata_come_together(mpidata_trainer *trainer, MPI_Comm living) {
 MPI_Comm mpidata_take_living_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     const MPI_Comm living = trainer->living;
-    for (int t = 0; t < trainer->job.plan.trainers && trainer->adoption.on && living != MPI_COMM_NULL; t++)
-        if (trainer->adoption.left_out[t] && !is_told_locked(trainer, t)) return MPI_COMM_NULL;
+    for (int t = 0; t < trainer->job.plan.trainers && trainer->adoption.on && living != MPI_COMM_NULL; t++) {
+        const int trains = trains_locked(trainer, t);
+        if (trainer->adoption.left_out[t] ? trains : !trains && !has_left_locked(trainer, t)) return MPI_COMM_NULL;
+    }
     trainer->living = MPI_COMM_NULL;
     return living;
 }
@@ -91,39 +109,47 @@ static int look_for_steps_locked(mpidata_trainer *trainer) {
     return MPIDATA_SUCCESS;
 }
 
+/* Have the scripts come together after this change? Who has no place, or has had all batches, does not ask. */
+static int may_adopt_locked(const mpidata_trainer *trainer, int code) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const int t = mpidata_change_trainer(code), left_out = trainer->adoption.left_out[t];
+    if (is_over_locked(trainer) || !mpidata_plan_trains(&trainer->job.plan, trainer->job.index)) return 1;
+    return mpidata_change_joins(code) ? !left_out || has_left_locked(trainer, t) : left_out;
+}
+
+/* More may come, and what others have now is none of this one's. */
+static int go_on_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    MPIDATA_TRY(mpidata_enter_trained_locked(trainer));
+    MPIDATA_TRY(mpidata_drop_others_locked(trainer));
+    if (is_over_locked(trainer)) return MPIDATA_SUCCESS;
+    trainer->end_of_stream = 0;
+    mpidata_buffer_reopen(&trainer->buffer);
+    mpidata_phase_reopen_locked(&trainer->phase);
+    return look_for_steps_locked(trainer);
+}
+
 int mpidata_adopt_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_adoption *adoption = &trainer->adoption;
     mpidata_plan *plan = &trainer->job.plan;
-    const int over = is_over_locked(trainer), before = plan->n_lost;
-    if (!adoption->on) return MPIDATA_SUCCESS;
-    while (plan->n_lost < adoption->n_dead && (over || adoption->left_out[adoption->dead[plan->n_lost]]))
-        if (mpidata_plan_lose(plan, adoption->dead[plan->n_lost]))
+    const int before = plan->n_changes;
+    if (!adoption->on || trainer->living != MPI_COMM_NULL) return MPIDATA_SUCCESS; /* first in the communicator of all */
+    while (plan->n_changes < adoption->n_told && may_adopt_locked(trainer, adoption->told[plan->n_changes]))
+        if (mpidata_plan_change_by(plan, adoption->told[plan->n_changes]))
             return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
-    adoption->greets = 1;
-    if (plan->n_lost == before) return MPIDATA_SUCCESS;
-    MPIDATA_TRY(mpidata_enter_trained_locked(trainer));
-    if (!over) {
-        trainer->end_of_stream = 0;
-        mpidata_buffer_reopen(&trainer->buffer);
-        mpidata_phase_reopen_locked(&trainer->phase);
-        MPIDATA_TRY(look_for_steps_locked(trainer));
-    }
-    const mpidata_event event = {.kind = MPIDATA_EVENT_ADOPTED, .adopted = {plan->n_lost}};
+    if (plan->n_changes == before) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(go_on_locked(trainer));
+    const mpidata_event event = {.kind = MPIDATA_EVENT_ADOPTED, .adopted = {plan->n_changes}};
     return mpidata_trainer_post_locked(trainer, &event);
-}
-
-int mpidata_dies_late_locked(const mpidata_trainer *trainer) {
-    MPIDATA_LOCKED(&trainer->lock);
-    return trainer->adoption.n_dead > trainer->job.plan.n_lost && is_over_locked(trainer);
 }
 
 int mpidata_must_meet_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_adoption *adoption = &trainer->adoption;
     if (!adoption->on || adoption->over || trainer->phase.cut_short) return 0;
-    for (int i = 0; i < adoption->n_dead; i++)
-        if (!adoption->left_out[adoption->dead[i]]) return 1;
+    for (int i = 0; i < adoption->n_told; i++)
+        if (!mpidata_change_joins(adoption->told[i]) && !adoption->left_out[adoption->told[i]]) return 1;
     return mpidata_draws_ended(&trainer->phase) && !trainer->checkpoint.asking;
 }
 
@@ -131,8 +157,8 @@ int mpidata_all_adopted_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_adoption *adoption = &trainer->adoption;
     for (int t = 0; t < trainer->job.plan.trainers && adoption->on; t++)
-        if ((adoption->left_out[t] || is_told_locked(trainer, t)) && !mpidata_plan_has_lost(&trainer->job.plan, t)) return 0;
-    return 1;
+        if (adoption->left_out[t] == mpidata_plan_trains(&trainer->job.plan, t)) return 0;
+    return !adoption->on || trainer->job.plan.n_changes == adoption->n_told;
 }
 
 int mpidata_enter_trained_locked(mpidata_trainer *trainer) {

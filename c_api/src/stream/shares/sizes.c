@@ -39,7 +39,7 @@ int mpidata_batches_start_locked(mpidata_trainer *trainer, int64_t batch, int64_
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_shares *shares = &trainer->shares;
     if (!shares->trainers) {
-        shares->trainers = trainer->job.plan.trainers;
+        shares->trainers = trainer->job.plan.trainers - trainer->job.plan.trainer_spares;
         shares->number = trainer->job.index;
     }
     if (!total) return set_batch_locked(trainer, batch);
@@ -51,9 +51,9 @@ int mpidata_batches_start_locked(mpidata_trainer *trainer, int64_t batch, int64_
 int mpidata_share_anew_locked(mpidata_trainer *trainer, int64_t from) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_shares *shares = &trainer->shares;
+    trainer->granted = from;
     if (!shares->total) return MPIDATA_SUCCESS;
     MPIDATA_TRY(mpidata_share_from_locked(trainer, from));
-    trainer->granted = from;
     const int64_t batch = mpidata_share_at_most(shares->total, shares->trainers);
     return batch > trainer->batch ? set_batch_locked(trainer, batch) : MPIDATA_SUCCESS;
 }

@@ -7,7 +7,7 @@
 /* Batches have so many samples, or all of the trainers together, of which the other one is 0. Before the first batch. */
 int mpidata_batches_start_locked(mpidata_trainer *trainer, int64_t batch, int64_t total);
 
-/* Share anew from this batch on, with those that live, and grant anew what is behind it. Not where each has its own size. */
+/* Grant anew what is behind this batch, and, unless each has its own size, share from there on with those that train now. */
 int mpidata_share_anew_locked(mpidata_trainer *trainer, int64_t from);
 
 #endif

@@ -1,8 +1,8 @@
 """Trains on a stream and writes down what was drawn, and each step; gradients follow from the numbers of samples.
 
-Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step, and
-`kills`, by trainer: `point:count`, or the number of a step and how to end there. A start that resumes follows
-`kills_again` instead.
+Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step, `joins`
+and `retires`: while fewer have come and gone, each step takes `waits_s` more, and `kills`, by trainer: `point:count`,
+or the number of a step and how to end there. A start that resumes follows `kills_again` instead.
 """
 
 import hashlib
@@ -10,30 +10,45 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 import torch
 from book import Book, end, mixed
 
 import mpidata
+from mpidata.trainer.elastic.change import Change
+from mpidata.trainer.join import join
 
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
-start = mpidata.rank()
+start = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1
 book = Book(start)
 note = book.note
-stream = mpidata.MPIStreamDataset(options["batch_size"], global_batch_size=options["global_batch_size"])
-kill = options["kills_again" if stream.resumed else "kills"].get(str(start), "")
+resumes = "checkpoint 0" not in Path(os.environ["MPIDATA_RUN"], "private", "plan").read_text().split("\n")
+kill = options["kills_again" if resumes else "kills"].get(str(start), "")
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
+mpidata.rank()  # joins the job; a spare waits here
+joined = join().members is not None and join().members.is_new
+stream = mpidata.MPIStreamDataset(options["batch_size"], global_batch_size=options["global_batch_size"])
 net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
 torch.nn.init.zeros_(net.weight)
 model = mpidata.DistributedDataParallel(net)
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
 mpidata.register(model=model, optimizer=optimizer)
-mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers))
-step = stream.resumed
-note(resumed=stream.resumed)
+came: list[str] = []
+
+
+def changed(change: Change) -> None:
+    """Write down what has changed."""
+    came.extend(["joined"] * len(change.joined) + ["retired"] * len(change.retired))
+    note(lost=change.lost, rank=change.rank, trainers=change.trainers, joined=change.joined)
+
+
+mpidata.on_change(changed)
+step = stream.resumed // options.get("every", 1)
+note(**{"joined_at" if joined else "resumed": stream.resumed}, again=resumes)
 every = options.get("every", 1)  # batches to a step
 rows: list[float] = []
 for number, batch in enumerate(stream, 1):
@@ -59,5 +74,6 @@ for number, batch in enumerate(stream, 1):
     note(made=step, gradient=gradient, weights=hashlib.sha1(net.weight.detach().numpy().tobytes()).hexdigest())
     rows.clear()
     step += 1
-    time.sleep(options.get("pause_s", 0))
+    lacks = came.count("joined") < options["joins"] or came.count("retired") < options["retires"]
+    time.sleep(options["pause_s"] + (options["waits_s"] if lacks and not resumes else 0))
 note(end=mpidata.world_size(), rank=mpidata.rank())

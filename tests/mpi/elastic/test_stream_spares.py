@@ -1,0 +1,163 @@
+"""Spares and other numbers of trainers in jobs with solvers: each sample is trained on once."""
+
+import subprocess
+import time
+
+import local_job
+import pytest
+from exact_job import books
+from jobs import BIN, JobFolder, Result, environment, ranks_of
+from killing import events_of
+from stream_job import check, draw_with_spares, sizes, write_job
+from waiting import wait_until
+
+
+def test_a_spare_takes_the_place_of_a_trainer_that_has_died(folder: JobFolder) -> None:
+    job = write_job(folder, {"1": "9 SIGKILL"}, trainers=2, spares=1, pause_s=0.02)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [1] and result.summary["joined_trainers"] == [2], result.logs()
+    assert [len(of) for of in sizes(job, result).values()][-1] == 2, result.logs()
+    changes = [line for line in books(result, 3)[2] if line.get("joined")]
+    assert [change["joined"] for change in changes] == [[1]], changes
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("tail", ["drop", "repeat"])
+@pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
+def test_policies_and_tails(folder: JobFolder, policy: str, tail: str) -> None:
+    buffer = {"policy": policy, "capacity": 60, "tail": tail}
+    job = write_job(folder, {"0": "6 SIGKILL"}, trainers=3, spares=1, pause_s=0.02, buffer=buffer)
+    result = folder.run(timeout=100)
+    check(job, result)
+    assert result.summary["joined_trainers"] == [3], result.logs()
+
+
+@pytest.mark.full
+def test_a_batch_of_all_trainers_is_shared_with_the_spare(folder: JobFolder) -> None:
+    job = write_job(folder, {"1": "6 SIGKILL"}, trainers=3, spares=1, pause_s=0.02, global_batch_size=11)
+    result = folder.run(timeout=100)
+    check(job, result)
+    shares = [sorted(of) for of in sizes(job, result).values()]
+    assert shares[0] == shares[-1] == [3, 4, 4] and {sum(of) for of in shares} == {11}, shares
+    assert result.summary["joined_trainers"] == [3], result.logs()
+
+
+@pytest.mark.full
+def test_several_batches_to_a_step(folder: JobFolder) -> None:
+    job = write_job(folder, {"1": "4 SIGKILL"}, trainers=2, spares=1, every=3, pause_s=0.05, batch_size=3)
+    result = folder.run(timeout=100)
+    check(job, result)
+    assert result.summary["joined_trainers"] == [2], result.logs()
+
+
+@pytest.mark.full
+def test_a_spare_joins_trainers_that_run_apart(folder: JobFolder) -> None:
+    job, result = local_job.run(folder, {"1": "9 SIGKILL"}, "stream", trainers=2, spares=1, pauses_s={"0": 0.05})
+    local_job.check(job, result)
+    assert result.summary["joined_trainers"] == [2], result.logs()
+
+
+@pytest.mark.full
+def test_an_exception_that_costs_its_trainer_alone(folder: JobFolder) -> None:
+    job = write_job(folder, {"1": "6 raise"}, trainers=2, spares=1, pause_s=0.05, exceptions="lose")
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["joined_trainers"] == [2], result.logs()
+
+
+@pytest.mark.full
+def test_spares_that_nobody_needs_leave_in_order(folder: JobFolder) -> None:
+    job = write_job(folder, {}, trainers=2, spares=2)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert "joined_trainers" not in result.summary and "run_again" not in result.summary, result.summary
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("kills", "lost"),
+    [
+        ({"0": "join.send:1"}, [0, 2]),
+        ({"0": "meet:1"}, [0, 2]),
+        ({"1": "met:1"}, [1, 2]),
+        ({"3": "join.receive:1"}, [2, 3]),
+        ({"3": "met:1"}, [2, 3]),
+        ({"3": "12 SIGKILL"}, [2, 3]),
+        ({"1": "4 SIGKILL"}, [1, 2]),
+    ],
+)
+def test_a_second_death_while_a_spare_takes_a_place(folder: JobFolder, kills: dict[str, str], lost: list[int]) -> None:
+    job = write_job(folder, {"2": "4 SIGKILL", **kills}, trainers=3, spares=2, pause_s=0.05)
+    result = folder.run(timeout=100)
+    check(job, result)
+    assert sorted(result.summary["lost_trainers"]) == lost, result.logs()
+
+
+@pytest.mark.full
+def test_a_solver_dies_at_the_same_time(folder: JobFolder) -> None:
+    solvers = {"groups": 2, "spares": 1, "function": "functions.dies_at_times:simulate"}
+    job = write_job(folder, {"0": "6 SIGKILL"}, trainers=2, spares=1, pause_s=0.05, solvers=solvers)
+    result = folder.run(timeout=100)
+    check(job, result)
+    events = [event["event"] for event in result.events()]
+    assert events.count("group_lost") == 1 and events.count("trainer_joined") == 1, events
+
+
+def _run_meanwhile(folder: JobFolder, meanwhile: object, timeout: float = 120) -> Result:
+    process = folder.start()
+    meanwhile()
+    result = folder.finish(process, timeout, time.monotonic())
+    folder.assert_nothing_left()
+    return result
+
+
+def _count(folder: JobFolder, name: str) -> int:
+    return sum(event["event"] == name for event in events_of(folder.path))
+
+
+def _scale_up_and_down(folder: JobFolder) -> None:
+    """Have four trainers where there were two, then three."""
+
+    def scale_to(count: int) -> str:
+        command = [BIN / "mpidata", "scale", "runs/job/1", "--trainers", str(count)]
+        done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=30)
+        return done.stdout + done.stderr
+
+    wait_until(lambda: _count(folder, "dispatch") > 2, 60)
+    assert "4 trainers from the next step on, there were 2." in scale_to(4)
+    wait_until(lambda: _count(folder, "trainer_joined") == 2, 60)
+    assert "3 trainers from the next step on, there were 4." in scale_to(3)
+    wait_until(lambda: _count(folder, "trainer_retired") == 1, 60)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
+def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, policy: str) -> None:
+    buffer = {"policy": policy, "capacity": 40}
+    job = write_job(folder, {}, trainers=2, spares=2, joins=2, retires=1, buffer=buffer, checkpoint={"every_s": 0.3})
+    result = _run_meanwhile(folder, lambda: _scale_up_and_down(folder))
+    check(job, result)
+    assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("again", [2, 3])
+def test_a_resume_after_more_and_fewer_trainers(folder: JobFolder, again: int) -> None:
+    def scale_and_stop() -> None:
+        _scale_up_and_down(folder)
+        checkpoints = _count(folder, "checkpoint")
+        wait_until(lambda: _count(folder, "checkpoint") > checkpoints + 1, 60)
+        for rank in ranks_of(folder.path):
+            rank.kill()
+
+    job = write_job(folder, {}, trainers=2, spares=2, joins=2, retires=2, checkpoint={"every_s": 0.3})
+    result = _run_meanwhile(folder, scale_and_stop)
+    assert result.status == 1 and result.run is not None, result.logs()
+    check(job, folder.resume(result.run, "--set", f"trainers.ranks={again}", "--set", "trainers.spares=1", timeout=100))
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
+def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+    job = write_job(folder, **draw_with_spares(seed))
+    check(job, folder.run(timeout=100))
