@@ -22,8 +22,8 @@ from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
 from mpidata.servers.messages import communicator_of
 from mpidata.trainer.alone import TRY, open_alone
-from mpidata.trainer.elastic.alone import hold_by
 from mpidata.trainer.elastic.spare import prepare, wait_for_place
+from mpidata.trainer.elastic.waiting import hold_by
 from mpidata.trainer.served.link import Link
 from mpidata.trainer.trainer import Trainer
 
