@@ -24,8 +24,8 @@ from mpidata.run.plan import Plan
 from mpidata.run.stop import read_stop
 from mpidata.servers.messages import join_everyone
 from mpidata.trainer.alone import TRY, open_alone
-from mpidata.trainer.elastic.alone import hold_by
 from mpidata.trainer.elastic.spare import prepare, wait_for_place
+from mpidata.trainer.elastic.waiting import hold_by
 from mpidata.trainer.served.link import Link
 from mpidata.trainer.trainer import Trainer
 

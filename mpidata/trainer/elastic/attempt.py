@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from mpidata.trainer.elastic.alone import alone
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.elastic.waiting import free, wait
+from mpidata.trainer.elastic.waiting import alone, free, wait
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
-from mpidata.trainer.elastic.alone import alone
 from mpidata.trainer.elastic.attempt import Attempt, and_all, split
 from mpidata.trainer.elastic.numbers import among, without
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.elastic.waiting import left
+from mpidata.trainer.elastic.waiting import alone, left
 
 if TYPE_CHECKING:
     from mpi4py import MPI

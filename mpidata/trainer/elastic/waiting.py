@@ -1,22 +1,44 @@
-"""Waiting asleep for what the trainers do together, in which some may die."""
+"""Waiting asleep for what the trainers do together, in which some may die; and making calls of MPI alone."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["free", "left", "wait"]
+__all__ = ["alone", "free", "hold_by", "left", "wait"]
 
 _YIELDS_S, _LONGEST_S, _TELLS_S, _ENDS_S = 2e-3, 5e-4, 1.0, 5.0
 
 left: list[MPI.Request] = []
 """Requests that do not end, with their memory."""
+
+_hold: Callable[[bool], object] = bool  # no thread to hold
+
+
+def hold_by(hold: Callable[[bool], object]) -> None:
+    """Have the receive thread kept out of MPI, and let in again, by this call."""
+    global _hold
+    _hold = hold
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Make calls of MPI while the receive thread makes none.
+
+    A message of an agreement that comes while another thread is within one reaches it garbled (Open MPI 5.0), those
+    included of which MPIX_Comm_shrink is made. Pairs may be within others.
+    """
+    _hold(True)
+    try:
+        yield
+    finally:
+        _hold(False)
 
 
 def free(group: MPI.Group) -> None:

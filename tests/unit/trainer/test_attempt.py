@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpidata.trainer.elastic import alone
+from mpidata.trainer.elastic import waiting
 from mpidata.trainer.elastic.attempt import agree, come_together
 
 
@@ -54,7 +54,7 @@ def communicator(monkeypatch: pytest.MonkeyPatch) -> Any:
     communicator = Communicator()
     mpi = SimpleNamespace(Exception=OSError, GROUP_EMPTY=None, REQUEST_NULL=None, Intracomm=Communicator)
     monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(MPI=mpi))
-    monkeypatch.setattr(alone, "_hold", communicator.hold)
+    monkeypatch.setattr(waiting, "_hold", communicator.hold)
     return communicator
 
 
