@@ -25,10 +25,10 @@ from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.stop import read_stop
-from mpidata.trainer.elastic.drawn import Drawn
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.elastic.stream import SharedStream, meet
+from mpidata.trainer.elastic.streams.drawn import Drawn
+from mpidata.trainer.elastic.streams.shared_stream import SharedStream, meet
 from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
 from mpidata.trainer.in_turn import InTurn
 from mpidata.trainer.local_sgd.apart import Apart, come

@@ -29,7 +29,7 @@ from mpidata.trainer.local_sgd.apart import How, come
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from mpidata.trainer.elastic.drawn import Drawn
+    from mpidata.trainer.elastic.streams.drawn import Drawn
     from mpidata.trainer.local_sgd.apart import Apart
 
 __all__ = ["Members"]

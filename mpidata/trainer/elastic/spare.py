@@ -12,7 +12,7 @@ from mpidata.errors import StreamError
 from mpidata.loading.figures import RETIRES
 from mpidata.native.library import check
 from mpidata.trainer.elastic.members import Members
-from mpidata.trainer.elastic.stream import pack_trained, take_trained
+from mpidata.trainer.elastic.streams.shared_stream import pack_trained, take_trained
 
 if TYPE_CHECKING:
     from mpidata.trainer.trainer import Trainer

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mpidata.trainer.elastic.drawn import Drawn
+from mpidata.trainer.elastic.streams.drawn import Drawn
 
 
 class Attempts:
