@@ -27,12 +27,12 @@ def check_both(job: dict[str, Any], result: Result) -> None:
     drawn: dict[int, dict[int, list[int]]] = defaultdict(dict)
     made: dict[int, dict[int, float]] = defaultdict(dict)
     epochs: dict[int, int] = {}
-    written = books(result, job["trainers"])
+    written = books(result, job["trainers"] + job["spares"])
     resumed = max(line["resumed"] for lines in written for line in lines if "resumed" in line)
     for trainer, lines in enumerate(written):
         starts = 0
         for line in lines:
-            starts += "resumed" in line
+            starts += "resumed" in line or "joined_at" in line
             if resumed and starts == 1 and line.get("of_step", line.get("made", 0)) >= resumed:  # it was made again
                 continue
             if "of_files" in line:
@@ -52,7 +52,7 @@ def check_both(job: dict[str, Any], result: Result) -> None:
         last = epoch == max(trained)
         assert set(counts) <= rows if last else set(counts) == rows, (epoch, rows - set(counts), told)
         # Only where fewer rows were left than trainers do some come again.
-        assert sum(counts.values()) - len(counts) < job["trainers"], (epoch, counts, told)
+        assert sum(counts.values()) - len(counts) < job["trainers"] + job["spares"], (epoch, counts, told)
 
 
 @pytest.mark.parametrize("dies_at", [9, pytest.param(4, marks=pytest.mark.full)])
@@ -79,6 +79,15 @@ def test_two_deaths_and_other_policies(folder: JobFolder, policy: str) -> None:
     result = folder.run(timeout=60)
     check_both(job, result)
     assert sorted(result.summary["lost_trainers"]) == [0, 2], result.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("dies_at", [9, 13])
+def test_a_spare_trains_on_both(folder: JobFolder, dies_at: int) -> None:
+    job = write(folder, {"1": f"{dies_at} SIGKILL"}, spares=1, pause_s=0.1, buffer={"tail": "repeat"})
+    result = folder.run(timeout=60)
+    check_both(job, result)
+    assert result.summary["joined_trainers"] == [3], result.logs()
 
 
 @pytest.mark.parametrize("kills", [{}, pytest.param({"1": "20 SIGKILL"}, marks=pytest.mark.full)])

@@ -14,10 +14,13 @@ import torch
 from book import Book, end, mixed
 
 import mpidata
+from mpidata.trainer.join import join
 
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
-start = mpidata.rank()
+start = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1
+mpidata.rank()  # joins the job; a spare waits here
+joined = join().members is not None and join().members.is_new
 book = Book(start)
 note = book.note
 stream = mpidata.MPIStreamDataset(options["batch_size"])
@@ -44,7 +47,7 @@ model = mpidata.DistributedDataParallel(Model())
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
 mpidata.register(model=model, optimizer=optimizer)
 step = stream.resumed
-note(resumed=stream.resumed)
+note(**{"joined_at" if joined else "resumed": stream.resumed})
 epoch, rows_of = files.resumed[0], iter(files)
 for batch in stream:
     if (drawn := next(rows_of, None)) is None:  # between the two draws of a step
