@@ -17,7 +17,7 @@ from mpidata.launch.page.line import figures_line
 from mpidata.launch.page.page import draw
 from mpidata.launch.page.tail import Tail
 from mpidata.launch.page.view import View
-from mpidata.run.exits import is_noise
+from mpidata.run.exits import without_noise
 from mpidata.run.folder import RunFolder
 from mpidata.run.stop import read_stop
 
@@ -46,7 +46,7 @@ class _Script(Tail):
 
     def lines(self, last: bool = False) -> list[str]:
         """Lines that have come since the last call."""
-        return [line for line in super().lines(last) if not is_noise(line)]
+        return without_noise(super().lines(last))
 
 
 class Progress:

@@ -171,7 +171,7 @@ def _slow_trainer(m: Measured) -> int | None:
 def _slow_trainer_says(m: Measured, slow: int) -> Advice:
     others = statistics.median(trainer.most_s for i, trainer in enumerate(m.trainers) if i != slow)
     of = m.trainers[slow]
-    figures = f"Trainer {slow} would take {_number(of.most_s)} samples a second, the others {_number(others)}; "
+    figures = f"Trainer {of.number} would take {_number(of.most_s)} samples a second, the others {_number(others)}; "
     waits = statistics.fmean(trainer.waited for i, trainer in enumerate(m.trainers) if i != slow)
     figures += f"it waited for {_percent(of.waited)} of the time, the others for {_percent(waits)}."
     why = "All trainers get the same number of samples, so the groups waited for room on it."

@@ -24,6 +24,7 @@ class TrainerMeasured:
 
     samples_s: float
     waited: float
+    number: int = 0
 
     @property
     def most_s(self) -> float:
@@ -140,8 +141,11 @@ def measure(look: Look) -> Measured | None:
     solvers, buffer = _part(look.job, "solvers"), _part(look.job, "buffer")
     batch = _batch(lines[-1], buffer)
     trainers = tuple(
-        TrainerMeasured((b - a) * batch / seconds, min(1.0, max(0.0, (late - early) / seconds)))
-        for a, b, early, late in zip(first["drawn"], last["drawn"], first["waited_s"], last["waited_s"], strict=True)
+        TrainerMeasured((b - a) * batch / seconds, min(1.0, max(0.0, (late - early) / seconds)), number)
+        for number, (a, b, early, late) in enumerate(
+            zip(first["drawn"], last["drawn"], first["waited_s"], last["waited_s"], strict=True)
+        )
+        if b > a  # not a spare one that waits
     )
     runs = [event for event in read_events(look.run.events) if _is_run(event)]
     shares = _shares_of(runs)

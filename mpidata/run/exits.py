@@ -20,17 +20,18 @@ __all__ = [
     "Exit",
     "first_exit",
     "has_vanished",
-    "is_noise",
     "last_lines",
     "read_exit",
     "read_exit_note",
     "signal_name",
     "tail",
+    "without_noise",
 ]
 
 ANOTHER_START = "mpidata: Another start of this run."
 """The line of a log between what the programs of two starts have printed; mpidata-rank writes it."""
 
+_NOISE = "NBC_Progress: "
 _ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING and MPI_ERR_REVOKED of Open MPI
 
 
@@ -206,16 +207,18 @@ def tail(path: Path, count: int) -> list[str]:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, 2) - 200 * count))
-            lines = [line for line in file.read().decode(errors="replace").splitlines() if not is_noise(line)][-count:]
+            lines = without_noise(file.read().decode(errors="replace").splitlines())[-count:]
     except OSError:
         return []
     begun = max((number for number, line in enumerate(lines, 1) if line == ANOTHER_START), default=0)
     return lines[begun:]
 
 
-def is_noise(line: str) -> bool:
-    """Whether a line is for logs alone: Open MPI writes it where a collective ends as a rank has died."""
-    return "NBC_Progress: " in line
+def without_noise(lines: list[str]) -> list[str]:
+    """Leave out what is for logs alone: a line, and an empty one, of Open MPI where a collective ends by a death."""
+    noise = [_NOISE in line for line in lines]
+    behind = [False, *noise]
+    return [line for line, own, last in zip(lines, noise, behind, strict=False) if not own and (line or not last)]
 
 
 def signal_name(number: int) -> str:

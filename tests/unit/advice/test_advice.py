@@ -16,7 +16,7 @@ BALANCED = Measured(
 
 
 def trainers(*figures: tuple[float, float]) -> tuple[TrainerMeasured, ...]:
-    return tuple(TrainerMeasured(samples_s, waited) for samples_s, waited in figures)
+    return tuple(TrainerMeasured(*one, number) for number, one in enumerate(figures))
 
 
 @pytest.mark.parametrize(

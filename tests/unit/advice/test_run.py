@@ -79,6 +79,19 @@ def test_ranks_that_compute_are_those_of_the_program(tmp_path: Path) -> None:
     assert measured is not None and measured.ranks_per_group == 6
 
 
+def test_trainers_that_took_nothing_are_not_judged(tmp_path: Path) -> None:
+    run, lines = of_solvers(tmp_path, "{groups: 2}")
+    for line in lines:  # spares that wait, and the solvers wait for room
+        line["drawn"] = line["received"] = [0, *line["drawn"], 0]
+        line["fill"], line["waited_s"] = [0.0] * 4, [0.0] * 4
+        line["groups"]["room_s"] = line["seconds"]
+    write_metrics(run, lines)
+    look = look_at(run.path)
+    measured = measure(look)
+    assert measured is not None and [trainer.number for trainer in measured.trainers] == [1, 2]
+    assert advise_run(look).cause != "unknown"
+
+
 def test_a_resume_with_another_number_of_trainers(tmp_path: Path) -> None:
     run, lines = of_solvers(tmp_path, "{groups: 2}")
     alone = {"fill": [0.0], "waited_s": [0.0], "loaded": None}  # the first 30 s, by one trainer
