@@ -28,12 +28,13 @@ from mpidata.trainer.passes import Pass, Refused
 from mpidata.trainer.script import report_of
 from mpidata.trainer.shares.grouping import Grouping, check_positive
 from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_workers
-from mpidata.trainer.validation.asked import AskedValidation, Validation
+from mpidata.trainer.validation.asked import AskedValidation
+from mpidata.trainer.validation.of_stream import StreamValidation
 
 __all__ = ["MPIStreamDataset"]
 
 
-class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.Tensor]]):
+class MPIStreamDataset(StreamScales, StreamValidation, NotCopied, IterableDataset[dict[str, torch.Tensor]]):
     """The samples that the job's solvers stream to this trainer.
 
     To be created in a program that `mpidata run` has started as a trainer, or that `mpidata try` runs; it finds the job
@@ -172,34 +173,6 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         Within accelerate's loaders, each trainer goes on with its own samples, undivided.
         """
         leave_whole(dealt=True)
-
-    def validation(self, *, share: bool = True, even: bool = False) -> Validation:
-        """Wait for the validation samples: this trainer's share, or those of all trainers.
-
-        Parameters
-        ----------
-        share : bool
-            Only the samples that this trainer holds, each on one trainer. False: all samples on each trainer, copied.
-        even : bool
-            Pad the share to the longest one of all trainers, with samples whose ``mask`` is false.
-
-        Returns
-        -------
-        ValidationDataset, EvenValidation or WholeValidation
-            A map-style dataset of single samples; the same one at every call with these arguments.
-
-        Raises
-        ------
-        StreamError
-            The job was stopped before the samples were complete; `even` without `share`, or beside a field ``mask``.
-
-        Notes
-        -----
-        Sleeps until the samples are complete. The first call with ``share=False`` or ``even=True`` is collective over
-        the trainers, and sleeps until all have come; otherwise this is not collective.
-        """
-        refuse_workers()
-        return self._validation.get(share=share, even=even)
 
     def constants(self, simulation: int) -> dict[str, torch.Tensor]:
         """View the fields with ``per: simulation`` of a simulation, without a copy.

@@ -261,7 +261,7 @@ class Trainer:
                 reached("checkpoint")
                 self.checkpoints.take()
             if status == constants.MEET:
-                self._meet()
+                self.meet()
         if status != constants.END:
             check(self.library, status)
             return True
@@ -271,7 +271,7 @@ class Trainer:
         come(self.apart)
         return False
 
-    def _meet(self) -> None:
+    def meet(self) -> None:
         """Come together with the other trainers, as the stream ends, or as one has died for which they would wait."""
         assert self.members is not None
         over, before = ctypes.c_int(), self.members.generation
@@ -392,7 +392,7 @@ class Trainer:
     def _part(self, recorder_s: float, close_s: float) -> int:
         """Bring what is left to where it belongs, and leave the job; gives a status code."""
         self.losses.end()
-        if self.plan.statistics and self._index == 0:
+        if self.plan.statistics and (self._index if self.members is None else self.members.rank) == 0:
             write_statistics(self.plan, self.library)
         if self.recorder is not None:
             self.recorder.finish(recorder_s)

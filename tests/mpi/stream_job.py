@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from exact_job import books, who_took_part, write_parts
+import numpy as np
+from exact_job import books, mixed, who_took_part, write_parts
 from jobs import JobFolder, Result, python
 
 STEPS, SIMULATIONS = 24, 20
@@ -18,6 +19,7 @@ PATTERN_FIELDS = {
     "whole": {"dtype": "int64", "shape": [3]},
     "scalar": {"dtype": "float64", "shape": []},
 }
+BESIDE = ["validate", "validated", "validation.wait", "validation.send"]
 POINTS = ["backward", "reduced", "agree", "agreed", "regroup", "regrouped", "meet"]
 
 
@@ -46,17 +48,19 @@ def write_job(
     every: int = 1,
     timeout_s: float = 600,
     kills_again: dict[str, str] | None = None,
+    validate: int = 0,
     **keys: Any,
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it.
 
-    Without `at_least` a death ends it.
+    Without `at_least` a death ends it. With `validate` it validates before the first step, and after each so many.
     """
     options = {
         "batch_size": None if global_batch_size else batch_size,
         "global_batch_size": global_batch_size,
         "every": every,
         "pause_s": pause_s,
+        "validate": validate,
         "kills": kills,
         "kills_again": kills_again or {},
     }
@@ -81,6 +85,7 @@ def write_job(
         "every": every,
         "kills": kills,
         "more": 0,
+        "validation": job.get("validation", {}).get("count", 0),
     }
 
 
@@ -118,6 +123,18 @@ def draw(seed: int) -> dict[str, Any]:
         "pause_s": dice.choice([0, 0, 0.02]),
         "buffer": {**buffer, "tail": dice.choice(["drop", "repeat"])},
     }
+
+
+def draw_beside(seed: int) -> dict[str, Any]:
+    """Draw such a job that has more than samples to train on."""
+    dice = random.Random(f"beside {seed}")
+    job = draw(seed)
+    job["every"] = 1
+    job["validation"], job["validate"] = {"count": dice.randint(1, 4)}, dice.randint(2, 6)
+    for trainer in list(job["kills"]):
+        if dice.random() < 0.5:
+            job["kills"][trainer] = f"{dice.choice(BESIDE)}:{dice.randint(1, 6)}"
+    return job
 
 
 def draw_together(seed: int) -> dict[str, Any]:
@@ -194,3 +211,18 @@ def check(job: dict[str, Any], result: Result) -> None:
         assert not again, (again, told)
     elif job["policy"] != "reservoir":
         assert sum(again.values()) < 2 * most, (again, told)
+    check_validation(job, result)
+
+
+def check_validation(job: dict[str, Any], result: Result) -> None:
+    """Each pass over the validation samples saw each once, over all trainers that lived then."""
+    rows = [1 + step + 1000 * (SIMULATIONS + i) for i in range(job["validation"]) for step in range(STEPS)]
+    numbers = np.array(rows, np.int64)
+    whole = [len(rows), mixed(numbers).sum(), (numbers**2).sum()]
+    passes = [line for lines in books(result, job["trainers"]) for line in lines if "validated" in line]
+    copies = [line["copied"] for lines in books(result, job["trainers"]) for line in lines if "copied" in line]
+    told = f"{job}\n{result.logs()}"
+    assert all(line["validated"] == whole for line in passes), (whole, passes, told)
+    assert all(copied == whole for copied in copies), (whole, copies, told)
+    if job["validation"]:
+        assert passes and copies and result.summary["samples"]["validation"] >= len(rows), told

@@ -141,11 +141,13 @@ int mpidata_trainer_validation(int64_t *count, double timeout_s) {
     double deadline = mpidata_trainer_deadline(timeout_s);
     int status = MPIDATA_SUCCESS;
     mpidata_lock_take(&trainer->lock);
-    while (!status && !trainer->validation_whole) {
+    while (!status && !mpidata_validation_is_whole_locked(trainer)) {
         if (trainer->error)
             status = mpidata_error(trainer->error, "%s", trainer->error_text);
         else if (mpidata_stopping(&trainer->phase))
             status = MPIDATA_END;
+        else if (mpidata_one_has_died_locked(trainer))
+            status = MPIDATA_MEET;
         else if (!mpidata_trainer_wait_locked(trainer, deadline))
             status = mpidata_error(MPIDATA_ERR_AGAIN, "The validation set is not whole yet.");
     }

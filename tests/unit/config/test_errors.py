@@ -410,7 +410,6 @@ def test_spares_do_not_go_with_servers(folder: Path) -> None:
     ("setting", "what"),
     [
         ("solvers.start=spawn", "'solvers.start' is spawn, which does not go"),
-        ("validation.count=2", "'validation' does not go"),
         ("loaders.ranks=1", "'loaders' do not go"),
         ("servers.ranks=1", "'servers' do not go"),
         ("trainers.spares=1", "'trainers.spares' do not go"),

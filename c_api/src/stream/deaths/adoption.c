@@ -34,6 +34,7 @@ void mpidata_note_death_locked(mpidata_trainer *trainer, int dead) {
     MPIDATA_LOCKED(&trainer->lock);
     if (!trainer->adoption.on || is_told_locked(trainer, dead)) return; /* there is room for each once */
     trainer->adoption.dead[trainer->adoption.n_dead++] = dead;
+    trainer->validation_whole = !trainer->job.plan.validation; /* until the scheduler says so again */
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }
 
@@ -118,13 +119,30 @@ int mpidata_dies_late_locked(const mpidata_trainer *trainer) {
     return trainer->adoption.n_dead > trainer->job.plan.n_lost && is_over_locked(trainer);
 }
 
-int mpidata_must_meet_locked(const mpidata_trainer *trainer) {
+/* Must the trainers still meet at the end, or at a death? */
+static int may_meet_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return trainer->adoption.on && !trainer->adoption.over && !trainer->phase.cut_short;
+}
+
+int mpidata_one_has_died_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_adoption *adoption = &trainer->adoption;
-    if (!adoption->on || adoption->over || trainer->phase.cut_short) return 0;
-    for (int i = 0; i < adoption->n_dead; i++)
+    for (int i = 0; i < adoption->n_dead && may_meet_locked(trainer); i++)
         if (!adoption->left_out[adoption->dead[i]]) return 1;
-    return mpidata_draws_ended(&trainer->phase) && !trainer->checkpoint.asking;
+    return 0;
+}
+
+int mpidata_must_meet_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (mpidata_one_has_died_locked(trainer)) return 1;
+    return may_meet_locked(trainer) && mpidata_draws_ended(&trainer->phase) && !trainer->checkpoint.asking;
+}
+
+int mpidata_validation_is_whole_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->adoption.over) return 1;
+    return trainer->validation_whole && mpidata_all_adopted_locked(trainer);
 }
 
 int mpidata_all_adopted_locked(const mpidata_trainer *trainer) {

@@ -27,8 +27,13 @@ int mpidata_adopt_locked(mpidata_trainer *trainer);
 /* Is there one to be dealt with by a trainer that has had all batches, and meets nobody any more? */
 int mpidata_dies_late_locked(const mpidata_trainer *trainer);
 
-/* Must the trainers meet before a draw can go on: at the end, or as one has died? */
+/* Must the trainers meet before a draw can go on: at the end, or as one has died? And before anything else, as one has died? */
 int mpidata_must_meet_locked(const mpidata_trainer *trainer);
+int mpidata_one_has_died_locked(const mpidata_trainer *trainer);
+
+/* Has this trainer all validation samples that are its, those of the dead included? Of one that dies when all have had all
+ * batches none come again. */
+int mpidata_validation_is_whole_locked(const mpidata_trainer *trainer);
 
 /* Is nothing to come any more of those that have died, as far as this trainer knows? Of one without which the scripts have come
  * together the scheduler may tell only later. */

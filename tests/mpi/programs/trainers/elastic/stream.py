@@ -1,8 +1,8 @@
 """Trains on a stream and writes down what was drawn, and each step; gradients follow from the numbers of samples.
 
-Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step, and
-`kills`, by trainer: `point:count`, or the number of a step and how to end there. A start that resumes follows
-`kills_again` instead.
+Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step,
+`validate`, steps between two passes over the validation samples, and `kills`, by trainer: `point:count`, or the number
+of a step and how to end there. A start that resumes follows `kills_again` instead.
 """
 
 import hashlib
@@ -34,10 +34,35 @@ mpidata.register(model=model, optimizer=optimizer)
 mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers))
 step = stream.resumed
 note(resumed=stream.resumed)
+
+
+def numbers_of(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Give each sample its number."""
+    return 1 + batch["step"] + 1000 * batch["simulation"]
+
+
+def measure(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Sum what tells which samples there were."""
+    numbers = numbers_of(batch)
+    return torch.tensor([len(numbers), mixed(numbers).sum(), (numbers**2).sum()])
+
+
+def validate() -> None:
+    """Write down what all trainers together see, the samples of this one's share, and whether it has all copied."""
+    if not options["validate"]:
+        return
+    note(validated=stream.validate(measure, 5).tolist(), after=step)
+    share = [int(numbers_of(sample)) for sample in torch.utils.data.DataLoader(stream.validation(), batch_size=None)]
+    assert len(set(share)) == len(share) == len(stream.validation())
+    whole = stream.validation(share=False)
+    note(copied=sum(measure(batch) for batch in torch.utils.data.DataLoader(whole, batch_size=1)).tolist())
+
+
+validate()
 every = options.get("every", 1)  # batches to a step
 rows: list[float] = []
 for number, batch in enumerate(stream, 1):
-    numbers = 1 + batch["step"] + 1000 * batch["simulation"]
+    numbers = numbers_of(batch)
     inputs = mixed(numbers).double().reshape(-1, 1)
     if "u" in batch:  # of functions/steps.py
         assert torch.allclose(batch["u"].double().mean(dim=(1, 2)), batch["parameters"][:, 0] + batch["step"])
@@ -59,5 +84,7 @@ for number, batch in enumerate(stream, 1):
     note(made=step, gradient=gradient, weights=hashlib.sha1(net.weight.detach().numpy().tobytes()).hexdigest())
     rows.clear()
     step += 1
+    if options["validate"] and not step % options["validate"]:
+        validate()
     time.sleep(options.get("pause_s", 0))
 note(end=mpidata.world_size(), rank=mpidata.rank())

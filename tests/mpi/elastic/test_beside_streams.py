@@ -1,0 +1,56 @@
+"""Trainers of a stream that die in jobs with more than samples to train on: what there is beside stays exact, too."""
+
+from typing import Any
+
+import pytest
+from jobs import JobFolder
+from stream_job import check, draw_beside, write_job
+
+VALIDATION = {"validate": 4, "validation": {"count": 3}}
+
+
+def test_a_death_in_a_validation_pass(folder: JobFolder) -> None:
+    job = write_job(folder, {"1": "validate:4"}, **VALIDATION)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [1], result.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "kill", ["validation.wait:1", "validation.send:2", "validated:1", "validated:3", "8 SIGKILL", "agreed:9", "meet:1"]
+)
+@pytest.mark.parametrize("capacity", [20, 1000])
+def test_a_death_about_validation(folder: JobFolder, kill: str, capacity: int) -> None:
+    job = write_job(folder, {"2": kill}, buffer={"capacity": capacity}, **VALIDATION)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [2], result.logs()
+
+
+@pytest.mark.full
+def test_two_deaths_in_validation_passes(folder: JobFolder) -> None:
+    job = write_job(folder, {"0": "validate:3", "2": "validated:2"}, trainers=4, **VALIDATION)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert sorted(result.summary["lost_trainers"]) == [0, 2], result.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("again", [2, 3])
+def test_validation_after_a_resume(folder: JobFolder, again: int) -> None:
+    kills: dict[str, Any] = {"kills": {"0": "12 SIGKILL", "1": "22 SIGKILL"}, "kills_again": {"1": "validate:3"}}
+    more: dict[str, Any] = {"checkpoint": {"every_s": 0.2}, "buffer": {"tail": "repeat"}}
+    job = write_job(folder, at_least=2, pause_s=0.05, **more, **kills, **VALIDATION)
+    result = folder.run(timeout=60)
+    assert result.status == 1 and result.run is not None, result.logs()
+    sets = ["--set", f"trainers.ranks={again}", "--set", "trainers.elastic.at_least=1"]
+    resumed = folder.resume(result.run, *sets, timeout=60)
+    check(job, resumed)
+    assert resumed.summary["lost_trainers"] == [1], resumed.logs()
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
+def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+    job = write_job(folder, **draw_beside(seed))
+    check(job, folder.run(timeout=100))
