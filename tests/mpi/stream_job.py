@@ -49,11 +49,13 @@ def write_job(
     timeout_s: float = 600,
     kills_again: dict[str, str] | None = None,
     validate: int = 0,
+    after: int = 0,
     **keys: Any,
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it.
 
-    Without `at_least` a death ends it. With `validate` it validates before the first step, and after each so many.
+    Without `at_least` a death ends it. With `validate` it validates before the first step, and after each so many. From batch
+    `after` on its scales stay, where that is given.
     """
     options = {
         "batch_size": None if global_batch_size else batch_size,
@@ -61,6 +63,7 @@ def write_job(
         "every": every,
         "pause_s": pause_s,
         "validate": validate,
+        "after": after,
         "kills": kills,
         "kills_again": kills_again or {},
     }
@@ -86,6 +89,7 @@ def write_job(
         "kills": kills,
         "more": 0,
         "validation": job.get("validation", {}).get("count", 0),
+        "after": after,
     }
 
 
@@ -131,6 +135,8 @@ def draw_beside(seed: int) -> dict[str, Any]:
     job = draw(seed)
     job["every"] = 1
     job["validation"], job["validate"] = {"count": dice.randint(1, 4)}, dice.randint(2, 6)
+    if dice.random() < 0.5:
+        job["samples"], job["after"] = {"statistics": {"u": 0}}, dice.choice([3, 8])
     for trainer in list(job["kills"]):
         if dice.random() < 0.5:
             job["kills"][trainer] = f"{dice.choice(BESIDE)}:{dice.randint(1, 6)}"
@@ -212,6 +218,22 @@ def check(job: dict[str, Any], result: Result) -> None:
     elif job["policy"] != "reservoir":
         assert sum(again.values()) < 2 * most, (again, told)
     check_validation(job, result)
+    if job["after"]:
+        check_scales(job, result, len(everything))
+
+
+def check_scales(job: dict[str, Any], result: Result, samples: int) -> None:
+    """From some batch on they are the same on all, and stay so; at the end each sample has been counted."""
+    told = f"{job}\n{result.logs()}"
+    written = books(result, job["trainers"])
+    scales = [[line for line in lines if "frozen" in line] for lines in written]
+    frozen = {json.dumps(line["scales"]) for lines in scales for line in lines if line["frozen"]}
+    assert len(frozen) == 1, (frozen, told)
+    assert all(lines[number]["frozen"] for lines in scales for number in range(job["after"], len(lines))), told
+    ends = [line for lines in written for line in lines if "counted" in line]
+    assert ends and all(line == ends[0] for line in ends), (ends, told)
+    if job["policy"] == "fifo":  # of others some may have been drawn that were not in the dead one's last word
+        assert ends[0]["counted"] >= 24 * samples, (ends, samples, told)
 
 
 def check_validation(job: dict[str, Any], result: Result) -> None:

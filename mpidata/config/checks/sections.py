@@ -179,7 +179,6 @@ def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
         "'record' does not go": sections.get("record") is not None,
         "'journal' does not go": bool(sections.get("journal")),
         "'samples.window' does not go": samples is not None and samples.window > 1,
-        "'samples.statistics' does not go": samples is not None and samples.statistics is not False,
         "'buffer.repeats' does not go": buffer is not None and bool(buffer.repeats),
     }
     yield from (what for what, is_given in refused.items() if is_given)

@@ -1,5 +1,6 @@
 """Trainers of a stream that die in jobs with more than samples to train on: what there is beside stays exact, too."""
 
+import json
 from typing import Any
 
 import pytest
@@ -48,6 +49,19 @@ def test_validation_after_a_resume(folder: JobFolder, again: int) -> None:
     resumed = folder.resume(result.run, *sets, timeout=60)
     check(job, resumed)
     assert resumed.summary["lost_trainers"] == [1], resumed.logs()
+
+
+@pytest.mark.parametrize(
+    "kill", ["6 SIGKILL", *(pytest.param(f"agree:{n}", marks=pytest.mark.full) for n in (8, 9, 30))]
+)
+def test_scales_are_alike_and_stay(folder: JobFolder, kill: str) -> None:
+    job = write_job(folder, {"0": kill}, after=8, samples={"statistics": {"u": 0}})
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [0], result.logs()
+    assert result.run is not None
+    written = json.loads((result.run / "statistics.json").read_text())
+    assert sum(written["fields"]["u"]["count"]) >= 480 * 24, written
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])

@@ -416,7 +416,6 @@ def test_spares_do_not_go_with_servers(folder: Path) -> None:
         ("record={}", "'record' does not go"),
         ("journal=true", "'journal' does not go"),
         ("samples.window=2", "'samples.window' does not go"),
-        ("samples.statistics=true", "'samples.statistics' does not go"),
         ("buffer={policy: reservoir, repeats: 2.0}", "'buffer.repeats' does not go"),
     ],
 )

@@ -1,8 +1,8 @@
 """Trains on a stream and writes down what was drawn, and each step; gradients follow from the numbers of samples.
 
 Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step,
-`validate`, steps between two passes over the validation samples, and `kills`, by trainer: `point:count`, or the number
-of a step and how to end there. A start that resumes follows `kills_again` instead.
+`validate`, steps between two passes over the validation samples, `after`, the batch from which the scales stay, and
+`kills`, by trainer: `point:count`, or the number of a step and how to end there. A start that resumes follows `kills_again` instead.
 """
 
 import hashlib
@@ -30,7 +30,8 @@ net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
 torch.nn.init.zeros_(net.weight)
 model = mpidata.DistributedDataParallel(net)
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
-mpidata.register(model=model, optimizer=optimizer)
+normalizers = {"normalizer": mpidata.Normalizer(stream, options["after"])} if options["after"] else {}
+mpidata.register(model=model, optimizer=optimizer, **normalizers)
 mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers))
 step = stream.resumed
 note(resumed=stream.resumed)
@@ -82,9 +83,14 @@ for number, batch in enumerate(stream, 1):
     optimizer.step()
     optimizer.zero_grad()
     note(made=step, gradient=gradient, weights=hashlib.sha1(net.weight.detach().numpy().tobytes()).hexdigest())
+    for normalizer in normalizers.values():
+        note(frozen=bool(normalizer.frozen), scales=[buffer.tolist() for buffer in normalizer.buffers()])
     rows.clear()
     step += 1
     if options["validate"] and not step % options["validate"]:
         validate()
     time.sleep(options.get("pause_s", 0))
+if normalizers:
+    of = stream.statistics()["u"]
+    note(counted=int(of.count.sum()), least=of.min.tolist(), greatest=of.max.tolist())
 note(end=mpidata.world_size(), rank=mpidata.rank())
