@@ -1,6 +1,7 @@
 """Jobs with solvers whose trainers die, drawn by a seed, and what of them must hold."""
 
 import json
+import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -54,8 +55,8 @@ def write_job(
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/stream.py; returns what `check` is to know of it.
 
-    Without `at_least` a death ends it. With `validate` it validates before the first step, and after each so many. From batch
-    `after` on its scales stay, where that is given.
+    Without `at_least` a death ends it. With `validate` it validates before the first step, and after each so many. With
+    `after` its scales stay from this batch on.
     """
     options = {
         "batch_size": None if global_batch_size else batch_size,
@@ -90,6 +91,7 @@ def write_job(
         "more": 0,
         "validation": job.get("validation", {}).get("count", 0),
         "after": after,
+        "repeats": job["buffer"].get("repeats", 0),
     }
 
 
@@ -137,6 +139,8 @@ def draw_beside(seed: int) -> dict[str, Any]:
     job["validation"], job["validate"] = {"count": dice.randint(1, 4)}, dice.randint(2, 6)
     if dice.random() < 0.5:
         job["samples"], job["after"] = {"statistics": {"u": 0}}, dice.choice([3, 8])
+    if job["buffer"]["policy"] == "reservoir" and dice.random() < 0.5:
+        job["buffer"]["repeats"] = dice.choice([1.5, 3.0])
     for trainer in list(job["kills"]):
         if dice.random() < 0.5:
             job["kills"][trainer] = f"{dice.choice(BESIDE)}:{dice.randint(1, 6)}"
@@ -209,7 +213,9 @@ def check(job: dict[str, Any], result: Result) -> None:
     lacking = sorted(everything - set(counts))
     again = {sample: n for sample, n in counts.items() if n > 1}
     most = job["trainers"] * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
-    if job["tail"] == "drop" or job["every"] > 1:  # then the last batches may be too few for a step
+    if job["repeats"]:  # draws are random: of a buffer that held all from the start some are never drawn
+        assert len(lacking) < most + len(everything) * math.exp(-job["repeats"]), (lacking, told)
+    elif job["tail"] == "drop" or job["every"] > 1:  # then the last batches may be too few for a step
         assert len(lacking) < most, (len(lacking), lacking, told)
     else:
         assert not lacking, (lacking, told)
@@ -218,8 +224,24 @@ def check(job: dict[str, Any], result: Result) -> None:
     elif job["policy"] != "reservoir":
         assert sum(again.values()) < 2 * most, (again, told)
     check_validation(job, result)
+    if job["repeats"]:
+        check_draws(job, result, sum(counts.values()), len(everything))
     if job["after"]:
         check_scales(job, result, len(everything))
+
+
+def check_draws(job: dict[str, Any], result: Result, draws: int, samples: int) -> None:
+    """There are as many as `buffer.repeats` says, up to whole batches, and to those in which trainers died."""
+    wanted, batch = job["repeats"] * samples, job["batch_size"] * (1 if job["weighed"] else job["trainers"])
+    excess = result.summary["batches"].get("excess", 0) * batch
+    deaths = len(result.summary.get("lost_trainers", []))
+    less = batch * (1 + deaths * job["weighed"])
+    assert wanted - less <= draws <= wanted + excess + deaths * batch, (
+        wanted,
+        draws,
+        excess,
+        f"{job}\n{result.logs()}",
+    )
 
 
 def check_scales(job: dict[str, Any], result: Result, samples: int) -> None:

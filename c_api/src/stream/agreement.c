@@ -148,7 +148,7 @@ static int conclude_budget_locked(mpidata_trainer *trainer, const mpidata_agreem
     trainer->budget.received = received;
     trainer->budget.said = agreement->received;
     if (!all[NOT_ENDED] && (!allowed || all[NO_MORE])) {
-        if (!trainer->job.index) (void)mpidata_budget_end_locked(trainer, received);
+        if (!trainer->shares.number) (void)mpidata_budget_end_locked(trainer, received);
         return 1;
     }
     if (-all[LEAST] > trainer->granted && (allowed || all[STUCK]))
@@ -333,7 +333,7 @@ static int agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *di
         mpidata_lock_take(&trainer->lock);
         int status = mpidata_checkpoint_give_up_locked(trainer);
         int say = several && !agreement->over && my_part_locked(trainer, agreement->mine);
-        agreement->received = trainer->statistics.received;
+        agreement->received = mpidata_budget_received_locked(trainer);
         if (say && n_moments) memcpy(agreement->moments, trainer->scales.own, (size_t)n_moments * sizeof *agreement->moments);
         mpidata_lock_give(&trainer->lock);
         if (status || !say) return status;

@@ -7,6 +7,7 @@
 #include "base/deadlines.h"
 #include "containers/array.h"
 #include "receive/receive.h"
+#include "stream/budget.h"
 #include "stream/deaths/adoption.h"
 #include "stream/giving/giving.h"
 #include "stream/progress.h"
@@ -54,6 +55,10 @@ int mpidata_trainer_begin(void) {
     trainer->validation_whole = trainer->ledger.validation_complete == trainer->job.plan.validation;
     mpidata_buffer_see_again(&trainer->buffer);
     while (trainer->n_restored) mpidata_windows_let_go(&trainer->windows, trainer->restored[--trainer->n_restored]);
+    mpidata_lock_take(&trainer->lock);
+    const int status = mpidata_budget_inherit_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
+    MPIDATA_TRY(status);
     trainer->begun = 1;
     int failed = pthread_create(&trainer->thread, NULL, mpidata_receive_thread, trainer);
     if (failed)

@@ -169,7 +169,7 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
 
 def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
     """Name what is not exact so far where samples come again that a dead trainer had."""
-    solvers, samples, buffer = (sections.get(name) for name in ("solvers", "samples", "buffer"))
+    solvers, samples = (sections.get(name) for name in ("solvers", "samples"))
     trainers = sections["trainers"]
     refused = {
         "'trainers.spares' do not go": trainers.spares > 0,
@@ -179,7 +179,6 @@ def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
         "'record' does not go": sections.get("record") is not None,
         "'journal' does not go": bool(sections.get("journal")),
         "'samples.window' does not go": samples is not None and samples.window > 1,
-        "'buffer.repeats' does not go": buffer is not None and bool(buffer.repeats),
     }
     yield from (what for what, is_given in refused.items() if is_given)
 

@@ -64,6 +64,20 @@ def test_scales_are_alike_and_stay(folder: JobFolder, kill: str) -> None:
     assert sum(written["fields"]["u"]["count"]) >= 480 * 24, written
 
 
+@pytest.mark.parametrize(
+    "kill", ["12 SIGKILL", *(pytest.param(of, marks=pytest.mark.full) for of in ("60 exit", "agreed:3"))]
+)
+@pytest.mark.parametrize(
+    "size", [{}, pytest.param({"global_batch_size": 14}, marks=pytest.mark.full)], ids=["own", "all"]
+)
+def test_a_budget_of_draws(folder: JobFolder, kill: str, size: dict[str, int]) -> None:
+    buffer = {"policy": "reservoir", "capacity": 60, "repeats": 3.0}
+    job = write_job(folder, {"1": kill}, buffer=buffer, **size)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [1], result.logs()
+
+
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
 def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
     job = write_job(folder, **draw_beside(seed))

@@ -416,7 +416,6 @@ def test_spares_do_not_go_with_servers(folder: Path) -> None:
         ("record={}", "'record' does not go"),
         ("journal=true", "'journal' does not go"),
         ("samples.window=2", "'samples.window' does not go"),
-        ("buffer={policy: reservoir, repeats: 2.0}", "'buffer.repeats' does not go"),
     ],
 )
 def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, setting: str, what: str) -> None:

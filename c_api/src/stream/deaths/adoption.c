@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "containers/array.h"
+#include "stream/budget.h"
 #include "stream/progress.h"
 
 int mpidata_adoption_open(mpidata_trainer *trainer) {
@@ -20,6 +21,7 @@ void mpidata_adoption_close(mpidata_trainer *trainer) {
     free(trainer->adoption.dead);
     free(trainer->adoption.left_out);
     free(trainer->adoption.trained);
+    free(trainer->budget.draws);
 }
 
 static int is_told_locked(const mpidata_trainer *trainer, int dead) {
@@ -98,12 +100,13 @@ int mpidata_adopt_locked(mpidata_trainer *trainer) {
     mpidata_plan *plan = &trainer->job.plan;
     const int over = is_over_locked(trainer), before = plan->n_lost;
     if (!adoption->on) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_enter_trained_locked(trainer)); /* as samples of those that have had their steps until now */
     while (plan->n_lost < adoption->n_dead && (over || adoption->left_out[adoption->dead[plan->n_lost]]))
         if (mpidata_plan_lose(plan, adoption->dead[plan->n_lost]))
             return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
     adoption->greets = 1;
     if (plan->n_lost == before) return MPIDATA_SUCCESS;
-    MPIDATA_TRY(mpidata_enter_trained_locked(trainer));
+    MPIDATA_TRY(mpidata_budget_inherit_locked(trainer));
     if (!over) {
         trainer->end_of_stream = 0;
         mpidata_buffer_reopen(&trainer->buffer);
@@ -160,6 +163,7 @@ int mpidata_enter_trained_locked(mpidata_trainer *trainer) {
         const int64_t simulation = adoption->trained[i], step = adoption->trained[i + 1];
         if (!mpidata_ledger_has(&trainer->ledger, simulation, step))
             MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation, step));
+        mpidata_budget_count_locked(trainer, simulation, step);
     }
     adoption->n_trained = 0;
     return MPIDATA_SUCCESS;

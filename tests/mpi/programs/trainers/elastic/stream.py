@@ -2,7 +2,8 @@
 
 Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step,
 `validate`, steps between two passes over the validation samples, `after`, the batch from which the scales stay, and
-`kills`, by trainer: `point:count`, or the number of a step and how to end there. A start that resumes follows `kills_again` instead.
+`kills`, by trainer: `point:count`, or the number of a step and how to end there. A start that resumes follows
+`kills_again` instead.
 """
 
 import hashlib
