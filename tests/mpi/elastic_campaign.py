@@ -1,6 +1,7 @@
 """One draw of the campaign of trainers that die: a job whose every choice, and whose deaths, follow from one seed.
 
-Trainers learn from rows, with and without spares, or from a stream; one or two of them die, at named points or in any
+Trainers learn from rows, with and without spares, or from a stream, alone or with validation, scales, windows, a budget of
+draws and a record beside; one or two of them die, at named points or in any
 step. Each row is trained once an epoch, each sample of a stream once (of a reservoir at least once), all that live have
 the same weights after each step, no process is left, and the job goes on without a restart.
 """
@@ -12,7 +13,12 @@ import exact_job
 import stream_job
 from jobs import JobFolder
 
-KINDS = {"rows": exact_job.draw, "spares": exact_job.draw_with_spares, "stream": stream_job.draw}
+KINDS = {
+    "rows": exact_job.draw,
+    "spares": exact_job.draw_with_spares,
+    "stream": stream_job.draw,
+    "beside": stream_job.draw_beside,
+}
 
 
 def draw(seed: int) -> tuple[str, dict[str, Any]]:
@@ -28,7 +34,7 @@ def build(folder: Path) -> None:
 def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 200) -> str:
     """Run a job that a seed has chosen, and check it; returns what happened."""
     kind, job = draw(seed)
-    if kind == "stream":
+    if kind in ("stream", "beside"):
         job = stream_job.write_job(folder, **job)
         result = folder.run(timeout=timeout)
         stream_job.check(job, result)

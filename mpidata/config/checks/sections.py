@@ -169,16 +169,13 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
 
 def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
     """Name what is not exact so far where samples come again that a dead trainer had."""
-    solvers, samples = (sections.get(name) for name in ("solvers", "samples"))
-    trainers = sections["trainers"]
+    solvers, trainers = sections.get("solvers"), sections["trainers"]
     refused = {
         "'trainers.spares' do not go": trainers.spares > 0,
         "'solvers.start' is spawn, which does not go": solvers is not None and solvers.start == "spawn",
         "'loaders' do not go": "loaders" in sections,
         "'servers' do not go": "servers" in sections,
-        "'record' does not go": sections.get("record") is not None,
         "'journal' does not go": bool(sections.get("journal")),
-        "'samples.window' does not go": samples is not None and samples.window > 1,
     }
     yield from (what for what, is_given in refused.items() if is_given)
 

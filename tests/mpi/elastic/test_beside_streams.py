@@ -78,6 +78,24 @@ def test_a_budget_of_draws(folder: JobFolder, kill: str, size: dict[str, int]) -
     assert result.summary["lost_trainers"] == [1], result.logs()
 
 
+@pytest.mark.parametrize("every", [1, pytest.param(3, marks=pytest.mark.full)])
+def test_the_record_has_each_sample_once(folder: JobFolder, every: int) -> None:
+    job = write_job(folder, {"2": "9 SIGKILL"}, record={"every": every}, **VALIDATION)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [2], result.logs()
+
+
+@pytest.mark.parametrize("stride", [1, pytest.param(2, marks=pytest.mark.full)])
+@pytest.mark.parametrize("kill", ["9 SIGKILL", *(pytest.param(f"agreed:{n}", marks=pytest.mark.full) for n in (1, 30))])
+def test_windows(folder: JobFolder, kill: str, stride: int) -> None:
+    samples = {"window": 3, "stride": stride, "run": 6}
+    job = write_job(folder, {"1": kill}, samples=samples, buffer={"capacity": 60}, record={}, **VALIDATION)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [1], result.logs()
+
+
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
 def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
     job = write_job(folder, **draw_beside(seed))

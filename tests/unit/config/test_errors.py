@@ -413,9 +413,7 @@ def test_spares_do_not_go_with_servers(folder: Path) -> None:
         ("loaders.ranks=1", "'loaders' do not go"),
         ("servers.ranks=1", "'servers' do not go"),
         ("trainers.spares=1", "'trainers.spares' do not go"),
-        ("record={}", "'record' does not go"),
         ("journal=true", "'journal' does not go"),
-        ("samples.window=2", "'samples.window' does not go"),
     ],
 )
 def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, setting: str, what: str) -> None:

@@ -39,8 +39,9 @@ note(resumed=stream.resumed)
 
 
 def numbers_of(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Give each sample its number."""
-    return 1 + batch["step"] + 1000 * batch["simulation"]
+    """Give each sample its number; a window that of its first step."""
+    is_window = batch["step"].ndim > batch["simulation"].ndim
+    return 1 + (batch["step"][..., 0] if is_window else batch["step"]) + 1000 * batch["simulation"]
 
 
 def measure(batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -67,7 +68,8 @@ for number, batch in enumerate(stream, 1):
     numbers = numbers_of(batch)
     inputs = mixed(numbers).double().reshape(-1, 1)
     if "u" in batch:  # of functions/steps.py
-        assert torch.allclose(batch["u"].double().mean(dim=(1, 2)), batch["parameters"][:, 0] + batch["step"])
+        means = batch["u"].double().mean(dim=(-2, -1)).reshape(len(numbers), -1)
+        assert torch.allclose(means, batch["parameters"][:, :1] + batch["step"].reshape(len(numbers), -1))
     else:  # of solvers/pattern.c
         assert torch.equal(batch["cube"][:, 0, 0, 0].double(), 4096.0 * batch["simulation"] + 64.0 * batch["step"])
         assert torch.equal(batch["line"][:, -1] - batch["line"][:, 0], torch.full((len(numbers),), 36.0).double())
