@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-import torch
-
 from mpidata.field_statistics.statistics import FieldStatistics, read_statistics
-from mpidata.trainer.elastic.reducer import make_alike
 
 if TYPE_CHECKING:
     from mpidata.trainer.trainer import Trainer
@@ -68,15 +65,6 @@ class StreamScales:
     def parameter_texts(self) -> dict[str, tuple[str, ...]]:
         """The texts of each parameter that is a text; the number in ``parameters`` is the place of one in there."""
         return dict(self._trainer.plan.texts)
-
-    def make_alike(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Have tensors that follow from the statistics of a batch as trainer 0 has them; for `Normalizer`.
-
-        The others may know a little more or less about the time when a trainer dies. Collective in a job with
-        ``trainers.elastic``, else nothing.
-        """
-        if (members := self._trainer.members) is not None:
-            make_alike(tensors, members, "mpidata.Normalizer")
 
     def when_drawn(self, batches: int, call: Callable[[], object]) -> None:
         """Have something called once, right after batch number `batches`, from 1, was drawn.

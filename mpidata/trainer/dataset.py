@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, SupportsFloat
 
 import torch
@@ -20,6 +20,7 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
+from mpidata.trainer.elastic.reducer import make_alike
 from mpidata.trainer.expected import expected_of_stream
 from mpidata.trainer.frameworks.callers import fetched_ahead, leave_whole, overfits, overfitting
 from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
@@ -211,6 +212,15 @@ class MPIStreamDataset(StreamScales, StreamValidation, NotCopied, IterableDatase
                 "the batch is in use."
             )
         return held.tensors()
+
+    def make_alike(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Have tensors that follow from the statistics of a batch as trainer 0 has them; for `Normalizer`.
+
+        The others may know a little more or less about the time when a trainer dies. Collective in a job with
+        ``trainers.elastic``, else nothing.
+        """
+        if (members := self._trainer.members) is not None:
+            make_alike(tensors, members, "mpidata.Normalizer")
 
     def _gather(self, names: Collection[str]) -> None:
         """Have batches of the next pass on have these fields with ``per: simulation``, too; for `graphs`."""

@@ -1,9 +1,9 @@
 """One draw of the campaign of trainers that die: a job whose every choice, and whose deaths, follow from one seed.
 
-Trainers learn from rows, with and without spares, or from a stream, alone or with validation, scales, windows, a budget of
-draws and a record beside; one or two of them die, at named points or in any
-step. Each row is trained once an epoch, each sample of a stream once (of a reservoir at least once), all that live have
-the same weights after each step, no process is left, and the job goes on without a restart.
+Trainers learn from rows, with and without spares, or from a stream, alone or with validation, scales, windows, a budget
+of draws and a record beside; one or two of them die, at named points or in any step. Each row is trained once an epoch,
+each sample of a stream once (of a reservoir at least once), all that live have the same weights after each step, no
+process is left, and the job goes on without a restart.
 """
 
 from pathlib import Path
