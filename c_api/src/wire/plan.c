@@ -71,6 +71,10 @@ int mpidata_plan_trains(const mpidata_plan *plan, int trainer) {
     return n > 0;
 }
 
+int mpidata_plan_training(const mpidata_plan *plan) {
+    return plan->n_changes ? plan->changes[plan->n_changes - 1].n : first_ones(plan);
+}
+
 static int place_of(const mpidata_change *change, int trainer) {
     int i = 0;
     while (change->training[i] != trainer) i++;

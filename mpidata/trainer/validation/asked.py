@@ -43,14 +43,25 @@ class AskedValidation:
                 "stream.validation(share=False, even=True): all trainers have all samples, so there is nothing to pad. "
                 "Leave one of the two out."
             )
-        if self._own is None:
-            self._own = ValidationDataset.wait(self._trainer, gathers=self._gathers)
+        if even and self._trainer.members is not None:
+            raise StreamError(
+                "stream.validation(even=True) does not go with 'trainers.elastic', as shares change when a trainer "
+                "dies. Use stream.validate, which needs no shares of one length, or leave `even` out."
+            )
+        own = self.share()
         if even:
             if self._even is None:
-                self._even = EvenValidation.pad(self._own)
+                self._even = EvenValidation.pad(own)
             return self._even
         if not share:
             if self._whole is None:
-                self._whole = WholeValidation.collect(self._own)
+                self._whole = WholeValidation.collect(own)
             return self._whole
+        return own
+
+    def share(self) -> ValidationDataset:
+        """Get this trainer's share, with what has come again since the last call."""
+        if self._own is None:
+            self._own = ValidationDataset.wait(self._trainer, gathers=self._gathers)
+        self._own.refresh()
         return self._own
