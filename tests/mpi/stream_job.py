@@ -299,7 +299,7 @@ def check_record(job: dict[str, Any], result: Result) -> None:
     told = f"{job}\n{result.logs()}"
     assert result.run is not None
     lost = result.summary.get("lost_trainers", [])
-    written = books(result, job["trainers"])
+    written = books(result, job["trainers"] + job["spares"])
     unsure = {int(row) for trainer in lost for line in written[trainer] for row in line.get("rows", ())}
     for validation in (False, True):
         count, first = (job["validation"], SIMULATIONS) if validation else (SIMULATIONS, 0)
@@ -319,7 +319,7 @@ def check_record(job: dict[str, Any], result: Result) -> None:
 def check_scales(job: dict[str, Any], result: Result, samples: int) -> None:
     """From some batch on they are the same on all, and stay so; at the end each sample has been counted."""
     told = f"{job}\n{result.logs()}"
-    written = books(result, job["trainers"])
+    written = books(result, job["trainers"] + job["spares"])
     scales = [[line for line in lines if "frozen" in line] for lines in written]
     frozen = {json.dumps(line["scales"]) for lines in scales for line in lines if line["frozen"]}
     assert len(frozen) == 1, (frozen, told)
@@ -336,8 +336,9 @@ def check_validation(job: dict[str, Any], result: Result) -> None:
     rows = [1 + step + 1000 * (SIMULATIONS + i) for i in range(job["validation"]) for step in range(samples)]
     numbers = np.array(rows, np.int64)
     whole = [len(rows), mixed(numbers).sum(), (numbers**2).sum()]
-    passes = [line for lines in books(result, job["trainers"]) for line in lines if "validated" in line]
-    copies = [line["copied"] for lines in books(result, job["trainers"]) for line in lines if "copied" in line]
+    written = [line for lines in books(result, job["trainers"] + job["spares"]) for line in lines]
+    passes = [line for line in written if "validated" in line]
+    copies = [line["copied"] for line in written if "copied" in line]
     told = f"{job}\n{result.logs()}"
     assert all(line["validated"] == whole for line in passes), (whole, passes, told)
     assert all(copied == whole for copied in copies), (whole, copies, told)

@@ -47,7 +47,8 @@ class StreamValidation:
         Notes
         -----
         Sleeps until the samples are complete. The first call with ``share=False`` or ``even=True`` is collective over
-        the trainers, and sleeps until all have come; otherwise this is not collective.
+        the trainers, and sleeps until all have come; otherwise this is not collective. With ``trainers.spares`` each
+        call with ``share=False`` is, as a trainer may have joined that has not all.
         """
         refuse_workers()
         return self._validation.get(share=share, even=even)
@@ -80,6 +81,8 @@ class StreamValidation:
         With ``trainers.elastic``, where a trainer dies before all have the sums, its samples come again and are added.
         """
         refuse_workers()
+        if self._trainer.members is not None:
+            self._trainer.members.refuse_new("stream.validate")
         check_positive("batch_size", batch_size)
         plan = self._trainer.plan
         collate = PackedCollate({field.name: field for field in plan.fields}) if plan.lengths else default_collate
