@@ -275,9 +275,10 @@ def _restore_ledger(plan: Plan, library: Library, files: Sequence[TrainerFile], 
 
 
 def _restore_elsewhere(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int) -> None:
-    """Say what other trainers go on with that was never drawn: it comes again when one of them dies."""
+    """Say what other trainers go on with, for validation or never drawn: it comes again when one of them dies."""
     for file in files:
-        rows = _undrawn(file, *_places(file)[:2])
+        buffer, waiting, _, validation = _places(file)
+        rows = np.concatenate([_undrawn(file, buffer, waiting), validation])
         rows = rows[trainer_of(plan, file.simulation[rows], file.step[rows]) != index]
         simulation, step = (np.ascontiguousarray(array[rows], np.int64) for array in (file.simulation, file.step))
         check(library, library.mpidata_trainer_restore_elsewhere(len(rows), _address(simulation), _address(step)))

@@ -110,6 +110,7 @@ class Normalizer(nn.Module):
     def _freeze(self) -> None:
         if not self.frozen:
             self._take()
+            self._stream.make_alike([buffer for name, buffer in self.named_buffers() if name != "frozen"])
             self.frozen.fill_(True)
 
 

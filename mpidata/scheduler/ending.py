@@ -307,7 +307,7 @@ class OutsideStop:
 
 
 class Stream:
-    """Tells the trainers when they hold all validation samples, and when no more samples will come.
+    """Tells the trainers when they hold all validation samples, and when no more will come; again after a death.
 
     Parameters
     ----------
@@ -342,10 +342,12 @@ class Stream:
 
     def look(self, stopping: bool) -> bool:
         """Tell what is to be told now; returns whether the stream has just ended. One that is stopped does not."""
+        if self._simulations.interrupted:
+            return False
         if not self._validated and self._simulations.first_settled == self._validation:
             self._validated = True
             self._messages.validation()
-        if self.ended or not self._simulations.all_settled or self._simulations.interrupted or stopping:
+        if self.ended or not self._simulations.all_settled or stopping:
             return False
         self.ended = True
         self._journal.note("end_of_stream")
@@ -354,7 +356,7 @@ class Stream:
 
     def reopen(self) -> None:
         """Note that a trainer has died, so that samples may have to come again."""
-        self.ended = self.drained
+        self.ended, self._validated = self.drained, self._validation == 0
 
     def drain(self) -> bool:
         """Note that the trainers have had all samples; returns whether that is news."""

@@ -67,6 +67,7 @@ class Simulations:
         self._held: dict[int, set[int]] = {}  # of those that are not complete: the trainers that hold their share
         self._outdated: set[int] = set()  # whose try began before the trainers changed
         self._closed_by = array("i", bytes(4 * count))
+        self._restored: frozenset[int] = frozenset()
 
     @property
     def pending(self) -> int:
@@ -144,6 +145,7 @@ class Simulations:
         """
         for simulation, used in tries.items():
             self._tries[simulation] = used
+        self._restored = frozenset(complete)
         for simulation, steps in complete.items():
             self._steps[simulation] = steps
             self._move(simulation, COMPLETE)
@@ -259,7 +261,8 @@ class Simulations:
         if not 0 <= simulation < self.count:
             raise MpidataError(f"Trainer {trainer} holds simulation {simulation} of {self.count}. {_MIXED}")
         state, tries = self._state[simulation], self._tries[simulation]
-        if not 1 <= by_try <= tries or (by_try == tries and state == RUNNING):
+        earlier = by_try == 0 and simulation in self._restored  # the trainers know its steps from an earlier start
+        if not earlier and (not 1 <= by_try <= tries or (by_try == tries and state == RUNNING)):
             raise MpidataError(
                 f"Trainer {trainer} holds all of try {by_try} of simulation {simulation}, which has not ended. {_MIXED}"
             )

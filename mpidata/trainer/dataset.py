@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, SupportsFloat
 
 import torch
@@ -20,6 +20,7 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
+from mpidata.trainer.elastic.reducer import make_alike
 from mpidata.trainer.expected import expected_of_stream
 from mpidata.trainer.frameworks.callers import fetched_ahead, leave_whole, overfits, overfitting
 from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
@@ -28,12 +29,13 @@ from mpidata.trainer.passes import Pass, Refused
 from mpidata.trainer.script import report_of
 from mpidata.trainer.shares.grouping import Grouping, check_positive
 from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_workers
-from mpidata.trainer.validation.asked import AskedValidation, Validation
+from mpidata.trainer.validation.asked import AskedValidation
+from mpidata.trainer.validation.of_stream import StreamValidation
 
 __all__ = ["MPIStreamDataset"]
 
 
-class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.Tensor]]):
+class MPIStreamDataset(StreamScales, StreamValidation, NotCopied, IterableDataset[dict[str, torch.Tensor]]):
     """The samples that the job's solvers stream to this trainer.
 
     To be created in a program that `mpidata run` has started as a trainer, or that `mpidata try` runs; it finds the job
@@ -173,34 +175,6 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         """
         leave_whole(dealt=True)
 
-    def validation(self, *, share: bool = True, even: bool = False) -> Validation:
-        """Wait for the validation samples: this trainer's share, or those of all trainers.
-
-        Parameters
-        ----------
-        share : bool
-            Only the samples that this trainer holds, each on one trainer. False: all samples on each trainer, copied.
-        even : bool
-            Pad the share to the longest one of all trainers, with samples whose ``mask`` is false.
-
-        Returns
-        -------
-        ValidationDataset, EvenValidation or WholeValidation
-            A map-style dataset of single samples; the same one at every call with these arguments.
-
-        Raises
-        ------
-        StreamError
-            The job was stopped before the samples were complete; `even` without `share`, or beside a field ``mask``.
-
-        Notes
-        -----
-        Sleeps until the samples are complete. The first call with ``share=False`` or ``even=True`` is collective over
-        the trainers, and sleeps until all have come; otherwise this is not collective.
-        """
-        refuse_workers()
-        return self._validation.get(share=share, even=even)
-
     def constants(self, simulation: int) -> dict[str, torch.Tensor]:
         """View the fields with ``per: simulation`` of a simulation, without a copy.
 
@@ -238,6 +212,15 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
                 "the batch is in use."
             )
         return held.tensors()
+
+    def make_alike(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Have tensors that follow from the statistics of a batch as trainer 0 has them; for `Normalizer`.
+
+        The others may know a little more or less about the time when a trainer dies. Collective in a job with
+        ``trainers.elastic``, else nothing.
+        """
+        if (members := self._trainer.members) is not None:
+            make_alike(tensors, members, "mpidata.Normalizer")
 
     def _gather(self, names: Collection[str]) -> None:
         """Have batches of the next pass on have these fields with ``per: simulation``, too; for `graphs`."""

@@ -266,8 +266,7 @@ class Trainer:
                 reached("checkpoint")
                 self.checkpoints.take()
             if status == constants.MEET:
-                assert self.members is not None
-                meet(self.library, self.members)
+                self.meet()
         if status != constants.END:
             check(self.library, status)
             return True
@@ -276,6 +275,11 @@ class Trainer:
             self.raise_interrupt()
         come(self.apart)
         return False
+
+    def meet(self) -> None:
+        """Come together with the other trainers, as the stream ends, or as one has left for which they would wait."""
+        assert self.members is not None
+        meet(self.library, self.members)
 
     def is_done(self) -> bool:
         """Whether the script has all that it asked for: the stream is over or closed, or no epoch is under way."""
@@ -388,7 +392,7 @@ class Trainer:
     def _part(self, recorder_s: float, close_s: float) -> int:
         """Bring what is left to where it belongs, and leave the job; gives a status code."""
         self.losses.end()
-        if self.plan.statistics and self._index == 0:
+        if self.plan.statistics and (self._index if self.members is None else self.members.rank) == 0:
             write_statistics(self.plan, self.library)
         if self.recorder is not None:
             self.recorder.finish(recorder_s)

@@ -104,9 +104,26 @@ static void try_lost_trainers(void) {
     mpidata_plan_free(&five);
 }
 
+/* Validation samples stay where they are when one joins; those of one that leaves are of all others, that one included. */
+static void try_validation_when_one_joins(void) {
+    mpidata_plan plan = {.trainers = 4, .trainer_spares = 1, .samples_run = 1, .simulations = 2, .validation = 2};
+    int before[60], counts[4] = {0};
+    for (int step = 0; step < 60; step++) before[step] = mpidata_plan_trainer(&plan, 3, step);
+    CHECK(!mpidata_plan_change(&plan, 3, 1));
+    for (int step = 0; step < 60; step++) CHECK(mpidata_plan_trainer(&plan, 3, step) == before[step]);
+    CHECK(!mpidata_plan_change(&plan, 0, 0));
+    for (int step = 0; step < 60; step++) {
+        const int now = mpidata_plan_trainer(&plan, 3, step);
+        CHECK(now && (now == before[step] || !before[step]));
+        counts[now]++;
+    }
+    CHECK(counts[3] >= 6 && counts[3] <= 7);
+    mpidata_plan_free(&plan);
+}
+
 /* One that joins gets an equal share of each of the others' steps, also of few steps of few simulations, whatever was before. */
 static void try_trainers_that_join(void) {
-    mpidata_plan five = {.trainers = 5, .trainer_spares = 2, .samples_run = 1};
+    mpidata_plan five = {.trainers = 5, .trainer_spares = 2, .samples_run = 1, .simulations = 20};
     int before[20][24];
     for (int s = 0; s < 20; s++)
         for (int step = 0; step < 24; step++) before[s][step] = mpidata_plan_trainer(&five, s, step);
@@ -119,7 +136,7 @@ static void try_trainers_that_join(void) {
             CHECK(!mpidata_plan_change_by(&five, 4) && !mpidata_plan_trains(&five, 4));
             for (int s = 0; s < 20; s++) CHECK(mpidata_plan_trainer(&five, s, 5) == before[s][5]);
             mpidata_plan_free(&five);
-            five = (mpidata_plan){.trainers = 5, .trainer_spares = 2, .samples_run = 1};
+            five = (mpidata_plan){.trainers = 5, .trainer_spares = 2, .samples_run = 1, .simulations = 20};
             CHECK(!mpidata_plan_change_by(&five, codes[0]) && !mpidata_plan_change_by(&five, codes[1]));
             continue;
         }
@@ -166,6 +183,7 @@ int main(int argc, char **argv) {
     try_loaders();
     try_lost_trainers();
     try_trainers_that_join();
+    try_validation_when_one_joins();
 
     refuse("");
     refuse("mpidata-plan 2\n");

@@ -124,7 +124,7 @@ static void check_without(void) {
     CHECK(mpidata_batch_size_locked(&trainer, 17, NULL) == 4 && mpidata_batches_filled_locked(&trainer, 11, 9) == 2);
     CHECK(mpidata_batches_needed_locked(&trainer, 11) == 3 && mpidata_batches_filled_locked(&trainer, 40, 9) == 9);
     trainer.granted = 5;
-    CHECK(mpidata_share_anew_locked(&trainer, 3) == MPIDATA_SUCCESS && trainer.granted == 5);
+    CHECK(mpidata_share_anew_locked(&trainer, 3) == MPIDATA_SUCCESS && trainer.granted == 3);
     mpidata_lock_give(&trainer.lock);
     close_trainer(&trainer);
     mpidata_plan plan = {.trainers = 3};

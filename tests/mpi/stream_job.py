@@ -1,14 +1,18 @@
 """Jobs with solvers whose trainers die, drawn by a seed, and what of them must hold."""
 
 import json
+import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from exact_job import JOIN_POINTS, books, who_took_part, write_parts
+import numpy as np
+from exact_job import JOIN_POINTS, books, mixed, who_took_part, write_parts
 from jobs import JobFolder, Result, python
+
+from mpidata import RecordedDataset
 
 STEPS, SIMULATIONS = 24, 20
 PATTERN_FIELDS = {
@@ -18,6 +22,7 @@ PATTERN_FIELDS = {
     "whole": {"dtype": "int64", "shape": [3]},
     "scalar": {"dtype": "float64", "shape": []},
 }
+BESIDE = ["validate", "validated", "validation.wait", "validation.send"]
 POINTS = ["backward", "reduced", "agree", "agreed", "regroup", "regrouped", "meet"]
 
 
@@ -52,17 +57,22 @@ def write_job(
     retires: int = 0,
     waits_s: float = 2.0,
     exceptions: str = "end",
+    validate: int = 0,
+    after: int = 0,
     **keys: Any,
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/stream.py, or another script beside it; returns what `check` is to know of it.
 
-    Without `at_least` a death ends it.
+    Without `at_least` a death ends it. With `validate` it validates before the first step, and after each so many. With
+    `after` its scales stay from this batch on.
     """
     options = {
         "batch_size": None if global_batch_size else batch_size,
         "global_batch_size": global_batch_size,
         "every": every,
         "pause_s": pause_s,
+        "validate": validate,
+        "after": after,
         "kills": kills,
         "kills_again": kills_again or {},
         "joins": joins,
@@ -84,7 +94,7 @@ def write_job(
         inner = isinstance(value, dict) and key == "buffer"
         job[key] = {**job[key], **value} if inner else value
     folder.write_job(job)
-    policy, tail = job["buffer"]["policy"], job["buffer"].get("tail", "drop")
+    policy, tail, samples = job["buffer"]["policy"], job["buffer"].get("tail", "drop"), job.get("samples", {})
     return {
         "trainers": trainers,
         "spares": spares,
@@ -95,6 +105,12 @@ def write_job(
         "every": every,
         "kills": kills,
         "more": 0,
+        "validation": job.get("validation", {}).get("count", 0),
+        "after": after,
+        "repeats": job["buffer"].get("repeats", 0),
+        "span": (samples.get("window", 1) - 1) * samples.get("stride", 1),
+        "run": samples.get("run", 1),
+        "every_recorded": job["record"].get("every", 1) if "record" in job else 0,
     }
 
 
@@ -132,6 +148,28 @@ def draw(seed: int) -> dict[str, Any]:
         "pause_s": dice.choice([0, 0, 0.02]),
         "buffer": {**buffer, "tail": dice.choice(["drop", "repeat"])},
     }
+
+
+def draw_beside(seed: int) -> dict[str, Any]:
+    """Draw such a job that has more than samples to train on."""
+    dice = random.Random(f"beside {seed}")
+    job = draw(seed)
+    job["every"] = 1
+    job["validation"], job["validate"] = {"count": dice.randint(1, 4)}, dice.randint(2, 6)
+    if dice.random() < 0.5:
+        job["samples"], job["after"] = {"statistics": {"u": 0}}, dice.choice([3, 8])
+    if job["buffer"]["policy"] == "reservoir" and dice.random() < 0.5:
+        job["buffer"]["repeats"] = dice.choice([1.5, 3.0])
+    if dice.random() < 0.5:
+        job["record"] = {"every": dice.choice([1, 1, 3])}
+    if dice.random() < 0.5:
+        window, stride = dice.randint(2, 3), dice.randint(1, 2)
+        windows = {"window": window, "stride": stride, "run": 2 * (window - 1) * stride}
+        job["samples"] = {**job.get("samples", {}), **windows}
+    for trainer in list(job["kills"]):
+        if dice.random() < 0.5:
+            job["kills"][trainer] = f"{dice.choice(BESIDE)}:{dice.randint(1, 6)}"
+    return job
 
 
 def draw_together(seed: int) -> dict[str, Any]:
@@ -217,13 +255,15 @@ def check(job: dict[str, Any], result: Result) -> None:
     """Each sample was trained on once, but for what the tail leaves out or repeats; in a reservoir at least once."""
     counts = trained(job, result)
     told = f"{job}\n{result.logs()}"
-    steps = {simulation: STEPS + job["more"] * (simulation % 3) for simulation in range(SIMULATIONS)}
+    steps = {simulation: STEPS + job["more"] * (simulation % 3) - job["span"] for simulation in range(SIMULATIONS)}
     everything = {1 + step + 1000 * simulation for simulation, n in steps.items() for step in range(n)}
     assert set(counts) <= everything, told
     lacking = sorted(everything - set(counts))
     again = {sample: n for sample, n in counts.items() if n > 1}
-    most = (job["trainers"] + job["spares"]) * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
-    if job["tail"] == "drop" or job["every"] > 1:  # then the last batches may be too few for a step
+    most = (job["trainers"] + job["spares"]) * (job["batch_size"] + job["run"] * SIMULATIONS // 4)  # of unlike shares
+    if job["repeats"]:  # draws are random: of a buffer that held all from the start some are never drawn
+        assert len(lacking) < most + len(everything) * math.exp(-job["repeats"]), (lacking, told)
+    elif job["tail"] == "drop" or job["every"] > 1:  # then the last batches may be too few for a step
         assert len(lacking) < most, (len(lacking), lacking, told)
     else:
         assert not lacking, (lacking, told)
@@ -231,3 +271,76 @@ def check(job: dict[str, Any], result: Result) -> None:
         assert not again, (again, told)
     elif job["policy"] != "reservoir":
         assert sum(again.values()) < 2 * most, (again, told)
+    check_validation(job, result)
+    if job["repeats"]:
+        check_draws(job, result, sum(counts.values()), len(everything))
+    if job["after"]:
+        check_scales(job, result, len(everything))
+    if job["every_recorded"]:
+        check_record(job, result)
+
+
+def check_draws(job: dict[str, Any], result: Result, draws: int, samples: int) -> None:
+    """There are as many as `buffer.repeats` says, up to whole batches, and to those in which trainers died."""
+    wanted, batch = job["repeats"] * samples, job["batch_size"] * (1 if job["weighed"] else job["trainers"])
+    excess = result.summary["batches"].get("excess", 0) * batch
+    deaths = len(result.summary.get("lost_trainers", []))
+    less = batch * (1 + deaths * job["weighed"])
+    assert wanted - less <= draws <= wanted + excess + deaths * batch, (
+        wanted,
+        draws,
+        excess,
+        f"{job}\n{result.logs()}",
+    )
+
+
+def check_record(job: dict[str, Any], result: Result) -> None:
+    """It has each step once, but for what a trainer that has died had trained on and not written yet."""
+    told = f"{job}\n{result.logs()}"
+    assert result.run is not None
+    lost = result.summary.get("lost_trainers", [])
+    written = books(result, job["trainers"] + job["spares"])
+    unsure = {int(row) for trainer in lost for line in written[trainer] for row in line.get("rows", ())}
+    for validation in (False, True):
+        count, first = (job["validation"], SIMULATIONS) if validation else (SIMULATIONS, 0)
+        if not count:
+            continue
+        recorded = [dataset[i] for dataset in [RecordedDataset(result.run / "record", validation=validation)]
+                    for i in range(len(dataset))]  # fmt: skip
+        assert all(abs(float(of["u"].mean() - of["parameters"][0]) - int(of["step"])) < 1e-4 for of in recorded), told
+        rows = [1 + int(of["step"]) + 1000 * int(of["simulation"]) for of in recorded]
+        steps = range(0, STEPS, job["every_recorded"])
+        wanted = {1 + step + 1000 * (first + i) for i in range(count) for step in steps}
+        assert len(set(rows)) == len(rows) and set(rows) <= wanted, told
+        near = {row + step for row in unsure for step in range(job["span"] + 1)}
+        assert wanted - set(rows) <= near, (sorted(wanted - set(rows)), told)
+
+
+def check_scales(job: dict[str, Any], result: Result, samples: int) -> None:
+    """From some batch on they are the same on all, and stay so; at the end each sample has been counted."""
+    told = f"{job}\n{result.logs()}"
+    written = books(result, job["trainers"] + job["spares"])
+    scales = [[line for line in lines if "frozen" in line] for lines in written]
+    frozen = {json.dumps(line["scales"]) for lines in scales for line in lines if line["frozen"]}
+    assert len(frozen) == 1, (frozen, told)
+    assert all(lines[number]["frozen"] for lines in scales for number in range(job["after"], len(lines))), told
+    ends = [line for lines in written for line in lines if "counted" in line]
+    assert ends and all(line == ends[0] for line in ends), (ends, told)
+    if job["policy"] == "fifo":  # of others some may have been drawn that were not in the dead one's last word
+        assert ends[0]["counted"] >= 24 * (samples + SIMULATIONS * job["span"]), (ends, samples, told)
+
+
+def check_validation(job: dict[str, Any], result: Result) -> None:
+    """Each pass over the validation samples saw each once, over all trainers that lived then."""
+    samples = STEPS - job["span"]
+    rows = [1 + step + 1000 * (SIMULATIONS + i) for i in range(job["validation"]) for step in range(samples)]
+    numbers = np.array(rows, np.int64)
+    whole = [len(rows), mixed(numbers).sum(), (numbers**2).sum()]
+    written = [line for lines in books(result, job["trainers"] + job["spares"]) for line in lines]
+    passes = [line for line in written if "validated" in line]
+    copies = [line["copied"] for line in written if "copied" in line]
+    told = f"{job}\n{result.logs()}"
+    assert all(line["validated"] == whole for line in passes), (whole, passes, told)
+    assert all(copied == whole for copied in copies), (whole, copies, told)
+    if job["validation"]:
+        assert passes and copies and result.summary["samples"]["validation"] >= len(rows), told

@@ -117,6 +117,17 @@ int mpidata_ledger_lacks(mpidata_ledger *ledger, int64_t simulation) {
     return entry->missing > 0;
 }
 
+int64_t mpidata_ledger_count(const mpidata_ledger *ledger, int trainer) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < ledger->plan->simulations; i++) {
+        const mpidata_ledger_entry *entry = &ledger->entries[i];
+        const int64_t end = entry->whole > 64 * entry->words ? entry->whole : 64 * entry->words;
+        for (int64_t step = 0; step < end; step++)
+            n += mpidata_ledger_has(ledger, i, step) && mpidata_plan_trainer(ledger->plan, i, step) == trainer;
+    }
+    return n;
+}
+
 /* From now every own step below `whole` is there: the bits say only what is there besides. */
 static void raise_whole(mpidata_ledger *ledger, int64_t simulation, int64_t whole) {
     mpidata_ledger_entry *entry = &ledger->entries[simulation];

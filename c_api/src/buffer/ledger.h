@@ -39,6 +39,9 @@ void mpidata_ledger_expect(mpidata_ledger *ledger, int64_t simulation, int64_t s
 /* A trainer has died, and others have its steps: does this one lack any now? */
 int mpidata_ledger_lacks(mpidata_ledger *ledger, int64_t simulation);
 
+/* In an elastic job: samples that are trained on and there, and that came to this trainer, or would today. */
+int64_t mpidata_ledger_count(const mpidata_ledger *ledger, int trainer);
+
 /* Has the simulation just become complete: are all own steps below the expected number there? True once per expect. */
 int mpidata_ledger_completed(mpidata_ledger *ledger, int64_t simulation);
 

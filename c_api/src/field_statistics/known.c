@@ -32,15 +32,20 @@ void mpidata_scales_close(mpidata_scales *scales) {
     memset(scales, 0, sizeof *scales);
 }
 
-int mpidata_scales_grant(mpidata_scales *scales, const mpidata_plan *plan, const mpidata_moments *of_each, int64_t from) {
+int mpidata_scales_grant(mpidata_scales *scales, const mpidata_plan *plan, const mpidata_moments *of_each, int n, int64_t from) {
     mpidata_granted_scales *granted = malloc(sizeof *granted + (size_t)plan->n_moments * sizeof granted->moments[0]);
     if (!granted) return no_memory();
     granted->from = from;
     mpidata_moments_clear(granted->moments, plan->n_moments);
-    for (int t = 0; t < plan->trainers; t++)
+    for (int t = 0; t < n; t++)
         mpidata_moments_merge(granted->moments, of_each + (int64_t)t * plan->n_moments, plan->n_moments);
     MPIDATA_LIST_APPEND(scales, granted);
     return MPIDATA_SUCCESS;
+}
+
+void mpidata_scales_go_on(mpidata_scales *scales, int64_t from) {
+    for (mpidata_granted_scales *granted = scales->first; granted; granted = granted->next)
+        if (granted->from > from) granted->from = from;
 }
 
 void mpidata_scales_drawn(mpidata_scales *scales, const mpidata_plan *plan, int64_t drawn) {

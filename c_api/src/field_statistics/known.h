@@ -25,8 +25,11 @@ typedef struct {
 int mpidata_scales_open(mpidata_scales *scales, const mpidata_plan *plan);
 void mpidata_scales_close(mpidata_scales *scales);
 
-/* Keep the moments of all trainers, one after the other, until batch `from` is drawn, counted from 0. */
-int mpidata_scales_grant(mpidata_scales *scales, const mpidata_plan *plan, const mpidata_moments *of_each, int64_t from);
+/* Keep the moments of n trainers, one after the other, until batch `from` is drawn, counted from 0. */
+int mpidata_scales_grant(mpidata_scales *scales, const mpidata_plan *plan, const mpidata_moments *of_each, int n, int64_t from);
+
+/* The draws go on after all, as a trainer has died: what would be known at the end is known with batch `from`. */
+void mpidata_scales_go_on(mpidata_scales *scales, int64_t from);
 
 /* So many batches have been drawn, or the draws are over: then `drawn` is INT64_MAX. */
 void mpidata_scales_drawn(mpidata_scales *scales, const mpidata_plan *plan, int64_t drawn);

@@ -32,12 +32,14 @@ static int was_whole_locked(const mpidata_trainer *trainer, int64_t simulation, 
     return 1;
 }
 
-/* A step counts once: with the earliest window that can have it, or the first that is whole of those of this trainer. */
+/* A step counts once: with the earliest window that can have it, or the first that is whole of those of this trainer. Where
+ * trainers die, which windows are this one's changes: there with the earliest alone, whosesoever it is. */
 static int counts_step_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step, int64_t i) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
     int64_t stride = plan->samples_stride, span = mpidata_plan_span(plan);
     int64_t earliest = step >= span ? step - span : step % stride;
+    if (plan->trainers_at_least) return first_step_locked(trainer, trainer->windows.whole[i]) == earliest;
     if (mpidata_plan_trainer(plan, simulation, earliest) != trainer->job.index) return 0;
     for (int64_t first = earliest; first <= step; first += stride)
         if (mpidata_plan_trainer(plan, simulation, first) == trainer->job.index &&

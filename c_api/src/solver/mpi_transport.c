@@ -307,6 +307,7 @@ static int next(const mpidata_done *done, int64_t *simulation) {
     *simulation = solver.task->simulation;
     solver.validation = solver.task->validation;
     solver.sender.by_try = solver.task->by_try;
+    solver.sender.tag = solver.task->validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
     mpidata_tell(MPIDATA_PULSE_STARTING);
     return MPIDATA_SUCCESS;
 }

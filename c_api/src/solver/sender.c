@@ -40,11 +40,12 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
     memset(sender, 0, sizeof *sender);
     sender->job = job;
     sender->filling = -1;
-    size_t n = (size_t)job->plan.in_flight + 2, trainers = (size_t)job->plan.trainers;
+    sender->second = job->plan.trainers_at_least && job->plan.validation ? job->plan.in_flight : 0;
+    sender->n_pieces = job->plan.in_flight + sender->second;
+    size_t n = (size_t)sender->n_pieces + 3, trainers = (size_t)job->plan.trainers;
     sender->pieces = calloc(n, sizeof *sender->pieces);
     sender->met = calloc(trainers, 1);
     if (!sender->pieces || !sender->met) return no_memory(n * sizeof *sender->pieces + trainers);
-    sender->n_pieces = job->plan.in_flight;
     if (job->plan.trainers_at_least && !(job->dead_trainers = calloc(trainers, 1))) return no_memory(trainers);
     if (job->plan.n_constants && !(sender->constants.sent = calloc(trainers, 1))) return no_memory(trainers);
     if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS; /* where there are lengths, with those that are 0 */
@@ -59,7 +60,7 @@ void mpidata_sender_release_maps(mpidata_staged_piece *piece) {
 }
 
 void mpidata_sender_close(mpidata_sender *sender) {
-    for (int i = 0; sender->pieces && i <= mpidata_kept_constants_piece(sender); i++) {
+    for (int i = 0; sender->pieces && i < sender->n_pieces + 3; i++) {
         mpidata_sender_release_maps(&sender->pieces[i]);
         free(sender->pieces[i].blocks);
         free(sender->pieces[i].moments);
@@ -88,7 +89,8 @@ static void piece_empty(mpidata_staged_piece *piece) {
 }
 
 static int free_piece(const mpidata_sender *sender) {
-    for (int i = 0; i < sender->n_pieces; i++)
+    const int end = sender->second && !mpidata_sender_pool(sender) ? sender->second : sender->n_pieces;
+    for (int i = mpidata_sender_pool(sender) ? sender->second : 0; i < end; i++)
         if (!sender->pieces[i].under_way) return i;
     return -1;
 }
@@ -162,7 +164,7 @@ static int send_bundle(mpidata_sender *sender, int trainer, int number) {
     bundle->memory = memory;
     bundle->capacity = capacity;
     bundle->bytes = 0;
-    bundle->in_flight++;
+    bundle->in_flight[mpidata_sender_pool(sender)]++;
     return MPIDATA_SUCCESS;
 }
 
@@ -176,7 +178,7 @@ static int is_due(const mpidata_sender *sender, const mpidata_bundle *bundle, si
 static int send_idle_bundles(mpidata_sender *sender) {
     for (int t = 0; sender->bundles && t < sender->job->plan.trainers; t++) {
         int number;
-        if (!sender->bundles[t].bytes || sender->bundles[t].in_flight) continue;
+        if (!sender->bundles[t].bytes || sender->bundles[t].in_flight[mpidata_sender_pool(sender)]) continue;
         if ((number = free_piece(sender)) < 0) return MPIDATA_SUCCESS;
         MPIDATA_TRY(send_bundle(sender, t, number));
     }
@@ -185,9 +187,10 @@ static int send_idle_bundles(mpidata_sender *sender) {
 
 static void message_taken(mpidata_sender *sender, int number) {
     mpidata_staged_piece *piece = &sender->pieces[number];
-    if (--piece->under_way || number == mpidata_kept_constants_piece(sender)) return;
+    const int pool = sender->second && number >= sender->second;
+    if (--piece->under_way || number > sender->n_pieces) return;
     piece_empty(piece);
-    for (int i = 0; sender->bundles && i < piece->n_trainers; i++) sender->bundles[piece->trainers[i]].in_flight--;
+    for (int i = 0; sender->bundles && i < piece->n_trainers; i++) sender->bundles[piece->trainers[i]].in_flight[pool]--;
 }
 
 /* What is under way to a trainer that has died arrives nowhere, and is done with. */
@@ -480,7 +483,7 @@ static int commit_alone(mpidata_sender *sender, int number, mpidata_piece *head,
     memcpy(piece->trainers, trainers, (size_t)n * sizeof *trainers);
     piece->n_trainers = n;
     for (int i = 0; i < n; i++) {
-        if (sender->bundles) sender->bundles[trainers[i]].in_flight++;
+        if (sender->bundles) sender->bundles[trainers[i]].in_flight[mpidata_sender_pool(sender)]++;
         MPIDATA_TRY(mpidata_sender_send(sender, number, bytes, trainers[i]));
     }
     return MPIDATA_SUCCESS;
@@ -551,7 +554,7 @@ static int wait_for_flight(mpidata_sender *sender, int lent_only, const void *va
     MPIDATA_TRY(mpidata_sender_progress(sender));
     for (double since = mpidata_now();;) {
         int flying = !lent_only && sender->flight.n; /* maps, too */
-        for (int i = 0; i <= mpidata_kept_constants_piece(sender) && !flying; i++)
+        for (int i = 0; i < sender->n_pieces + 3 && !flying; i++)
             flying = sender->pieces[i].under_way && (!lent_only || lends(&sender->pieces[i], values));
         if (!flying) {
             sender->waited += mpidata_now() - since;

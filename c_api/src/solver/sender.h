@@ -58,7 +58,7 @@ typedef struct {
 typedef struct {
     char *memory;
     size_t capacity, bytes;
-    int in_flight; /* messages under way to this trainer */
+    int in_flight[2]; /* messages under way to this trainer, by pool of their pieces */
     double since;  /* when the first piece came, or these were last tried to be sent; s */
 } mpidata_bundle;
 
@@ -75,14 +75,17 @@ typedef struct {
 
 typedef struct {
     mpidata_job *job;
-    mpidata_staged_piece *pieces; /* n_pieces to be in flight, one to stage what is bundled, and that of the constants */
+    mpidata_staged_piece *pieces; /* n_pieces to be in flight, one to stage what is bundled, and those of the constants */
     int n_pieces;
+    /* Number of the first piece of a second pool, for validation samples; 0: there is none. Where trainers die, they may wait
+     * for these while their buffers are full, and what is under way of simulations before must not hold them up. */
+    int second;
     mpidata_kept_constants constants;
     mpidata_flight flight;
     int filling;             /* piece of the sample that is being put, -1: none yet */
     mpidata_bundle *bundles; /* one per trainer; NULL where pieces are not small */
     char *met;               /* by trainer: whether something was sent to it */
-    int tag;                 /* of what is bundled */
+    int tag;                 /* of the present simulation, and of what is bundled */
     double committed;        /* when the last sample was; s */
     int hurried;             /* it came right after the one before */
     mpidata_put_maps put_maps; /* of steps on which the group has not agreed (map_sending.c) */
@@ -92,8 +95,15 @@ typedef struct {
     int64_t by_try;          /* which try of the present simulation this is, from 1 */
 } mpidata_sender;
 
-/* The number of the constants' piece. */
-static inline int mpidata_kept_constants_piece(const mpidata_sender *sender) { return sender->n_pieces + 1; }
+/* Of which pool the pieces of the present simulation are. */
+static inline int mpidata_sender_pool(const mpidata_sender *sender) {
+    return sender->second && sender->tag == MPIDATA_TAG_VALIDATION;
+}
+
+/* The number of the constants' piece, by pool. */
+static inline int mpidata_kept_constants_piece(const mpidata_sender *sender) {
+    return sender->n_pieces + 1 + mpidata_sender_pool(sender);
+}
 
 /* In which a field is staged. */
 static inline mpidata_staged_piece *mpidata_sender_piece(const mpidata_sender *sender, const mpidata_field *field) {

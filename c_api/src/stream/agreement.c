@@ -150,7 +150,7 @@ static int conclude_budget_locked(mpidata_trainer *trainer, const mpidata_agreem
     trainer->budget.received = received;
     trainer->budget.said = agreement->received;
     if (!all[NOT_ENDED] && (!allowed || all[NO_MORE])) {
-        if (!trainer->job.index) (void)mpidata_budget_end_locked(trainer, received);
+        if (!trainer->shares.number) (void)mpidata_budget_end_locked(trainer, received);
         return 1;
     }
     if (-all[LEAST] > trainer->granted && (allowed || all[STUCK]))
@@ -253,19 +253,51 @@ static int conclude_locked(mpidata_trainer *trainer, mpidata_agreement *agreemen
 static int conclude_scales_locked(mpidata_trainer *trainer, const mpidata_agreement *agreement, int64_t granted) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
-    if (!agreement->moments || (trainer->granted == granted && !agreement->over)) return MPIDATA_SUCCESS;
-    if (trainer->granted > granted) MPIDATA_TRY(mpidata_scales_grant(&trainer->scales, plan, agreement->moments + plan->n_moments, granted));
-    if (!agreement->over) return MPIDATA_SUCCESS;
-    return mpidata_scales_grant(&trainer->scales, plan, agreement->moments + plan->n_moments, INT64_MAX - 1);
+    const int n = agreement->trainers;
+    if (!agreement->moments) return MPIDATA_SUCCESS;
+    const mpidata_moments *of_each = agreement->moments + plan->n_moments;
+    if (agreement->last) memcpy(agreement->last, of_each, (size_t)n * (size_t)plan->n_moments * sizeof *of_each);
+    if (trainer->granted > granted) MPIDATA_TRY(mpidata_scales_grant(&trainer->scales, plan, of_each, n, granted));
+    return agreement->over ? mpidata_scales_grant(&trainer->scales, plan, of_each, n, INT64_MAX - 1) : MPIDATA_SUCCESS;
 }
 
 static int reserve_moments(const mpidata_plan *plan, mpidata_agreement *agreement) {
     if (!plan->n_moments || agreement->moments) return MPIDATA_SUCCESS;
-    agreement->moments = malloc((size_t)plan->n_moments * ((size_t)plan->trainers + 1) * sizeof *agreement->moments);
-    return agreement->moments ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainers' statistics.");
+    const size_t n = (size_t)plan->n_moments, each = n * (size_t)plan->trainers;
+    agreement->trainers = plan->trainers;
+    agreement->moments = malloc((n + each) * sizeof *agreement->moments);
+    if (plan->trainers_at_least) agreement->last = malloc(each * sizeof *agreement->last);
+    if (!agreement->moments || (plan->trainers_at_least && !agreement->last))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainers' statistics.");
+    if (agreement->last) mpidata_moments_clear(agreement->last, (int)each);
+    return MPIDATA_SUCCESS;
 }
 
-void mpidata_agreement_close(mpidata_agreement *agreement) { free(agreement->moments); }
+void mpidata_agreement_close(mpidata_agreement *agreement) {
+    free(agreement->moments);
+    free(agreement->last);
+}
+
+/* Of those that are not among the living the first one of these goes on with what they have counted, as last known. */
+static int inherit_moments(mpidata_trainer *trainer, mpidata_agreement *agreement, MPI_Comm living) {
+    const int n = trainer->job.plan.n_moments;
+    MPI_Group before, now;
+    int rank, first, status = MPIDATA_SUCCESS;
+    MPIDATA_TRY(reserve_moments(&trainer->job.plan, agreement));
+    MPIDATA_TRY_MPI(MPI_Comm_rank(living, &first));
+    MPIDATA_TRY_MPI(MPI_Comm_group(trainer->agreement, &before));
+    MPIDATA_TRY_MPI(MPI_Comm_group(living, &now));
+    for (int t = 0; n && !first && t < agreement->trainers && !status; t++) {
+        status = mpidata_check_mpi(MPI_Group_translate_ranks(before, 1, &t, now, &rank), "MPI_Group_translate_ranks");
+        if (status || rank != MPI_UNDEFINED) continue;
+        mpidata_lock_take(&trainer->lock);
+        mpidata_moments_merge(trainer->scales.own, agreement->last + (int64_t)t * n, n);
+        mpidata_lock_give(&trainer->lock);
+    }
+    (void)MPI_Group_free(&before);
+    (void)MPI_Group_free(&now);
+    return status;
+}
 
 /* Go on in the communicator of those that live, once there is one. */
 static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
@@ -288,18 +320,21 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
         if (!done && mpidata_now() > deadline)
             return mpidata_error(MPIDATA_ERR_MPI, "An agreement with a trainer that has died does not end.");
     }
+    if (trainer->job.plan.n_moments) MPIDATA_TRY(inherit_moments(trainer, agreement, living));
     trainer->agreement = living;
     agreement->under_way = agreement->broken = 0;
     agreement->first = 1;
     int trainers, number;
     MPIDATA_TRY_MPI(MPI_Comm_size(living, &trainers));
     MPIDATA_TRY_MPI(MPI_Comm_rank(living, &number));
+    agreement->trainers = trainers;
     mpidata_lock_take(&trainer->lock);
     trainer->shares.trainers = trainers;
     trainer->shares.number = number;
     status = mpidata_adopt_locked(trainer);
     trainer->adoption.greets = trainer->adoption.on;
     if (trainer->adoption.on) agreement->over = mpidata_draws_ended(&trainer->phase);
+    if (!agreement->over) mpidata_scales_go_on(&trainer->scales, trainer->granted);
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     mpidata_lock_give(&trainer->lock);
     return status;
@@ -321,7 +356,7 @@ static int agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *di
         mpidata_lock_take(&trainer->lock);
         int status = mpidata_checkpoint_give_up_locked(trainer);
         int say = several && !agreement->over && my_part_locked(trainer, agreement->mine);
-        agreement->received = trainer->statistics.received;
+        agreement->received = mpidata_budget_received_locked(trainer);
         if (say && n_moments) memcpy(agreement->moments, trainer->scales.own, (size_t)n_moments * sizeof *agreement->moments);
         mpidata_lock_give(&trainer->lock);
         if (status || !say) return status;

@@ -29,6 +29,8 @@ typedef struct {
     int64_t mine[MPIDATA_AGREEMENT_ENTRIES], all[MPIDATA_AGREEMENT_ENTRIES];
     int64_t received, received_by_all; /* samples, where there is a budget */
     mpidata_moments *moments; /* this trainer's, and behind them those of each, where there are statistics */
+    mpidata_moments *last;    /* where trainers die: those of each, as in the agreement that came to its end last */
+    int trainers;             /* in the communicator: how many these are */
 } mpidata_agreement;
 
 /* The receive thread calls it again and again. */

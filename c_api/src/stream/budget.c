@@ -1,6 +1,7 @@
 #include "stream/budget.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* repeats x received; so much more that 1.15 x 100 is 115. */
 static double draws(const mpidata_trainer *trainer, int64_t received) {
@@ -10,7 +11,7 @@ static double draws(const mpidata_trainer *trainer, int64_t received) {
 /* What is counted: batches of each trainer, or those that all draw together. */
 static int64_t parts_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    return trainer->shares.total ? 1 : trainer->job.plan.trainers;
+    return trainer->shares.total ? 1 : mpidata_plan_training(&trainer->job.plan);
 }
 
 static double samples_locked(const mpidata_trainer *trainer) {
@@ -18,22 +19,56 @@ static double samples_locked(const mpidata_trainer *trainer) {
     return (double)(trainer->shares.total ? trainer->shares.total : trainer->batch);
 }
 
+/* Batches that trainers have trained on which have left. Of batches that all draw together these are among those of the others. */
+static int64_t of_those_gone_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    int64_t draws = 0;
+    for (int t = 0; t < trainer->job.plan.trainers && trainer->budget.draws && !trainer->shares.total; t++)
+        if (!mpidata_plan_trains(&trainer->job.plan, t)) draws += trainer->budget.draws[t];
+    return trainer->batch ? draws / trainer->batch : 0;
+}
+
+static int64_t before_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return trainer->budget.base_by_all + of_those_gone_locked(trainer);
+}
+
+int64_t mpidata_budget_received_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return trainer->statistics.received + trainer->budget.inherited;
+}
+
+int mpidata_budget_inherit_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_plan *plan = &trainer->job.plan;
+    if (plan->repeats <= 0 || !plan->trainers_at_least) return MPIDATA_SUCCESS;
+    if (!trainer->budget.draws && !(trainer->budget.draws = calloc((size_t)plan->trainers, sizeof *trainer->budget.draws)))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
+    trainer->budget.inherited = mpidata_ledger_count(&trainer->ledger, trainer->job.index) - trainer->statistics.received;
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_budget_count_locked(mpidata_trainer *trainer, int64_t simulation, int64_t step) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->budget.draws) trainer->budget.draws[mpidata_plan_trainer(&trainer->job.plan, simulation, step)]++;
+}
+
 int64_t mpidata_budget_limit_locked(const mpidata_trainer *trainer, int64_t received) {
     MPIDATA_LOCKED(&trainer->lock);
-    double left = floor(draws(trainer, received)) - (double)trainer->budget.base_by_all * samples_locked(trainer);
+    double left = floor(draws(trainer, received)) - (double)before_locked(trainer) * samples_locked(trainer);
     double all = (double)parts_locked(trainer) * samples_locked(trainer);
     return left > 0 ? trainer->budget.base + (int64_t)floor(left / all) : trainer->budget.base;
 }
 
 int mpidata_budget_allows_locked(const mpidata_trainer *trainer, int ended) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (trainer->drawn < mpidata_budget_limit_locked(trainer, trainer->statistics.received)) return 1;
+    if (trainer->drawn < mpidata_budget_limit_locked(trainer, mpidata_budget_received_locked(trainer))) return 1;
     return !ended && mpidata_buffer_full(&trainer->buffer);
 }
 
 int64_t mpidata_budget_batches_of_all_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    return trainer->budget.base_by_all + (trainer->drawn - trainer->budget.base) * parts_locked(trainer);
+    return before_locked(trainer) + (trainer->drawn - trainer->budget.base) * parts_locked(trainer);
 }
 
 int mpidata_budget_behind_locked(const mpidata_trainer *trainer) {
@@ -42,10 +77,10 @@ int mpidata_budget_behind_locked(const mpidata_trainer *trainer) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (plan->repeats <= 0 || !trainer->batch) return 0; /* a buffer of samples that nobody draws is full soon */
     if (plan->capacity_in_bytes && !mpidata_buffer_crowded(&trainer->buffer)) return 0; /* there may be no batch yet */
-    int64_t received = budget->received + trainer->statistics.received - budget->said;
+    int64_t received = budget->received + mpidata_budget_received_locked(trainer) - budget->said;
     double drawn = (double)mpidata_budget_batches_of_all_locked(trainer) * samples_locked(trainer);
     const int64_t capacity = plan->capacity_in_bytes ? mpidata_buffer_fits(&trainer->buffer) : plan->capacity;
-    return draws(trainer, received) - drawn > plan->repeats * (double)capacity * plan->trainers;
+    return draws(trainer, received) - drawn > plan->repeats * (double)capacity * mpidata_plan_training(&trainer->job.plan);
 }
 
 int mpidata_budget_stuck_locked(const mpidata_trainer *trainer) {

@@ -1,11 +1,23 @@
 /* How often samples are drawn from a reservoir with buffer.repeats: so many draws, in the mean, for each sample that the
  * trainers have received in all. Training that is ahead of this waits, unless a trainer can take nothing more; solvers wait
  * for training that is more than repeats x capacity x trainers draws behind. At the end draws go on until there are
- * floor(repeats x received / (trainers x batch)) batches. */
+ * floor(repeats x received / (trainers x batch)) batches.
+ *
+ * Where a trainer dies, the samples that it has trained on stay received, by those that have its steps now, and its draws of
+ * them stay draws, as far as the others know of them: those of steps that count. So the mean is over all samples. */
 #ifndef MPIDATA_BUDGET_H
 #define MPIDATA_BUDGET_H
 
 #include "stream/state.h"
+
+/* Samples that this trainer has received, those included which are its as others have died. */
+int64_t mpidata_budget_received_locked(const mpidata_trainer *trainer);
+
+/* Find these, before the first sample comes, and where this trainer has taken over steps of others. */
+int mpidata_budget_inherit_locked(mpidata_trainer *trainer);
+
+/* A sample was trained on, by the trainer that it came to. */
+void mpidata_budget_count_locked(mpidata_trainer *trainer, int64_t simulation, int64_t step);
 
 /* Batches of one trainer that the budget allows where the trainers have received so many samples. */
 int64_t mpidata_budget_limit_locked(const mpidata_trainer *trainer, int64_t received);

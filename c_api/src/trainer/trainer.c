@@ -7,6 +7,7 @@
 #include "base/deadlines.h"
 #include "containers/array.h"
 #include "receive/receive.h"
+#include "stream/budget.h"
 #include "stream/deaths/adoption.h"
 #include "stream/deaths/joining.h"
 #include "stream/giving/giving.h"
@@ -55,6 +56,10 @@ int mpidata_trainer_begin(void) {
     trainer->validation_whole = trainer->ledger.validation_complete == trainer->job.plan.validation;
     mpidata_buffer_see_again(&trainer->buffer);
     while (trainer->n_restored) mpidata_windows_let_go(&trainer->windows, trainer->restored[--trainer->n_restored]);
+    mpidata_lock_take(&trainer->lock);
+    const int status = mpidata_budget_inherit_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
+    MPIDATA_TRY(status);
     trainer->begun = 1;
     trainer->began = trainer->drawn;
     int failed = pthread_create(&trainer->thread, NULL, mpidata_receive_thread, trainer);
@@ -143,11 +148,13 @@ int mpidata_trainer_validation(int64_t *count, double timeout_s) {
     double deadline = mpidata_trainer_deadline(timeout_s);
     int status = MPIDATA_SUCCESS;
     mpidata_lock_take(&trainer->lock);
-    while (!status && !trainer->validation_whole) {
+    while (!status && !mpidata_validation_is_whole_locked(trainer)) {
         if (trainer->error)
             status = mpidata_error(trainer->error, "%s", trainer->error_text);
         else if (mpidata_stopping(&trainer->phase))
             status = MPIDATA_END;
+        else if (mpidata_one_has_left_locked(trainer))
+            status = MPIDATA_MEET;
         else if (!mpidata_trainer_wait_locked(trainer, deadline))
             status = mpidata_error(MPIDATA_ERR_AGAIN, "The validation set is not whole yet.");
     }

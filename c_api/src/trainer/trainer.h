@@ -26,7 +26,8 @@ int mpidata_trainer_steps(int64_t *steps);
 int mpidata_trainer_stopped(int *stopped);
 
 /* Wait until this trainer holds its whole share of the validation samples; *count is their number. SUCCESS, AGAIN, END
- * (the job is stopping and it will never be whole) or an error. Sleeps while it waits. */
+ * (the job is stopping and it will never be whole), MEET as for a draw, or an error. Where a trainer has died, it is whole once
+ * what that one held has come again. Sleeps while it waits. */
 int mpidata_trainer_validation(int64_t *count, double timeout_s);
 
 /* The index-th step of the validation samples, which are ordered by (simulation, first step): n_numbers int64, n_parameters

@@ -71,6 +71,10 @@ int mpidata_plan_trains(const mpidata_plan *plan, int trainer) {
     return n > 0;
 }
 
+int mpidata_plan_training(const mpidata_plan *plan) {
+    return plan->n_changes ? plan->changes[plan->n_changes - 1].n : first_ones(plan);
+}
+
 static int place_of(const mpidata_change *change, int trainer) {
     int i = 0;
     while (change->training[i] != trainer) i++;
@@ -78,12 +82,13 @@ static int place_of(const mpidata_change *change, int trainer) {
 }
 
 /* The runs of one that leaves go round among the others. One that joins has each n-th run of each of the others, where there
- * are n now. What each has is numbered anew, one after the other; with each simulation it begins with the next one, so that few
+ * are n now; but no validation samples, which stay where they are. What each has is numbered anew, one after the other; with each simulation it begins with the next one, so that few
  * steps of few simulations are dealt evenly, too. */
 static int heir(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t turn) {
     for (int i = 0; i < plan->n_changes; i++) {
         const mpidata_change *change = &plan->changes[i];
         const int64_t n = change->n, number = turn + simulation, round = number / n, at = number % n;
+        if (change->joins && simulation >= plan->simulations) continue;
         if (change->joins && at < n - 1) {
             turn = round * (n - 1) + at;
         } else if (change->joins) {

@@ -34,6 +34,9 @@ static inline int mpidata_plan_most_changes(const mpidata_plan *plan) { return 2
 /* Whether a trainer trains: it lives, and is no spare that waits. */
 int mpidata_plan_trains(const mpidata_plan *plan, int trainer);
 
+/* How many trainers train. */
+int mpidata_plan_training(const mpidata_plan *plan);
+
 /* While none has changed: of the first `steps` steps of a simulation, those at which samples of this trainer begin: its own steps. */
 int64_t mpidata_plan_own(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t steps);
 

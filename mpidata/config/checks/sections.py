@@ -159,6 +159,8 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
     if "solvers" in data:
         where = "with 'trainers.elastic' where 'solvers' make the samples. Remove one of the two"
         yield from ((at, f"{what} {where}.") for what in _not_simulated_again(sections))
+        where = "with 'trainers.spares' where 'solvers' make the samples. Remove one of the two"
+        yield from ((at, f"{what} {where}.") for what in _not_with_spares(sections) if trainers.spares)
     for name in ("solvers", "loaders"):
         if name in sections and sections[name].start == "spawn":
             yield at, f"'{name}.start' is spawn, which does not go with 'trainers.elastic'. Remove one of the two."
@@ -171,15 +173,21 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
 
 def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
     """Name what is not exact so far where samples come again that a dead trainer had."""
-    samples, buffer, validation = (sections.get(name) for name in ("samples", "buffer", "validation"))
     refused = {
         "'servers' do not go": "servers" in sections,
-        "'validation' does not go": validation is not None and validation.count > 0,
-        "'record' does not go": sections.get("record") is not None,
         "'journal' does not go": bool(sections.get("journal")),
-        "'samples.window' does not go": samples is not None and samples.window > 1,
+    }
+    yield from (what for what, is_given in refused.items() if is_given)
+
+
+def _not_with_spares(sections: Mapping[str, Any]) -> Iterator[str]:
+    """Name what is not exact so far where a trainer joins a stream."""
+    samples, buffer = (sections.get(name) for name in ("samples", "buffer"))
+    refused = {
         "'samples.statistics' does not go": samples is not None and samples.statistics is not False,
         "'buffer.repeats' does not go": buffer is not None and bool(buffer.repeats),
+        "'record' does not go": sections.get("record") is not None,
+        "'samples.window' does not go": samples is not None and samples.window > 1,
     }
     yield from (what for what, is_given in refused.items() if is_given)
 

@@ -103,11 +103,7 @@ def _over_members(tensor: torch.Tensor, op: str, members: Members) -> int:
             f"all_reduce: the tensor is {tensor.dtype} on {tensor.device}. With 'trainers.elastic' give one in CPU "
             "memory, of float32, float64 or whole numbers."
         )
-    if members.is_new:
-        raise StreamError(
-            "all_reduce: this trainer has just taken the place of another one, and the others are in their loop. "
-            "Before the first batch leave the call out where the dataset's `resumed` is not (0, 0)."
-        )
+    members.refuse_new("all_reduce")
     own = tensor.detach().contiguous().clone()
     result = torch.empty_like(own)
 

@@ -155,6 +155,14 @@ class Members:
         """Rank in the communicator of the trainer that has had this one at the start."""
         return self._ranks.index(one)
 
+    def refuse_new(self, what: str) -> None:
+        """Raise StreamError, which begins with `what`, in a trainer that has just taken a place, as it is alone."""
+        if self.is_new:
+            raise StreamError(
+                f"{what}: this trainer has just taken the place of another one, and the others are in their loop. "
+                "Before the first batch leave the call out where the dataset's `resumed` says that it goes on."
+            )
+
     def share(self, dataset: Shared) -> None:
         """Have the rows of a dataset dealt out anew when a trainer has died; in the same order on all trainers."""
         self._datasets.add(dataset)

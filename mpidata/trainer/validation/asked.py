@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import numpy as np
+
 from mpidata.errors import StreamError
 from mpidata.trainer.frameworks.prepared import teach_accelerate
+from mpidata.trainer.local_sgd.apart import come
 from mpidata.trainer.trainer import Trainer
 from mpidata.trainer.validation.dealt import Dealt
 from mpidata.trainer.validation.even import EvenValidation
@@ -43,14 +46,40 @@ class AskedValidation:
                 "stream.validation(share=False, even=True): all trainers have all samples, so there is nothing to pad. "
                 "Leave one of the two out."
             )
-        if self._own is None:
-            self._own = ValidationDataset.wait(self._trainer, gathers=self._gathers)
+        if even and self._trainer.members is not None:
+            raise StreamError(
+                "stream.validation(even=True) does not go with 'trainers.elastic', as shares change when a trainer "
+                "dies. Use stream.validate, which needs no shares of one length, or leave `even` out."
+            )
+        members = self._trainer.members
+        if not share and members is not None:
+            members.refuse_new("stream.validation(share=False)")
+        own = self.share()
         if even:
             if self._even is None:
-                self._even = EvenValidation.pad(self._own)
+                self._even = EvenValidation.pad(own)
             return self._even
         if not share:
-            if self._whole is None:
-                self._whole = WholeValidation.collect(self._own)
+            if self._one_lacks_whole() or self._whole is None:
+                self._whole = WholeValidation.collect(own)
             return self._whole
+        return own
+
+    def _one_lacks_whole(self) -> bool:
+        """Whether a trainer has not all samples yet; with spares collective, as one may have joined that has not."""
+        members, own = self._trainer.members, np.array([self._whole is None], np.int64)
+        if members is None or not self._trainer.plan.trainer_spares:
+            return self._whole is None
+        from mpi4py import MPI
+
+        lacking = np.zeros_like(own)
+        come(self._trainer.apart)
+        members.together(lambda attempt: attempt.post(attempt.communicator.Iallreduce, own, lacking, MPI.MAX))
+        return bool(lacking[0])
+
+    def share(self) -> ValidationDataset:
+        """Get this trainer's share, with what has come again since the last call."""
+        if self._own is None:
+            self._own = ValidationDataset.wait(self._trainer, gathers=self._gathers)
+        self._own.refresh()
         return self._own

@@ -59,8 +59,12 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
         """Count the samples."""
         raise NotImplementedError
 
+    def refresh(self) -> None:
+        """Take in what has changed, before a pass."""
+
     def __len__(self) -> int:
         """Count the samples in this trainer's share."""
+        self.refresh()
         teach_accelerate()
         for caller in callers():
             if isinstance(caller, DistributedSampler):

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mpidata.native.waiting import wait
+from mpidata.trainer.elastic.attempt import Attempt
+from mpidata.trainer.elastic.points import reached
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["all_counts", "all_objects"]
+    from mpidata.trainer.elastic.members import Members
+
+__all__ = ["all_counts", "all_objects", "objects_of_living"]
 
 _CHUNK_BYTES = 1 << 30  # MPI counts in int
 
@@ -41,11 +47,40 @@ def all_objects(communicator: MPI.Intracomm | None, own: Any) -> Iterator[Any]:
     if communicator is None:
         yield own
         return
-    memory = io.BytesIO()
-    torch.save(own, memory)
+    memory = _packed(own)
     rank = communicator.Get_rank()
     for root, size in enumerate(all_counts(communicator, memory.getbuffer().nbytes)):
         sent = np.frombuffer(memory.getbuffer(), np.uint8) if root == rank else np.empty(size, np.uint8)
         for begin in range(0, size, _CHUNK_BYTES):
             wait(communicator.Ibcast(sent[begin : begin + _CHUNK_BYTES], root=root), longest_s=0.02)
         yield torch.load(io.BytesIO(sent.data), weights_only=True)
+
+
+def objects_of_living(members: Members, own: Any, generation: int) -> list[Any] | None:
+    """Collect them from the trainers that live; None, on all, where one has died since that generation of this one."""
+    memory, found = _packed(own), list[Any]()
+    sizes = np.zeros((members.count, 2), np.int64)
+    size = np.array([memory.getbuffer().nbytes, generation], np.int64)
+    if not members.once(lambda attempt: attempt.post(attempt.communicator.Iallgather, size, sizes)):
+        return None
+    for root, n in enumerate(sizes[:, 0].tolist()):
+        if (sizes[:, 1] != members.generation).any():
+            return None
+        is_own = root == members.communicator.Get_rank()
+        sent = np.frombuffer(memory.getbuffer(), np.uint8) if is_own else np.empty(n, np.uint8)
+        if not members.once(functools.partial(_broadcast, sent, root)):
+            return None
+        found.append(torch.load(io.BytesIO(sent.data), weights_only=True))
+    return found
+
+
+def _broadcast(sent: NDArray[np.uint8], root: int, attempt: Attempt) -> None:
+    reached("validation.send")
+    for begin in range(0, len(sent), _CHUNK_BYTES):
+        attempt.post(attempt.communicator.Ibcast, sent[begin : begin + _CHUNK_BYTES], root)
+
+
+def _packed(own: Any) -> io.BytesIO:
+    memory = io.BytesIO()
+    torch.save(own, memory)
+    return memory

@@ -19,6 +19,7 @@ from mpidata.packing import join_fields, number_tensors, refuse_stacking
 from mpidata.run.plan import Field
 from mpidata.tensors import number_tensor
 from mpidata.trainer.constants import of_validation
+from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.trainer import SLICE_S, Trainer
 from mpidata.trainer.validation.dealt import Dealt, no_workers
 
@@ -52,6 +53,9 @@ class ValidationDataset(Dealt):
     ``<name>_given``, bool, shaped like that. Fields with ``per: simulation`` are views without a copy, in their
     own shape, which all samples of the simulation share, unless the stream has ``constants="batch"``. Use
     ``num_workers=0`` in a DataLoader.
+
+    With ``trainers.elastic`` its length waits until the samples of a trainer that has died have come again, and counts
+    those that are this one's then. They come behind the others, so that what has begun goes on.
     """
 
     def __init__(self, trainer: Trainer, count: int, *, gathers: bool = False) -> None:
@@ -59,8 +63,11 @@ class ValidationDataset(Dealt):
         self._views = bool(trainer.plan.constants) and not gathers
         self.trainer = trainer  # keeps the memory in use
         self._window = trainer.plan.samples_window
-        self._samples = [
-            tuple(_locate(trainer, first + i) for i in range(self._window))
+        self._samples = self._locate(count)
+
+    def _locate(self, count: int) -> list[tuple[_Step, ...]]:
+        return [
+            tuple(_locate(self.trainer, first + i) for i in range(self._window))
             for first in range(0, count * self._window, self._window)
         ]
 
@@ -70,20 +77,15 @@ class ValidationDataset(Dealt):
 
         With `gathers`, samples have copies of the constants like those of the other fields.
         """
-        count = ctypes.c_int64()
-        status = constants.ERR_AGAIN
-        while status == constants.ERR_AGAIN:
-            if trainer.closed:
-                raise StreamError("The stream is closed. Call stream.validation() before stream.close().")
-            status = trainer.library.mpidata_trainer_validation(ctypes.byref(count), SLICE_S)
-        if status == constants.END:
-            trainer.raise_interrupt()
-            raise StreamError(
-                "The job was stopped before the validation samples were complete. See the run folder's summary for the "
-                "reason, or what `mpidata try` has printed."
-            )
-        check(trainer.library, status)
-        return cls(trainer, count.value, gathers=gathers)
+        return cls(trainer, _wait(trainer), gathers=gathers)
+
+    def refresh(self) -> None:
+        """Wait, asleep, until the samples of trainers that have died have come again; behind those there were."""
+        if self.trainer.members is None or self.trainer.closed:
+            return
+        if (count := _wait(self.trainer)) != self.count():
+            places = {_place(steps): place for place, steps in enumerate(self._samples)}
+            self._samples = sorted(self._locate(count), key=lambda steps: places.get(_place(steps), count))
 
     def count(self) -> int:
         """Count the samples."""
@@ -129,6 +131,33 @@ class ValidationDataset(Dealt):
 
     def _joined(self, tensors: list[torch.Tensor]) -> torch.Tensor:
         return tensors[0] if self._window == 1 else torch.stack(tensors)
+
+
+def _wait(trainer: Trainer) -> int:
+    """Wait, asleep, until this trainer has all validation samples that are its; gives their number."""
+    reached("validation.wait")
+    count = ctypes.c_int64()
+    status = constants.ERR_AGAIN
+    while status in (constants.ERR_AGAIN, constants.MEET):
+        if trainer.closed:
+            raise StreamError("The stream is closed. Call stream.validation() before stream.close().")
+        status = trainer.library.mpidata_trainer_validation(ctypes.byref(count), SLICE_S)
+        if status == constants.MEET:
+            trainer.meet()
+        if status == constants.ERR_AGAIN and trainer.apart is not None:
+            trainer.apart.look()
+    if status == constants.END:
+        trainer.raise_interrupt()
+        raise StreamError(
+            "The job was stopped before the validation samples were complete. See the run folder's summary for the "
+            "reason, or what `mpidata try` has printed."
+        )
+    check(trainer.library, status)
+    return count.value
+
+
+def _place(steps: tuple[_Step, ...]) -> tuple[int, int]:
+    return steps[0].simulation, steps[0].step
 
 
 def _locate(trainer: Trainer, index: int) -> _Step:

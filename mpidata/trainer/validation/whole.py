@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import torch
 from torch.utils.data import Dataset
 
 from mpidata.packing import refuse_stacking
-from mpidata.trainer.validation.exchange import all_objects
+from mpidata.trainer.local_sgd.apart import come
+from mpidata.trainer.validation.exchange import all_objects, objects_of_living
 from mpidata.trainer.validation.share import ValidationDataset
 
 __all__ = ["WholeValidation"]
@@ -31,7 +35,7 @@ class WholeValidation(Dataset[dict[str, torch.Tensor]]):
         """Collect the shares of all trainers; collective over them."""
         samples: list[dict[str, torch.Tensor]] = []
         constants: dict[int, dict[str, torch.Tensor]] = {}
-        for of_one, constants_of_one in all_objects(share.trainer.communicator, [share.copies(), share.constants()]):
+        for of_one, constants_of_one in _shares(share):
             samples += of_one
             constants |= constants_of_one
         return cls(sorted(samples, key=_place), constants, [length.name for length in share.trainer.plan.lengths])
@@ -49,6 +53,19 @@ class WholeValidation(Dataset[dict[str, torch.Tensor]]):
         refuse_stacking(self, self._lengths, "stream.fields")
         copied = {name: tensor.clone() for name, tensor in sample.items()}
         return copied | self._constants.get(int(sample["simulation"]), {})
+
+
+def _shares(share: ValidationDataset) -> Iterable[Any]:
+    """Collect what all trainers hold; once more where one has died meanwhile and its samples have come again."""
+    trainer, found = share.trainer, None
+    if trainer.members is None:
+        return all_objects(trainer.communicator, [share.copies(), share.constants()])
+    while found is None:
+        share.refresh()
+        generation = trainer.members.generation
+        come(trainer.apart)
+        found = objects_of_living(trainer.members, [share.copies(), share.constants()], generation)
+    return found
 
 
 def _place(sample: dict[str, torch.Tensor]) -> tuple[int, int]:

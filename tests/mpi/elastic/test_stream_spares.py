@@ -1,13 +1,10 @@
 """Spares and other numbers of trainers in jobs with solvers: each sample is trained on once."""
 
-import subprocess
-import time
-
 import local_job
 import pytest
 from exact_job import books
-from jobs import BIN, JobFolder, Result, environment, ranks_of
-from killing import events_of
+from jobs import JobFolder, ranks_of
+from scaling import count, run_meanwhile, scale_up_and_down
 from stream_job import check, draw_with_spares, sizes, write_job
 from waiting import wait_until
 
@@ -104,39 +101,12 @@ def test_a_solver_dies_at_the_same_time(folder: JobFolder) -> None:
     assert events.count("group_lost") == 1 and events.count("trainer_joined") == 1, events
 
 
-def _run_meanwhile(folder: JobFolder, meanwhile: object, timeout: float = 120) -> Result:
-    process = folder.start()
-    meanwhile()
-    result = folder.finish(process, timeout, time.monotonic())
-    folder.assert_nothing_left()
-    return result
-
-
-def _count(folder: JobFolder, name: str) -> int:
-    return sum(event["event"] == name for event in events_of(folder.path))
-
-
-def _scale_up_and_down(folder: JobFolder) -> None:
-    """Have four trainers where there were two, then three."""
-
-    def scale_to(count: int) -> str:
-        command = [BIN / "mpidata", "scale", "runs/job/1", "--trainers", str(count)]
-        done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=30)
-        return done.stdout + done.stderr
-
-    wait_until(lambda: _count(folder, "dispatch") > 2, 60)
-    assert "4 trainers from the next step on, there were 2." in scale_to(4)
-    wait_until(lambda: _count(folder, "trainer_joined") == 2, 60)
-    assert "3 trainers from the next step on, there were 4." in scale_to(3)
-    wait_until(lambda: _count(folder, "trainer_retired") == 1, 60)
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
 def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, policy: str) -> None:
     buffer = {"policy": policy, "capacity": 40}
     job = write_job(folder, {}, trainers=2, spares=2, joins=2, retires=1, buffer=buffer, checkpoint={"every_s": 0.3})
-    result = _run_meanwhile(folder, lambda: _scale_up_and_down(folder))
+    result = run_meanwhile(folder, lambda: scale_up_and_down(folder))
     check(job, result)
     assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
 
@@ -145,14 +115,14 @@ def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, policy: s
 @pytest.mark.parametrize("again", [2, 3])
 def test_a_resume_after_more_and_fewer_trainers(folder: JobFolder, again: int) -> None:
     def scale_and_stop() -> None:
-        _scale_up_and_down(folder)
-        checkpoints = _count(folder, "checkpoint")
-        wait_until(lambda: _count(folder, "checkpoint") > checkpoints + 1, 60)
+        scale_up_and_down(folder)
+        checkpoints = count(folder, "checkpoint")
+        wait_until(lambda: count(folder, "checkpoint") > checkpoints + 1, 60)
         for rank in ranks_of(folder.path):
             rank.kill()
 
     job = write_job(folder, {}, trainers=2, spares=2, joins=2, retires=2, checkpoint={"every_s": 0.3})
-    result = _run_meanwhile(folder, scale_and_stop)
+    result = run_meanwhile(folder, scale_and_stop)
     assert result.status == 1 and result.run is not None, result.logs()
     check(job, folder.resume(result.run, "--set", f"trainers.ranks={again}", "--set", "trainers.spares=1", timeout=100))
 

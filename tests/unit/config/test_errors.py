@@ -409,13 +409,8 @@ def test_spares_do_not_go_with_servers(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "what"),
     [
-        ("validation.count=2", "'validation' does not go"),
         ("servers.ranks=1", "'servers' do not go"),
-        ("record={}", "'record' does not go"),
         ("journal=true", "'journal' does not go"),
-        ("samples.window=2", "'samples.window' does not go"),
-        ("samples.statistics=true", "'samples.statistics' does not go"),
-        ("buffer={policy: reservoir, repeats: 2.0}", "'buffer.repeats' does not go"),
     ],
 )
 def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, setting: str, what: str) -> None:
@@ -424,6 +419,23 @@ def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, set
     sentence = f"{what} with 'trainers.elastic' where 'solvers' make the samples. Remove one of the two."
     assert line.startswith(f"job.yaml: {sentence}")
     load_job(folder / "job.yaml", [])
+
+
+@pytest.mark.parametrize(
+    ("setting", "what"),
+    [
+        ("samples.statistics=true", "'samples.statistics' does not go"),
+        ("buffer={policy: reservoir, repeats: 2.0}", "'buffer.repeats' does not go"),
+        ("record={}", "'record' does not go"),
+        ("samples.window=2", "'samples.window' does not go"),
+    ],
+)
+def test_what_spares_of_a_stream_do_not_go_with_gives_a_sentence(folder: Path, setting: str, what: str) -> None:
+    text = GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}")
+    (line,) = problems(folder, text, "trainers.spares=1", setting)
+    sentence = f"{what} with 'trainers.spares' where 'solvers' make the samples. Remove one of the two."
+    assert line.startswith(f"job.yaml: {sentence}")
+    load_job(folder / "job.yaml", [setting])
 
 
 @pytest.mark.parametrize("section", ["solvers", "loaders"])

@@ -146,3 +146,22 @@ def test_a_checkpoint_without_statistics_is_refused(tmp_path: Path) -> None:
         with pytest.raises(StreamError, match="was written with others. Set it as it was."):
             found.scales(3)
         file._file.close()
+
+
+def test_what_stays_is_what_trainer_0_knows(library: Scaled, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = MPIStreamDataset(2)
+    normalizer = Normalizer(stream, after=2)
+    alike: list[int] = []
+
+    def take(tensors: list[torch.Tensor]) -> None:
+        alike.append(len(tensors))
+        for tensor in tensors:
+            tensor.fill_(5.0)
+
+    monkeypatch.setattr(stream, "make_alike", take)
+    batches = iter(stream)
+    next(batches)
+    assert not alike and not normalizer.frozen
+    next(batches)
+    assert alike == [4] and normalizer.frozen
+    assert all((buffer == 5.0).all() for name, buffer in normalizer.named_buffers() if name != "frozen")

@@ -59,6 +59,18 @@ def test_simulations_of_which_the_others_lack_steps_run_again(make_job: MakeJob)
     assert len(job.called("end_of_stream")) == 2  # it was told before the death
 
 
+def test_validation_samples_of_a_dead_trainer_come_again_first(make_job: MakeJob) -> None:
+    job = streaming(make_job, simulations=6, validation=2)
+    job.lacks = [0, 7]
+    die(job, 1, 2.5, signal=9)
+    drain(job, [0, 2], 20.0)
+    assert job.run() == 0 and len(job.called("validation")) == 2
+    assert [simulation for _, simulation in job.called("dispatch")] == [6, 7, 0, 1, 2, 3, 4, 5, 7, 0]
+    names = [call[0] for call in job.calls]
+    after = names[names.index("lose_trainer") :]
+    assert after.index("dispatch") < after.index("validation") < after.index("end_of_stream")
+
+
 def test_groups_stay_until_the_trainers_have_had_all(make_job: MakeJob) -> None:
     job = streaming(make_job)
     drain(job, [0, 1, 2], 30.0)

@@ -268,6 +268,16 @@ def test_a_try_that_began_before_a_trainer_died_is_followed_by_another() -> None
     assert simulations.hold(1, 0, 2) and simulations.hold(1, 1, 1) and simulations.all_settled
 
 
+def test_one_of_an_earlier_start_is_held_before_its_new_try_has_ended() -> None:
+    simulations = Simulations(1, trainers=2)
+    simulations.restore({0: 4}, {}, [])
+    simulations.lose_trainer(1)
+    assert simulations.go_on([0]) == [0] and simulations.take(0) == 0
+    assert not simulations.hold(0, 0, 0)  # all of its steps have come, though the group has not said how many there are
+    assert simulations.close(0, 0, steps=4, failed=False) and simulations.hold(0, 0, 1)
+    assert simulations.state(0) == COMPLETE and simulations.settled == 1
+
+
 def test_one_that_was_given_up_does_not_run_again_when_a_trainer_dies() -> None:
     simulations = Simulations(1, trainers=2)
     simulations.take(0)

@@ -52,6 +52,47 @@ def test_validation_in_a_dataloader(library):
         next(iter(DataLoader(MPIStreamDataset(2).validation(), num_workers=1, multiprocessing_context="fork")))
 
 
+def test_sums_over_validation_samples(library):
+    library.n_validation = 5
+    stream, sizes = MPIStreamDataset(2), []
+
+    def measure(batch):
+        sizes.append(len(batch["step"]))
+        return torch.stack([batch["scalar"].sum(), torch.tensor(len(batch["step"]))])
+
+    sums = stream.validate(measure, batch_size=2)
+    assert sums.tolist() == [0 + 1 + 2 + 3 + 4, 5] and sums.dtype == torch.float64 and sizes == [2, 2, 1]
+    with pytest.raises(StreamError, match="gave 2 numbers for one batch, and 1 for another"):
+        stream.validate(lambda batch: torch.zeros(len(batch["step"])), batch_size=2)
+    with pytest.raises(StreamError, match="batch_size"):
+        stream.validate(measure, batch_size=0)
+
+
+def test_what_has_come_again_is_behind_the_others(library):
+    library.n_validation = 2
+    steps, locate = [4, 8], library.mpidata_trainer_validation_sample
+
+    def located(index, numbers, parameters, times, step, simulation):
+        status = locate(index, numbers, parameters, times, step, simulation)
+        step._obj.value = steps[index]
+        return status
+
+    library.mpidata_trainer_validation_sample = located
+    stream = MPIStreamDataset(2)
+    share = stream.validation()
+    library.n_validation, steps = 4, [2, 4, 6, 8]
+    assert len(share) == 2  # as nobody can have died
+    stream._trainer.members = SimpleNamespace(generation=1)
+    assert len(share) == 4 and [int(share[i]["step"]) for i in range(4)] == [4, 8, 2, 6]
+    assert share[0]["temperature"][0, 0] == 1  # which is elsewhere now
+    library.n_validation, steps = 5, [1, 2, 4, 6, 8]
+    assert [int(sample["step"]) for sample in DataLoader(share, batch_size=None)] == [4, 8, 2, 6, 1]
+    with pytest.raises(StreamError, match="does not go with 'trainers.elastic'"):
+        stream.validation(even=True)
+    stream.close()
+    assert len(share) == 5
+
+
 def test_validation_of_a_job_that_stops(library):
     stream = MPIStreamDataset(2)
     library.stopped.append("by another trainer")

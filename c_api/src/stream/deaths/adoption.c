@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "containers/array.h"
+#include "stream/budget.h"
 #include "stream/deaths/joining.h"
 #include "stream/progress.h"
 
@@ -22,6 +23,7 @@ void mpidata_adoption_close(mpidata_trainer *trainer) {
     free(trainer->adoption.left_out);
     free(trainer->adoption.trained);
     free(trainer->adoption.packed);
+    free(trainer->budget.draws);
 }
 
 static int is_told_locked(const mpidata_trainer *trainer, int code) {
@@ -45,6 +47,7 @@ void mpidata_note_change_locked(mpidata_trainer *trainer, int code) {
     MPIDATA_LOCKED(&trainer->lock);
     if (!trainer->adoption.on || is_told_locked(trainer, code)) return; /* there is room for each once */
     trainer->adoption.told[trainer->adoption.n_told++] = code;
+    trainer->validation_whole = !trainer->job.plan.validation; /* until the scheduler says so again */
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }
 
@@ -120,7 +123,7 @@ static int may_adopt_locked(const mpidata_trainer *trainer, int code) {
 /* More may come, and what others have now is none of this one's. */
 static int go_on_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    MPIDATA_TRY(mpidata_enter_trained_locked(trainer));
+    MPIDATA_TRY(mpidata_budget_inherit_locked(trainer));
     MPIDATA_TRY(mpidata_drop_others_locked(trainer));
     if (is_over_locked(trainer)) return MPIDATA_SUCCESS;
     trainer->end_of_stream = 0;
@@ -135,6 +138,7 @@ int mpidata_adopt_locked(mpidata_trainer *trainer) {
     mpidata_plan *plan = &trainer->job.plan;
     const int before = plan->n_changes;
     if (!adoption->on || trainer->living != MPI_COMM_NULL) return MPIDATA_SUCCESS; /* first in the communicator of all */
+    MPIDATA_TRY(mpidata_enter_trained_locked(trainer)); /* as samples of those that have had their steps until now */
     while (plan->n_changes < adoption->n_told && may_adopt_locked(trainer, adoption->told[plan->n_changes]))
         if (mpidata_plan_change_by(plan, adoption->told[plan->n_changes]))
             return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
@@ -144,13 +148,30 @@ int mpidata_adopt_locked(mpidata_trainer *trainer) {
     return mpidata_trainer_post_locked(trainer, &event);
 }
 
-int mpidata_must_meet_locked(const mpidata_trainer *trainer) {
+/* Must the trainers still meet at the end, or as one has left? */
+static int may_meet_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return trainer->adoption.on && !trainer->adoption.over && !trainer->phase.cut_short;
+}
+
+int mpidata_one_has_left_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_adoption *adoption = &trainer->adoption;
-    if (!adoption->on || adoption->over || trainer->phase.cut_short) return 0;
-    for (int i = 0; i < adoption->n_told; i++)
+    for (int i = 0; i < adoption->n_told && may_meet_locked(trainer); i++)
         if (!mpidata_change_joins(adoption->told[i]) && !adoption->left_out[adoption->told[i]]) return 1;
-    return mpidata_draws_ended(&trainer->phase) && !trainer->checkpoint.asking;
+    return 0;
+}
+
+int mpidata_must_meet_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (mpidata_one_has_left_locked(trainer)) return 1;
+    return may_meet_locked(trainer) && mpidata_draws_ended(&trainer->phase) && !trainer->checkpoint.asking;
+}
+
+int mpidata_validation_is_whole_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->adoption.over) return 1;
+    return trainer->validation_whole && mpidata_all_adopted_locked(trainer);
 }
 
 int mpidata_all_adopted_locked(const mpidata_trainer *trainer) {
@@ -168,6 +189,7 @@ int mpidata_enter_trained_locked(mpidata_trainer *trainer) {
         const int64_t simulation = adoption->trained[i], step = adoption->trained[i + 1];
         if (!mpidata_ledger_has(&trainer->ledger, simulation, step))
             MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation, step));
+        mpidata_budget_count_locked(trainer, simulation, step);
     }
     adoption->n_trained = 0;
     return MPIDATA_SUCCESS;

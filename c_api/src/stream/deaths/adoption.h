@@ -25,8 +25,13 @@ MPI_Comm mpidata_take_living_locked(mpidata_trainer *trainer);
 /* Carry out the changes that the scheduler has told, as far as the scripts have come together after them. */
 int mpidata_adopt_locked(mpidata_trainer *trainer);
 
-/* Must the trainers meet before a draw can go on: at the end, or as one has died? */
+/* Must the trainers meet before a draw can go on: at the end, or as one has left? And before anything else, as one has left? */
 int mpidata_must_meet_locked(const mpidata_trainer *trainer);
+int mpidata_one_has_left_locked(const mpidata_trainer *trainer);
+
+/* Has this trainer all validation samples that are its, those of others that have left included? Of one that leaves when all have
+ * had all batches none come again. */
+int mpidata_validation_is_whole_locked(const mpidata_trainer *trainer);
 
 /* Is nothing to come any more of those that have died, as far as this trainer knows? Of one without which the scripts have come
  * together the scheduler may tell only later. */

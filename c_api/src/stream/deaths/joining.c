@@ -25,6 +25,7 @@ static int leave_out_undrawn_locked(const mpidata_trainer *trainer, mpidata_ledg
     return MPIDATA_SUCCESS;
 }
 
+/* Of simulations for validation no sample was trained on. */
 static int write_down(const mpidata_ledger *ledger, int64_t **numbers, int64_t *n) {
     const int64_t simulations = ledger->plan->simulations + ledger->plan->validation;
     *n = 3 * simulations + mpidata_ledger_words(ledger);
@@ -32,12 +33,14 @@ static int write_down(const mpidata_ledger *ledger, int64_t **numbers, int64_t *
     if (!at) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a trainer that takes a place.");
     for (int64_t i = 0; i < simulations; i++) {
         const mpidata_ledger_entry *entry = &ledger->entries[i];
+        const int trained = i < ledger->plan->simulations;
         *at++ = entry->steps;
-        *at++ = entry->whole;
-        *at++ = entry->words;
-        if (entry->words) memcpy(at, entry->bits, (size_t)entry->words * sizeof *at);
-        at += entry->words;
+        *at++ = trained ? entry->whole : 0;
+        *at++ = trained ? entry->words : 0;
+        if (trained && entry->words) memcpy(at, entry->bits, (size_t)entry->words * sizeof *at);
+        at += trained ? entry->words : 0;
     }
+    *n = at - *numbers;
     return MPIDATA_SUCCESS;
 }
 

@@ -43,9 +43,10 @@ class Drawn:
         return not self._drawn
 
     def take(self, batch: dict[str, Any]) -> None:
-        """Note a batch, or single sample, that was drawn."""
-        pairs = [np.atleast_1d(np.asarray(batch[name], np.int64)) for name in ("simulation", "step")]
-        self._drawn.append(np.stack(pairs, 1))
+        """Note a batch, or single sample, that was drawn; a window goes by its first step."""
+        simulation, step = (np.asarray(batch[name], np.int64) for name in ("simulation", "step"))
+        first = step[..., 0] if step.ndim > simulation.ndim else step
+        self._drawn.append(np.stack([np.atleast_1d(simulation), np.atleast_1d(first)], 1))
 
     def send(self, attempt: Attempt, trainers: int) -> None:
         """Begin to exchange them; as many as there is room for."""

@@ -1,6 +1,7 @@
 """Trains on a stream and writes down what was drawn, and each step; gradients follow from the numbers of samples.
 
-Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step, `joins`
+Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step,
+`validate`, steps between two passes over the validation samples, `after`, the batch from which the scales stay, `joins`
 and `retires`: while fewer have come and gone, each step takes `waits_s` more, and `kills`, by trainer: `point:count`,
 or the number of a step and how to end there. A start that resumes follows `kills_again` instead.
 """
@@ -36,7 +37,8 @@ net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
 torch.nn.init.zeros_(net.weight)
 model = mpidata.DistributedDataParallel(net)
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
-mpidata.register(model=model, optimizer=optimizer)
+normalizers = {"normalizer": mpidata.Normalizer(stream, options["after"])} if options["after"] else {}
+mpidata.register(model=model, optimizer=optimizer, **normalizers)
 came: list[str] = []
 
 
@@ -49,13 +51,41 @@ def changed(change: Change) -> None:
 mpidata.on_change(changed)
 step = stream.resumed // options.get("every", 1)
 note(**{"joined_at" if joined else "resumed": stream.resumed}, again=resumes)
+
+
+def numbers_of(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Give each sample its number; a window that of its first step."""
+    is_window = batch["step"].ndim > batch["simulation"].ndim
+    return 1 + (batch["step"][..., 0] if is_window else batch["step"]) + 1000 * batch["simulation"]
+
+
+def measure(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Sum what tells which samples there were."""
+    numbers = numbers_of(batch)
+    return torch.tensor([len(numbers), mixed(numbers).sum(), (numbers**2).sum()])
+
+
+def validate() -> None:
+    """Write down what all trainers together see, the samples of this one's share, and whether it has all copied."""
+    if not options["validate"]:
+        return
+    note(validated=stream.validate(measure, 5).tolist(), after=step)
+    share = [int(numbers_of(sample)) for sample in torch.utils.data.DataLoader(stream.validation(), batch_size=None)]
+    assert len(set(share)) == len(share) <= len(stream.validation())  # more, where one has died meanwhile
+    whole = stream.validation(share=False)
+    note(copied=sum(measure(batch) for batch in torch.utils.data.DataLoader(whole, batch_size=1)).tolist())
+
+
+if not joined:
+    validate()
 every = options.get("every", 1)  # batches to a step
 rows: list[float] = []
 for number, batch in enumerate(stream, 1):
-    numbers = 1 + batch["step"] + 1000 * batch["simulation"]
+    numbers = numbers_of(batch)
     inputs = mixed(numbers).double().reshape(-1, 1)
     if "u" in batch:  # of functions/steps.py
-        assert torch.allclose(batch["u"].double().mean(dim=(1, 2)), batch["parameters"][:, 0] + batch["step"])
+        means = batch["u"].double().mean(dim=(-2, -1)).reshape(len(numbers), -1)
+        assert torch.allclose(means, batch["parameters"][:, :1] + batch["step"].reshape(len(numbers), -1))
     else:  # of solvers/pattern.c
         assert torch.equal(batch["cube"][:, 0, 0, 0].double(), 4096.0 * batch["simulation"] + 64.0 * batch["step"])
         assert torch.equal(batch["line"][:, -1] - batch["line"][:, 0], torch.full((len(numbers),), 36.0).double())
@@ -72,8 +102,15 @@ for number, batch in enumerate(stream, 1):
     optimizer.step()
     optimizer.zero_grad()
     note(made=step, gradient=gradient, weights=hashlib.sha1(net.weight.detach().numpy().tobytes()).hexdigest())
+    for normalizer in normalizers.values():
+        note(frozen=bool(normalizer.frozen), scales=[buffer.tolist() for buffer in normalizer.buffers()])
     rows.clear()
     step += 1
+    if options["validate"] and not step % options["validate"]:
+        validate()
     lacks = came.count("joined") < options["joins"] or came.count("retired") < options["retires"]
     time.sleep(options["pause_s"] + (options["waits_s"] if lacks and not resumes else 0))
+if normalizers:
+    of = stream.statistics()["u"]
+    note(counted=int(of.count.sum()), least=of.min.tolist(), greatest=of.max.tolist())
 note(end=mpidata.world_size(), rank=mpidata.rank())

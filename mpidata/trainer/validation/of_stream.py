@@ -1,0 +1,89 @@
+"""What a stream gives of its validation samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.data import default_collate
+
+from mpidata.packing import PackedCollate
+from mpidata.trainer.shares.grouping import check_positive
+from mpidata.trainer.torch_loaders import refuse_workers
+from mpidata.trainer.trainer import Trainer
+from mpidata.trainer.validation.asked import AskedValidation, Validation
+from mpidata.trainer.validation.summed import sum_over
+
+__all__ = ["StreamValidation"]
+
+
+class StreamValidation:
+    """The part of MPIStreamDataset that gives validation samples."""
+
+    _trainer: Trainer
+    _validation: AskedValidation
+
+    def validation(self, *, share: bool = True, even: bool = False) -> Validation:
+        """Wait for the validation samples: this trainer's share, or those of all trainers.
+
+        Parameters
+        ----------
+        share : bool
+            Only the samples that this trainer holds, each on one trainer. False: all samples on each trainer, copied.
+        even : bool
+            Pad the share to the longest one of all trainers, with samples whose ``mask`` is false.
+
+        Returns
+        -------
+        ValidationDataset, EvenValidation or WholeValidation
+            A map-style dataset of single samples; the same one at every call with these arguments.
+
+        Raises
+        ------
+        StreamError
+            The job was stopped before the samples were complete; `even` without `share`, or beside a field ``mask``.
+
+        Notes
+        -----
+        Sleeps until the samples are complete. The first call with ``share=False`` or ``even=True`` is collective over
+        the trainers, and sleeps until all have come; otherwise this is not collective. With ``trainers.spares`` each
+        call with ``share=False`` is, as a trainer may have joined that has not all.
+        """
+        refuse_workers()
+        return self._validation.get(share=share, even=even)
+
+    def validate(self, measure: Callable[[dict[str, Any]], torch.Tensor], batch_size: int) -> torch.Tensor:
+        """Sum something over the validation samples of all trainers, each of which counts once.
+
+        Parameters
+        ----------
+        measure : callable
+            Gets a batch of validation samples, and gives sums over them: a tensor, of as many numbers at each call.
+        batch_size : int
+            Samples of a batch, of which the last ones have fewer.
+
+        Returns
+        -------
+        torch.Tensor
+            float64, one-dimensional: the sum of what `measure` gave on all trainers, the same on all. Empty where there
+            is no validation sample.
+
+        Raises
+        ------
+        StreamError
+            As `validation`; `measure` does not always give as many numbers.
+
+        Notes
+        -----
+        Collective over the trainers; sleeps until all have come. `measure` is called without gradients, on each trainer
+        as often as its share needs; so it must not use what all do together: with ``model.module``, not with ``model``.
+        With ``trainers.elastic``, where a trainer dies before all have the sums, its samples come again and are added.
+        """
+        refuse_workers()
+        if self._trainer.members is not None:
+            self._trainer.members.refuse_new("stream.validate")
+        check_positive("batch_size", batch_size)
+        plan = self._trainer.plan
+        collate = PackedCollate({field.name: field for field in plan.fields}) if plan.lengths else default_collate
+        return sum_over(self._validation.share, measure, batch_size, collate)

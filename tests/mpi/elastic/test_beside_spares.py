@@ -1,0 +1,42 @@
+"""Spares that join a stream, and trainers that are one too many, in jobs with more than samples to train on."""
+
+from typing import Any
+
+import pytest
+from exact_job import books
+from jobs import JobFolder
+from scaling import run_meanwhile, scale_up_and_down
+from stream_job import check, write_job
+
+VALIDATION: dict[str, Any] = {"validate": 4, "validation": {"count": 3}}
+
+
+def join_and_check(folder: JobFolder, kills: dict[str, str], **keys: Any) -> None:
+    """Run a job of two trainers in which one dies and a spare takes its place."""
+    job = write_job(folder, kills, trainers=2, spares=1, pause_s=0.02, **keys)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["joined_trainers"] == [2], result.logs()
+
+
+def scale_and_check(folder: JobFolder, **keys: Any) -> None:
+    """Run a job with two trainers, then four, then three."""
+    job = write_job(folder, {}, trainers=2, spares=2, joins=2, retires=1, **keys)
+    result = run_meanwhile(folder, lambda: scale_up_and_down(folder))
+    check(job, result)
+    assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
+
+
+def test_validation(folder: JobFolder) -> None:
+    join_and_check(folder, {"1": "9 SIGKILL"}, **VALIDATION)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("point", ["40 SIGKILL", "validate:12", "validated:9", "validation.send:9"])
+def test_one_that_has_joined_has_the_validation_samples_of_one_that_dies(folder: JobFolder, point: str) -> None:
+    join_and_check(folder, {"1": "9 SIGKILL", "0": point}, **VALIDATION)
+
+
+@pytest.mark.full
+def test_validation_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+    scale_and_check(folder, **VALIDATION)
