@@ -194,7 +194,7 @@ def _slowest(view: View) -> list[tuple[str, Text]]:
 
 
 def _lost(view: View) -> list[tuple[str, Text]]:
-    told = ", ".join(f"{view.lost[kind]} {what}" for kind, what in LOST.items() if view.lost[kind])
+    told = ", ".join(f"{what}: {view.lost[kind]}" for kind, what in LOST.items() if view.lost[kind])
     return [("lost", Text(told, "red"))] if told else []
 
 

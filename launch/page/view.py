@@ -18,6 +18,8 @@ LOST = {
     "group_lost": "groups lost",
     "loader_lost": "loaders lost",
     "trainer_lost": "trainers lost",
+    "trainer_joined": "spare trainers joined",
+    "trainer_retired": "trainers left",
     "retry": "simulations tried again",
     "set_aside": "set aside",
     "checkpoint_failed": "checkpoints failed",

@@ -166,7 +166,7 @@ def measure(look: Look) -> Measured | None:
         batch=max(1.0, batch),
         long=_long(runs, lines[-1]["seconds"]),
         recorded_after_s=_after_last_draw(lines) if record else 0.0,
-        slowed=float(record.get("slowed_s") or 0.0) / len(trainers) / max(lines[-1]["seconds"], 1e-9),
+        slowed=float(record.get("slowed_s") or 0.0) / max(1, len(trainers)) / max(lines[-1]["seconds"], 1e-9),
     )
 
 

@@ -8,14 +8,19 @@ from mpidata.advice.advice import Advice, advise
 from mpidata.advice.measured import measure
 from mpidata.metrics.lines import middle_of, read_metrics, samples_of, waited_of
 from mpidata.metrics.look import Look
+from mpidata.metrics.story import read_events
 
 __all__ = ["advise_run"]
 
 _WAITS = 0.15  # a share of time that is worth a word
+_CHANGES = ("trainer_lost", "trainer_joined", "trainer_retired")
 
 
 def advise_run(look: Look, cores: int | None = None) -> Advice:
     """Say what held the job of a run back, and what would be balanced, on so many cores if that is given."""
+    if any(event.get("event") in _CHANGES for event in read_events(look.run.events)):
+        told = "Trainers died, came or left meanwhile, so its times say little of a job with as many all along."
+        return Advice("unknown", ["It cannot be told what held the job back.", told])
     return advise(measure(look), cores) if look.job.get("solvers") else _of_loaders(look)
 
 

@@ -21,7 +21,8 @@ def asked(look: Look) -> Rows:
     parameters, buffer = _part(job, "parameters"), _part(job, "buffer")
     rows = [("trainers", f"{trainers.get('ranks', 1)}: {_program(trainers)}")]
     if solvers:
-        groups = f"{solvers.get('groups')} of {solvers.get('ranks_per_group', 1)}"
+        ranks = solvers.get("ranks_per_group", 1)
+        groups = f"{solvers.get('groups')} of {ranks} rank{'s' * (ranks != 1)}"
         spares = f" and {solvers['spares']} spare" if solvers.get("spares") else ""
         rows.append(("solver groups", f"{groups}{spares}: {_program(solvers)}"))
         count = look.figures.get("simulations", {}).get("requested", parameters.get("count"))

@@ -109,8 +109,9 @@ class SpareTrainers:
             )
         if count > now + len(self._waiting):
             spares = f"{len(self._waiting)} to spare" if self._waiting else "none to spare"
+            back = " Those that have left do not come back in this run." if self._retired else ""
             raise MpidataError(
-                f"{count} trainers would be {count - now} more, but the job has {spares}. Start it with more "
+                f"{count} trainers would be {count - now} more, but the job has {spares}.{back} Start it with more "
                 "'trainers.spares'."
             )
         self._wanted = count

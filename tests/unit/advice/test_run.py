@@ -92,6 +92,16 @@ def test_trainers_that_took_nothing_are_not_judged(tmp_path: Path) -> None:
     assert advise_run(look).cause != "unknown"
 
 
+def test_a_run_whose_trainers_changed_is_not_judged(tmp_path: Path) -> None:
+    run, lines = of_solvers(tmp_path, "{groups: 2}")
+    write_metrics(run, lines)
+    assert advise_run(look_at(run.path)).cause != "unknown"
+    with run.events.open("a") as events:
+        events.write(json.dumps({"time": 1030.0, "event": "trainer_lost", "trainer": 1}) + "\n")
+    advice = advise_run(look_at(run.path))
+    assert advice.cause == "unknown" and "died" in advice.sentences[-1]
+
+
 def test_a_resume_with_another_number_of_trainers(tmp_path: Path) -> None:
     run, lines = of_solvers(tmp_path, "{groups: 2}")
     alone = {"fill": [0.0], "waited_s": [0.0], "loaded": None}  # the first 30 s, by one trainer

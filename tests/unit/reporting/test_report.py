@@ -64,7 +64,7 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     assert path == run.path / "report.html"
     page = Page(path)
     for text in ("rod/1: complete", "60 received, 15.0 a second", "2 at first, 0.25 at last", "sampler: sobol",
-                 "was killed by <SIGKILL>", "3 of 1: ./solver"):  # fmt: skip
+                 "was killed by <SIGKILL>", "3 of 1 rank: ./solver"):  # fmt: skip
         assert text in page.text
     assert page.alts == [
         "Timeline of 3 groups with 6 complete simulations",
