@@ -99,12 +99,16 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _changes_of_trainers(summary: dict[str, Any]) -> str:
-    dead, joined = ([str(one) for one in summary.get(f"{how}_trainers") or []] for how in ("lost", "joined"))
+    dead, joined, retired = (
+        [str(one) for one in summary.get(f"{how}_trainers") or []] for how in ("lost", "joined", "retired")
+    )
     told = []
     if dead:
         told.append(f"trainer{'s' if len(dead) > 1 else ''} {', '.join(dead)} lost, and the others went on")
     if joined:
         told.append(f"spare{'s' if len(joined) > 1 else ''} {', '.join(joined)} took a place")
+    if retired:
+        told.append(f"{', '.join(retired)} left by mpidata scale")
     if again := summary.get("run_again"):
         told.append(f"{again} simulations ran again")
     return "; ".join(told)

@@ -132,7 +132,9 @@ class Elastic(Model):
     """What happens when trainers die: the others go on, see [trainers that die](elastic.md)."""
 
     at_least: Count = free_key(
-        default=1, description="Number of trainers below which the job ends, as it does without this section."
+        default=1,
+        description="Number of trainers below which the job ends, as it does without this section. Spares that wait "
+        "do not count.",
     )
     exceptions: Literal["end", "lose"] = free_key(
         default="end",

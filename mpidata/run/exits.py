@@ -7,6 +7,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -31,7 +32,7 @@ __all__ = [
 ANOTHER_START = "mpidata: Another start of this run."
 """The line of a log between what the programs of two starts have printed; mpidata-rank writes it."""
 
-_NOISE = "NBC_Progress: "
+_NOISE = re.compile(r"NBC_Progress: |OPAL ERROR: .*ompi_mpi_finalize\.c")
 _ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING and MPI_ERR_REVOKED of Open MPI
 
 
@@ -215,8 +216,8 @@ def tail(path: Path, count: int) -> list[str]:
 
 
 def without_noise(lines: list[str]) -> list[str]:
-    """Leave out what is for logs alone: a line, and an empty one, of Open MPI where a collective ends by a death."""
-    noise = [_NOISE in line for line in lines]
+    """Leave out what is for logs alone: a line, and an empty one, that Open MPI writes of the death of another."""
+    noise = [_NOISE.search(line) is not None for line in lines]
     behind = [False, *noise]
     return [line for line, own, last in zip(lines, noise, behind, strict=False) if not own and (line or not last)]
 

@@ -93,7 +93,7 @@ class Scheduler:
         self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._journal)
         self._silence, self._leavers = Silence(plan), Leavers(plan.has_stream)
         self._lost_trainers = LostTrainers(plan, self._journal, self._silence)
-        self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures.joined_trainers)
+        self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures)
         self._first_cause, self._told_why = FirstCause(plan, self._silence), False
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)

@@ -71,6 +71,8 @@ class Figures:
         Samples that went to other trainers, as their own drew nothing.
     lost_trainers : list of int
         Trainers that have died while the others go on, in this order.
+    joined_trainers, retired_trainers : list of int
+        Spares that have taken a place, and trainers that train no more, in this order.
     run_again : int
         Simulations that ran again as a trainer had died.
     servers : int
@@ -91,6 +93,7 @@ class Figures:
         self.losses = LossTable()
         self.lost_trainers: list[int] = []
         self.joined_trainers: list[int] = []
+        self.retired_trainers: list[int] = []
         self.run_again = 0
         self.loaders: dict[str, int] = {}
         self.servers = 0
@@ -197,6 +200,7 @@ class Figures:
             **({"loaded": loaded} if loaded else {}),
             **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
             **({"joined_trainers": self.joined_trainers} if self.joined_trainers else {}),
+            **({"retired_trainers": self.retired_trainers} if self.retired_trainers else {}),
         }
 
     def metrics(self, simulations: Simulations, seconds: float) -> dict[str, object]:
@@ -255,6 +259,7 @@ class Figures:
             "training": self._training(),
             **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
             **({"joined_trainers": self.joined_trainers} if self.joined_trainers else {}),
+            **({"retired_trainers": self.retired_trainers} if self.retired_trainers else {}),
             **({"run_again": self.run_again} if self.run_again else {}),
             **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),

@@ -47,6 +47,8 @@ class Place:
         The trainers that live, in a job that goes on when one dies.
     report : callable
         Takes a number by its name to the scheduler; does not block.
+    when_leaving : callable
+        Has something called when this trainer leaves the job.
     """
 
     loaders: Loaders
@@ -60,6 +62,7 @@ class Place:
     shared: Counter[str] = field(default_factory=Counter)
     members: Members | None = None
     report: Report = lambda name, value: None
+    when_leaving: Callable[[Callable[[], object]], object] = lambda call: None
 
 
 def place() -> Place:
@@ -99,6 +102,7 @@ def place() -> Place:
         shared=_shared,
         members=members,
         report=report,
+        when_leaving=trainer.leaves.append,
     )
 
 

@@ -190,6 +190,7 @@ def test_the_keys_of_summary_and_progress() -> None:
     figures.lost_trainers.append(1)
     figures.run_again = 1
     figures.joined_trainers.append(2)
+    figures.retired_trainers.append(1)
     simulations.restore({0: 2}, {}, [])
     figures.losses.add(np.ones(1, LOSSES))
     figures.servers = 1

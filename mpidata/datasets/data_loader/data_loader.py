@@ -146,6 +146,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._remote: Remote | None = self._send()
         self._told_epochs = ToldEpochs(dataset)
         self._tally = Tally(self._place.report, self._place.trainer == 0)
+        self._place.when_leaving(self._tally.flush)
         self._position = Position()
         self._process: States | None = None
         self._order = torch.Generator()

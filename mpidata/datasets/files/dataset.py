@@ -126,6 +126,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         agreement = self._agreement(place, batch_size, drop_last) if share and place.trainers > 1 else b""
         self._remote = Remote(place.loaders, place.workers, place.retries, parts, files, agreement)
         self._tally = Tally(place.report, place.trainer == 0)
+        place.when_leaving(self._tally.flush)
         self._counts = self._count()
         if transform is None:
             self._compare_parts()

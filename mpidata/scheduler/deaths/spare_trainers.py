@@ -9,6 +9,7 @@ from mpidata.errors import MpidataError
 from mpidata.loading.figures import RETIRES
 from mpidata.native import constants
 from mpidata.run.plan import Plan
+from mpidata.scheduler.summary import Figures
 
 __all__ = ["SpareTrainers"]
 
@@ -24,8 +25,8 @@ class SpareTrainers:
         Tells all trainers how many are to train, with a number greater than all before; with 0 those that wait leave.
     note : callable
         Writes an event.
-    joined : list of int
-        Gets the numbers, from the start, of spares that have taken a place.
+    figures : Figures
+        Gets the numbers, from the start, of spares that have taken a place, and of trainers that train no more.
 
     Notes
     -----
@@ -33,9 +34,9 @@ class SpareTrainers:
     """
 
     def __init__(
-        self, plan: Plan, order: Callable[[int, int], object], note: Callable[..., Any], joined: list[int]
+        self, plan: Plan, order: Callable[[int, int], object], note: Callable[..., Any], figures: Figures
     ) -> None:
-        self._plan, self._order, self._note, self._joined = plan, order, note, joined
+        self._plan, self._order, self._note, self._figures = plan, order, note, figures
         self._waiting = set(range(plan.trainers - plan.trainer_spares, plan.trainers))
         self._joining: set[int] = set()  # with a share of the stream, but in no checkpoint yet
         self._retired: set[int] = set()
@@ -76,11 +77,12 @@ class SpareTrainers:
             if name == constants.TRAINS and trainer in self._waiting | self._joining:
                 self._waiting.discard(trainer)
                 self._joining.discard(trainer)
-                self._joined.append(trainer)
+                self._figures.joined_trainers.append(trainer)
                 self._note("trainer_joined", trainer=trainer)
                 return 1
             if name == RETIRES and not self.waits(trainer):
                 self._retired.add(trainer)
+                self._figures.retired_trainers.append(trainer)
                 self._note("trainer_retired", trainer=trainer)
                 return -1
         return 0

@@ -40,6 +40,11 @@ def check_both(job: dict[str, Any], result: Result) -> None:
                 epochs[line["of_step"]] = line["epoch"]
             elif "made" in line:
                 made[line["made"]][trainer] = line["files"]
+    if not resumed:
+        given = [sum("of_files" in line for line in lines) for lines in written]
+        told_of = result.summary["loaded"]["batches"]
+        living = set(range(len(given))).difference(result.summary.get("lost_trainers", []))
+        assert [told_of[one] for one in living] == [given[one] for one in living], (told_of, given, told)
     trained: dict[int, Counter[int]] = defaultdict(Counter)
     for step, outcomes in made.items():
         took_part = who_took_part(drawn[step], set(outcomes), next(iter(outcomes.values())))

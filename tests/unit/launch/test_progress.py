@@ -126,7 +126,10 @@ def test_what_idle_trainers_tell_and_a_stop_are_shown_once(tmp_path: Path) -> No
 def test_what_open_mpi_writes_of_a_death_stays_in_the_log(tmp_path: Path) -> None:
     output, log = io.StringIO(), tmp_path / "log"
     with Progress(RunFolder(tmp_path), log, Console(file=output)) as display:
-        log.write_text("epoch 1\n[host:1] NBC_Progress: an error 75 was found during schedule\n\nepoch 2\n")
+        log.write_text(
+            "epoch 1\n[host:1] NBC_Progress: an error 75 was found during schedule\n\nepoch 2\n"
+            "[host:2] OPAL ERROR: (null) in file runtime/ompi_mpi_finalize.c at line 170\n"
+        )
         display.look()
     assert output.getvalue() == "epoch 1\nepoch 2\n"
 

@@ -107,11 +107,13 @@ def test_trainers_without_which_the_others_went_on_are_shown(
         ([2, 0], [], "trainers 2, 0 lost, and the others went on"),
         ([2], [3], f"{lost_one}; spare 3 took a place"),
         ([], [3, 4], "spares 3, 4 took a place"),
+        ([], [2], "spare 2 took a place; 2 left by mpidata scale"),
     ):
         figures = Figures(3, 1)
         figures.loaders.update(joined=1, lost=0)
         figures.lost_trainers.extend(lost)
         figures.joined_trainers.extend(joined)
+        figures.retired_trainers.extend([2] if "scale" in shown else [])
         conclusion: Conclusion = {"status": "complete", "error": None, "reason": None}
         case.run.summary.write_text(
             json.dumps(figures.summary(case.run.path, conclusion, Simulations(0, 3), None, 1.5))

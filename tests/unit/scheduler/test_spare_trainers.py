@@ -11,6 +11,7 @@ from mpidata.loading.figures import RETIRES
 from mpidata.native.constants import JOINS, TRAINS
 from mpidata.native.event import Died, Goodbye, Report
 from mpidata.scheduler.deaths.spare_trainers import SpareTrainers
+from mpidata.scheduler.summary import Figures
 
 
 class Spares:
@@ -19,11 +20,11 @@ class Spares:
     def __init__(self, run: Path, **plan: Any) -> None:
         self.orders: list[tuple[int, int]] = []
         self.events: list[tuple[str, int]] = []
-        self.joined: list[int] = []
+        self.figures = Figures(4, 1)
         self.living = [0, 1, 2, 3]
         planned = {"trainers": 4, "trainer_spares": 2, "world": 9, "trainers_at_least": 1} | plan
         self.spares = SpareTrainers(
-            make_plan(run=run, **planned), lambda *order: self.orders.append(order), self.note, self.joined
+            make_plan(run=run, **planned), lambda *order: self.orders.append(order), self.note, self.figures
         )
 
     def note(self, event: str, trainer: int) -> None:
@@ -40,7 +41,11 @@ def test_a_spare_is_called_when_a_trainer_dies(tmp_path: Path) -> None:
     job.die(1)
     assert job.orders == [(1, 2)] and job.spares.training(job.living) == [0]
     assert job.spares.reported(2, ["loss", TRAINS]) == 1
-    assert job.spares.training(job.living) == [0, 2] and job.joined == [2] and job.events == [("trainer_joined", 2)]
+    assert (
+        job.spares.training(job.living) == [0, 2]
+        and job.figures.joined_trainers == [2]
+        and job.events == [("trainer_joined", 2)]
+    )
     assert job.spares.reported(2, [TRAINS]) == 0
 
 
@@ -48,8 +53,8 @@ def test_a_spare_has_a_share_of_the_stream_before_it_is_in_checkpoints(tmp_path:
     job = Spares(tmp_path)
     assert not job.spares.joins(0, [JOINS]) and not job.spares.joins(2, ["loss"])
     assert job.spares.joins(2, [JOINS]) and not job.spares.joins(2, [JOINS])
-    assert job.spares.training(job.living) == [0, 1, 2] and job.joined == []
-    assert job.spares.reported(2, [TRAINS]) == 1 and job.joined == [2]
+    assert job.spares.training(job.living) == [0, 1, 2] and job.figures.joined_trainers == []
+    assert job.spares.reported(2, [TRAINS]) == 1 and job.figures.joined_trainers == [2]
 
 
 def test_the_death_of_one_that_waits_calls_nobody(tmp_path: Path) -> None:
@@ -83,6 +88,7 @@ def test_more_and_fewer_are_asked_for(tmp_path: Path) -> None:
     assert job.spares.reported(2, [RETIRES]) == job.spares.reported(1, [RETIRES]) == -1
     assert job.orders == [(1, 3), (2, 1)] and job.spares.training(job.living) == [0]
     assert job.events[-2:] == [("trainer_retired", 2), ("trainer_retired", 1)]
+    assert job.figures.retired_trainers == [2, 1]
     job.die(0)  # the job would end
     assert job.orders[-1] == (3, 1)
 
