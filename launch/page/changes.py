@@ -26,6 +26,7 @@ class Changes(Tail):
 
     def __init__(self, run: RunFolder, plan: Plan) -> None:
         super().__init__(run.events)
+        self._logs = run.logs
         self._spares = set(range(plan.trainers - plan.trainer_spares, plan.trainers))  # that wait
 
     def lines(self, last: bool = False) -> list[str]:
@@ -54,4 +55,7 @@ class Changes(Tail):
             return f"{who}, which waited as a spare, {event['how']}."
         left = event["left"]
         others = "the other one goes on" if left == 1 else f"the other {left} go on"
-        return f"{who} {event['how']}; {others}, with what it had not trained on." if left else f"{who} {event['how']}."
+        if not left:
+            return f"{who} {event['how']}."
+        prints = "" if trainer else f" What they print is in {self._logs}, and no longer here."
+        return f"{who} {event['how']}; {others}, with what it had not trained on.{prints}"

@@ -21,6 +21,7 @@ def test_a_line_for_each(tmp_path: Path) -> None:
         {"event": "trainer_lost", "trainer": 1, "left": 2, "how": KILLED},
         {"event": "trainer_late", "trainer": 1, "seconds": 3.0},
         {"event": "trainer_joined", "trainer": 3},
+        {"event": "trainer_lost", "trainer": 0, "left": 2, "how": KILLED},
         {"event": "trainer_lost", "trainer": 3, "left": 1, "how": KILLED},
         {"event": "trainer_lost", "trainer": 4, "left": 1, "how": KILLED},
         {"event": "trainer_lost", "trainer": 0, "left": 0, "how": KILLED},
@@ -33,6 +34,8 @@ def test_a_line_for_each(tmp_path: Path) -> None:
     assert changes.lines() == [
         f"Trainer 1 (rank 2) {KILLED}; the other 2 go on, with what it had not trained on.",
         "Trainer 3 (rank 4), a spare, has taken a place, and trains from now on.",
+        f"Trainer 0 (rank 1) {KILLED}; the other 2 go on, with what it had not trained on. What they print is in "
+        f"{run.logs}, and no longer here.",
         f"Trainer 3 (rank 4) {KILLED}; the other one goes on, with what it had not trained on.",
         f"Trainer 4 (rank 5), which waited as a spare, {KILLED}.",
         f"Trainer 0 (rank 1) {KILLED}.",
