@@ -392,7 +392,8 @@ class Trainer:
     def _part(self, recorder_s: float, close_s: float) -> int:
         """Bring what is left to where it belongs, and leave the job; gives a status code."""
         self.losses.end()
-        if self.plan.statistics and (self._index if self.members is None else self.members.rank) == 0:
+        first = self._index == 0 if self.members is None else self.members.is_own(self.members.numbers[0])
+        if self.plan.statistics and first:
             write_statistics(self.plan, self.library)
         if self.recorder is not None:
             self.recorder.finish(recorder_s)

@@ -6,7 +6,7 @@ import pytest
 from exact_job import books
 from jobs import JobFolder
 from scaling import run_meanwhile, scale_up_and_down
-from stream_job import check, write_job
+from stream_job import check, trained, write_job
 
 VALIDATION: dict[str, Any] = {"validate": 4, "validation": {"count": 3}}
 
@@ -25,6 +25,40 @@ def scale_and_check(folder: JobFolder, **keys: Any) -> None:
     result = run_meanwhile(folder, lambda: scale_up_and_down(folder))
     check(job, result)
     assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
+
+
+@pytest.mark.parametrize("after", [8, pytest.param(60, marks=pytest.mark.full)])
+def test_scales(folder: JobFolder, after: int) -> None:
+    join_and_check(folder, {"1": "12 SIGKILL"}, after=after, samples={"statistics": {"u": 0}})
+
+
+@pytest.mark.full
+def test_a_spare_that_nobody_needs_leaves_in_order(folder: JobFolder) -> None:
+    job = write_job(folder, {}, trainers=2, spares=1, after=8, samples={"statistics": {"u": 0}})
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["status"] == "complete" and "joined_trainers" not in result.summary, result.logs()
+
+
+@pytest.mark.full
+def test_scales_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+    scale_and_check(folder, after=30, samples={"statistics": {"u": 0}})
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("policy", ["fifo", "reservoir"])
+def test_scales_are_those_of_the_others_from_the_first_batch_on(folder: JobFolder, policy: str) -> None:
+    keys: dict[str, Any] = {"after": 1000, "samples": {"statistics": {"u": 0}}, "buffer": {"policy": policy}}
+    job = write_job(folder, {}, trainers=2, spares=2, joins=2, **keys)
+    result = run_meanwhile(folder, lambda: scale_up_and_down(folder, down=False))
+    trained(job, result)
+    known: dict[int, list[Any]] = {}
+    for lines in books(result, 4):
+        for line in lines:
+            if "scales" in line:
+                known.setdefault(line["at"], []).append(line["scales"])
+    assert {len(scales) for scales in known.values()} == {2, 4}, result.logs()
+    assert all(of == scales[0] for scales in known.values() for of in scales), known
 
 
 def test_validation(folder: JobFolder) -> None:
