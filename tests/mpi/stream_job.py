@@ -282,7 +282,8 @@ def check(job: dict[str, Any], result: Result) -> None:
 
 def check_draws(job: dict[str, Any], result: Result, draws: int, samples: int) -> None:
     """There are as many as `buffer.repeats` says, up to whole batches, and to those in which trainers died."""
-    wanted, batch = job["repeats"] * samples, job["batch_size"] * (1 if job["weighed"] else job["trainers"])
+    wanted, trainers = job["repeats"] * samples, job["trainers"] + job["spares"]
+    batch = job["batch_size"] * (1 if job["weighed"] else trainers)
     excess = result.summary["batches"].get("excess", 0) * batch
     deaths = len(result.summary.get("lost_trainers", []))
     less = batch * (1 + deaths * job["weighed"])

@@ -119,7 +119,7 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     if (!stop && !greets && (!trainer->batch || (!final && !wanted && sure <= trainer->granted))) return 0;
     trainer->adoption.greets = 0;
     int budget = trainer->job.plan.repeats > 0, none = final && sure <= trainer->drawn;
-    if (budget && !stop && !wanted && ((sure <= trainer->granted && !none) || mpidata_now() < trainer->budget.again))
+    if (budget && !stop && !wanted && !greets && ((sure <= trainer->granted && !none) || mpidata_now() < trainer->budget.again))
         return 0;
     int repeats = final && !budget && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT;
     int64_t total = repeats ? total_with_repeats_locked(trainer) : sure;

@@ -27,6 +27,20 @@ def scale_and_check(folder: JobFolder, **keys: Any) -> None:
     assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
 
 
+REPEATS: dict[str, Any] = {"buffer": {"policy": "reservoir", "capacity": 60, "repeats": 3.0}}
+
+
+@pytest.mark.parametrize("second", [{}, pytest.param({"0": "60 SIGKILL"}, marks=pytest.mark.full)])
+@pytest.mark.parametrize("size", [{}, pytest.param({"global_batch_size": 14}, marks=pytest.mark.full)])
+def test_a_budget_of_draws(folder: JobFolder, size: dict[str, int], second: dict[str, str]) -> None:
+    join_and_check(folder, {"1": "12 SIGKILL", **second}, **REPEATS, **size)
+
+
+@pytest.mark.full
+def test_a_budget_of_draws_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+    scale_and_check(folder, **REPEATS)
+
+
 @pytest.mark.parametrize("after", [8, pytest.param(60, marks=pytest.mark.full)])
 def test_scales(folder: JobFolder, after: int) -> None:
     join_and_check(folder, {"1": "12 SIGKILL"}, after=after, samples={"statistics": {"u": 0}})
