@@ -184,7 +184,6 @@ def _not_with_spares(sections: Mapping[str, Any]) -> Iterator[str]:
     """Name what is not exact so far where a trainer joins a stream."""
     samples = sections.get("samples")
     refused = {
-        "'record' does not go": sections.get("record") is not None,
         "'samples.window' does not go": samples is not None and samples.window > 1,
     }
     yield from (what for what, is_given in refused.items() if is_given)

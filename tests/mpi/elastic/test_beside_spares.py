@@ -27,6 +27,16 @@ def scale_and_check(folder: JobFolder, **keys: Any) -> None:
     assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
 
 
+@pytest.mark.parametrize("every", [1, pytest.param(3, marks=pytest.mark.full)])
+def test_the_record_has_each_sample_once(folder: JobFolder, every: int) -> None:
+    join_and_check(folder, {"1": "9 SIGKILL"}, record={"every": every}, **VALIDATION)
+
+
+@pytest.mark.full
+def test_the_record_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+    scale_and_check(folder, record={})
+
+
 REPEATS: dict[str, Any] = {"buffer": {"policy": "reservoir", "capacity": 60, "repeats": 3.0}}
 
 
