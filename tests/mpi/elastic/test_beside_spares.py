@@ -6,7 +6,7 @@ import pytest
 from exact_job import books
 from jobs import JobFolder
 from scaling import run_meanwhile, scale_up_and_down
-from stream_job import check, trained, write_job
+from stream_job import check, draw_beside_spares, trained, write_job
 
 VALIDATION: dict[str, Any] = {"validate": 4, "validation": {"count": 3}}
 
@@ -98,3 +98,9 @@ def test_one_that_has_joined_has_the_validation_samples_of_one_that_dies(folder:
 @pytest.mark.full
 def test_validation_with_more_and_fewer_trainers(folder: JobFolder) -> None:
     scale_and_check(folder, **VALIDATION)
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
+def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+    job = write_job(folder, **draw_beside_spares(seed))
+    check(job, folder.run(timeout=100))
