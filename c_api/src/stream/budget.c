@@ -91,6 +91,7 @@ int mpidata_budget_behind_locked(const mpidata_trainer *trainer) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (plan->repeats <= 0 || !trainer->batch) return 0; /* a buffer of samples that nobody draws is full soon */
     if (trainer->adoption.rests) return 0; /* it draws nothing more, and solvers must not wait for it */
+    if (!trainer->validation_whole) return 0; /* the script may draw only once these samples have come, behind others */
     if (plan->capacity_in_bytes && !mpidata_buffer_crowded(&trainer->buffer)) return 0; /* there may be no batch yet */
     int64_t received = budget->received + mpidata_budget_received_locked(trainer) - budget->said;
     double drawn = (double)mpidata_budget_batches_of_all_locked(trainer) * samples_locked(trainer);
