@@ -80,7 +80,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_rests": (c_int, []),
     "mpidata_trainer_be_at": (c_int, [c_int64]),
     "mpidata_trainer_wanted": (c_int, [POINTER(c_int64), POINTER(c_int64)]),
-    "mpidata_trainer_trained": (c_int, [c_int64, c_void_p]),
+    "mpidata_trainer_trained": (c_int, [c_int64, c_void_p, c_int64, c_void_p]),
     "mpidata_trainer_meet": (c_int, [POINTER(c_int)]),
     "mpidata_trainer_met": (c_int, []),
     "mpidata_trainer_stopped": (c_int, [POINTER(c_int)]),

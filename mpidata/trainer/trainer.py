@@ -333,9 +333,10 @@ class Trainer:
     def _regroup(self, living: MPI.Intracomm) -> None:
         check(self.library, self.library.mpidata_trainer_regroup(living.py2f()))
 
-    def _trained(self, samples: NDArray[np.int64]) -> None:
-        """Note with which samples all trainers have made a step."""
-        check(self.library, self.library.mpidata_trainer_trained(len(samples), samples.ctypes.data))
+    def _trained(self, samples: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
+        """Note with which samples all trainers have made a step, and how many each trainer has drawn of them."""
+        trained = self.library.mpidata_trainer_trained
+        check(self.library, trained(len(samples), samples.ctypes.data, len(drawn), drawn.ctypes.data))
 
     def _say_waits(self, seconds: float) -> None:
         """Tell for how long this trainer has waited for the others in a step."""
@@ -392,7 +393,7 @@ class Trainer:
     def _part(self, recorder_s: float, close_s: float) -> int:
         """Bring what is left to where it belongs, and leave the job; gives a status code."""
         self.losses.end()
-        if self.plan.statistics and (self._index if self.members is None else self.members.rank) == 0:
+        if self.plan.statistics and (self.members.is_first if self.members is not None else self._index == 0):
             write_statistics(self.plan, self.library)
         if self.recorder is not None:
             self.recorder.finish(recorder_s)

@@ -1,9 +1,9 @@
 """One draw of the campaign of trainers that die: a job whose every choice, and whose deaths, follow from one seed.
 
-Trainers learn from rows or from a stream, with and without spares, or from a stream with validation, scales, windows, a
-budget of draws and a record beside; one or two of them die, at named points or in any step. Each row is trained once an
-epoch, each sample of a stream once (of a reservoir at least once), all that live have the same weights after each step,
-no process is left, and the job goes on without a restart.
+Trainers learn from rows or from a stream, with and without spares, the latter also with validation, scales, a budget of
+draws and a record beside, and without spares with windows; one or two of them die, at named points or in any step. Each
+row is trained once an epoch, each sample of a stream once (of a reservoir at least once), all that live have the same
+weights after each step, no process is left, and the job goes on without a restart.
 """
 
 from pathlib import Path
@@ -19,6 +19,7 @@ KINDS = {
     "stream": stream_job.draw,
     "stream spares": stream_job.draw_with_spares,
     "beside": stream_job.draw_beside,
+    "beside spares": stream_job.draw_beside_spares,
 }
 
 
@@ -35,7 +36,7 @@ def build(folder: Path) -> None:
 def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 200) -> str:
     """Run a job that a seed has chosen, and check it; returns what happened."""
     kind, job = draw(seed)
-    if kind.startswith("stream") or kind == "beside":
+    if kind.startswith(("stream", "beside")):
         job = stream_job.write_job(folder, **job)
         result = folder.run(timeout=timeout)
         stream_job.check(job, result)

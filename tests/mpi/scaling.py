@@ -25,8 +25,8 @@ def count(folder: JobFolder, name: str) -> int:
     return sum(event["event"] == name for event in events_of(folder.path))
 
 
-def scale_up_and_down(folder: JobFolder) -> None:
-    """Have four trainers where there were two, then three."""
+def scale_up_and_down(folder: JobFolder, down: bool = True) -> None:
+    """Have four trainers where there were two, then three, but without `down`."""
 
     def scale_to(trainers: int) -> str:
         command = [BIN / "mpidata", "scale", "runs/job/1", "--trainers", str(trainers)]
@@ -36,5 +36,7 @@ def scale_up_and_down(folder: JobFolder) -> None:
     wait_until(lambda: count(folder, "dispatch") > 2, 60)
     assert "4 trainers from the next step on, there were 2." in scale_to(4)
     wait_until(lambda: count(folder, "trainer_joined") == 2, 60)
+    if not down:
+        return
     assert "3 trainers from the next step on, there were 4." in scale_to(3)
     wait_until(lambda: count(folder, "trainer_retired") == 1, 60)

@@ -152,8 +152,16 @@ def draw(seed: int) -> dict[str, Any]:
 
 def draw_beside(seed: int) -> dict[str, Any]:
     """Draw such a job that has more than samples to train on."""
-    dice = random.Random(f"beside {seed}")
-    job = draw(seed)
+    return with_more(draw(seed), random.Random(f"beside {seed}"))
+
+
+def draw_beside_spares(seed: int) -> dict[str, Any]:
+    """Draw such a job with spares; of one step a sample."""
+    return with_more(draw_with_spares(seed), random.Random(f"beside spares {seed}"), windows=False)
+
+
+def with_more(job: dict[str, Any], dice: random.Random, windows: bool = True) -> dict[str, Any]:
+    """Add validation to a job, and maybe scales, a budget of draws, a record and windows."""
     job["every"] = 1
     job["validation"], job["validate"] = {"count": dice.randint(1, 4)}, dice.randint(2, 6)
     if dice.random() < 0.5:
@@ -162,10 +170,13 @@ def draw_beside(seed: int) -> dict[str, Any]:
         job["buffer"]["repeats"] = dice.choice([1.5, 3.0])
     if dice.random() < 0.5:
         job["record"] = {"every": dice.choice([1, 1, 3])}
-    if dice.random() < 0.5:
+    if windows and dice.random() < 0.5:
         window, stride = dice.randint(2, 3), dice.randint(1, 2)
-        windows = {"window": window, "stride": stride, "run": 2 * (window - 1) * stride}
-        job["samples"] = {**job.get("samples", {}), **windows}
+        job["samples"] = job.get("samples", {}) | {
+            "window": window,
+            "stride": stride,
+            "run": 2 * (window - 1) * stride,
+        }
     for trainer in list(job["kills"]):
         if dice.random() < 0.5:
             job["kills"][trainer] = f"{dice.choice(BESIDE)}:{dice.randint(1, 6)}"
@@ -282,7 +293,8 @@ def check(job: dict[str, Any], result: Result) -> None:
 
 def check_draws(job: dict[str, Any], result: Result, draws: int, samples: int) -> None:
     """There are as many as `buffer.repeats` says, up to whole batches, and to those in which trainers died."""
-    wanted, batch = job["repeats"] * samples, job["batch_size"] * (1 if job["weighed"] else job["trainers"])
+    wanted, trainers = job["repeats"] * samples, job["trainers"] + job["spares"]
+    batch = job["batch_size"] * (1 if job["weighed"] else trainers)
     excess = result.summary["batches"].get("excess", 0) * batch
     deaths = len(result.summary.get("lost_trainers", []))
     less = batch * (1 + deaths * job["weighed"])

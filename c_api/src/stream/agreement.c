@@ -119,7 +119,7 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     if (!stop && !greets && (!trainer->batch || (!final && !wanted && sure <= trainer->granted))) return 0;
     trainer->adoption.greets = 0;
     int budget = trainer->job.plan.repeats > 0, none = final && sure <= trainer->drawn;
-    if (budget && !stop && !wanted && ((sure <= trainer->granted && !none) || mpidata_now() < trainer->budget.again))
+    if (budget && !stop && !wanted && !greets && ((sure <= trainer->granted && !none) || mpidata_now() < trainer->budget.again))
         return 0;
     int repeats = final && !budget && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT;
     int64_t total = repeats ? total_with_repeats_locked(trainer) : sure;
@@ -228,6 +228,7 @@ static int conclude_locked(mpidata_trainer *trainer, mpidata_agreement *agreemen
         mpidata_trainer_fail_locked(trainer, status);
         over = 1;
     } else if (anew) { /* nothing more is granted: what they have said was of the sizes before */
+        mpidata_scales_go_on(&trainer->scales, trainer->granted);
         over = 0;
     } else if (trainer->job.plan.repeats > 0) {
         over = conclude_budget_locked(trainer, agreement);
@@ -278,22 +279,30 @@ void mpidata_agreement_close(mpidata_agreement *agreement) {
     free(agreement->last);
 }
 
-/* Of those that are not among the living the first one of these goes on with what they have counted, as last known. */
+/* Of those that are not among the living the first one of these goes on with what they have counted, as last known. What is known
+ * goes by rank: from now on by that among the living. Who has just joined has counted nothing. */
 static int inherit_moments(mpidata_trainer *trainer, mpidata_agreement *agreement, MPI_Comm living) {
-    const int n = trainer->job.plan.n_moments;
+    const int n = trainer->job.plan.n_moments, trainers = trainer->job.plan.trainers;
     MPI_Group before, now;
-    int rank, first, status = MPIDATA_SUCCESS;
+    int rank, own, status = MPIDATA_SUCCESS;
     MPIDATA_TRY(reserve_moments(&trainer->job.plan, agreement));
-    MPIDATA_TRY_MPI(MPI_Comm_rank(living, &first));
+    MPIDATA_TRY_MPI(MPI_Comm_rank(living, &own));
     MPIDATA_TRY_MPI(MPI_Comm_group(trainer->agreement, &before));
     MPIDATA_TRY_MPI(MPI_Comm_group(living, &now));
-    for (int t = 0; n && !first && t < agreement->trainers && !status; t++) {
+    mpidata_moments *last = malloc((size_t)n * (size_t)trainers * sizeof *last);
+    if (!last) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainers' statistics.");
+    mpidata_moments_clear(last, n * trainers);
+    for (int t = 0; t < agreement->trainers && !status; t++) {
+        const mpidata_moments *counted = agreement->last + (int64_t)t * n;
         status = mpidata_check_mpi(MPI_Group_translate_ranks(before, 1, &t, now, &rank), "MPI_Group_translate_ranks");
-        if (status || rank != MPI_UNDEFINED) continue;
+        mpidata_moments_merge(last + (rank == MPI_UNDEFINED ? 0 : (int64_t)rank * n), counted, n);
+        if (status || own || rank != MPI_UNDEFINED) continue;
         mpidata_lock_take(&trainer->lock);
-        mpidata_moments_merge(trainer->scales.own, agreement->last + (int64_t)t * n, n);
+        mpidata_moments_merge(trainer->scales.own, counted, n);
         mpidata_lock_give(&trainer->lock);
     }
+    free(agreement->last);
+    agreement->last = last;
     (void)MPI_Group_free(&before);
     (void)MPI_Group_free(&now);
     return status;

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* repeats x received; so much more that 1.15 x 100 is 115. */
 static double draws(const mpidata_trainer *trainer, int64_t received) {
@@ -48,9 +49,22 @@ int mpidata_budget_inherit_locked(mpidata_trainer *trainer) {
     return MPIDATA_SUCCESS;
 }
 
-void mpidata_budget_count_locked(mpidata_trainer *trainer, int64_t simulation, int64_t step) {
+int64_t mpidata_budget_trained_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (trainer->budget.draws) trainer->budget.draws[mpidata_plan_trainer(&trainer->job.plan, simulation, step)]++;
+    const mpidata_budget *budget = &trainer->budget;
+    int64_t draws = 0;
+    if (trainer->shares.total) return budget->base_by_all + trainer->drawn - budget->base;
+    for (int t = 0; t < trainer->job.plan.trainers && budget->draws; t++) draws += budget->draws[t];
+    return budget->base_by_all + (trainer->batch ? draws / trainer->batch : 0);
+}
+
+void mpidata_budget_begin_anew_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_budget *budget = &trainer->budget;
+    if (!budget->draws) return;
+    budget->base_by_all = mpidata_budget_trained_locked(trainer);
+    budget->base = trainer->drawn;
+    memset(budget->draws, 0, (size_t)trainer->job.plan.trainers * sizeof *budget->draws);
 }
 
 int64_t mpidata_budget_limit_locked(const mpidata_trainer *trainer, int64_t received) {
@@ -76,6 +90,8 @@ int mpidata_budget_behind_locked(const mpidata_trainer *trainer) {
     const mpidata_budget *budget = &trainer->budget;
     const mpidata_plan *plan = &trainer->job.plan;
     if (plan->repeats <= 0 || !trainer->batch) return 0; /* a buffer of samples that nobody draws is full soon */
+    if (trainer->adoption.rests) return 0; /* it draws nothing more, and solvers must not wait for it */
+    if (!trainer->validation_whole) return 0; /* the script may draw only once these samples have come, behind others */
     if (plan->capacity_in_bytes && !mpidata_buffer_crowded(&trainer->buffer)) return 0; /* there may be no batch yet */
     int64_t received = budget->received + mpidata_budget_received_locked(trainer) - budget->said;
     double drawn = (double)mpidata_budget_batches_of_all_locked(trainer) * samples_locked(trainer);

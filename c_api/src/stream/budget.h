@@ -16,8 +16,10 @@ int64_t mpidata_budget_received_locked(const mpidata_trainer *trainer);
 /* Find these, before the first sample comes, and where this trainer has taken over steps of others. */
 int mpidata_budget_inherit_locked(mpidata_trainer *trainer);
 
-/* A sample was trained on, by the trainer that it came to. */
-void mpidata_budget_count_locked(mpidata_trainer *trainer, int64_t simulation, int64_t step);
+/* Batches that all trainers in all have drawn, where all that was drawn was trained on; and count anew from there on, as a trainer
+ * joins that has had none of them. */
+int64_t mpidata_budget_trained_locked(const mpidata_trainer *trainer);
+void mpidata_budget_begin_anew_locked(mpidata_trainer *trainer);
 
 /* Batches of one trainer that the budget allows where the trainers have received so many samples. */
 int64_t mpidata_budget_limit_locked(const mpidata_trainer *trainer, int64_t received);

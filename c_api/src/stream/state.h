@@ -42,7 +42,7 @@ typedef struct {
     int64_t base, base_by_all; /* batches of this trainer, and of all in all, when this start of the run began */
     int64_t received, said;    /* samples of all trainers, as last agreed on, and this one's share of them */
     int64_t inherited;         /* of this trainer's share, what it has not received itself, but those that have died, or others */
-    int64_t *draws;            /* where trainers die: by trainer, samples that it has trained on */
+    int64_t *draws;            /* where trainers die: by trainer, samples that it has trained on since */
     double again;              /* when the trainers agree anew where they are ahead of the budget */
     int64_t excess;            /* batches at the end that it does not allow */
 } mpidata_budget;

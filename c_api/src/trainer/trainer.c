@@ -282,7 +282,7 @@ int mpidata_trainer_hold(int on) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_trained(int64_t count, const int64_t *samples) {
+int mpidata_trainer_trained(int64_t count, const int64_t *samples, int64_t n, const int64_t *drawn) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     const mpidata_plan *plan = &trainer->job.plan;
@@ -290,7 +290,11 @@ int mpidata_trainer_trained(int64_t count, const int64_t *samples) {
         if (!mpidata_plan_has(plan, samples[i]) || samples[i + 1] < 0 || samples[i + 1] >= MPIDATA_STEPS_MAX)
             return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no sample of simulation %lld, step %lld.",
                                  (long long)samples[i], (long long)samples[i + 1]);
+    for (int64_t i = 0; i < 2 * n; i += 2)
+        if (drawn[i] < 0 || drawn[i] >= plan->trainers)
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %lld.", (long long)drawn[i]);
     mpidata_lock_take(&trainer->lock);
+    for (int64_t i = 0; i < 2 * n && trainer->budget.draws; i += 2) trainer->budget.draws[drawn[i]] += drawn[i + 1];
     mpidata_adoption *adoption = &trainer->adoption;
     const int64_t all = adoption->n_trained + 2 * count;
     const int room = mpidata_array_reserve(&adoption->trained, &adoption->trained_allocated, all, 0, sizeof *samples);
@@ -366,7 +370,7 @@ int mpidata_trainer_be_at(int64_t drawn) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
-    trainer->drawn = trainer->began = drawn;
+    trainer->drawn = trainer->began = trainer->budget.base = drawn;
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

@@ -74,8 +74,8 @@ int mpidata_trainer_take_trained(const int64_t *numbers, int64_t n);
 int mpidata_trainer_rests(void);
 
 /* In such a job, with a stream. All trainers have made a training step with these samples (count x simulation, step): they
- * come no more. Before the next mpidata_trainer_regroup. Does not block. */
-int mpidata_trainer_trained(int64_t count, const int64_t *samples);
+ * come no more; n x trainer, how many of them are its. Before the next mpidata_trainer_regroup. Does not block. */
+int mpidata_trainer_trained(int64_t count, const int64_t *samples, int64_t n, const int64_t *drawn);
 
 /* A draw has given MPIDATA_MEET: all trainers that live are to come together, and to draw again. *over: this one has had all
  * that there was. Where all have, and nobody has died, mpidata_trainer_met says so. Do not block. */

@@ -182,11 +182,8 @@ def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
 
 def _not_with_spares(sections: Mapping[str, Any]) -> Iterator[str]:
     """Name what is not exact so far where a trainer joins a stream."""
-    samples, buffer = (sections.get(name) for name in ("samples", "buffer"))
+    samples = sections.get("samples")
     refused = {
-        "'samples.statistics' does not go": samples is not None and samples.statistics is not False,
-        "'buffer.repeats' does not go": buffer is not None and bool(buffer.repeats),
-        "'record' does not go": sections.get("record") is not None,
         "'samples.window' does not go": samples is not None and samples.window > 1,
     }
     yield from (what for what, is_given in refused.items() if is_given)

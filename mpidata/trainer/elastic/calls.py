@@ -12,6 +12,7 @@ from mpidata.errors import StreamError
 from mpidata.trainer import join as job
 from mpidata.trainer.elastic.attempt import Attempt
 from mpidata.trainer.elastic.change import Change
+from mpidata.trainer.elastic.giving import refuse_new
 from mpidata.trainer.elastic.members import Members
 
 __all__ = ["all_reduce", "on_change", "rank", "world_size"]
@@ -103,7 +104,7 @@ def _over_members(tensor: torch.Tensor, op: str, members: Members) -> int:
             f"all_reduce: the tensor is {tensor.dtype} on {tensor.device}. With 'trainers.elastic' give one in CPU "
             "memory, of float32, float64 or whole numbers."
         )
-    members.refuse_new("all_reduce")
+    refuse_new(members, "all_reduce")
     own = tensor.detach().contiguous().clone()
     result = torch.empty_like(own)
 

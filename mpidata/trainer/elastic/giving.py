@@ -16,7 +16,7 @@ from mpidata.trainer.elastic.points import reached
 if TYPE_CHECKING:
     from mpidata.trainer.elastic.members import Members
 
-__all__ = ["Giving"]
+__all__ = ["Giving", "refuse_new"]
 
 _TAG, _PIECE = 2, 64 << 20
 
@@ -82,3 +82,12 @@ def _pass_on(
         for rank in ranks:
             attempt.post(attempt.communicator.Isend, own[first : first + _PIECE], rank, _TAG)
             reached("join.send")
+
+
+def refuse_new(members: Members, what: str) -> None:
+    """Raise StreamError, which begins with `what`, in a trainer that has just taken a place, as it is alone."""
+    if members.is_new:
+        raise StreamError(
+            f"{what}: this trainer has just taken the place of another one, and the others are in their loop. "
+            "Before the first batch leave the call out where the dataset's `resumed` says that it goes on."
+        )

@@ -151,17 +151,14 @@ class Members:
         """Whether this is the trainer that has had this rank at the start."""
         return one == self._own
 
+    @property
+    def is_first(self) -> bool:
+        """Whether this has number 0; one that does not train has none."""
+        return self.is_own(self.numbers[0])
+
     def rank_of(self, one: int) -> int:
         """Rank in the communicator of the trainer that has had this one at the start."""
         return self._ranks.index(one)
-
-    def refuse_new(self, what: str) -> None:
-        """Raise StreamError, which begins with `what`, in a trainer that has just taken a place, as it is alone."""
-        if self.is_new:
-            raise StreamError(
-                f"{what}: this trainer has just taken the place of another one, and the others are in their loop. "
-                "Before the first batch leave the call out where the dataset's `resumed` says that it goes on."
-            )
 
     def share(self, dataset: Shared) -> None:
         """Have the rows of a dataset dealt out anew when a trainer has died; in the same order on all trainers."""
@@ -232,7 +229,7 @@ class Members:
             attempt.post(attempt.communicator.Iallgather, np.vstack([own, self.orders()]), places)
         drawn = self.drawn if step is True else None
         if drawn is not None:
-            drawn.send(attempt, len(ranks))
+            drawn.send(attempt, ranks)
         done = attempt.wait()
         if drawn is not None and done:
             done = drawn.send_rest(self.attempt())

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mpidata.errors import StreamError
+from mpidata.trainer.elastic.giving import refuse_new
 from mpidata.trainer.frameworks.prepared import teach_accelerate
 from mpidata.trainer.local_sgd.apart import come
 from mpidata.trainer.trainer import Trainer
@@ -53,7 +54,7 @@ class AskedValidation:
             )
         members = self._trainer.members
         if not share and members is not None:
-            members.refuse_new("stream.validation(share=False)")
+            refuse_new(members, "stream.validation(share=False)")
         own = self.share()
         if even:
             if self._even is None:

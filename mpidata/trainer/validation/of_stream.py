@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import default_collate
 
 from mpidata.packing import PackedCollate
+from mpidata.trainer.elastic.giving import refuse_new
 from mpidata.trainer.shares.grouping import check_positive
 from mpidata.trainer.torch_loaders import refuse_workers
 from mpidata.trainer.trainer import Trainer
@@ -82,7 +83,7 @@ class StreamValidation:
         """
         refuse_workers()
         if self._trainer.members is not None:
-            self._trainer.members.refuse_new("stream.validate")
+            refuse_new(self._trainer.members, "stream.validate")
         check_positive("batch_size", batch_size)
         plan = self._trainer.plan
         collate = PackedCollate({field.name: field for field in plan.fields}) if plan.lengths else default_collate

@@ -6,7 +6,7 @@ import pytest
 from exact_job import books
 from jobs import JobFolder
 from scaling import run_meanwhile, scale_up_and_down
-from stream_job import check, write_job
+from stream_job import check, draw_beside_spares, trained, write_job
 
 VALIDATION: dict[str, Any] = {"validate": 4, "validation": {"count": 3}}
 
@@ -27,6 +27,64 @@ def scale_and_check(folder: JobFolder, **keys: Any) -> None:
     assert {line["end"] for lines in books(result, 4) for line in lines if "end" in line} == {3}, result.logs()
 
 
+@pytest.mark.parametrize("every", [1, pytest.param(3, marks=pytest.mark.full)])
+def test_the_record_has_each_sample_once(folder: JobFolder, every: int) -> None:
+    join_and_check(folder, {"1": "9 SIGKILL"}, record={"every": every}, **VALIDATION)
+
+
+@pytest.mark.full
+def test_the_record_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+    scale_and_check(folder, record={})
+
+
+REPEATS: dict[str, Any] = {"buffer": {"policy": "reservoir", "capacity": 60, "repeats": 3.0}}
+
+
+@pytest.mark.parametrize("second", [{}, pytest.param({"0": "60 SIGKILL"}, marks=pytest.mark.full)])
+@pytest.mark.parametrize("size", [{}, pytest.param({"global_batch_size": 14}, marks=pytest.mark.full)])
+def test_a_budget_of_draws(folder: JobFolder, size: dict[str, int], second: dict[str, str]) -> None:
+    join_and_check(folder, {"1": "12 SIGKILL", **second}, **REPEATS, **size)
+
+
+@pytest.mark.full
+def test_a_budget_of_draws_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+    scale_and_check(folder, **REPEATS)
+
+
+@pytest.mark.parametrize("after", [8, pytest.param(60, marks=pytest.mark.full)])
+def test_scales(folder: JobFolder, after: int) -> None:
+    join_and_check(folder, {"1": "12 SIGKILL"}, after=after, samples={"statistics": {"u": 0}})
+
+
+@pytest.mark.full
+def test_a_spare_that_nobody_needs_leaves_in_order(folder: JobFolder) -> None:
+    job = write_job(folder, {}, trainers=2, spares=1, after=8, samples={"statistics": {"u": 0}})
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["status"] == "complete" and "joined_trainers" not in result.summary, result.logs()
+
+
+@pytest.mark.full
+def test_scales_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+    scale_and_check(folder, after=30, samples={"statistics": {"u": 0}})
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("policy", ["fifo", "reservoir"])
+def test_scales_are_those_of_the_others_from_the_first_batch_on(folder: JobFolder, policy: str) -> None:
+    keys: dict[str, Any] = {"after": 1000, "samples": {"statistics": {"u": 0}}, "buffer": {"policy": policy}}
+    job = write_job(folder, {}, trainers=2, spares=2, joins=2, **keys)
+    result = run_meanwhile(folder, lambda: scale_up_and_down(folder, down=False))
+    trained(job, result)
+    known: dict[int, list[Any]] = {}
+    for lines in books(result, 4):
+        for line in lines:
+            if "scales" in line:
+                known.setdefault(line["at"], []).append(line["scales"])
+    assert {len(scales) for scales in known.values()} == {2, 4}, result.logs()
+    assert all(of == scales[0] for scales in known.values() for of in scales), known
+
+
 def test_validation(folder: JobFolder) -> None:
     join_and_check(folder, {"1": "9 SIGKILL"}, **VALIDATION)
 
@@ -40,3 +98,9 @@ def test_one_that_has_joined_has_the_validation_samples_of_one_that_dies(folder:
 @pytest.mark.full
 def test_validation_with_more_and_fewer_trainers(folder: JobFolder) -> None:
     scale_and_check(folder, **VALIDATION)
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
+def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+    job = write_job(folder, **draw_beside_spares(seed))
+    check(job, folder.run(timeout=100))

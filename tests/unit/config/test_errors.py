@@ -424,9 +424,6 @@ def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, set
 @pytest.mark.parametrize(
     ("setting", "what"),
     [
-        ("samples.statistics=true", "'samples.statistics' does not go"),
-        ("buffer={policy: reservoir, repeats: 2.0}", "'buffer.repeats' does not go"),
-        ("record={}", "'record' does not go"),
         ("samples.window=2", "'samples.window' does not go"),
     ],
 )

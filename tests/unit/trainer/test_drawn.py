@@ -44,7 +44,7 @@ def step(trainers: list[Drawn], batches: list[list[dict[str, Any]]]) -> int:
     for trainer, drawn in zip(trainers, batches, strict=True):
         for batch in drawn:
             trainer.take(batch)
-        trainer.send(attempts, len(trainers))
+        trainer.send(attempts, [4, 5, 7])
     attempts.exchange()
     for trainer in trainers:
         assert trainer.send_rest(attempts)
@@ -61,7 +61,13 @@ def batch_of(*samples: tuple[int, int]) -> dict[str, Any]:
 
 def test_all_know_the_samples_of_a_step() -> None:
     told: list[list[list[int]]] = []
-    trainers = [Drawn(lambda samples: told.append(samples.tolist())) for _ in range(3)]
+    counts: list[list[list[int]]] = []
+
+    def tell(samples: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
+        told.append(samples.tolist())
+        counts.append(drawn.tolist())
+
+    trainers = [Drawn(tell) for _ in range(3)]
     for trainer in trainers:
         trainer.room = 2
     single = {"simulation": torch.tensor(7), "step": torch.tensor(1)}
@@ -75,3 +81,4 @@ def test_all_know_the_samples_of_a_step() -> None:
     assert told == [[[1, 5], [1, 6], [1, 7], [1, 8], [7, 1], [2, 9]]] * 3
     assert step(trainers, many) == 1  # there is room for as many from then on
     assert told[3:] == told[:3]
+    assert counts[:3] == [[[4, 2], [5, 1], [7, 0]]] * 3 and counts[-6:] == [[[4, 4], [5, 1], [7, 1]]] * 6

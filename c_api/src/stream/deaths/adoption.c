@@ -123,8 +123,8 @@ static int may_adopt_locked(const mpidata_trainer *trainer, int code) {
 /* More may come, and what others have now is none of this one's. */
 static int go_on_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    MPIDATA_TRY(mpidata_budget_inherit_locked(trainer));
     MPIDATA_TRY(mpidata_drop_others_locked(trainer));
+    MPIDATA_TRY(mpidata_budget_inherit_locked(trainer));
     if (is_over_locked(trainer)) return MPIDATA_SUCCESS;
     trainer->end_of_stream = 0;
     mpidata_buffer_reopen(&trainer->buffer);
@@ -139,9 +139,11 @@ int mpidata_adopt_locked(mpidata_trainer *trainer) {
     const int before = plan->n_changes;
     if (!adoption->on || trainer->living != MPI_COMM_NULL) return MPIDATA_SUCCESS; /* first in the communicator of all */
     MPIDATA_TRY(mpidata_enter_trained_locked(trainer)); /* as samples of those that have had their steps until now */
-    while (plan->n_changes < adoption->n_told && may_adopt_locked(trainer, adoption->told[plan->n_changes]))
+    while (plan->n_changes < adoption->n_told && may_adopt_locked(trainer, adoption->told[plan->n_changes])) {
+        if (mpidata_change_joins(adoption->told[plan->n_changes])) mpidata_budget_begin_anew_locked(trainer);
         if (mpidata_plan_change_by(plan, adoption->told[plan->n_changes]))
             return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
+    }
     if (plan->n_changes == before) return MPIDATA_SUCCESS;
     MPIDATA_TRY(go_on_locked(trainer));
     const mpidata_event event = {.kind = MPIDATA_EVENT_ADOPTED, .adopted = {plan->n_changes}};
@@ -189,7 +191,6 @@ int mpidata_enter_trained_locked(mpidata_trainer *trainer) {
         const int64_t simulation = adoption->trained[i], step = adoption->trained[i + 1];
         if (!mpidata_ledger_has(&trainer->ledger, simulation, step))
             MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation, step));
-        mpidata_budget_count_locked(trainer, simulation, step);
     }
     adoption->n_trained = 0;
     return MPIDATA_SUCCESS;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stream/budget.h"
 #include "stream/progress.h"
 
 static const mpidata_slot *slot_of(const mpidata_trainer *trainer, int64_t number) { return trainer->slots.slots[number]; }
@@ -26,11 +27,12 @@ static int leave_out_undrawn_locked(const mpidata_trainer *trainer, mpidata_ledg
 }
 
 /* Of simulations for validation no sample was trained on. */
-static int write_down(const mpidata_ledger *ledger, int64_t **numbers, int64_t *n) {
+static int write_down(const mpidata_ledger *ledger, int64_t draws, int64_t **numbers, int64_t *n) {
     const int64_t simulations = ledger->plan->simulations + ledger->plan->validation;
-    *n = 3 * simulations + mpidata_ledger_words(ledger);
+    *n = 1 + 3 * simulations + mpidata_ledger_words(ledger);
     int64_t *at = *numbers = malloc((size_t)*n * sizeof **numbers);
     if (!at) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a trainer that takes a place.");
+    *at++ = draws;
     for (int64_t i = 0; i < simulations; i++) {
         const mpidata_ledger_entry *entry = &ledger->entries[i];
         const int trained = i < ledger->plan->simulations;
@@ -52,7 +54,7 @@ int mpidata_pack_trained_locked(const mpidata_trainer *trainer, int64_t **number
     for (int64_t i = 0; i < adoption->n_trained && !status; i += 2)
         status = mpidata_ledger_enter(&ledger, adoption->trained[i], adoption->trained[i + 1]);
     if (!status) status = leave_out_undrawn_locked(trainer, &ledger);
-    if (!status) status = write_down(&ledger, numbers, n);
+    if (!status) status = write_down(&ledger, mpidata_budget_trained_locked(trainer), numbers, n);
     mpidata_ledger_close(&ledger);
     return status;
 }
@@ -60,6 +62,7 @@ int mpidata_pack_trained_locked(const mpidata_trainer *trainer, int64_t **number
 int mpidata_take_trained_locked(mpidata_trainer *trainer, const int64_t *numbers, int64_t n) {
     MPIDATA_LOCKED(&trainer->lock);
     const int64_t simulations = trainer->job.plan.simulations + trainer->job.plan.validation, *end = numbers + n;
+    if (n > 0) trainer->budget.base_by_all = *numbers++;
     for (int64_t i = 0; i < simulations; i++) {
         const int64_t words = end - numbers >= 3 ? numbers[2] : -1;
         if (words < 0 || words > end - numbers - 3)

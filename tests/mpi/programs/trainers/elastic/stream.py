@@ -103,7 +103,7 @@ for number, batch in enumerate(stream, 1):
     optimizer.zero_grad()
     note(made=step, gradient=gradient, weights=hashlib.sha1(net.weight.detach().numpy().tobytes()).hexdigest())
     for normalizer in normalizers.values():
-        note(frozen=bool(normalizer.frozen), scales=[buffer.tolist() for buffer in normalizer.buffers()])
+        note(frozen=bool(normalizer.frozen), at=step, scales=[buffer.tolist() for buffer in normalizer.buffers()])
     rows.clear()
     step += 1
     if options["validate"] and not step % options["validate"]:
