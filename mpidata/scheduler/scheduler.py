@@ -79,11 +79,10 @@ class Scheduler:
         learner: Learner | None = None,
     ) -> None:
         count = plan.simulations + plan.validation
-        self.plan = plan
+        self.plan, self._messages, self._clock = plan, messages, clock
         self.simulations = Simulations(count, plan.trainers, range(plan.simulations, count), plan.retries)
         self.groups = Groups(plan, messages.can_spawn)
         self.losses = Losses(plan)
-        self._messages, self._clock = messages, clock
         self._journal = Journal(plan, self.simulations, self.losses, clock())
         self.loaders = Loaders(plan, messages, self._journal)
         self.ending = Ending(plan.trainers, self.groups, self.loaders.groups)
