@@ -5,13 +5,15 @@
     python -m benchmarks.against . --sizes 8192 65536 1048576 --carried
     python -m benchmarks.against . --sizes 65536 1048576 --varying --both buffer.policy=firo --both buffer.watermark=32
     python -m benchmarks.against . --sizes 65536 --constants
+    python -m benchmarks.against . --sizes 1024 8388608 --lent
     python -m benchmarks.against . --sizes 1048576 --rows numbered --row-bytes 256
 
 The other checkout has an environment of its own, made by `make setup`; it may be this one, to see what a key of the job
 file costs, what it costs that the solver is no rank of the job (--carried), or that samples have lengths of their own,
 0.5 to 1.5 times the size (--varying), or that simulations, of 100 steps in both jobs, have a constant of 1 MB
-(--constants), which counts among what is moved; or that the rows of four ranks go where maps say, or come out of
-strided memory (--rows, as in turns_rows.c), and are no contiguous blocks. A pair is a job of each checkout; both are
+(--constants), which counts among what is moved; or that arrays are lent, 8 in turn, and not put (--lent); or that the
+rows of four ranks go where maps say, or come out of strided memory (--rows, as in turns_rows.c), and are no contiguous
+blocks. A pair is a job of each checkout; both are
 there at the same time, and while one moves a number of samples the other waits, in turn, so that both see the same
 machine.
 A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
@@ -108,7 +110,10 @@ class Side:
             self._memory: Any = mmap.mmap(file.fileno(), 0)
         self._words = memoryview(self._memory).cast("q")
         keys = "carried: {ranks: 1, launcher: none}, " if carried else ""
-        more, shape = (", varying", "n") if varying else (f", {special}" if several else "", cell.elements)
+        more, shape = (
+            f", {special}" if several or varying or special == "lent" else "",
+            "n" if varying else cell.elements,
+        )
         mesh = f"mesh: {{dtype: float32, shape: [{CONSTANT // 4}], per: simulation}}, " if constants else ""
         if by_rows:
             keys, more = "ranks_per_group: 4, ", f', {special}, "{row_bytes}"'
@@ -153,8 +158,9 @@ def pair(
 ) -> list[float]:
     """Ratios of the first's rate to the second's, one for each turn; raises BenchmarkError.
 
-    Each is a checkout, the changes to its job file, and what is special: a `carried` solver, `varying` samples, short
-    `simulations`, or such ones with `constants`, or rows of `row_bytes` from four ranks: `blocks`, or one of `ROWS`.
+    Each is a checkout, the changes to its job file, and what is special: a `carried` solver, `varying` samples, `lent`
+    arrays, short `simulations`, or such ones with `constants`, or rows of `row_bytes` from four ranks: `blocks`, or one
+    of `ROWS`.
     """
     with tempfile.TemporaryDirectory(prefix="against-") as folder, contextlib.ExitStack() as stack:
         sides = []
@@ -191,11 +197,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--carried", action="store_true", help="this solver is no rank of the job")
     parser.add_argument("--varying", action="store_true", help="these samples have lengths of their own")
     parser.add_argument("--constants", action="store_true", help="these simulations have a constant of 1 MB")
+    parser.add_argument("--lent", action="store_true", help="this solver lends 8 arrays in turn, and puts none")
     parser.add_argument("--rows", choices=ROWS, default="", help="how these rows lie, beside contiguous blocks")
     parser.add_argument("--row-bytes", type=int, default=4, help="of a row")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # and the jobs with it
-    special = next((name for name in ("carried", "varying", "constants") if getattr(given, name)), given.rows)
+    special = next((name for name in ("carried", "varying", "constants", "lent") if getattr(given, name)), given.rows)
     plain = "simulations" if given.constants else "blocks" if given.rows else ""
     checkouts = [(ROOT, given.both + given.here, special), (given.other.resolve(), given.both, plain)]
     ratios: dict[int, list[float]] = {size: [] for size in given.sizes}

@@ -1,6 +1,6 @@
 /* The solver of turns.py: computes nothing, and sends a number of samples each time it is its turn.
- * Arguments: folder, elements (float32) of a sample, and `varying` for samples of 0.5 to 1.5 times as many, `simulations` for
- * such ones of 100 steps, or `constants` if these put 1 MB before. With CARRIED it is no rank of the job. */
+ * Arguments: folder, elements (float32) of a sample, and `varying` for samples of 0.5 to 1.5 times as many, `lent` for arrays
+ * that are lent, 8 in turn, `simulations` for such ones of 100 steps, or `constants` if these put 1 MB before. With CARRIED it is no rank of the job. */
 #include "gate.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include <mpidata.h>
 #endif
 
-enum { GATE_LAST_STEP = 5, PAUSE_US = 500, STEPS = 100, CONSTANT = 1 << 18 };
+enum { GATE_LAST_STEP = 5, PAUSE_US = 500, STEPS = 100, CONSTANT = 1 << 18, LENT = 8 };
 
 static void must(int status) {
     if (status == MPIDATA_SUCCESS || status == MPIDATA_END) return;
@@ -40,11 +40,13 @@ int main(int argc, char **argv) {
     int64_t simulation;
     if (argc < 3) return 2;
     const int varying = argc > 3 && !strcmp(argv[3], "varying"), constants = argc > 3 && !strcmp(argv[3], "constants");
-    const int64_t steps = argc > 3 && !varying ? STEPS : INT64_MAX, constant = CONSTANT;
+    const int lent = argc > 3 && !strcmp(argv[3], "lent"), arrays = lent ? LENT : 1;
+    const int64_t steps = argc > 3 && !varying && !lent ? STEPS : INT64_MAX, constant = CONSTANT;
     enter(argc, argv);
     volatile int64_t *gate = gate_map(argv[1]);
     int64_t elements = atol(argv[2]), first = 0;
-    float *u = gate_memory((size_t)elements * 2 * sizeof(float)), *mesh = gate_memory(CONSTANT * sizeof(float));
+    float *all[LENT], *mesh = gate_memory(CONSTANT * sizeof(float));
+    for (int i = 0; i < arrays; i++) all[i] = gate_memory((size_t)elements * (1 + (size_t)varying) * sizeof(float));
     uint64_t chance = 1;
     int64_t step = 0;
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
@@ -57,8 +59,12 @@ int main(int argc, char **argv) {
             if (gate[GATE_STOP]) break;
             chance = chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             const int64_t extent = varying ? elements / 2 + (int64_t)((chance >> 33) % (uint64_t)elements) : elements;
+            float *u = all[step % arrays];
+            if (lent) must(mpidata_wait_for(u));
             u[0] = u[extent - 1] = (float)step;
-            if (varying)
+            if (lent)
+                must(mpidata_iput("u", u, MPIDATA_FLOAT32, 1, &extent, &first));
+            else if (varying)
                 must(mpidata_put("u", u, MPIDATA_FLOAT32, 1, &extent));
             else
                 must(mpidata_put_block("u", u, MPIDATA_FLOAT32, 1, &extent, &first));
@@ -66,7 +72,7 @@ int main(int argc, char **argv) {
         }
     }
     must(mpidata_finalize());
-    free(u);
+    for (int i = 0; i < arrays; i++) free(all[i]);
     free(mesh);
     return leave();
 }

@@ -26,6 +26,23 @@ static void what_is_under_way_outlives_the_sender(void) {
     fake_reset();
 }
 
+/* Of what travels with others, MPI needs no more than the copy: an array that was lent is free, and MPI is not asked. */
+static void a_small_array_is_free_at_once(void) {
+    const mpidata_block block = {.field = 0, .ndim = 2, .shape = {4, 6}};
+    float values[24] = {0};
+    mpidata_sender sender;
+    fake_hold_sends = 1;
+    CHECK(!mpidata_sender_open(&sender, &job));
+    CHECK(!mpidata_sender_stage(&sender, &block, values, MPIDATA_FLOAT32, 1));
+    CHECK(!mpidata_sender_commit(&sender, 0, 0, 0.5, 0, (double[]){0.25, 0.75}));
+    CHECK(fake_n == 1);
+    const int before = fake_n_tested;
+    CHECK(!mpidata_sender_wait_for(&sender, values));
+    CHECK(fake_n_tested == before);
+    mpidata_sender_close(&sender);
+    fake_reset();
+}
+
 /* The scheduler may take longer than the second that a rank waits for it. */
 static void an_event_outlives_its_call(void) {
     fake_hold_sends = 1;
@@ -43,6 +60,7 @@ int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &job.plan) == MPIDATA_SUCCESS);
     fake_tick = 0.03;
     what_is_under_way_outlives_the_sender();
+    a_small_array_is_free_at_once();
     an_event_outlives_its_call();
     mpidata_plan_free(&job.plan);
     return 0;

@@ -341,6 +341,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
     staged->offset = (piece->payload_bytes + 63) & ~(size_t)63;
     /* Before the copy past the cache, into which this brings the values. */
     if (n_moments && !convert) mpidata_moments_of_block(field, block->shape, values, piece->moments + piece->n_moments);
+    if (staged->lent) mpidata_lent_note(&sender->lent, values, staged->bytes);
     if (!staged->lent) {
         size_t bytes = staged->offset + staged->bytes;
         if (bytes > piece->payload_capacity && !field->per_simulation && bytes < likely_payload(sender)) bytes = likely_payload(sender);
@@ -548,22 +549,25 @@ static int lends(const mpidata_staged_piece *piece, const void *values) {
     return 0;
 }
 
+static int is_flying(const mpidata_sender *sender, int lent_only, const void *values) {
+    int flying = !lent_only && sender->flight.n; /* maps, too */
+    for (int i = 0; i < sender->n_pieces + 3 && !flying; i++)
+        flying = sender->pieces[i].under_way && (!lent_only || lends(&sender->pieces[i], values));
+    return flying;
+}
+
 /* Wait until no message is in flight; with `lent_only` none that lends an array, or this one. */
 static int wait_for_flight(mpidata_sender *sender, int lent_only, const void *values) {
     mpidata_backoff backoff = {0};
     MPIDATA_TRY(mpidata_sender_progress(sender));
-    for (double since = mpidata_now();;) {
-        int flying = !lent_only && sender->flight.n; /* maps, too */
-        for (int i = 0; i < sender->n_pieces + 3 && !flying; i++)
-            flying = sender->pieces[i].under_way && (!lent_only || lends(&sender->pieces[i], values));
-        if (!flying) {
-            sender->waited += mpidata_now() - since;
-            return MPIDATA_SUCCESS;
-        }
+    const double since = mpidata_now();
+    while (is_flying(sender, lent_only, values)) {
         mpidata_backoff_pause(&backoff);
         mpidata_job_waits(sender->job, since);
         MPIDATA_TRY(mpidata_sender_wait(sender));
     }
+    sender->waited += mpidata_now() - since;
+    return MPIDATA_SUCCESS;
 }
 
 int mpidata_sender_drain(mpidata_sender *sender, int lent_only) {
@@ -572,7 +576,8 @@ int mpidata_sender_drain(mpidata_sender *sender, int lent_only) {
 }
 
 int mpidata_sender_wait_for(mpidata_sender *sender, const void *values) {
-    return wait_for_flight(sender, 1, values);
+    /* Without a call of MPI where the array is free already, as one that travels with others always is. */
+    return is_flying(sender, 1, values) ? wait_for_flight(sender, 1, values) : MPIDATA_SUCCESS;
 }
 
 int mpidata_sender_lends(const mpidata_sender *sender, const void *values) {

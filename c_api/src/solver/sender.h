@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "job/job.h"
+#include "solver/lent.h"
 #include "wire/wire.h"
 
 typedef struct {
@@ -90,6 +91,7 @@ typedef struct {
     int hurried;             /* it came right after the one before */
     mpidata_put_maps put_maps; /* of steps on which the group has not agreed (map_sending.c) */
     mpidata_forgets *forgets; /* by trainer and stream; NULL: there are none yet (map_sending.c) */
+    mpidata_lent lent;
     mpidata_arena arena;     /* of what is sent */
     double waited;           /* for room on the trainers, since whoever reads it has set it back; s */
     int64_t by_try;          /* which try of the present simulation this is, from 1 */

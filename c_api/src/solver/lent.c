@@ -1,0 +1,40 @@
+#define _GNU_SOURCE
+#include "solver/lent.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#if defined __linux__ && !defined MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* of Linux 6.1; before, it is refused */
+#endif
+
+static const size_t HUGE_PAGE = (size_t)2 << 20, LARGE = (size_t)4 << 20;
+
+static int is_known(const mpidata_lent *lent, const void *values, size_t bytes) {
+    for (int i = 0; i < MPIDATA_LENT_KNOWN; i++)
+        if (lent->known[i].values == values && lent->known[i].bytes == bytes) return 1;
+    return 0;
+}
+
+/* The huge pages that lie within it. A wish: without it all works, slower. */
+static void ask_for_huge_pages(const void *values, size_t bytes) {
+    const uintptr_t begin = ((uintptr_t)values + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    const uintptr_t end = ((uintptr_t)values + bytes) / HUGE_PAGE * HUGE_PAGE;
+#if defined MADV_HUGEPAGE && defined MADV_COLLAPSE
+    const int before = errno;
+    if (begin < end && !madvise((void *)begin, end - begin, MADV_HUGEPAGE))
+        (void)madvise((void *)begin, end - begin, MADV_COLLAPSE);
+    errno = before;
+#else
+    (void)begin, (void)end;
+#endif
+}
+
+void mpidata_lent_note(mpidata_lent *lent, const void *values, size_t bytes) {
+    if (bytes < LARGE || is_known(lent, values, bytes)) return;
+    lent->known[lent->next].values = values;
+    lent->known[lent->next].bytes = bytes;
+    lent->next = (lent->next + 1) % MPIDATA_LENT_KNOWN;
+    ask_for_huge_pages(values, bytes);
+}
