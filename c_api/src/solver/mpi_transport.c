@@ -260,10 +260,10 @@ static mpidata_event event_of(const mpidata_done *done, int kind) {
     return event;
 }
 
-/* A spare group may wait for hours: it is to cost nothing. */
+/* A spare group may wait for hours: it is to cost nothing, unless something of it is still under way. */
 static int wait_for_task(void *sender) {
-    static const struct timespec pause = {.tv_nsec = 10000000};
-    if (mpidata_now() - solver.asked > PATIENT_S) (void)nanosleep(&pause, NULL);
+    static const struct timespec pause = {.tv_nsec = 20000000};
+    if (!solver.sender.flight.n && mpidata_now() - solver.asked > PATIENT_S) (void)nanosleep(&pause, NULL);
     return mpidata_sender_wait(sender);
 }
 
