@@ -137,10 +137,14 @@ class Stop(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Ready(Event):
-    """A trainer would join the spawned group, or loader, of this number at once."""
+    """A trainer answers whether it would join the spawned group, or loader, of this number at once, or has joined it.
+
+    `answer`: one of constants.ANSWER_....
+    """
 
     loader: bool
     number: int
+    answer: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +278,10 @@ def readers() -> dict[int, Callable[[Any, dict[str, Any]], Event]]:
         constants.EVENT_RECORD_STOPPED: lambda raw, sender: RecordStopped(**sender, text=_text(raw)),
         constants.EVENT_LOSSES: _losses,
         constants.EVENT_READY: lambda raw, sender: Ready(
-            **sender, loader=raw.ready.role == constants.ROLE_LOADER, number=raw.ready.group
+            **sender,
+            loader=raw.ready.role == constants.ROLE_LOADER,
+            number=raw.ready.group,
+            answer=raw.ready.answer,
         ),
         constants.EVENT_LACKS: lambda raw, sender: Lacks(**sender, simulation=raw.lacks.simulation),
         constants.EVENT_ADOPTED: lambda raw, sender: Adopted(**sender, changes=raw.adopted.changes),

@@ -166,7 +166,7 @@ SIGNATURES: dict[str, _Signature] = {
         f"mpidata_scheduler_{name}": (c_int, [c_int])
         for name in ("serves", "release", "retires", "rests", "hands_over")
     },
-    **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite")},
+    **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite", "dismiss")},
     "mpidata_scheduler_lose_trainer": (c_int, [c_int]),
     "mpidata_scheduler_retire_trainer": (c_int, [c_int]),
     "mpidata_scheduler_join_trainer": (c_int, [c_int]),
@@ -174,6 +174,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_one_host": (c_int, [POINTER(c_int)]),
     "mpidata_scheduler_call": (c_int, [c_int]),
     "mpidata_scheduler_has_died": (c_int, [c_int, POINTER(c_int)]),
+    "mpidata_scheduler_trainer_lives": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_scheduler_prepare": (c_int, [c_int, c_int]),
     "mpidata_scheduler_greet": (c_int, [c_int, c_int, c_int, POINTER(c_int)]),
     "mpidata_scheduler_join": (c_int, [c_int, POINTER(c_int)]),

@@ -30,6 +30,9 @@ MPI_TELLS_S = 3.0  # from the file to MPI's word; past it the scheduler does wit
 # Groups that are spawned.
 SPAWN_S = 120.0  # MPI_Comm_spawn of a program that never joins does not return
 SPAWN_HOPELESS_S = 100.0  # from a first spawn that failed to one that is the last, if none has joined in between
+TRAINERS_ANSWER_S = (
+    1.0  # for trainers that may die to say that they would join, which keeps the scripts of others waiting
+)
 JOIN_GROUP_S = 15.0  # for the trainers to join a group that has answered; if it has died just then, they may hang
 SAY_JOIN_S = 60.0  # from asking who is to join, or be joined, to naming who does not answer
 

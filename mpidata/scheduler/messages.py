@@ -94,8 +94,8 @@ class Messages(Protocol):
         `invite`: groups that are ready may join. Or, by `kind`, the loaders.
         """
 
-    def ready(self, trainer: int, group: int, kind: str) -> None:
-        """Take in that a trainer would join this group, or `loader`, at once."""
+    def ready(self, trainer: int, group: int, kind: str, answer: int) -> None:
+        """Take in a trainer's answer about joining this group, or `loader`: one of constants.ANSWER_...."""
 
     @property
     def joining(self) -> bool:
@@ -245,9 +245,8 @@ class LibraryMessages:
         return self._can_spawn(self._plan.loader_start)
 
     def _can_spawn(self, start: str) -> bool:
-        if self._plan.trainers_at_least:  # the trainers join what is spawned all together
-            return False
-        return start == "spawn" or (self._plan.fault_tolerance == "ulfm" and self.one_host)
+        may_die = self._plan.trainers_at_least > 0
+        return start == "spawn" or (not may_die and self._plan.fault_tolerance == "ulfm" and self.one_host)
 
     @property
     def one_host(self) -> bool:
@@ -269,10 +268,10 @@ class LibraryMessages:
         """
         return self._spawner.news(invite, kind) if self._spawner is not None else []
 
-    def ready(self, trainer: int, group: int, kind: str) -> None:
-        """Take in that a trainer would join this group, or `loader`, at once."""
+    def ready(self, trainer: int, group: int, kind: str, answer: int) -> None:
+        """Take in a trainer's answer about joining this group, or `loader`: one of constants.ANSWER_...."""
         if self._spawner is not None:
-            self._spawner.ready(trainer, group, kind)
+            self._spawner.ready(trainer, group, kind, answer)
 
     @property
     def joining(self) -> bool:

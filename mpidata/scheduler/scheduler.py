@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Scheduler"]
 
-# Short enough to write a summary between a launcher's SIGTERM and its SIGKILL.
-_POLL_S = 0.1
+_POLL_S = 0.1  # short enough to write a summary between a launcher's SIGTERM and its SIGKILL
 
 
 class Scheduler:
@@ -115,7 +114,7 @@ class Scheduler:
             kinds.Losses: lambda event: self._journal.figures.losses.add(event.sums),
             kinds.Stop: self._on_stop,
             kinds.Ready: lambda event: self._messages.ready(
-                index_of(event, plan.trainers), event.number, "loader" if event.loader else "group"
+                index_of(event, plan.trainers), event.number, "loader" if event.loader else "group", event.answer
             ),
             kinds.Lacks: lambda event: self._adoption.lacks(event.simulation),
             kinds.Adopted: lambda event: self._adoption.adopted(index_of(event, plan.trainers), event.changes),

@@ -22,6 +22,7 @@ from mpidata.run.exits import Exit, first_exit, has_vanished, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
+from mpidata.spawning.answers import Answers
 from mpidata.spawning.cases import Cases
 
 if TYPE_CHECKING:
@@ -39,20 +40,23 @@ class _Start:
     """One group, or loader, on its way into the job; the thread sets what the scheduler reads.
 
     Its thread has spawned it when it is `greeted`. In its turn all trainers are asked whether they are `ready`, then it
-    is `called`: nobody is to wait in MPI for one that hangs or is dead. When it `answers`, it is `invited`.
+    is `called`: nobody is to wait in MPI for one that hangs or is dead. When it `answers`, it is `invited`. Where the
+    trainers go on after a death, they are asked when it has answered, as their scripts may have to wait from then on.
     """
 
-    def __init__(self, group: int, kind: str) -> None:
+    def __init__(self, group: int, kind: str, trainers: Answers) -> None:
         self.group = group
         self.kind = kind
         self.since = math.inf
         self.greeted = threading.Event()
-        self.ready: set[int] = set()  # trainers
+        self.trainers = trainers
+        self.asked = False  # whether the trainers have been, and keep to it
         self.called = threading.Event()
         self.answers = threading.Event()
         self.invited = threading.Event()
         self.joined = threading.Event()
         self.error = ""
+        self.asked_at = 0.0
         self.said = False
         self.bridge = ctypes.c_int()
         self.comm = ctypes.c_int()
@@ -78,6 +82,8 @@ class Spawner:
         self._library = library
         self._starts: dict[tuple[str, int], _Start] = {}
         self._joining: _Start | None = None
+        self._trainers_may_die = plan.trainers_at_least > 0
+        self._may_invite: dict[str, bool] = {}
         self._cases = Cases(plan)
         # MPICH mixes up two groups that are spawned at the same moment. Open MPI does not, and there a spawn that hangs
         # must not hold up the others.
@@ -89,7 +95,7 @@ class Spawner:
         """Begin to spawn a group, whose program's placeholders get these values, each `name=value`; or a `loader`."""
         from mpi4py import MPI
 
-        begun = self._starts[kind, group] = _Start(group, kind)
+        begun = self._starts[kind, group] = _Start(group, kind, Answers(self._plan.trainers, self._lives))
         info = MPI.Info.Create()
         if self._concurrent:
             info.Set("map_by", ":OVERSUBSCRIBE")
@@ -120,12 +126,15 @@ class Spawner:
     def joining(self) -> bool:
         """Whether the trainers are just joining one, in which nothing may interrupt them."""
         joining = self._joining
-        return joining is not None and joining.invited.is_set() and not joining.joined.is_set()
+        return joining is not None and joining.invited.is_set() and not self._is_settled(joining)
 
-    def ready(self, trainer: int, group: int, kind: str) -> None:
-        """Note that a trainer would join this group, or loader, at once."""
-        if (start := self._starts.get((kind, group))) is not None:
-            start.ready.add(trainer)
+    def ready(self, trainer: int, group: int, kind: str, answer: int) -> None:
+        """Take in a trainer's answer about this group, or loader: at once, as scripts wait meanwhile."""
+        if (start := self._starts.get((kind, group))) is None:
+            return
+        start.trainers.take(trainer, answer)
+        if self._trainers_may_die and start.asked and not start.invited.is_set():
+            self._invite_or_dismiss(start)
 
     def news(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
         """Take the groups, or loaders, that have joined, with "", and those that could not be started, with a sentence.
@@ -144,14 +153,20 @@ class Spawner:
         """
         now = time.monotonic()
         found: list[tuple[int, str]] = []
+        self._may_invite[kind] = invite
         for start in [start for start in self._starts.values() if start.kind == kind]:
-            if start.joined.is_set() and not start.error:
+            if start.invited.is_set() and self._is_settled(start) and (error := self._not_joined(start)):
+                self._dismiss(start)
+                found.append((start.group, error))
+            elif start.joined.is_set() and not start.error and self._is_settled(start):
                 check(self._library, self._library.mpidata_scheduler_link(role_of(kind), start.group, start.comm))
                 found.append((start.group, ""))
             elif not start.invited.is_set() and (error := self._failure(start, now)):
                 found.append((start.group, error))
         for group, _ in found:
-            del self._starts[kind, group]
+            start = self._starts.pop((kind, group))
+            if start.asked and not start.invited.is_set():
+                self._dismiss(start)
         self._let_join(now, invite, kind)
         return found
 
@@ -160,32 +175,102 @@ class Spawner:
         joining = self._joining
         if joining is not None and joining.invited.is_set():
             self._look_after(joining, now)
-        if joining is None or joining.joined.is_set() or (joining.kind, joining.group) not in self._starts:
+        if (
+            joining is None
+            or (joining.joined.is_set() and self._is_settled(joining))
+            or (joining.kind, joining.group) not in self._starts
+        ):
             waiting = [s for s in self._starts.values() if s.kind == kind and not s.invited.is_set()]
             ready = [start for start in waiting if start.greeted.is_set() and not start.error]
             joining = self._joining = ready[0] if ready and invite else None
             if joining is not None:
                 joining.since = now
-                check(self._library, self._library.mpidata_scheduler_prepare(role_of(kind), joining.group))
+                if self._trainers_may_die:
+                    joining.called.set()
+                else:
+                    self._ask(joining)
         elif joining.kind != kind or joining.invited.is_set():
             return
-        elif not joining.called.is_set() and len(joining.ready) == self._plan.trainers:
+        elif self._trainers_may_die and joining.answers.is_set() and not joining.error:
+            self._ask_again(joining, now)
+        elif not joining.called.is_set() and joining.trainers.all_say(constants.ANSWER_READY):
             joining.since = now
             joining.called.set()
         elif joining.answers.is_set() and invite and not joining.error:
-            joining.since = now
-            check(self._library, self._library.mpidata_scheduler_invite(role_of(kind), joining.group))
-            joining.invited.set()
+            self._invite(joining)
         else:
             self._say_if_late(joining, now)
 
+    def _ask(self, start: _Start) -> None:
+        start.trainers.ask()
+        start.asked, start.asked_at = True, time.monotonic()
+        check(self._library, self._library.mpidata_scheduler_prepare(role_of(start.kind), start.group))
+
+    def _invite(self, start: _Start) -> None:
+        start.since = time.monotonic()
+        if self._trainers_may_die:
+            start.trainers.ask()
+        check(self._library, self._library.mpidata_scheduler_invite(role_of(start.kind), start.group))
+        start.invited.set()
+
+    def _dismiss(self, start: _Start) -> None:
+        start.asked = False
+        check(self._library, self._library.mpidata_scheduler_dismiss(role_of(start.kind), start.group))
+
+    def _ask_again(self, start: _Start, now: float) -> None:
+        """Ask the trainers; again where one was busy, or did not answer, for whom no other is to wait."""
+        invite = self._may_invite[start.kind]
+        if start.asked and invite and start.trainers.all_say(constants.ANSWER_READY):  # who was waited for has died
+            self._invite_or_dismiss(start)
+        elif start.asked and (not invite or now - start.asked_at > deadlines.TRAINERS_ANSWER_S):
+            self._dismiss(start)
+        elif not start.asked and invite and not start.trainers.missing:
+            start.since = now
+            self._ask(start)
+        else:
+            self._say_if_late(start, now)
+
+    def _invite_or_dismiss(self, start: _Start) -> None:
+        if start.trainers.any_says(constants.ANSWER_BUSY) or not self._may_invite[start.kind]:
+            self._dismiss(start)
+        elif start.trainers.all_say(constants.ANSWER_READY) and not self._failure(start, time.monotonic()):
+            self._invite(start)
+
+    def _is_settled(self, start: _Start) -> bool:
+        """Whether nobody is within MPI to join it any more."""
+        return start.joined.is_set() and not (
+            self._trainers_may_die and start.invited.is_set() and start.trainers.missing
+        )
+
+    def _not_joined(self, start: _Start) -> str:
+        """Why one that was invited has not joined, where nobody waits for it; "" where it has, or all end by it."""
+        if not self._trainers_may_die or (not start.error and start.trainers.all_say(constants.ANSWER_JOINED)):
+            return ""
+        ended = self._exit_of(start)
+        if ended is not None:
+            return (ended.error or f"Its program {ended.sentence()} while it joined the job").rstrip(".")
+        return "A trainer or it died while it joined the job"
+
+    def _lives(self, trainer: int) -> bool:
+        yes = ctypes.c_int()
+        check(self._library, self._library.mpidata_scheduler_trainer_lives(trainer, ctypes.byref(yes)))
+        return bool(yes.value)
+
     def _look_after(self, joining: _Start, now: float) -> None:
         """Raise RankDiedError where one died just when it joined; one that is only stopped is waited for."""
-        late = not joining.joined.is_set() and now - joining.since > deadlines.JOIN_GROUP_S
-        gone = late and (self._exit_of(joining) is not None or self._is_gone(joining) or self._has_vanished(joining))
-        if joining.error or gone:
+        late = not self._is_settled(joining) and now - joining.since > deadlines.JOIN_GROUP_S
+        lost = joining.trainers.lost if self._trainers_may_die else []
+        gone = late and (
+            bool(lost or joining.error)
+            or self._exit_of(joining) is not None
+            or self._is_gone(joining)
+            or self._has_vanished(joining)
+        )
+        if gone or (joining.error and not self._trainers_may_die):
+            who = f"Trainer {lost[0]}" if lost else f"The spawned {joining.kind} {joining.group}"
+            what = f"the spawned {joining.kind} {joining.group}" if lost else "it"
             raise RankDiedError(
-                f"The spawned {joining.kind} {joining.group} died while it joined the job "
+                f"{who} died while {what} joined the job "
                 f"({joining.error or 'no answer'}), and the trainers may wait for it. Resume the job with "
                 f"`mpidata run --resume {self._plan.run}`."
             )
@@ -202,7 +287,7 @@ class Spawner:
         if joining.said or joining.joined.is_set() or now - joining.since < deadlines.SAY_JOIN_S:
             return
         joining.said = True
-        late = sorted(set(range(self._plan.trainers)) - joining.ready)
+        late = joining.trainers.missing
         who = f"The spawned {joining.kind} {joining.group}"
         if late:
             who = f"Trainer{'s' if len(late) > 1 else ''} {', '.join(map(str, late))}"

@@ -23,8 +23,8 @@ static int names(const mpidata_link *link, int rank, const char *expected) {
 }
 
 int main(void) {
-    const mpidata_link world = {.first_group = 0, .n_groups = 2, .n_ranks = 7};
-    const mpidata_link spawned = {.first_group = 5, .n_groups = 1, .n_ranks = 5};
+    const mpidata_link world = {.first_group = 0, .n_groups = 2, .n_trainers = 2, .n_ranks = 7};
+    const mpidata_link spawned = {.first_group = 5, .n_groups = 1, .n_trainers = 2, .n_ranks = 5};
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
 
     for (int rank = 0; rank < 3; rank++) {
@@ -42,8 +42,8 @@ int main(void) {
     CHECK(leader(&spawned, 5) == 3);
     CHECK(leader(&spawned, 4) == -1 && leader(&spawned, 6) == -1);
 
-    const mpidata_link with_loaders = {.n_groups = 2, .n_loaders = 3, .n_ranks = 10};
-    const mpidata_link loader = {.first_group = 4, .first_loader = 4, .n_loaders = 1, .n_ranks = 4};
+    const mpidata_link with_loaders = {.n_groups = 2, .n_loaders = 3, .n_trainers = 2, .n_ranks = 10};
+    const mpidata_link loader = {.first_group = 4, .first_loader = 4, .n_loaders = 1, .n_trainers = 2, .n_ranks = 4};
     int number;
     CHECK(mpidata_link_role(&with_loaders, &plan, 0, &number) == MPIDATA_ROLE_SCHEDULER);
     CHECK(mpidata_link_role(&with_loaders, &plan, 2, &number) == MPIDATA_ROLE_TRAINER && number == 1);
@@ -63,6 +63,14 @@ int main(void) {
     CHECK(names(&world, 2, "Trainer 1 (rank 2)") && names(&spawned, 2, "Trainer 1 (rank 2)"));
     CHECK(names(&world, 6, "Solver rank 6 (group 1, its rank 1)"));
     CHECK(names(&spawned, 4, "Solver rank 1 of the spawned group 5"));
+
+    int second = 1;
+    const mpidata_link without = {.first_group = 5, .n_groups = 1, .n_trainers = 1, .trainers = &second, .n_ranks = 4};
+    CHECK(mpidata_link_role(&without, &plan, 1, &number) == MPIDATA_ROLE_TRAINER && number == 1);
+    CHECK(group_of(&without, 1, 0) == -1 && group_of(&without, 2, 0) == 5 && group_of(&without, 3, 1) == 5);
+    CHECK(leader(&without, 5) == 2 && names(&without, 3, "Solver rank 1 of the spawned group 5"));
+    CHECK(mpidata_link_planned_rank(&without, &plan, 0) == 0 && mpidata_link_planned_rank(&without, &plan, 1) == 2);
+    CHECK(mpidata_link_planned_rank(&without, &plan, 2) == 3 && mpidata_link_planned_rank(&world, &plan, 6) == 6);
     mpidata_plan_free(&plan);
     return 0;
 }

@@ -59,7 +59,7 @@ int mpidata_job_send_event(mpidata_job *job, const mpidata_event *event) {
 }
 
 int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_plan *plan) {
-    *link = (mpidata_link){.comm = comm, .n_loaders = 1, .n_ranks = 2 + plan->trainers};
+    *link = (mpidata_link){.comm = comm, .n_loaders = 1, .n_trainers = plan->trainers, .n_ranks = 2 + plan->trainers};
     link->dead = calloc(2 + TRAINERS, 1);
     link->newly = calloc(2 + TRAINERS, sizeof *link->newly);
     CHECK(link->dead && link->newly);

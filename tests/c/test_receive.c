@@ -211,8 +211,59 @@ static void a_held_thread_keeps_out_of_mpi(void) {
     free(trainer);
 }
 
+static atomic_int orders; /* how many of these the scheduler has sent */
+
+/* By the thread itself, as its messages have no lock. */
+static void order_next(void) {
+    static const int kinds[] = {MPIDATA_ORDER_PREPARE, MPIDATA_ORDER_PREPARE, MPIDATA_ORDER_DISMISS, MPIDATA_ORDER_ALL_GONE};
+    static int sent;
+    probes++;
+    if (sent == orders) return;
+    const mpidata_order order = {.kind = kinds[sent++], .of_group = {.group = 7, .role = MPIDATA_ROLE_SOLVER}};
+    (void)fake_send(0, MPIDATA_TAG_ORDER, &order, sizeof order);
+}
+
+static int joins(mpidata_trainer *trainer) {
+    mpidata_lock_take(&trainer->lock);
+    const int about_to = trainer->joins;
+    mpidata_lock_give(&trainer->lock);
+    return about_to;
+}
+
+/* Who holds the thread keeps it from joining; and when it is about to join, nobody holds it until it is dismissed. */
+static void a_thread_that_joins_is_not_held(void) {
+    mpidata_trainer *trainer = open_trainer();
+    pthread_t thread, holder;
+    trainer->job.plan.trainers_at_least = 1;
+    trainer->living = MPI_COMM_NULL;
+    mpidata_trainer_set(trainer);
+    fake_probed = order_next;
+    held = 0;
+    CHECK(!mpidata_trainer_hold(1));
+    orders = 1;
+    probes = 0;
+    CHECK(!pthread_create(&thread, NULL, mpidata_receive_thread, trainer));
+    while (probes < 50) (void)sched_yield(); /* in rounds that it makes all the same, and obeys */
+    CHECK(!joins(trainer) && !mpidata_trainer_hold(0));
+    orders = 2;
+    while (!joins(trainer)) (void)sched_yield();
+    CHECK(!pthread_create(&holder, NULL, hold, NULL));
+    while (!wants_hold(trainer)) (void)sched_yield();
+    (void)usleep(50000); /* in which it would have it */
+    CHECK(!held);
+    orders = 3;
+    CHECK(!pthread_join(holder, NULL) && held && !joins(trainer));
+    CHECK(!mpidata_trainer_hold(0));
+    orders = 4;
+    CHECK(!pthread_join(thread, NULL));
+    mpidata_trainer_set(NULL);
+    fake_probed = NULL;
+    free(trainer);
+}
+
 int main(void) {
     a_held_thread_keeps_out_of_mpi();
+    a_thread_that_joins_is_not_held();
     an_agreement_outlives_the_thread();
     what_waits_to_be_sent_is_bounded();
     reports_share_messages();

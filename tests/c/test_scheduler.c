@@ -31,8 +31,14 @@ int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_pla
     return world_status;
 }
 
-int mpidata_link_open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number) {
-    (void)role, (void)number;
+int mpidata_job_trainers_in(const mpidata_job *job, MPI_Comm comm, int *ranks) {
+    (void)job, (void)comm, (void)ranks;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_link_open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number, const mpidata_plan *plan,
+                              const int *trainer_ranks) {
+    (void)role, (void)number, (void)plan, (void)trainer_ranks;
     *link = (mpidata_link){.comm = comm};
     n_spawned++;
     return MPIDATA_SUCCESS;

@@ -4,7 +4,7 @@ import threading
 from types import ModuleType
 from typing import Any
 
-from mpidata.native.constants import SUCCESS
+from mpidata.native.constants import ANSWER_BUSY, ANSWER_JOINED, ANSWER_READY, SUCCESS
 
 
 class MPIError(Exception):
@@ -52,8 +52,14 @@ class Library:
         self.roles: set[int] = set()
         self.statuses: dict[tuple[str, int], int] = {}
         self.answers: dict[int, threading.Event] = {}  # when what is called answers, where not at once
-        self.trainers = [0]  # that say at once that they are ready
-        self.ready: Any = lambda trainer, group, kind: None
+        self.trainers = [
+            0
+        ]  # that say at once that they are ready, or `busy`, and where they may die that they `joined`
+        self.busy: set[int] = set()
+        self.lost: set[int] = set()
+        self.joined = ANSWER_JOINED
+        self.may_die = False
+        self.ready: Any = lambda trainer, group, kind, answer: None
         self.dead: set[int] = set()  # of which MPI tells
         self.joins: dict[int, threading.Event] = {}  # when a join returns, where not at once
 
@@ -70,8 +76,16 @@ class Library:
     def mpidata_scheduler_prepare(self, role: int, group: int) -> int:
         status = self._answer("prepare", group)
         for trainer in self.trainers:
-            self.ready(trainer, group, "loader" if role == 3 else "group")
+            answer = ANSWER_BUSY if trainer in self.busy else ANSWER_READY
+            self.ready(trainer, group, "loader" if role == 3 else "group", answer)
         return status
+
+    def mpidata_scheduler_trainer_lives(self, trainer: int, yes: Any) -> int:
+        yes._obj.value = trainer not in self.lost
+        return SUCCESS
+
+    def mpidata_scheduler_dismiss(self, role: int, group: int) -> int:
+        return self._answer("dismiss", group)
 
     def mpidata_scheduler_call(self, bridge: Any) -> int:
         group = bridge.value - 100
@@ -85,7 +99,10 @@ class Library:
 
     def mpidata_scheduler_invite(self, role: int, group: int) -> int:
         self.roles.add(role)
-        return self._answer("invite", group)
+        status = self._answer("invite", group)
+        for trainer in self.trainers if self.may_die else ():
+            self.ready(trainer, group, "loader" if role == 3 else "group", self.joined)
+        return status
 
     def mpidata_scheduler_join(self, bridge: Any, comm: Any) -> int:
         group = bridge.value - 100

@@ -125,16 +125,24 @@ static int join_world(MPI_Comm world, int kind, const char *plan_text, mpidata_j
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->role, MPI_ERRORS_RETURN));
     MPIDATA_TRY(count_hosts(job, size));
     color = kind == MPIDATA_ROLE_SCHEDULER || kind == MPIDATA_ROLE_TRAINER ? 0 : MPI_UNDEFINED;
-    MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->hub));
-    if (job->hub != MPI_COMM_NULL) MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->hub, MPI_ERRORS_RETURN));
-    return MPIDATA_SUCCESS;
+    MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->hub.comm));
+    if (job->hub.comm == MPI_COMM_NULL) return MPIDATA_SUCCESS;
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->hub.comm, MPI_ERRORS_RETURN));
+    return mpidata_hub_open(&job->hub, &job->plan, job->kind, job->index);
 }
 
-enum { TAG_JOIN = 1 };
+/* The scheduler tells where the trainers are. */
+static int hear_of_trainers(mpidata_job *job) {
+    const int n = job->plan.trainers;
+    job->trainer_ranks = malloc((size_t)n * sizeof *job->trainer_ranks);
+    if (!job->trainer_ranks) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for %d trainers.", n);
+    return mpidata_check_mpi(MPI_Recv(job->trainer_ranks, n, MPI_INT, 0, MPIDATA_TAG_TRAINERS, job->data, MPI_STATUS_IGNORE),
+                             "MPI_Recv");
+}
 
 /* In what is spawned: `parent` leads to the scheduler alone. */
 static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *job) {
-    MPI_Comm bridge = MPI_COMM_NULL, between = MPI_COMM_NULL;
+    MPI_Comm bridge = MPI_COMM_NULL;
     int size = 0;
     MPIDATA_TRY_MPI(MPI_Comm_dup(world, &job->role));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->role, MPI_ERRORS_RETURN));
@@ -152,15 +160,12 @@ static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *
                              mpidata_role_name(kind), wanted, mpidata_role_name(job->kind));
     MPIDATA_TRY(mpidata_wait_all_here(bridge));
     MPIDATA_TRY(mpidata_wait_all_here(bridge)); /* until it is this one's turn, and nobody has died */
-    MPIDATA_TRY_MPI(MPI_Intercomm_create(job->role, 0, bridge, 0, TAG_JOIN, &between));
-    MPIDATA_TRY_MPI(MPI_Intercomm_merge(between, 1, &job->data));
-    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN));
+    MPIDATA_TRY(mpidata_hub_unite(job->role, bridge, 0, 1, &job->data));
     MPIDATA_TRY_MPI(MPI_Comm_rank(job->data, &job->rank));
     /* Connections that stay open would be waited for in MPI_Finalize. */
-    MPIDATA_TRY_MPI(MPI_Comm_free(&between));
     MPIDATA_TRY_MPI(MPI_Comm_free(&bridge));
     MPIDATA_TRY_MPI(MPI_Comm_free(&parent));
-    return MPIDATA_SUCCESS;
+    return hear_of_trainers(job);
 }
 
 int mpidata_job_greet(MPI_Comm comm, const char *plan_text, int role, int number) {
@@ -168,14 +173,40 @@ int mpidata_job_greet(MPI_Comm comm, const char *plan_text, int role, int number
     return mpidata_wait_all_here(comm);
 }
 
+int mpidata_job_trainers_in(const mpidata_job *job, MPI_Comm comm, int *ranks) {
+    MPI_Group all, those;
+    const int n = job->plan.trainers;
+    int *in_world = malloc((size_t)n * sizeof *in_world);
+    if (!in_world) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for %d trainers.", n);
+    for (int t = 0; t < n; t++) in_world[t] = 1 + t;
+    (void)MPI_Comm_group(job->data, &all);
+    (void)MPI_Comm_group(comm, &those);
+    const int status = mpidata_check_mpi(MPI_Group_translate_ranks(all, n, in_world, those, ranks), "MPI_Group_translate_ranks");
+    for (int t = 0; t < n; t++)
+        if (ranks[t] == MPI_UNDEFINED) ranks[t] = -1;
+    (void)MPI_Group_free(&all);
+    (void)MPI_Group_free(&those);
+    free(in_world);
+    return status;
+}
+
+/* On the scheduler: to each rank of what has joined. */
+static int tell_of_trainers(const mpidata_job *job, MPI_Comm data) {
+    int *ranks = malloc((size_t)job->plan.trainers * sizeof *ranks), n = 0, first = 0;
+    if (!ranks) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for %d trainers.", job->plan.trainers);
+    int status = mpidata_job_trainers_in(job, data, ranks);
+    if (!status) status = mpidata_check_mpi(MPI_Comm_size(job->hub.comm, &first), "MPI_Comm_size");
+    if (!status) status = mpidata_check_mpi(MPI_Comm_size(data, &n), "MPI_Comm_size");
+    for (int rank = first; rank < n && !status; rank++)
+        status = mpidata_check_mpi(MPI_Send(ranks, job->plan.trainers, MPI_INT, rank, MPIDATA_TAG_TRAINERS, data), "MPI_Send");
+    free(ranks);
+    return status;
+}
+
 int mpidata_job_join_group(const mpidata_job *job, MPI_Comm bridge, MPI_Comm *data) {
-    MPI_Comm between = MPI_COMM_NULL;
     int leads = job->kind == MPIDATA_ROLE_SCHEDULER;
-    MPIDATA_TRY_MPI(MPI_Intercomm_create(job->hub, 0, leads ? bridge : MPI_COMM_NULL, 1, TAG_JOIN, &between));
-    MPIDATA_TRY_MPI(MPI_Intercomm_merge(between, 0, data));
-    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(*data, MPI_ERRORS_RETURN));
-    MPIDATA_TRY_MPI(MPI_Comm_free(&between));
-    return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_hub_unite(job->hub.comm, leads ? bridge : MPI_COMM_NULL, 1, 0, data));
+    return leads ? tell_of_trainers(job, *data) : MPIDATA_SUCCESS;
 }
 
 static int forked;
@@ -236,7 +267,7 @@ int mpidata_job_at_finalize(MPI_Comm_delete_attr_function *call) {
 int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job) {
     MPI_Comm parent = MPI_COMM_NULL;
     memset(job, 0, sizeof *job);
-    job->data = job->role = job->hub = MPI_COMM_NULL;
+    job->data = job->role = job->hub.comm = MPI_COMM_NULL;
     if (!joined_by) (void)pthread_atfork(NULL, NULL, in_child);
     joined_by = getpid();
     mpidata_tell(MPIDATA_PULSE_ARRIVED);
@@ -257,12 +288,15 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
 
 void mpidata_job_leave(mpidata_job *job) {
     if (job->role != MPI_COMM_NULL) (void)MPI_Comm_free(&job->role);
-    if (job->hub != MPI_COMM_NULL) (void)MPI_Comm_free(&job->hub);
+    if (job->hub.comm != MPI_COMM_NULL) (void)MPI_Comm_free(&job->hub.comm);
     /* That of the world is left to MPI_Finalize: freeing it is collective over ranks that leave at other times. */
     if (job->spawned && job->data != MPI_COMM_NULL) (void)MPI_Comm_free(&job->data);
     if (job->kind == MPIDATA_ROLE_SOLVER && !job->spawned) left = job->data;
+    mpidata_hub_close(&job->hub);
     free(job->dead_trainers);
+    free(job->trainer_ranks);
     job->dead_trainers = NULL;
+    job->trainer_ranks = NULL;
     mpidata_plan_free(&job->plan);
 }
 

@@ -2,16 +2,18 @@
 #ifndef MPIDATA_JOB_H
 #define MPIDATA_JOB_H
 
+#include "job/hub.h"
 #include "job/unsent.h"
 #include "wire/messages.h"
 
 typedef struct {
     mpidata_plan plan;
     /* Samples, tasks, orders and events: of all ranks of the world; in a spawned group, of the scheduler, the trainers
-     * and this group. In both, rank 0 is the scheduler, and the trainers follow. */
+     * that lived and this group. In both, rank 0 is the scheduler, and the trainers follow. */
     MPI_Comm data;
     MPI_Comm role; /* of the trainers, or of one group; the scheduler's own, a loader's or server's own */
-    MPI_Comm hub;  /* of the scheduler and the trainers, for joining spawned groups; else MPI_COMM_NULL */
+    mpidata_hub hub;
+    int *trainer_ranks; /* in data, by trainer; -1: it had died before this one was spawned; NULL: they follow rank 0 */
     int rank, index, rank_in_group;
     int kind; /* MPIDATA_ROLE_... */
     int spawned;
@@ -48,6 +50,14 @@ int mpidata_job_greet(MPI_Comm comm, const char *plan_text, int role, int number
 /* Scheduler and trainers: join a greeted group or loader, which does likewise; *data is the communicator with it. Collective over the
  * hub and the group; blocks for some milliseconds. bridge: the greeted communicator on the scheduler, else unused. */
 int mpidata_job_join_group(const mpidata_job *job, MPI_Comm bridge, MPI_Comm *data);
+
+/* Ranks of the trainers in a communicator that has been joined, by trainer; -1: it is not in it. */
+int mpidata_job_trainers_in(const mpidata_job *job, MPI_Comm comm, int *ranks);
+
+/* Rank of a trainer in job->data. */
+static inline int mpidata_job_trainer_rank(const mpidata_job *job, int trainer) {
+    return job->trainer_ranks ? job->trainer_ranks[trainer] : 1 + trainer;
+}
 
 /* This rank in a sentence: "Solver rank 5 (group 1, its rank 0)". */
 void mpidata_job_who(const mpidata_job *job, char *text, size_t size);

@@ -17,25 +17,36 @@ static int open_link(mpidata_link *link) {
 
 int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_plan *plan) {
     *link = (mpidata_link){
-        .comm = comm, .n_groups = mpidata_plan_world_groups(plan), .n_loaders = mpidata_plan_world_loaders(plan)};
+        .comm = comm,
+        .n_groups = mpidata_plan_world_groups(plan),
+        .n_loaders = mpidata_plan_world_loaders(plan),
+        .n_trainers = plan->trainers,
+    };
     return open_link(link);
 }
 
-int mpidata_link_open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number) {
+int mpidata_link_open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number, const mpidata_plan *plan,
+                              const int *trainer_ranks) {
     *link = (mpidata_link){.comm = comm, .first_group = number, .first_loader = number};
     *(role == MPIDATA_ROLE_LOADER ? &link->n_loaders : &link->n_groups) = 1;
+    link->trainers = malloc((size_t)plan->trainers * sizeof *link->trainers);
+    if (!link->trainers) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for %d trainers.", plan->trainers);
+    for (int t = 0; t < plan->trainers; t++)
+        if (trainer_ranks[t] >= 0) link->trainers[link->n_trainers++] = t;
     return open_link(link);
 }
 
 void mpidata_link_close(mpidata_link *link) {
     free(link->dead);
     free(link->newly);
+    free(link->trainers);
+    link->trainers = NULL;
     link->dead = NULL;
     link->newly = NULL;
 }
 
 int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int rank, int *rank_in_group) {
-    int solver = rank - 1 - plan->trainers;
+    int solver = rank - 1 - link->n_trainers;
     *rank_in_group = 0;
     if (solver < 0 || solver >= link->n_groups * plan->ranks_per_group) return -1;
     *rank_in_group = solver % plan->ranks_per_group;
@@ -43,7 +54,7 @@ int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int r
 }
 
 static int first_loader_rank(const mpidata_link *link, const mpidata_plan *plan) {
-    return 1 + plan->trainers + link->n_groups * plan->ranks_per_group;
+    return 1 + link->n_trainers + link->n_groups * plan->ranks_per_group;
 }
 
 int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int rank, int *number) {
@@ -54,7 +65,7 @@ int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int ra
         *number = loader - link->n_loaders;
         return MPIDATA_ROLE_SERVER;
     }
-    *number = loader >= 0 ? link->first_loader + loader : rank > 0 ? rank - 1 : 0;
+    *number = loader >= 0 ? link->first_loader + loader : rank <= 0 ? 0 : link->trainers ? link->trainers[rank - 1] : rank - 1;
     return loader >= 0 ? MPIDATA_ROLE_LOADER : rank > 0 ? MPIDATA_ROLE_TRAINER : MPIDATA_ROLE_SCHEDULER;
 }
 
@@ -62,7 +73,13 @@ int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int 
     const int loader = role == MPIDATA_ROLE_LOADER;
     int i = number - (loader ? link->first_loader : link->first_group);
     if (i < 0 || i >= (loader ? link->n_loaders : link->n_groups)) return -1;
-    return loader ? first_loader_rank(link, plan) + i : 1 + plan->trainers + i * plan->ranks_per_group;
+    return loader ? first_loader_rank(link, plan) + i : 1 + link->n_trainers + i * plan->ranks_per_group;
+}
+
+int mpidata_link_planned_rank(const mpidata_link *link, const mpidata_plan *plan, int rank) {
+    int number;
+    const int trainer = mpidata_link_role(link, plan, rank, &number) == MPIDATA_ROLE_TRAINER;
+    return trainer ? 1 + number : rank > 0 ? rank + plan->trainers - link->n_trainers : rank;
 }
 
 void mpidata_link_who(const mpidata_link *link, const mpidata_plan *plan, int rank, char *text, size_t size) {

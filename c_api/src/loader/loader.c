@@ -40,6 +40,8 @@ int mpidata_loader_open(MPI_Fint world) {
         return mpidata_error(MPIDATA_ERR_MEMORY, "The loader's locks cannot be made.");
     loader.trainers = calloc((size_t)loader.job.plan.trainers, 1);
     if (!loader.trainers) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of the trainers.");
+    for (int t = 0; t < loader.job.plan.trainers; t++)
+        if (mpidata_job_trainer_rank(&loader.job, t) < 0) loader.trainers[t] = MPIDATA_TRAINER_DEAD;
     loader.open = 1;
     MPIDATA_TRY(tell_scheduler(MPIDATA_EVENT_NEXT));
     int failed = pthread_create(&loader.thread, NULL, mpidata_loader_thread, &loader);

@@ -35,7 +35,9 @@ static int open_inbox(server *s) {
     const mpidata_job *job = &s->loader->job;
     int *peers = malloc((size_t)s->link.n_ranks * sizeof *peers);
     if (!peers) return no_memory();
-    for (int rank = 0; rank < s->link.n_ranks; rank++) peers[rank] = rank > 0 && rank <= job->plan.trainers ? rank - 1 : -1;
+    for (int rank = 0; rank < s->link.n_ranks; rank++) peers[rank] = -1;
+    for (int t = 0; t < job->plan.trainers; t++)
+        if (mpidata_job_trainer_rank(job, t) > 0) peers[mpidata_job_trainer_rank(job, t)] = t;
     s->inbox = mpidata_inbox_open(job->data, MPIDATA_TAG_REQUEST, peers, s->link.n_ranks);
     free(peers);
     return s->inbox ? MPIDATA_SUCCESS : no_memory();
@@ -45,7 +47,8 @@ static int open_server(server *s, mpidata_loader *loader) {
     const mpidata_job *job = &loader->job;
     s->loader = loader;
     if (job->spawned)
-        MPIDATA_TRY(mpidata_link_open_spawned(&s->link, job->data, MPIDATA_ROLE_LOADER, job->index));
+        MPIDATA_TRY(mpidata_link_open_spawned(&s->link, job->data, MPIDATA_ROLE_LOADER, job->index, &job->plan,
+                                              job->trainer_ranks));
     else
         MPIDATA_TRY(mpidata_link_open_world(&s->link, job->data, &job->plan));
     return open_inbox(s);
@@ -84,7 +87,8 @@ static int send_answers(server *s, int *did) {
         if (!answer) return MPIDATA_SUCCESS;
         *did = 1;
         mpidata_sendings_append(&s->sending, answer);
-        MPIDATA_TRY(mpidata_sending_begin(answer, &s->transfers, 1 + answer->to, MPIDATA_TAG_PARCEL, loader->job.data));
+        const int rank = mpidata_job_trainer_rank(&loader->job, answer->to);
+        MPIDATA_TRY(mpidata_sending_begin(answer, &s->transfers, rank, MPIDATA_TAG_PARCEL, loader->job.data));
     }
 }
 

@@ -90,7 +90,7 @@ static void begin_round(mpidata_trainer *trainer) {
     if (!trainer->job.plan.trainers_at_least) return;
     const double until = mpidata_now() + HELD_AT_MOST_S;
     mpidata_lock_take(&trainer->lock);
-    while (trainer->held && mpidata_lock_sleep_locked(&trainer->lock, &trainer->wake, until)) continue;
+    while (trainer->held && !trainer->joins && mpidata_lock_sleep_locked(&trainer->lock, &trainer->wake, until)) continue;
     trainer->in_round = 1;
     mpidata_lock_give(&trainer->lock);
 }
@@ -146,26 +146,50 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
     }
 }
 
-static int say_ready(mpidata_trainer *trainer, int role, int group) {
-    mpidata_event event = {.kind = MPIDATA_EVENT_READY, .ready = {role, group}};
+/* Where trainers may die, their scripts make no communicators from here to the order to join, or to none of it. */
+static int prepare(mpidata_trainer *trainer, int role, int group) {
+    mpidata_event event = {.kind = MPIDATA_EVENT_READY, .ready = {role, group, MPIDATA_ANSWER_READY}};
     mpidata_lock_take(&trainer->lock);
+    if (trainer->job.plan.trainers_at_least && !(trainer->joins = !trainer->alone)) event.ready.answer = MPIDATA_ANSWER_BUSY;
     int status = mpidata_trainer_post_locked(trainer, &event);
     mpidata_lock_give(&trainer->lock);
     return status;
 }
 
+/* `answer`: to the order, 0 for none. */
+static int let_script_go_on(mpidata_trainer *trainer, int role, int group, int answer) {
+    mpidata_event event = {.kind = MPIDATA_EVENT_READY, .ready = {role, group, answer}};
+    mpidata_lock_take(&trainer->lock);
+    trainer->joins = 0;
+    mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
+    int status = answer ? mpidata_trainer_post_locked(trainer, &event) : MPIDATA_SUCCESS;
+    mpidata_lock_give(&trainer->lock);
+    return status;
+}
+
+static int join(receiver *r, const mpidata_order *order) {
+    mpidata_job *job = &r->trainer->job;
+    MPI_Comm comm = MPI_COMM_NULL;
+    const int role = order->of_group.role, group = order->of_group.group, members = order->of_group.members;
+    int status = members ? mpidata_hub_renew_as_trainer(&job->hub, members, order->of_group.place) : MPIDATA_SUCCESS;
+    if (!status) status = mpidata_job_join_group(job, MPI_COMM_NULL, &comm);
+    const int failed = status;
+    if (failed && job->plan.trainers_at_least) MPIDATA_TRY(mpidata_hub_let_others_be_made());
+    if (!status) status = mpidata_incoming_add(&r->incoming, comm, role, group);
+    if (!job->plan.trainers_at_least || (status && !failed)) return status;
+    return let_script_go_on(r->trainer, role, group, failed ? MPIDATA_ANSWER_FAILED : MPIDATA_ANSWER_JOINED);
+}
+
 /* Orders about groups and loaders; 0: it is none. Not under the lock. */
 static int obey_for_group(receiver *r, const mpidata_order *order, int *status) {
     int group = order->of_group.group, role = order->of_group.role; /* of those alone */
-    MPI_Comm comm = MPI_COMM_NULL;
     *status = MPIDATA_SUCCESS;
     switch (order->kind) {
-    case MPIDATA_ORDER_PREPARE: *status = say_ready(r->trainer, role, group); return 1;
-    case MPIDATA_ORDER_JOIN:
-        end_round(r->trainer); /* it waits for other trainers, which may be waiting for one that holds this thread */
-        *status = mpidata_job_join_group(&r->trainer->job, MPI_COMM_NULL, &comm);
-        begin_round(r->trainer);
-        if (!*status) *status = mpidata_incoming_add(&r->incoming, comm, role, group);
+    case MPIDATA_ORDER_PREPARE: *status = prepare(r->trainer, role, group); return 1;
+    case MPIDATA_ORDER_JOIN: *status = join(r, order); return 1;
+    case MPIDATA_ORDER_DISMISS:
+        *status = let_script_go_on(r->trainer, role, group, 0);
+        if (!*status) *status = mpidata_incoming_lose(&r->incoming, role, group);
         return 1;
     case MPIDATA_ORDER_SERVES: *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_JOINED, ""); return 1;
     case MPIDATA_ORDER_RETIRES: *status = mpidata_parcel_retire(&r->parcels, group); return 1;
@@ -352,6 +376,7 @@ void *mpidata_receive_thread(void *argument) {
         (void)mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
         mpidata_trainer_fail_locked(trainer, MPIDATA_ERR_MEMORY);
     }
+    trainer->joins = 0;
     mpidata_phase_done_locked(&trainer->phase);
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     mpidata_lock_give(&trainer->lock);

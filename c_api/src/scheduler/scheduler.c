@@ -22,6 +22,10 @@ static struct {
     death *deaths; /* not told yet */
     int n_deaths;
     mpidata_unsent *unsent;
+    /* From invite to join: the trainers of the hub that is to be made; 0: it is as it was. */
+    int *members, n_members;
+    char *not_in_hub; /* by trainer */
+    int joins;        /* one is being joined; if it fails, the hub is made anew */
 } scheduler;
 
 static int need_open(void) {
@@ -31,6 +35,15 @@ static int need_open(void) {
 
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the scheduler."); }
 
+static int open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number) {
+    int *ranks = malloc((size_t)scheduler.job.plan.trainers * sizeof *ranks);
+    if (!ranks) return no_memory();
+    int status = mpidata_job_trainers_in(&scheduler.job, comm, ranks);
+    if (!status) status = mpidata_link_open_spawned(link, comm, role, number, &scheduler.job.plan, ranks);
+    free(ranks);
+    return status;
+}
+
 /* With the world, or with a spawned group or loader. */
 static int add_link(MPI_Comm comm, int role, int number) {
     const int world = !scheduler.n_links;
@@ -38,7 +51,7 @@ static int add_link(MPI_Comm comm, int role, int number) {
     mpidata_link *link = calloc(1, sizeof *link);
     int status = !grown || !link ? no_memory()
                  : world         ? mpidata_link_open_world(link, comm, &scheduler.job.plan)
-                                 : mpidata_link_open_spawned(link, comm, role, number);
+                                 : open_spawned(link, comm, role, number);
     if (status) {
         free(link);
         return status;
@@ -56,7 +69,10 @@ static mpidata_link *link_of(int role, int number) {
 int mpidata_scheduler_open(MPI_Fint world, const char *plan) {
     if (scheduler.open) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_scheduler_open: called a second time.");
     MPIDATA_TRY(mpidata_job_join(MPI_Comm_f2c(world), MPIDATA_ROLE_SCHEDULER, plan, &scheduler.job));
-    if (!(scheduler.plan = strdup(plan))) return no_memory();
+    const size_t trainers = (size_t)scheduler.job.plan.trainers;
+    scheduler.members = calloc(trainers, sizeof *scheduler.members);
+    scheduler.not_in_hub = calloc(trainers, 1);
+    if (!scheduler.members || !scheduler.not_in_hub || !(scheduler.plan = strdup(plan))) return no_memory();
     MPIDATA_TRY(add_link(scheduler.job.data, 0, 0));
     scheduler.open = 1;
     return MPIDATA_SUCCESS;
@@ -97,7 +113,7 @@ static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_
     }
     event->role = role;
     event->index = number;
-    event->rank = rank;
+    event->rank = mpidata_link_planned_rank(link, plan, rank);
     return MPIDATA_SUCCESS;
 }
 
@@ -107,9 +123,9 @@ static int note_deaths(mpidata_link *link) {
         return no_memory();
     for (int i = 0; i < link->n_newly; i++) {
         death *found = &scheduler.deaths[scheduler.n_deaths++];
-        found->rank = link->newly[i];
-        found->role = mpidata_link_role(link, &scheduler.job.plan, found->rank, &found->index);
-        (void)mpidata_link_group(link, &scheduler.job.plan, found->rank, &found->rank_in_group);
+        found->rank = mpidata_link_planned_rank(link, &scheduler.job.plan, link->newly[i]);
+        found->role = mpidata_link_role(link, &scheduler.job.plan, link->newly[i], &found->index);
+        (void)mpidata_link_group(link, &scheduler.job.plan, link->newly[i], &found->rank_in_group);
         /* A trainer is in every link, but dies once. */
         if (found->role == MPIDATA_ROLE_TRAINER && link != scheduler.links[0]) scheduler.n_deaths--;
     }
@@ -321,6 +337,14 @@ int mpidata_scheduler_gone(int role, int number) {
     return order_all(&order);
 }
 
+int mpidata_scheduler_trainer_lives(int trainer, int *yes) {
+    MPIDATA_TRY(need_open());
+    if (trainer < 0 || trainer >= scheduler.job.plan.trainers)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %d.", trainer);
+    *yes = !scheduler.links[0]->dead[1 + trainer];
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_scheduler_one_host(int *yes) {
     MPIDATA_TRY(need_open());
     *yes = scheduler.job.one_host;
@@ -358,15 +382,49 @@ int mpidata_scheduler_has_died(MPI_Fint bridge, int *yes) {
     return *yes ? MPIDATA_SUCCESS : status;
 }
 
+/* Those that live, if the hub has another one, or is in doubt. */
+static void find_members(void) {
+    int anew = scheduler.joins, n = 0;
+    for (int t = 0; t < scheduler.job.plan.trainers; t++) {
+        const int dead = scheduler.links[0]->dead[1 + t];
+        anew |= dead && !scheduler.not_in_hub[t];
+        if (!dead) scheduler.members[n++] = t;
+    }
+    scheduler.n_members = anew && scheduler.job.hub.pairs ? n : 0;
+}
+
 int mpidata_scheduler_invite(int role, int number) {
     mpidata_order order = {.kind = MPIDATA_ORDER_JOIN, .of_group = {.group = number, .role = role}};
+    MPIDATA_TRY(need_open());
+    find_members();
+    scheduler.joins = 1;
+    if (!scheduler.n_members) return order_all(&order);
+    memset(scheduler.not_in_hub, 1, (size_t)scheduler.job.plan.trainers);
+    order.of_group.members = scheduler.n_members;
+    for (; order.of_group.place < scheduler.n_members; order.of_group.place++) {
+        const int trainer = scheduler.members[order.of_group.place];
+        scheduler.not_in_hub[trainer] = 0;
+        MPIDATA_TRY(send_later(&order, sizeof order, 1 + trainer, MPIDATA_TAG_ORDER, scheduler.links[0]));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_scheduler_dismiss(int role, int number) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_DISMISS, .of_group = {.group = number, .role = role}};
     return order_all(&order);
 }
 
 int mpidata_scheduler_join(MPI_Fint bridge, MPI_Fint *comm) {
     MPI_Comm greeted = MPI_Comm_f2c(bridge), joined = MPI_COMM_NULL;
     MPIDATA_TRY(need_open());
-    MPIDATA_TRY(mpidata_job_join_group(&scheduler.job, greeted, &joined));
+    int status = scheduler.n_members
+                     ? mpidata_hub_renew_as_scheduler(&scheduler.job.hub, scheduler.n_members, scheduler.members)
+                     : MPIDATA_SUCCESS;
+    if (!status) status = mpidata_job_join_group(&scheduler.job, greeted, &joined);
+    if (status) {
+        (void)mpidata_hub_let_others_be_made();
+        return status;
+    }
     MPIDATA_TRY_MPI(MPI_Comm_free(&greeted));
     *comm = MPI_Comm_c2f(joined);
     return MPIDATA_SUCCESS;
@@ -374,6 +432,7 @@ int mpidata_scheduler_join(MPI_Fint bridge, MPI_Fint *comm) {
 
 int mpidata_scheduler_link(int role, int number, MPI_Fint comm) {
     MPIDATA_TRY(need_open());
+    scheduler.joins = 0;
     return add_link(MPI_Comm_f2c(comm), role, number);
 }
 
@@ -415,9 +474,13 @@ int mpidata_scheduler_close(void) {
     free(scheduler.links);
     free(scheduler.deaths);
     free(scheduler.plan);
+    free(scheduler.members);
+    free(scheduler.not_in_hub);
     scheduler.links = NULL;
     scheduler.deaths = NULL;
     scheduler.plan = NULL;
+    scheduler.members = NULL;
+    scheduler.not_in_hub = NULL;
     scheduler.n_links = scheduler.n_deaths = 0;
     mpidata_job_leave(&scheduler.job);
     scheduler.open = 0;

@@ -67,6 +67,9 @@ int mpidata_scheduler_lose(int role, int number, const char *at);
 /* It has left in order: if it was spawned, its communicator is freed. The trainers hear of loaders and of what was spawned. */
 int mpidata_scheduler_gone(int role, int number);
 
+/* Does this trainer live, as far as is known? */
+int mpidata_scheduler_trainer_lives(int trainer, int *yes);
+
 /* Are all ranks of the world on one host? */
 int mpidata_scheduler_one_host(int *yes);
 
@@ -74,7 +77,9 @@ int mpidata_scheduler_one_host(int *yes);
  * than the rest, one group at a time from prepare to join; the order is greet, prepare, call, invite, join, link. A rank that
  * hangs or dies while others are in join holds them up, so everyone is asked before.
  * greet: give it the plan and its number. intercomm, *bridge: Fortran handles; blocks until its ranks have answered.
- * prepare: ask the trainers for MPIDATA_EVENT_READY. call: blocks until its ranks have answered once more.
+ * prepare: ask the trainers for MPIDATA_EVENT_READY, which may be said more than once.
+ * Where the trainers go on after a death, they have to be asked after call, as from their answers on their scripts may have to
+ * wait; all answer once more when they have joined. dismiss: it is not to join for now, or, after invite, never. call: blocks until its ranks have answered once more.
  * invite: tell the trainers to join it. join: do so with them, blocks for milliseconds; *comm is the new communicator, a
  * Fortran handle. link: listen to it. */
 int mpidata_scheduler_greet(MPI_Fint intercomm, int role, int number, MPI_Fint *bridge);
@@ -82,6 +87,7 @@ int mpidata_scheduler_prepare(int role, int number);
 int mpidata_scheduler_call(MPI_Fint bridge);
 int mpidata_scheduler_has_died(MPI_Fint bridge, int *yes); /* whether one of its ranks has, as MPI says; before join is over */
 int mpidata_scheduler_invite(int role, int number);
+int mpidata_scheduler_dismiss(int role, int number);
 int mpidata_scheduler_join(MPI_Fint bridge, MPI_Fint *comm);
 int mpidata_scheduler_link(int role, int number, MPI_Fint comm);
 

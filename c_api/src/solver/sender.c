@@ -47,6 +47,8 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
     sender->met = calloc(trainers, 1);
     if (!sender->pieces || !sender->met) return no_memory(n * sizeof *sender->pieces + trainers);
     if (job->plan.trainers_at_least && !(job->dead_trainers = calloc(trainers, 1))) return no_memory(trainers);
+    for (int t = 0; job->dead_trainers && t < job->plan.trainers; t++)
+        job->dead_trainers[t] = mpidata_job_trainer_rank(job, t) < 0;
     if (job->plan.n_constants && !(sender->constants.sent = calloc(trainers, 1))) return no_memory(trainers);
     if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS; /* where there are lengths, with those that are 0 */
     sender->bundles = calloc(trainers, sizeof *sender->bundles);
@@ -114,9 +116,10 @@ typedef int (*send_function)(const void *, int, MPI_Datatype, int, int, MPI_Comm
 static int begin_send(mpidata_sender *sender, int trainer, send_function send, const void *values, int count, MPI_Datatype type,
                       int tag) {
     MPI_Request *request = &sender->flight.requests[sender->flight.n];
+    const int rank = mpidata_job_trainer_rank(sender->job, trainer);
     int status = MPIDATA_SUCCESS;
     if (!sender->job->dead_trainers || !sender->job->dead_trainers[trainer])
-        status = mpidata_check_mpi(send(values, count, type, 1 + trainer, tag, sender->job->data, request), "MPI_Issend");
+        status = mpidata_check_mpi(send(values, count, type, rank, tag, sender->job->data, request), "MPI_Issend");
     if (!sender->job->dead_trainers || (status && status != MPIDATA_ERR_DIED)) return status;
     if (status) sender->job->dead_trainers[trainer] = 1;
     if (sender->job->dead_trainers[trainer])

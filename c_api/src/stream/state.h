@@ -104,8 +104,10 @@ typedef struct {
     int woken;
 
     /* All below under the lock. */
-    int held;     /* callers that the receive thread is to make no calls of MPI beside */
+    int held;     /* callers that the receive thread is to make no calls of MPI beside, ... */
+    int alone;    /* ... and how many of them have no longer to wait for that */
     int in_round; /* it makes some */
+    int joins;    /* it is about to join what was spawned, and nobody may hold it */
     mpidata_slots slots;
     mpidata_windows windows; /* where samples are some */
     mpidata_buffer buffer;

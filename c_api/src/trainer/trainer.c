@@ -276,7 +276,9 @@ int mpidata_trainer_hold(int on) {
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
     trainer->held += on ? 1 : -1;
-    while (on && trainer->in_round) (void)mpidata_lock_sleep_locked(&trainer->lock, &trainer->news, MPIDATA_FOR_EVER);
+    while (on && (trainer->in_round || trainer->joins))
+        (void)mpidata_lock_sleep_locked(&trainer->lock, &trainer->news, MPIDATA_FOR_EVER);
+    trainer->alone += on ? 1 : -1;
     if (!trainer->held) mpidata_lock_tell_locked(&trainer->lock, &trainer->wake);
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;

@@ -98,7 +98,9 @@ int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes
     case MPIDATA_EVENT_CHECKPOINT_WRITTEN: return event->written.number > 0 && event->written.bytes >= 0;
     case MPIDATA_EVENT_REPORT: return reports_fit(event, bytes);
     case MPIDATA_EVENT_LOSSES: return losses_fit(event, bytes, last);
-    case MPIDATA_EVENT_READY: return spawned_fits(event->ready.role, event->ready.group);
+    case MPIDATA_EVENT_READY:
+        return spawned_fits(event->ready.role, event->ready.group) &&
+               in_range(event->ready.answer, MPIDATA_ANSWER_READY, MPIDATA_ANSWER_FAILED);
     case MPIDATA_EVENT_LACKS: return in_range(event->lacks.simulation, 0, last);
     case MPIDATA_EVENT_ADOPTED: return in_range(event->adopted.changes, 1, mpidata_plan_most_changes(plan));
     default: return 1;
@@ -117,9 +119,12 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
     case MPIDATA_ORDER_SERVES:
     case MPIDATA_ORDER_RETIRES:
     case MPIDATA_ORDER_RESTS:
-    case MPIDATA_ORDER_PREPARE: {
+    case MPIDATA_ORDER_PREPARE:
+    case MPIDATA_ORDER_DISMISS: {
         int of_loader = order->kind >= MPIDATA_ORDER_SERVES && order->kind <= MPIDATA_ORDER_RESTS;
         if (!memchr(order->of_group.at, 0, sizeof order->of_group.at)) return 0;
+        if (!in_range(order->of_group.members, 0, plan->trainers)) return 0;
+        if (!in_range(order->of_group.place, 0, order->of_group.members ? order->of_group.members - 1 : 0)) return 0;
         if (of_loader && order->of_group.role != MPIDATA_ROLE_LOADER) return 0;
         return spawned_fits(order->of_group.role, order->of_group.group);
     }

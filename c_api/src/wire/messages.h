@@ -16,7 +16,8 @@ enum {
     MPIDATA_TAG_STOP = 6, /* scheduler -> rank 0 of a group, or loader, an int32: MPIDATA_STOP_LEAVE; or -> each rank: the others */
     MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h) ... */
     MPIDATA_TAG_PARCEL = 8,  /* ... and the loader's answers: none is held up, as each was asked for */
-    MPIDATA_TAG_HANDED = 9   /* samples of a trainer that draws nothing, to one that draws, among trainers alone */
+    MPIDATA_TAG_HANDED = 9,  /* samples of a trainer that draws nothing, to one that draws, among trainers alone */
+    MPIDATA_TAG_TRAINERS = 10 /* scheduler -> each rank of what was spawned, once: the ranks of the trainers, an int each */
 };
 
 /* Leave; the group is given up; this trainer (added to it) has died, and the others go on. */
@@ -38,7 +39,7 @@ enum {
     MPIDATA_EVENT_DIED,              /* a rank has died, as MPI says: died */
     MPIDATA_EVENT_RECORD_STOPPED,    /* trainer records no more: text, the whole sentence */
     MPIDATA_EVENT_LOSSES,            /* trainer's losses by simulation: losses; in place of text: mpidata_losses */
-    MPIDATA_EVENT_READY,             /* trainer would join what was spawned at once: ready */
+    MPIDATA_EVENT_READY,             /* trainer's answer to an order to prepare, or to join what was spawned: ready */
     MPIDATA_EVENT_LACKS,             /* trainer lacks steps of a simulation that one which has died had: lacks */
     MPIDATA_EVENT_ADOPTED            /* trainer has its part of the steps of all that have died: adopted */
 };
@@ -53,6 +54,10 @@ typedef struct {
  * what is ordered from now on is for it, too. */
 #define MPIDATA_JOINS "loaded.joins"
 #define MPIDATA_TRAINS "loaded.trains"
+
+/* A trainer would join at once; not now, as its script makes communicators; has joined; could not, as another one has died. The
+ * last three only where the trainers go on after a death. */
+enum { MPIDATA_ANSWER_READY = 1, MPIDATA_ANSWER_BUSY, MPIDATA_ANSWER_JOINED, MPIDATA_ANSWER_FAILED };
 
 /* How the writing of a checkpoint has failed. */
 enum { MPIDATA_WRITE_FAILED = 1, MPIDATA_LOOP_OVER = 2 };
@@ -110,8 +115,9 @@ typedef struct {
             int32_t count; /* of simulations, from 1 to MPIDATA_LOSSES_MAX */
         } losses;
         struct {
-            int32_t role; /* of the order to prepare, as is the next */
+            int32_t role; /* of the order, as is the next */
             int32_t group;
+            int32_t answer; /* MPIDATA_ANSWER_... */
         } ready;
         struct {
             int64_t simulation;
@@ -180,10 +186,11 @@ enum {
     MPIDATA_ORDER_SERVES,     /* a loader takes requests from now on: of_group */
     MPIDATA_ORDER_RETIRES,    /* a loader is to be sent no more requests, and to be told so: of_group */
     MPIDATA_ORDER_RESTS,      /* one that retired has answered all that it had; it may serve again: of_group */
-    MPIDATA_ORDER_PREPARE,    /* say that the order to join one would be obeyed at once: of_group */
+    MPIDATA_ORDER_PREPARE,    /* say whether the order to join one would be obeyed at once: of_group */
     MPIDATA_ORDER_TRAINERS,   /* so many are to train: trainers */
     MPIDATA_ORDER_TRAINER_LOST, /* another trainer has died, or trains no more, and the others go on: of_trainer */
     MPIDATA_ORDER_TRAINER_JOINED, /* a spare trains from now on: of_trainer */
+    MPIDATA_ORDER_DISMISS,        /* do not join one for now, or drop it if it was joined: of_group */
     MPIDATA_ORDER_HANDS_OVER /* a trainer draws nothing, and hands its samples over: of_trainer */
 };
 
@@ -211,6 +218,7 @@ typedef struct {
         struct {
             int32_t group; /* or loader */
             int32_t role;  /* MPIDATA_ROLE_SOLVER or _LOADER */
+            int32_t place, members; /* to join it: which of so many trainers it is in the new hub; 0, 0: the hub is as it was */
             char at[MPIDATA_ITEM_MAX]; /* what a loader that is lost worked on: UTF-8, ends with 0; "": not known */
         } of_group;
     };

@@ -161,9 +161,6 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
         yield from ((at, f"{what} {where}.") for what in _not_simulated_again(sections))
         where = "with 'trainers.spares' where 'solvers' make the samples. Remove one of the two"
         yield from ((at, f"{what} {where}.") for what in _not_with_spares(sections) if trainers.spares)
-    for name in ("solvers", "loaders"):
-        if name in sections and sections[name].start == "spawn":
-            yield at, f"'{name}.start' is spawn, which does not go with 'trainers.elastic'. Remove one of the two."
     if "servers" in data and trainers.spares:
         yield at, "'trainers.spares' do not go with 'servers'. Remove one of the two."
     launch = sections.get("launch")

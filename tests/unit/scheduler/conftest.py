@@ -257,8 +257,8 @@ class Job:
 
     joining = False
 
-    def ready(self, trainer: int, group: int, kind: str) -> None:
-        self._call("ready", trainer, group, kind)
+    def ready(self, trainer: int, group: int, kind: str, answer: int) -> None:
+        self._call("ready", trainer, group, kind, answer)
 
     def spawned(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
         if kind == "loader":

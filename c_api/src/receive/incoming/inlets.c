@@ -18,6 +18,15 @@ static void open_sources(mpidata_inlet *inlet, const mpidata_plan *plan) {
     }
 }
 
+static int open_spawned(mpidata_inlet *inlet, const mpidata_job *job, MPI_Comm comm, int role, int number) {
+    int *ranks = malloc((size_t)job->plan.trainers * sizeof *ranks);
+    if (!ranks) return no_memory();
+    int status = mpidata_job_trainers_in(job, comm, ranks);
+    if (!status) status = mpidata_link_open_spawned(&inlet->link, comm, role, number, &job->plan, ranks);
+    free(ranks);
+    return status;
+}
+
 int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int role, int number) {
     const mpidata_plan *plan = &in->trainer->job.plan;
     mpidata_inlet *inlet = calloc(1, sizeof *inlet);
@@ -25,7 +34,7 @@ int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int role, int numb
         free(inlet);
         return no_memory();
     }
-    int status = in->n_inlets ? mpidata_link_open_spawned(&inlet->link, comm, role, number)
+    int status = in->n_inlets ? open_spawned(inlet, &in->trainer->job, comm, role, number)
                               : mpidata_link_open_world(&inlet->link, comm, plan);
     if (!status) {
         inlet->sources = calloc((size_t)inlet->link.n_ranks * MPIDATA_STREAMS, sizeof *inlet->sources);
