@@ -201,21 +201,17 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"carried", &plan->carried, 0}, {"carried_each", &plan->carried_each, 0},
         {"journal", &plan->journal, 0}, {"capacity_in_bytes", &plan->capacity_in_bytes, 0},
         {"samples_window", &plan->samples_window, 1}, {"samples_stride", &plan->samples_stride, 1},
-        {"samples_run", &plan->samples_run, 1}, {"trainers_at_least", &plan->trainers_at_least, 0},
-        {"servers", &plan->servers, 0}, {"trainer_spares", &plan->trainer_spares, 0},
+        {"samples_run", &plan->samples_run, 1}, {"trainers_at_least", &plan->trainers_at_least, 0}, {"servers", &plan->servers, 0},
+        {"trainer_spares", &plan->trainer_spares, 0},
     };
     const struct { const char *key; int64_t *target; } longs[] = {
         {"simulations", &plan->simulations}, {"validation", &plan->validation},
         {"capacity", &plan->capacity},       {"watermark", &plan->watermark},
     };
     const struct { const char *key; double *target; } reals[] = {
-        {"timeout_s", &plan->timeout_s},
-        {"start_timeout_s", &plan->start_timeout_s},
-        {"join_timeout_s", &plan->join_timeout_s},
-        {"trainers_timeout_s", &plan->trainers_timeout_s},
-        {"loader_timeout_s", &plan->loader_timeout_s},
-        {"loader_start_timeout_s", &plan->loader_start_timeout_s},
-        {"repeats", &plan->repeats},
+        {"timeout_s", &plan->timeout_s}, {"start_timeout_s", &plan->start_timeout_s},
+        {"join_timeout_s", &plan->join_timeout_s}, {"trainers_timeout_s", &plan->trainers_timeout_s},
+        {"loader_timeout_s", &plan->loader_timeout_s}, {"loader_start_timeout_s", &plan->loader_start_timeout_s}, {"repeats", &plan->repeats},
     };
     int64_t parsed = 0;
     *is_number = 1;

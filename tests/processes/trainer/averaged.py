@@ -43,7 +43,7 @@ class Trainer:
     def __init__(self, elastic):
         self.communicator = MPI.COMM_WORLD
         self.members = Members(MPI.COMM_WORLD.Dup(), lambda seconds: None) if elastic else None
-        self.apart, self.samples, self.turns = None, 0, SimpleNamespace(samples=0)
+        self.apart, self.samples, self.turns, self.leaves = None, 0, SimpleNamespace(samples=0), []
         self.share = Share()
         self.checkpoints = SimpleNamespace(hold=lambda name, thing: None)
 

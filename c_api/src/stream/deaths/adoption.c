@@ -38,6 +38,7 @@ static int has_left_locked(const mpidata_trainer *trainer, int t) { return is_to
 
 /* As far as the scheduler has told. */
 static int trains_locked(const mpidata_trainer *trainer, int t) {
+    MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
     const int began = t < plan->trainers - plan->trainer_spares || is_told_locked(trainer, mpidata_change_code(t, 1));
     return began && !has_left_locked(trainer, t);
