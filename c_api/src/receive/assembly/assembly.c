@@ -158,9 +158,10 @@ static int announced(const mpidata_plan *plan, const mpidata_assembly *assembly)
 
 int mpidata_assembly_check(mpidata_assemblies *assemblies, mpidata_assembly *assembly) {
     const mpidata_plan *plan = assemblies->plan;
+    if (assembly->layout >= 0) return MPIDATA_SUCCESS;
     const int full = overfull(plan, assembly);
     mpidata_overlap overlap;
-    if (full < 0 && (assembly->layout >= 0 || !announced(plan, assembly))) return MPIDATA_SUCCESS;
+    if (full < 0 && !announced(plan, assembly)) return MPIDATA_SUCCESS;
     if (mpidata_overlap_find(assembly->blocks, assembly->n_blocks, &overlap))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while assembling a sample");
     assemblies->compared += overlap.compared;
