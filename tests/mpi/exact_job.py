@@ -14,6 +14,14 @@ from numpy.typing import NDArray
 POINTS = ["backward", "sum", "reduced", "agree", "agreed", "regroup", "regrouped"]
 JOIN_POINTS = ["meet", "met", "join.send", "join.receive"]
 WAYS = ["SIGKILL", "SIGSEGV", "exit", "leave", "abort"]
+# While a spare takes the place of trainer 2: where another one dies, by its number, and who has died then.
+SECOND_DEATHS = [
+    ({"0": "join.send:1"}, [0, 2]),
+    ({"0": "meet:1"}, [0, 2]),
+    ({"1": "met:1"}, [1, 2]),
+    ({"3": "join.receive:1"}, [2, 3]),
+    ({"3": "met:1"}, [2, 3]),
+]
 
 
 def write_parts(folder: JobFolder, rows: list[int]) -> None:

@@ -6,7 +6,7 @@ import subprocess
 from collections import Counter, defaultdict
 
 import pytest
-from exact_job import POINTS, books, check, draw_with_spares, run
+from exact_job import POINTS, SECOND_DEATHS, books, check, draw_with_spares, run
 from jobs import BIN, JobFolder, environment, ranks_of
 from killing import events_of
 from waiting import wait_until
@@ -59,11 +59,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
 @pytest.mark.parametrize(
     ("kills", "lost"),
     [
-        ({"0": "join.send:1"}, [0, 2]),
-        ({"0": "meet:1"}, [0, 2]),
-        ({"1": "met:1"}, [1, 2]),
-        ({"3": "join.receive:1"}, [2, 3]),
-        ({"3": "met:1"}, [2, 3]),
+        *SECOND_DEATHS,
         ({"3": "30 SIGKILL"}, [2, 3]),
     ],
 )

@@ -2,7 +2,7 @@
 
 import local_job
 import pytest
-from exact_job import books
+from exact_job import SECOND_DEATHS, books
 from jobs import JobFolder, ranks_of
 from scaling import count, run_meanwhile, scale_up_and_down
 from stream_job import check, draw_with_spares, sizes, write_job
@@ -75,11 +75,7 @@ def test_spares_that_nobody_needs_leave_in_order(folder: JobFolder) -> None:
 @pytest.mark.parametrize(
     ("kills", "lost"),
     [
-        ({"0": "join.send:1"}, [0, 2]),
-        ({"0": "meet:1"}, [0, 2]),
-        ({"1": "met:1"}, [1, 2]),
-        ({"3": "join.receive:1"}, [2, 3]),
-        ({"3": "met:1"}, [2, 3]),
+        *SECOND_DEATHS,
         ({"3": "12 SIGKILL"}, [2, 3]),
         ({"1": "4 SIGKILL"}, [1, 2]),
     ],
