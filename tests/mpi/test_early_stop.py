@@ -102,8 +102,10 @@ def test_a_script_goes_on_after_close_while_a_solver_in_a_long_step_is_ended(fol
     assert result.status == 0 and result.summary["status"] == "stopped", result.logs()
     assert "the script called stream.close() after batch 3" in result.summary["reason"]
     for trainer in range(2):
-        said = ["over: True", "solvers have ended: True", "saved", *(["finalized"] if trainer else [])]
+        said = ["over: True", "solvers have ended: True", "saved"]
         assert result.log("trainer", trainer).splitlines()[: len(said)] == said
+    # After a death MPI_Finalize need not return: docs/failures.md.
+    assert "\nfinalized" in result.log("trainer", 1) or "MPI_Finalize did not return" in result.log("trainer", 1)
     happened = [(event["event"], event.get("group", event.get("groups"))) for event in result.events()]
     assert ("group_left", 0) in happened  # told at its next call
     assert ("overdue", [1]) in happened and "group_lost" not in dict(happened)
