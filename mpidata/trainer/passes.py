@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from mpidata.errors import StreamError
-from mpidata.trainer.batches.alike import Batch
+from mpidata.trainer.batches.alike import Batch, BatchMemory
 from mpidata.trainer.batches.choice import Memory
 from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.constants import DrawnConstants
@@ -52,6 +52,8 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         self._trainer = trainer
         self._constants = constants
         self._memory = memory
+        copies = constants is not None and constants.views
+        self._pages = memory if isinstance(memory, BatchMemory) and not (memory.pinned or copies) else None
         self._limit = limit
         self._count = 0
         self._given_back = given_back
@@ -75,25 +77,24 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         return tensors
 
     def _draw(self) -> dict[str, torch.Tensor]:
+        trainer, pages = self._trainer, self._pages
+        trainer.shared.begin_draw()
+        page = None if pages is None else trainer.draw_page(pages.size)
+        tensors = self._gathered() if pages is None or page is None else pages.at(*page)
+        if trainer.apart is not None:
+            trainer.samples += tensors["step"].numel()
+        if self._drawn is not None:
+            self._drawn.take(tensors)
+        return tensors
+
+    def _gathered(self) -> dict[str, torch.Tensor]:
         memory = self._memory
-        self._trainer.shared.begin_draw()
-        shares = isinstance(memory, BySize)
         if isinstance(memory, BySize):
             size = self._trainer.draw_share()
             if not size:
                 raise StopIteration
             memory = memory.of(size)
-        if isinstance(memory, PackedMemory):
-            tensors = self._packed(memory)
-        else:
-            copies = shares or memory.pinned or (self._constants is not None and self._constants.views)
-            page = None if copies else self._trainer.draw_page(memory.size)
-            tensors = self._copied(memory.take()) if page is None else memory.at(*page)
-        if self._trainer.apart is not None:
-            self._trainer.samples += tensors["step"].numel()
-        if self._drawn is not None:
-            self._drawn.take(tensors)
-        return tensors
+        return self._packed(memory) if isinstance(memory, PackedMemory) else self._copied(memory.take())
 
     def _packed(self, memory: PackedMemory) -> dict[str, torch.Tensor]:
         numbers = memory.numbers()

@@ -249,10 +249,7 @@ class Trainer:
 
     def _wait(self, call: Callable[[], int]) -> bool:
         """Call until there is a batch; False when the stream is over."""
-        status = constants.ERR_AGAIN
-        while status in (constants.ERR_AGAIN, constants.CHECKPOINT, constants.MEET):
-            if self.ended:
-                return False
+        while not self.ended:
             if self.closed:
                 raise StreamError("The stream is closed. Iterate before stream.close().")
             self._waiting = True
@@ -260,20 +257,21 @@ class Trainer:
             self._waiting = False
             if not status:  # nearly always
                 return True
-            if status == constants.ERR_AGAIN and self.apart is not None:
-                self.apart.look()
-            if status == constants.CHECKPOINT:
+            if status == constants.ERR_AGAIN:
+                if self.apart is not None:
+                    self.apart.look()
+            elif status == constants.CHECKPOINT:
                 reached("checkpoint")
                 self.checkpoints.take()
-            if status == constants.MEET:
+            elif status == constants.MEET:
                 self.meet()
-        if status != constants.END:
-            check(self.library, status)
-            return True
-        self.ended = True
-        if self.is_stopped():
-            self.raise_interrupt()
-        come(self.apart)
+            elif status == constants.END:
+                self.ended = True
+                if self.is_stopped():
+                    self.raise_interrupt()
+                come(self.apart)
+            else:
+                check(self.library, status)
         return False
 
     def meet(self) -> None:

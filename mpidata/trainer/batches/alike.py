@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from mpidata.dtypes import numpy_dtype
+from mpidata.dtypes import BFLOAT16, numpy_dtype
 from mpidata.run.plan import Field
-from mpidata.tensors import tensor_of
 from mpidata.trainer.batches.pool import ALIGNMENT, MemoryPool, lease, round_up
 
 __all__ = ["Batch", "BatchMemory"]
@@ -85,6 +84,7 @@ class BatchMemory:
         for name, shape, dtype in (("time", steps, "float64"), ("step", steps, "int64"), ("simulation", lead, "int64")):
             size = self._add(name, shape, dtype, size)
         self._size = size
+        self._bfloat16 = [name for name, _, dtype, *_ in self._layout if dtype == BFLOAT16]
         # Of each field the number of its tensor; None: it has none.
         numbers = iter(range(len(fields)))
         self._places = [None if field.per_simulation else next(numbers) for field in fields]
@@ -129,10 +129,13 @@ class BatchMemory:
         return self._tensors(lease(address, self._size, give_back))
 
     def _tensors(self, memory: npt.NDArray[np.uint8]) -> dict[str, torch.Tensor]:
-        return {
-            name: tensor_of(np.ndarray(shape, in_numpy, memory, offset), dtype)
-            for name, shape, dtype, in_numpy, offset in self._layout
+        tensors = {
+            name: torch.from_numpy(np.ndarray(shape, in_numpy, memory, offset))
+            for name, shape, _, in_numpy, offset in self._layout
         }
+        for name in self._bfloat16:
+            tensors[name] = tensors[name].view(torch.bfloat16)
+        return tensors
 
     def _pinned_tensors(self) -> dict[str, torch.Tensor]:
         return {

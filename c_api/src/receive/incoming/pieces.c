@@ -43,15 +43,32 @@ static int finish_constants(mpidata_incoming *in, mpidata_assembly *assembly) {
     return status;
 }
 
-int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
+/* The steps that are ready become samples, in order: small ones come many in a message, and the lock is taken once for all. */
+static int enter_ready(mpidata_incoming *in) {
+    if (!in->n_ready) return MPIDATA_SUCCESS;
+    int status = MPIDATA_SUCCESS;
+    mpidata_lock_take(&in->trainer->lock);
+    for (int i = 0; i < in->n_ready && !status; i++) status = mpidata_step_whole_locked(in->trainer, &in->assemblies, in->ready[i]);
+    mpidata_lock_give(&in->trainer->lock);
+    in->n_ready = 0;
+    return status;
+}
+
+static int make_ready(mpidata_incoming *in, mpidata_assembly *assembly) {
     if (!mpidata_assembly_whole(&in->assemblies, assembly)) return MPIDATA_SUCCESS;
     if (assembly->n_mapped) MPIDATA_TRY(mpidata_place_mapped(in, assembly));
-    if (assembly->slot < 0) return finish_constants(in, assembly);
+    if (assembly->slot < 0) {
+        MPIDATA_TRY(enter_ready(in));
+        return finish_constants(in, assembly);
+    }
     if (in->trainer->job.plan.n_numbers) MPIDATA_TRY(join_parts(in, assembly));
-    mpidata_lock_take(&in->trainer->lock);
-    int status = mpidata_step_whole_locked(in->trainer, &in->assemblies, assembly);
-    mpidata_lock_give(&in->trainer->lock);
-    return status;
+    in->ready[in->n_ready++] = assembly;
+    return in->n_ready == MPIDATA_READY_MAX ? enter_ready(in) : MPIDATA_SUCCESS;
+}
+
+int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
+    MPIDATA_TRY(make_ready(in, assembly));
+    return enter_ready(in);
 }
 
 /* Training samples that came before the next one and were not drawn yet. */
@@ -191,7 +208,7 @@ static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, int fi
             mpidata_block_copy(field, &blocks[i], mpidata_assembly_field(&in->trainer->slots, assembly, blocks[i].field), payload + walk.place);
         assembly->outstanding--;
     }
-    return mpidata_finish_if_whole(in, assembly);
+    return make_ready(in, assembly);
 }
 
 static void merge_moments(const mpidata_plan *plan, const mpidata_source *source, mpidata_moments *into, const mpidata_piece *piece,
@@ -256,5 +273,5 @@ int mpidata_take_pieces(mpidata_incoming *in, mpidata_source *source, const char
         int status = take_piece(in, source, message + at, &left);
         if (status) return mpidata_name_sender(in, source, status);
     }
-    return MPIDATA_SUCCESS;
+    return enter_ready(in);
 }

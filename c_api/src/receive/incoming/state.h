@@ -7,6 +7,8 @@
 #include "receive/source.h"
 #include "stream/state.h"
 
+enum { MPIDATA_READY_MAX = 64 };
+
 typedef struct {
     mpidata_trainer *trainer;
     /* inlets.c, and each source within them: matching.c */
@@ -14,6 +16,8 @@ typedef struct {
     int n_inlets;
     /* pieces.c; deaths.c drops those of a lost group */
     mpidata_assemblies assemblies;
+    mpidata_assembly *ready[MPIDATA_READY_MAX]; /* whole steps of the message that is being taken */
+    int n_ready;
     int64_t simulation, step; /* of the last piece, for error messages; -1: none */
     /* blocks.c */
     mpidata_receives receives;
