@@ -9,7 +9,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import IO
 
 from mpidata.errors import LaunchError
 from mpidata.launch.batch.allocation import Allocation
@@ -17,7 +18,7 @@ from mpidata.launch.batch.placement import Layout, place
 from mpidata.launch.batch.system import batch_variables
 from mpidata.launch.starting.launcher import Launcher
 
-__all__ = ["answering", "fewer", "on_hosts_left", "working"]
+__all__ = ["fewer", "on_hosts_left", "silent", "working"]
 
 _ANSWER_S = 15.0
 _SESSION = ("PRTE_MCA_prte_local_tmpdir_base", "OMPI_MCA_orte_local_tmpdir_base")
@@ -53,14 +54,17 @@ def on_hosts_left(launcher: Launcher, environ: Mapping[str, str]) -> tuple[Launc
     if allocation is None or launcher.is_local:
         return launcher, []
     names = [node.name for node in allocation.nodes]
-    lost = set(names) - answering({name: launcher.ask(name) for name in names}, environ)
+    lost = silent({name: launcher.ask(name) for name in names}, environ)
     if not lost:
         return launcher, []
     left = allocation.without(lost)
     job, whole = launcher.job, Layout.of(launcher.job)
-    less = fewer(whole, left)
+    sentences = [f"Without {', '.join(sorted(lost))}, which cannot be reached.", *(lost[name] for name in sorted(lost))]
+    try:
+        less = fewer(whole, left)
+    except LaunchError as error:
+        raise LaunchError(f"{' '.join(sentences)} {error}") from None
     groups, loaders = working(less)
-    sentences = [f"Without {', '.join(sorted(lost))}, which cannot be reached."]
     for what, room, of in (("groups", groups, job.solvers.groups), ("loaders", loaders, working(whole)[1])):
         if room != of:
             sentences.append(f"There is room for {room} of {of} {what}.")
@@ -123,7 +127,7 @@ def _less(layout: Layout, *kinds: str) -> Layout:
     return dataclasses.replace(layout, **{kind: getattr(layout, kind) - 1 for kind in kinds})
 
 
-def answering(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> set[str]:
+def silent(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> dict[str, str]:
     """Ask hosts for a sign of life, all at once.
 
     Parameters
@@ -135,28 +139,44 @@ def answering(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str])
 
     Returns
     -------
-    set of str
-        Those that answer within 15 s.
+    dict of str to str
+        Those that do not answer within 15 s, each with a sentence.
     """
     with tempfile.TemporaryDirectory(prefix="mpidata-ask-", ignore_cleanup_errors=True) as folder:
         own = {name: folder for name in _SESSION}  # what is killed leaves its files there
         own |= batch_variables(environ, beside=True)  # or they would wait for the end of what is left of the job
-        running = {name: _start(command, {**environ, **own}) for name, command in commands.items()}
-        _wait(running.values())
-    return {name for name, process in running.items() if process.returncode == 0}
+        with contextlib.ExitStack() as stack:
+            said = {name: stack.enter_context(tempfile.TemporaryFile(dir=folder)) for name in commands}
+            running = {name: _start(command, {**environ, **own}, said[name]) for name, command in commands.items()}
+            in_time = _wait(running)
+            return {
+                name: _why(name, process.returncode if name in in_time else None, said[name])
+                for name, process in running.items()
+                if name not in in_time or process.returncode
+            }
 
 
-def _start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    silent = subprocess.DEVNULL
-    return subprocess.Popen(command, env=environ, stdin=silent, stdout=silent, stderr=silent, start_new_session=True)
+def _start(command: Sequence[str], environ: Mapping[str, str], said: IO[bytes]) -> subprocess.Popen[bytes]:
+    null = subprocess.DEVNULL
+    return subprocess.Popen(command, env=environ, stdin=null, stdout=said, stderr=said, start_new_session=True)
 
 
-def _wait(running: Collection[subprocess.Popen[bytes]]) -> None:
+def _wait(running: Mapping[str, subprocess.Popen[bytes]]) -> set[str]:
+    """Wait for them, 15 s, and end the others; returns those that have ended by themselves."""
     deadline = time.monotonic() + _ANSWER_S
-    while any(process.poll() is None for process in running) and time.monotonic() < deadline:
+    while any(process.poll() is None for process in running.values()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    for process in running:
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    in_time = {name for name, process in running.items() if process.poll() is not None}
+    for name in running.keys() - in_time:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(running[name].pid, signal.SIGKILL)
+        running[name].wait()
+    return in_time
+
+
+def _why(name: str, status: int | None, said: IO[bytes]) -> str:
+    if status is None:
+        return f"{name} did not answer within {_ANSWER_S:g} s."
+    said.seek(0)
+    lines = [line.strip() for line in said.read().decode(errors="replace").splitlines() if line.strip(" \t-")]
+    return f"The start of a program on {name} ended with status {status}: {' '.join(lines)[:500] or 'no output'}."

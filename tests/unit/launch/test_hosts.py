@@ -14,7 +14,7 @@ from mpidata.launch.batch.placement import Layout
 from mpidata.launch.starting import hosts
 from mpidata.launch.starting import launcher as module
 from mpidata.launch.starting.command import silence_environment
-from mpidata.launch.starting.hosts import answering, fewer, on_hosts_left, working
+from mpidata.launch.starting.hosts import fewer, on_hosts_left, silent, working
 from mpidata.launch.starting.launcher import Launcher, find_launcher
 from mpidata.launch.watching import connections
 from mpidata.launch.watching.connections import Connections
@@ -91,8 +91,12 @@ def test_silence_is_noticed_in_time_and_settings_of_the_user_stay() -> None:
 
 def test_hosts_are_asked_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "_ANSWER_S", 0.5)
-    commands = {"up": ["true"], "refuses": ["false"], "silent": ["sh", "-c", "sleep 60 & wait"]}
-    assert answering(commands, os.environ) == {"up"}
+    refuses = ["sh", "-c", "echo ------; echo 'no route'; exit 213"]
+    commands = {"up": ["true"], "refuses": refuses, "silent": ["sh", "-c", "sleep 60 & wait"]}
+    assert silent(commands, os.environ) == {
+        "refuses": "The start of a program on refuses ended with status 213: no route.",
+        "silent": "silent did not answer within 0.5 s.",
+    }
 
 
 def left(layout: Layout, *names: str) -> tuple[int, int, int, int]:
@@ -128,21 +132,25 @@ def test_fewer_loaders_where_there_is_less_room() -> None:
 def test_going_on_without_a_host(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {}
 
-    def answer(commands: dict[str, list[str]], environ: object) -> set[str]:
+    def answer(commands: dict[str, list[str]], environ: object) -> dict[str, str]:
         asked.update(commands)
-        return left
+        return {name: f"{name} is silent." for name in lost}
 
-    monkeypatch.setattr(hosts, "answering", answer)
-    left = {"n1", "n2", "n3"}
+    monkeypatch.setattr(hosts, "silent", answer)
+    lost: list[str] = []
     assert on_hosts_left(launcher, {}) == (launcher, [])
     assert asked["n2"][:3] == ["/mpi/mpirun", "--host", "n2:1"]
-    left = {"n1", "n3"}
+    lost = ["n2"]
     later, sentences = on_hosts_left(launcher, {})
     assert (later.job.solvers.groups, later.job.solvers.spares) == (4, 0)
     assert set(later.placement.hosts if later.placement else ()) == {"n1", "n3"}
-    assert sentences == ["Without n2, which cannot be reached.", "There is room for 0 of 1 spare groups."]
-    left = {"n1"}
-    with pytest.raises(LaunchError, match="room for 1 of 2 trainers"):
+    assert sentences == [
+        "Without n2, which cannot be reached.",
+        "n2 is silent.",
+        "There is room for 0 of 1 spare groups.",
+    ]
+    lost = ["n3", "n2"]
+    with pytest.raises(LaunchError, match=r"Without n2, n3, .*n2 is silent. n3 is silent. .*room for 1 of 2 trainers"):
         on_hosts_left(launcher, {})
 
 
