@@ -7,8 +7,8 @@ its end, where it takes them all for needed here, and a tenth during the import,
 import atexit
 import gc
 
-import dynamo_late
+import torch_late
 
 atexit.register(gc.freeze)
 gc.set_threshold(20_000, 50, 100)
-dynamo_late.put_off()
+torch_late.put_off()
