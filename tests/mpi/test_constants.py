@@ -144,7 +144,7 @@ def test_a_program_that_writes_files_has_one_for_them(folder: JobFolder) -> None
 
 @pytest.mark.parametrize(
     ("trainers", "window", "is_carried"),
-    [pytest.param(2, 2, False, marks=pytest.mark.full), (1, 1, False), (1, 2, True)],
+    [*(pytest.param(*of, marks=pytest.mark.full) for of in ((2, 2, False), (1, 1, False))), (1, 2, True)],
 )
 def test_tries_differ_in_lengths(
     folder: JobFolder, compiled: Callable[[str], Path], carried: Callable[..., Path], require: Callable[[str], str],

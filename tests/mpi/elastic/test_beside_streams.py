@@ -51,9 +51,8 @@ def test_validation_after_a_resume(folder: JobFolder, again: int) -> None:
     assert resumed.summary["lost_trainers"] == [1], resumed.logs()
 
 
-@pytest.mark.parametrize(
-    "kill", ["6 SIGKILL", *(pytest.param(f"agree:{n}", marks=pytest.mark.full) for n in (8, 9, 30))]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("kill", ["6 SIGKILL", *(f"agree:{n}" for n in (8, 9, 30))])
 def test_scales_are_alike_and_stay(folder: JobFolder, kill: str) -> None:
     job = write_job(folder, {"0": kill}, after=8, samples={"statistics": {"u": 0}})
     result = folder.run(timeout=60)
@@ -64,12 +63,9 @@ def test_scales_are_alike_and_stay(folder: JobFolder, kill: str) -> None:
     assert sum(written["fields"]["u"]["count"]) >= 480 * 24, written
 
 
-@pytest.mark.parametrize(
-    "kill", ["12 SIGKILL", *(pytest.param(of, marks=pytest.mark.full) for of in ("60 exit", "agreed:3"))]
-)
-@pytest.mark.parametrize(
-    "size", [{}, pytest.param({"global_batch_size": 14}, marks=pytest.mark.full)], ids=["own", "all"]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("kill", ["12 SIGKILL", "60 exit", "agreed:3"])
+@pytest.mark.parametrize("size", [{}, {"global_batch_size": 14}], ids=["own", "all"])
 def test_a_budget_of_draws(folder: JobFolder, kill: str, size: dict[str, int]) -> None:
     buffer = {"policy": "reservoir", "capacity": 60, "repeats": 3.0}
     job = write_job(folder, {"1": kill}, buffer=buffer, **size)
@@ -78,7 +74,8 @@ def test_a_budget_of_draws(folder: JobFolder, kill: str, size: dict[str, int]) -
     assert result.summary["lost_trainers"] == [1], result.logs()
 
 
-@pytest.mark.parametrize("every", [1, pytest.param(3, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("every", [1, 3])
 def test_the_record_has_each_sample_once(folder: JobFolder, every: int) -> None:
     job = write_job(folder, {"2": "9 SIGKILL"}, record={"every": every}, **VALIDATION)
     result = folder.run(timeout=60)

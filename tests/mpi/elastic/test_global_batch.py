@@ -19,7 +19,9 @@ def test_a_death_in_mid_stream(folder: JobFolder) -> None:
     assert all(drawn[step] == [8, 8] for step in drawn if step > 9), drawn
 
 
-@pytest.mark.parametrize(("tail", "total", "steps"), [("drop", 13, 36), ("repeat", 17, 29)])
+@pytest.mark.parametrize(
+    ("tail", "total", "steps"), [("drop", 13, 36), pytest.param("repeat", 17, 29, marks=pytest.mark.full)]
+)
 def test_without_elastic(folder: JobFolder, tail: str, total: int, steps: int) -> None:
     buffer = {"policy": "firo", "tail": tail}
     job = write_job(folder, {}, global_batch_size=total, at_least=None, buffer=buffer)

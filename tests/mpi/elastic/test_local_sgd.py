@@ -20,6 +20,7 @@ def test_a_death_between_averages_of_a_stream(folder: JobFolder) -> None:
     assert result.summary["lost_trainers"] == [0], result.logs()
 
 
+@pytest.mark.full
 def test_trainers_that_stop_early_average_until_all_are_done(folder: JobFolder) -> None:
     job, result = run(folder, {}, elastic=False, every=4, epochs=1, stops={"0": 2, "1": 6})
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()

@@ -95,7 +95,8 @@ def test_a_spare_trains_on_both(folder: JobFolder, dies_at: int) -> None:
     assert result.summary["joined_trainers"] == [3], result.logs()
 
 
-@pytest.mark.parametrize("kills", [{}, pytest.param({"1": "20 SIGKILL"}, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("kills", [{}, {"1": "20 SIGKILL"}])
 def test_a_loader_dies(folder: JobFolder, kills: dict[str, str]) -> None:
     job = write(folder, kills, loaders=2, pause_s=0.05)
     process, begun = folder.start(), time.monotonic()

@@ -77,6 +77,7 @@ def test_a_loader_that_is_spawned_after_a_death(folder: JobFolder) -> None:
     assert [event["loader"] for event in seen(folder, "loader_joined")] == [0, 1], result.logs()
 
 
+@pytest.mark.full
 def test_a_group_that_is_spawned_when_a_spare_has_come(folder: JobFolder) -> None:
     job = write_job(folder, {"0": "6 SIGKILL"}, trainers=2, spares=1, joins=1, pause_s=0.05, solvers=SOLVERS)
 
