@@ -34,6 +34,12 @@ class RunFolder:
 
     path: Path
 
+    @classmethod
+    def here(cls) -> RunFolder | None:
+        """Find that of the job which this process is part of; None outside a job."""
+        run = os.environ.get("MPIDATA_RUN")
+        return cls(Path(run)) if run else None
+
     @property
     def job(self) -> Path:
         """The job file with all defaults and overrides."""

@@ -41,7 +41,6 @@ from mpidata.run.plan import Plan
 from mpidata.solver.carried import attach, is_carried
 from mpidata.solver.group_rank import GroupRank, StopSimulation
 from mpidata.solver.simulation import Simulation
-from mpidata.trainer import join as job
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -140,8 +139,8 @@ def joined() -> GroupRank:
     if _rank is None:
         from mpi4py import MPI
 
-        run = job.run_folder()
-        plan = Plan.read(RunFolder(run).plan) if run else None
+        run = RunFolder.here()
+        plan = Plan.read(run.plan) if run else None
         if plan is not None:
             keep_printing()
         end_on_exception(plan.folder if plan else None, _report)

@@ -39,12 +39,6 @@ _ended_by = "the script ended"
 _join_lock = threading.Lock()
 
 
-def run_folder() -> Path | None:
-    """Find the run folder of the job that this process is part of; None outside a job."""
-    run = os.environ.get("MPIDATA_RUN")
-    return Path(run) if run else None
-
-
 def join() -> Trainer:
     """Join the job as a trainer, or be one without a job under `mpidata try`; the same object at every call.
 
@@ -86,7 +80,7 @@ def _join() -> Trainer:
 
 def _join_job() -> Trainer:
     _refuse_children()
-    run = run_folder()
+    run = RunFolder.here()
     if run is None:
         say_own_errors(Path.cwd())
         script = Path(sys.argv[0]).name if sys.argv[0].endswith(".py") else "train.py"
@@ -103,7 +97,7 @@ def _join_job() -> Trainer:
             "torchrun has started this script, so RANK and WORLD_SIZE are not those of the job. Let the trainers' "
             "program start it with python: mpidata starts one process for each of 'trainers.ranks'."
         )
-    plan = Plan.read(RunFolder(run).plan)
+    plan = Plan.read(run.plan)
     from mpi4py import MPI
 
     keep_printing()

@@ -4,7 +4,6 @@ They are half of the processor time of a short script that trains, and the tests
 """
 
 import importlib
-import importlib.abc
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -47,7 +46,7 @@ class _LateDynamo(_Late):
         return function
 
 
-class _SetsMetaclass(importlib.abc.MetaPathFinder):
+class _SetsMetaclass:
     """Sets the class of torch.Generator's class, which nobody may make without, as torch comes to its last imports."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None) -> None:
