@@ -156,11 +156,11 @@ def draw_beside(seed: int) -> dict[str, Any]:
 
 
 def draw_beside_spares(seed: int) -> dict[str, Any]:
-    """Draw such a job with spares; of one step a sample."""
-    return with_more(draw_with_spares(seed), random.Random(f"beside spares {seed}"), windows=False)
+    """Draw such a job with spares."""
+    return with_more(draw_with_spares(seed), random.Random(f"beside spares {seed}"))
 
 
-def with_more(job: dict[str, Any], dice: random.Random, windows: bool = True) -> dict[str, Any]:
+def with_more(job: dict[str, Any], dice: random.Random) -> dict[str, Any]:
     """Add validation to a job, and maybe scales, a budget of draws, a record and windows."""
     job["every"] = 1
     job["validation"], job["validate"] = {"count": dice.randint(1, 4)}, dice.randint(2, 6)
@@ -170,13 +170,15 @@ def with_more(job: dict[str, Any], dice: random.Random, windows: bool = True) ->
         job["buffer"]["repeats"] = dice.choice([1.5, 3.0])
     if dice.random() < 0.5:
         job["record"] = {"every": dice.choice([1, 1, 3])}
-    if windows and dice.random() < 0.5:
+    if dice.random() < 0.5:
         window, stride = dice.randint(2, 3), dice.randint(1, 2)
         job["samples"] = job.get("samples", {}) | {
             "window": window,
             "stride": stride,
             "run": 2 * (window - 1) * stride,
         }
+        if "global_batch_size" in job:
+            job["buffer"]["capacity"] = max(job["buffer"]["capacity"], 2 * window * job["global_batch_size"])
     for trainer in list(job["kills"]):
         if dice.random() < 0.5:
             job["kills"][trainer] = f"{dice.choice(BESIDE)}:{dice.randint(1, 6)}"
