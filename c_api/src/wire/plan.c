@@ -85,10 +85,11 @@ static int place_of(const mpidata_change *change, int trainer) {
 /* Where a simulation begins in a round of n: multiples of the golden ratio fill it evenly, of few simulations, too. For each
  * trainer and change from another place on, so that no two of them go together. */
 static int64_t begins_at(int64_t n, int trainer, int change, int64_t simulation) {
-    static const uint64_t golden = 0x9E3779B97F4A7C15u, mixes = 0xBF58476D1CE4E5B9u; /* the latter is of SplitMix64 */
-    uint64_t from = ((uint64_t)change * 65536 + (uint64_t)trainer + 1) * golden;
-    from = (from ^ (from >> 30)) * mixes;
-    const uint64_t at = from + (uint64_t)simulation * golden;
+    static const uint64_t golden = 0x9E3779B97F4A7C15u;
+    uint64_t from = ((uint64_t)change * 65536 + (uint64_t)trainer + 1) * golden; /* mixed by SplitMix64 */
+    from = (from ^ (from >> 30)) * 0xBF58476D1CE4E5B9u;
+    from = (from ^ (from >> 27)) * 0x94D049BB133111EBu;
+    const uint64_t at = (from ^ (from >> 31)) + (uint64_t)simulation * golden;
     return (int64_t)(((at >> 32) * (uint64_t)n) >> 32);
 }
 
