@@ -155,6 +155,27 @@ static void try_trainers_that_join(void) {
     mpidata_plan_free(&five);
 }
 
+/* Nobody gets far less than the others where simulations are one run, or a few, as those of windows are. */
+static void try_few_runs(void) {
+    static const int deaths[] = {1, 2, 0}, joins[] = {-1 - 3, -1 - 4, -1 - 5, 2}, both[] = {2, -1 - 3, 0, -1 - 4, -1 - 5};
+    static const struct { const int *codes; int n, trainers; } cases[] = {{deaths, 3, 4}, {joins, 4, 3}, {both, 5, 3}};
+    for (int c = 0; c < 3; c++)
+        for (int runs = 1; runs < 6; runs++) {
+            const int trainers = cases[c].trainers, spares = c ? 3 : 0;
+            mpidata_plan plan = {.trainers = trainers + spares, .trainer_spares = spares, .samples_run = 10, .simulations = 200};
+            for (int i = 0; i < cases[c].n; i++) {
+                int counts[6] = {0};
+                CHECK(!mpidata_plan_change_by(&plan, cases[c].codes[i]));
+                for (int s = 0; s < 200; s++)
+                    for (int run = 0; run < runs; run++) counts[mpidata_plan_trainer(&plan, s, 10 * run + 3)]++;
+                const int equal = 200 * runs / mpidata_plan_training(&plan);
+                for (int t = 0; t < plan.trainers; t++)
+                    CHECK(mpidata_plan_trains(&plan, t) ? 3 * counts[t] > 2 * equal && 2 * counts[t] < 3 * equal : !counts[t]);
+            }
+            mpidata_plan_free(&plan);
+        }
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) return tell(argv[1]);
     mpidata_plan plan;
@@ -183,6 +204,7 @@ int main(int argc, char **argv) {
     try_loaders();
     try_lost_trainers();
     try_trainers_that_join();
+    try_few_runs();
     try_validation_when_one_joins();
 
     refuse("");

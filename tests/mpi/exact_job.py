@@ -159,7 +159,8 @@ def check(job: dict[str, Any], result: Result) -> None:
 
 def mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """As in the trainers' book.py."""
-    return numbers * 2654435761 % (1 << 32)
+    once = numbers * 2654435761 % (1 << 32)
+    return (once ^ (once >> 15)) * 739982445 % (1 << 32)  # numbers in a row are not in a row then
 
 
 def who_took_part(drawn: dict[int, list[int]], made: set[int], gradient: float, *, weighed: bool = False) -> set[int]:

@@ -198,6 +198,7 @@ void mpidata_buffer_keep(mpidata_buffer *buffer, const char *kept) {
         }
     }
     buffer->count = n;
+    buffer->refused = -1; /* it may be given back, too, and there is more room */
 }
 
 void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot) {

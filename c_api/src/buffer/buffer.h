@@ -77,7 +77,7 @@ int64_t mpidata_buffer_evict(mpidata_buffer *buffer, int64_t number);
 /* Add a sample for which there is room, reserved; returns the slot it evicts, or -1. */
 int64_t mpidata_buffer_add(mpidata_buffer *buffer, int64_t number);
 
-/* Take out all but those that are marked, by their place in that order, of a buffer without windows. */
+/* Take out all but those that are marked, by their place in that order. */
 void mpidata_buffer_keep(mpidata_buffer *buffer, const char *kept);
 
 /* No more samples will be added. */

@@ -51,6 +51,11 @@ void mpidata_trainer_count_draws_locked(mpidata_trainer *trainer, int64_t number
     trainer->by_draws[0]++;
 }
 
+void mpidata_trainer_count_no_draws_locked(mpidata_trainer *trainer, int64_t number) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (*draws_of_locked(trainer, number) == 0) trainer->by_draws[0]--;
+}
+
 int mpidata_trainer_check_size_locked(const mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;

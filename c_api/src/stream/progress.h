@@ -15,6 +15,9 @@ int mpidata_trainer_arrive_locked(mpidata_trainer *trainer, int64_t number);
 void mpidata_trainer_count_draws_locked(mpidata_trainer *trainer, int64_t number);
 void mpidata_trainer_count_draw_locked(mpidata_trainer *trainer, int64_t number);
 
+/* It is dropped before it was drawn. */
+void mpidata_trainer_count_no_draws_locked(mpidata_trainer *trainer, int64_t number);
+
 /* The same, where it may also be one for validation, which stays. */
 int mpidata_trainer_whole_locked(mpidata_trainer *trainer, int64_t number, int validation);
 

@@ -75,24 +75,36 @@ int mpidata_plan_training(const mpidata_plan *plan) {
     return plan->n_changes ? plan->changes[plan->n_changes - 1].n : first_ones(plan);
 }
 
+/* Place of a trainer among those of a change that trained before it. */
 static int place_of(const mpidata_change *change, int trainer) {
-    int i = 0;
-    while (change->training[i] != trainer) i++;
-    return i;
+    int i = 0, place = 0;
+    for (; change->training[i] != trainer; i++) place += change->training[i] != change->trainer;
+    return place;
+}
+
+/* Where a simulation begins in a round of n: multiples of the golden ratio fill it evenly, of few simulations, too. For each
+ * trainer and change from another place on, so that no two of them go together. */
+static int64_t begins_at(int64_t n, int trainer, int change, int64_t simulation) {
+    static const uint64_t golden = 0x9E3779B97F4A7C15u;
+    uint64_t from = ((uint64_t)change * 65536 + (uint64_t)trainer + 1) * golden; /* mixed by SplitMix64 */
+    from = (from ^ (from >> 30)) * 0xBF58476D1CE4E5B9u;
+    from = (from ^ (from >> 27)) * 0x94D049BB133111EBu;
+    const uint64_t at = (from ^ (from >> 31)) + (uint64_t)simulation * golden;
+    return (int64_t)(((at >> 32) * (uint64_t)n) >> 32);
 }
 
 /* The runs of one that leaves go round among the others. One that joins has each n-th run of each of the others, where there
- * are n now; but no validation samples, which stay where they are. What each has is numbered anew, one after the other; with each simulation it begins with the next one, so that few
- * steps of few simulations are dealt evenly, too. */
+ * are n now; but no validation samples, which stay where they are. What each has is numbered anew, one after the other. A
+ * simulation may be few runs, or one: each begins elsewhere in the round. */
 static int heir(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t turn) {
     for (int i = 0; i < plan->n_changes; i++) {
         const mpidata_change *change = &plan->changes[i];
-        const int64_t n = change->n, number = turn + simulation, round = number / n, at = number % n;
         if (change->joins && simulation >= plan->simulations) continue;
+        const int64_t n = change->n, number = turn + begins_at(n, trainer, i, simulation), round = number / n, at = number % n;
         if (change->joins && at < n - 1) {
             turn = round * (n - 1) + at;
         } else if (change->joins) {
-            turn = round * n + place_of(change, trainer);
+            turn = round * (n - 1) + place_of(change, trainer);
             trainer = change->trainer;
         } else if (change->trainer == trainer) {
             turn = round;

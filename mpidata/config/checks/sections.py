@@ -159,8 +159,6 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
     if "solvers" in data:
         where = "with 'trainers.elastic' where 'solvers' make the samples. Remove one of the two"
         yield from ((at, f"{what} {where}.") for what in _not_simulated_again(sections))
-        where = "with 'trainers.spares' where 'solvers' make the samples. Remove one of the two"
-        yield from ((at, f"{what} {where}.") for what in _not_with_spares(sections) if trainers.spares)
     if "servers" in data and trainers.spares:
         yield at, "'trainers.spares' do not go with 'servers'. Remove one of the two."
     launch = sections.get("launch")
@@ -173,15 +171,6 @@ def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
     refused = {
         "'servers' do not go": "servers" in sections,
         "'journal' does not go": bool(sections.get("journal")),
-    }
-    yield from (what for what, is_given in refused.items() if is_given)
-
-
-def _not_with_spares(sections: Mapping[str, Any]) -> Iterator[str]:
-    """Name what is not exact so far where a trainer joins a stream."""
-    samples = sections.get("samples")
-    refused = {
-        "'samples.window' does not go": samples is not None and samples.window > 1,
     }
     yield from (what for what, is_given in refused.items() if is_given)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from exact_job import books
+from exact_job import SECOND_DEATHS, books
 from jobs import JobFolder
 from scaling import run_meanwhile, scale_up_and_down
 from stream_job import check, draw_beside_spares, trained, write_job
@@ -35,6 +35,56 @@ def test_the_record_has_each_sample_once(folder: JobFolder, every: int) -> None:
 @pytest.mark.full
 def test_the_record_with_more_and_fewer_trainers(folder: JobFolder) -> None:
     scale_and_check(folder, record={})
+
+
+def windows(stride: int = 1, run: int = 6, **buffer: Any) -> dict[str, Any]:
+    """Keys of a job whose samples are windows of three steps."""
+    return {"samples": {"window": 3, "stride": stride, "run": run}, "buffer": {"capacity": 60, **buffer}}
+
+
+@pytest.mark.parametrize("stride", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_windows(folder: JobFolder, stride: int) -> None:
+    join_and_check(folder, {"1": "9 SIGKILL"}, record={}, **windows(stride), **VALIDATION)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("size", [{}, {"global_batch_size": 14}], ids=["own", "all"])
+@pytest.mark.parametrize("tail", ["drop", "repeat"])
+@pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
+def test_windows_with_each_policy(folder: JobFolder, policy: str, tail: str, size: dict[str, int]) -> None:
+    beside = {"record": {}, **VALIDATION} if tail == "drop" else {}
+    join_and_check(folder, {"0": "9 SIGKILL"}, **windows(2, 4, policy=policy, tail=tail, capacity=90), **size, **beside)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
+def test_windows_with_more_and_fewer_trainers(folder: JobFolder, policy: str) -> None:
+    scale_and_check(folder, record={}, checkpoint={"every_s": 0.3}, **windows(2, policy=policy), **VALIDATION)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("kills", "lost"), SECOND_DEATHS)
+def test_windows_and_a_second_death_while_a_spare_takes_a_place(
+    folder: JobFolder, kills: dict[str, str], lost: list[int]
+) -> None:
+    kills = {"2": "4 SIGKILL", **kills}
+    job = write_job(folder, kills, trainers=3, spares=2, pause_s=0.05, **windows(), **VALIDATION)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert sorted(result.summary["lost_trainers"]) == lost, result.logs()
+
+
+@pytest.mark.full
+def test_a_budget_of_draws_of_windows(folder: JobFolder) -> None:
+    join_and_check(folder, {"1": "12 SIGKILL"}, **windows(policy="reservoir", repeats=3.0))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("after", [8, 40])
+def test_scales_of_windows(folder: JobFolder, after: int) -> None:
+    keys = windows()
+    keys["samples"]["statistics"] = {"u": 0}
+    join_and_check(folder, {"1": "12 SIGKILL"}, after=after, **keys)
 
 
 REPEATS: dict[str, Any] = {"buffer": {"policy": "reservoir", "capacity": 60, "repeats": 3.0}}

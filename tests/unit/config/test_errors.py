@@ -421,20 +421,6 @@ def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, set
     load_job(folder / "job.yaml", [])
 
 
-@pytest.mark.parametrize(
-    ("setting", "what"),
-    [
-        ("samples.window=2", "'samples.window' does not go"),
-    ],
-)
-def test_what_spares_of_a_stream_do_not_go_with_gives_a_sentence(folder: Path, setting: str, what: str) -> None:
-    text = GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}")
-    (line,) = problems(folder, text, "trainers.spares=1", setting)
-    sentence = f"{what} with 'trainers.spares' where 'solvers' make the samples. Remove one of the two."
-    assert line.startswith(f"job.yaml: {sentence}")
-    load_job(folder / "job.yaml", [setting])
-
-
 @pytest.mark.parametrize("section", ["solvers", "loaders"])
 def test_what_is_spawned_goes_with_elastic_trainers(folder: Path, section: str) -> None:
     (folder / "job.yaml").write_text(GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}"))

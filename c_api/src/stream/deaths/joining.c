@@ -6,7 +6,11 @@
 #include "stream/budget.h"
 #include "stream/progress.h"
 
-static const mpidata_slot *slot_of(const mpidata_trainer *trainer, int64_t number) { return trainer->slots.slots[number]; }
+/* A window goes by its first step. */
+static const mpidata_slot *slot_of_locked(const mpidata_trainer *trainer, int64_t number) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return trainer->slots.slots[*mpidata_trainer_steps_of_locked(trainer, &number)];
+}
 
 /* In the buffer's order those never drawn come first. */
 static int64_t undrawn_locked(const mpidata_trainer *trainer) {
@@ -21,8 +25,8 @@ static int leave_out(mpidata_ledger *ledger, const mpidata_slot *slot) {
 static int leave_out_undrawn_locked(const mpidata_trainer *trainer, mpidata_ledger *ledger) {
     MPIDATA_LOCKED(&trainer->lock);
     for (int64_t i = 0; i < undrawn_locked(trainer); i++)
-        MPIDATA_TRY(leave_out(ledger, slot_of(trainer, mpidata_buffer_at(&trainer->buffer, i))));
-    for (int64_t i = 0; i < trainer->n_arrived; i++) MPIDATA_TRY(leave_out(ledger, slot_of(trainer, trainer->arrived[i])));
+        MPIDATA_TRY(leave_out(ledger, slot_of_locked(trainer, mpidata_buffer_at(&trainer->buffer, i))));
+    for (int64_t i = 0; i < trainer->n_arrived; i++) MPIDATA_TRY(leave_out(ledger, slot_of_locked(trainer, trainer->arrived[i])));
     return MPIDATA_SUCCESS;
 }
 
@@ -75,15 +79,15 @@ int mpidata_take_trained_locked(mpidata_trainer *trainer, const int64_t *numbers
 
 static int is_own_locked(const mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
-    const mpidata_slot *slot = slot_of(trainer, number);
+    const mpidata_slot *slot = slot_of_locked(trainer, number);
     return mpidata_plan_trainer(&trainer->job.plan, *slot->simulation, *slot->step) == trainer->job.index;
 }
 
 /* Another trainer is to have it, and lacks it. */
 static int drop_locked(mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
-    MPIDATA_TRY(leave_out(&trainer->ledger, slot_of(trainer, number)));
-    if (slot_of(trainer, number)->draws == 0) trainer->by_draws[0]--;
+    MPIDATA_TRY(leave_out(&trainer->ledger, slot_of_locked(trainer, number)));
+    mpidata_trainer_count_no_draws_locked(trainer, number);
     mpidata_trainer_give_back_locked(trainer, number);
     return MPIDATA_SUCCESS;
 }

@@ -22,7 +22,8 @@ class Book:
 
 def mixed(numbers: Any) -> Any:
     """Make other numbers of whole ones, below 2^32: the means of some of them are not those of others by chance."""
-    return numbers * 2654435761 % (1 << 32)
+    once = numbers * 2654435761 % (1 << 32)
+    return (once ^ (once >> 15)) * 739982445 % (1 << 32)  # numbers in a row are not in a row then
 
 
 def end(how: str) -> None:
