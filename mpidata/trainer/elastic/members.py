@@ -22,7 +22,7 @@ from mpidata.trainer.elastic.giving import Giving
 from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Row
 from mpidata.trainer.elastic.numbers import without
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.elastic.shared import SharedDatasets
+from mpidata.trainer.elastic.shared import SharedDatasets, keys
 from mpidata.trainer.elastic.waiting import free
 from mpidata.trainer.local_sgd.apart import How, come
 
@@ -237,7 +237,7 @@ class Members:
         everywhere, nobody_died = agree(self.communicator, done, self.report)
         if everywhere and step:
             self._trained = dict(zip(ranks, places, strict=True))
-            self._step_made(int(places[:, -1, 0].max()), _keys(places[:, :-1]).max(axis=0))
+            self._step_made(int(places[:, -1, 0].max()), keys(places[:, :-1]).max(axis=0))
         if everywhere and drawn is not None:
             drawn.count()
         if not (everywhere and nobody_died):
@@ -271,7 +271,7 @@ class Members:
         """Whether all are at the same place, for which those that run apart wait where the furthest one was."""
         if self.apart is None:
             return True
-        return bool((_keys(self._datasets.places()) >= self._furthest).all()) and self.apart.come(How.JOINING)
+        return bool((keys(self._datasets.places()) >= self._furthest).all()) and self.apart.come(How.JOINING)
 
     def wait_for_place(self) -> bytes | None:
         """As a spare, sleep until there is a place; gives the others' state, None where there will be none."""
@@ -302,15 +302,20 @@ class Members:
             self._regroup()
         return everywhere and nobody_died
 
+    @property
+    def one_has_died(self) -> bool:
+        """Whether MPI knows of one that has died, and without which this one is to go on."""
+        failed = self.communicator.Get_failed()
+        died = failed.Get_size() > 0
+        free(failed)
+        return died
+
     def look(self) -> None:
         """Go on without those that have died, where this one waits for the others' word on a checkpoint.
 
         Collective as `meet` where somebody has died; else returns at once.
         """
-        failed = self.communicator.Get_failed()
-        died = failed.Get_size() > 0
-        free(failed)
-        if died:
+        if self.one_has_died:
             if self.apart is not None:
                 self.apart.rest()
             self.communicator.Revoke()  # so that nobody waits for this one in it
@@ -321,13 +326,13 @@ class Members:
         """Go on without those that have died."""
         reached("regroup")
         self.communicator, other = come_together(self.communicator, self.report)
-        self._hand_over(other)
         reached("regrouped")
         group = self.communicator.Get_group()
         self._ranks = sorted(group.Translate_ranks(None, self._first))
         group.Free()
         # None: it is only not known yet, and the next try fails, too.
         self._lose([number for number, rank in enumerate(self.numbers) if rank not in self._ranks])
+        self._hand_over(other)
 
     def _lose(self, lost: Sequence[int]) -> None:
         if not lost:
@@ -389,8 +394,3 @@ class Members:
         may_join = self._datasets.may_be_dealt_anew
         generation = -1 if self.waits else self.generation
         return Row(self._own, generation, self.orders(), may_join, self.numbers, self._holes, self._datasets.places())
-
-
-def _keys(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Make numbers of places, of shape (..., 2), which have their order."""
-    return places[..., 0] << 32 | places[..., 1]

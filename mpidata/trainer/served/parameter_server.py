@@ -16,6 +16,7 @@ from mpidata.errors import StreamError
 from mpidata.servers.messages import MOST_BYTES
 from mpidata.servers.part import Making, State, cut, join
 from mpidata.servers.table import RowGradients, write_gradients
+from mpidata.servers.trained import pack
 from mpidata.trainer import join as job
 from mpidata.trainer.local_sgd.apart import How
 from mpidata.trainer.served.alone import Alone
@@ -124,25 +125,30 @@ class ParameterServer:
         self._weights.take_gradients()
         pushes = self._with_rows() if self._embeddings else list(self._weights.gradients)
         if self._members is not None:
-            pushes[0] = np.concatenate([pushes[0], self._members.places().view(np.uint8).reshape(-1)])
+            drawn = self._members.drawn
+            samples = np.empty((0, 2), np.int64) if drawn is None else drawn.take_out()
+            pushes[0] = np.concatenate([pushes[0], pack(self._members.places(), samples)])
         self._link.push(pushes)
 
     def look(self) -> None:
         """Do nothing; for mpidata itself, as the next methods."""
 
     def average_now(self) -> None:
-        """Do nothing."""
+        """Go on without those that have died."""
+        if self._members is not None:
+            self._members.look()
 
     def rest(self) -> None:
-        """Let nobody wait for this trainer until it pulls or pushes."""
-        self._link.rest()
+        """Let nobody wait for this trainer until it pulls or pushes, but where all save."""
+        self._link.pause()
 
     def come(self, how: How) -> bool:
         """Let nobody wait for this trainer, as it has nothing to train on; with ``trainers.elastic`` wait for all."""
-        self.rest()
         members = self._members
         if members is None:
+            self._link.rest()
             return True
+        self._link.settle()  # so that its samples count, or come again, whoever dies next
         # Once: where somebody has died, all look first whether there is more to train on, and come again.
         attempt, generation = members.attempt(), members.generation
         attempt.post(attempt.communicator.Ibarrier)
@@ -175,12 +181,27 @@ class ParameterServer:
 
     def _place_of(self, trainer: int) -> NDArray[np.int64]:
         assert self._members is not None and isinstance(self._link, Link)
-        own = self._members.places()
-        return np.frombuffer(self._link.lost(trainer, own.nbytes), np.int64).reshape(own.shape)
+        place = np.zeros_like(self._members.places())
+        self._link.lost(trainer, place)
+        self._learn()
+        return place
+
+    def _learn(self) -> None:
+        """Take in what all have trained on."""
+        assert self._members is not None and isinstance(self._link, Link)
+        samples, drawn = self._link.trained()
+        if self._members.drawn is not None:
+            job.join().note_trained(samples, drawn)
 
     def _save(self) -> None:
-        version, parts = self._link.save()
+        members = self._members
+        while (saved := self._link.save(lambda: members is not None and members.one_has_died)) is None:
+            assert members is not None
+            members.look()
+        version, parts = saved
         self._kept.state = {"version": version, **join(parts)} if parts else {}
+        if members is not None:
+            self._learn()
 
 
 class _Kept:

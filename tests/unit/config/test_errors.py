@@ -409,7 +409,6 @@ def test_spares_do_not_go_with_servers(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "what"),
     [
-        ("servers.ranks=1", "'servers' do not go"),
         ("journal=true", "'journal' does not go"),
     ],
 )

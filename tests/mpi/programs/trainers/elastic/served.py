@@ -2,7 +2,8 @@
 
 Arguments: JSON with `data` ("stream" or "files"), `batch_size`, `epochs`, `staleness`, `optimizer` and its `settings`,
 `pauses_s` after each step, by trainer, `stops`, by trainer: after how many pushes it ends, `kills`, by trainer:
-`point:count`, and `ddp`: whether torch's DistributedDataParallel trains on the same beside it.
+`point:count`, or the number of a step and how to end there, `kills_again`, for a start that resumes, `width` of the
+model, and `ddp`: whether torch's DistributedDataParallel trains on the same beside it.
 """
 
 import json
@@ -11,7 +12,7 @@ import sys
 import time
 
 import torch
-from book import Book
+from book import Book, end
 
 import mpidata
 
@@ -20,8 +21,13 @@ torch.set_num_threads(1)
 trainer = int(os.environ["RANK"])
 book = Book(trainer)
 note = book.note
-if not book.resumes and (kill := options.get("kills", {}).get(str(trainer))):
+kill = options.get("kills_again" if book.resumes else "kills", {}).get(str(trainer), "")
+dies_at, _, how = kill.partition(" ")
+if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
+
+
+width = options.get("width", 30)
 
 
 class Model(torch.nn.Module):
@@ -31,7 +37,7 @@ class Model(torch.nn.Module):
         super().__init__()
         self.embedding = embedding
         self.weight = torch.nn.Parameter(torch.zeros(3, dtype=torch.float64))
-        self.net = torch.nn.Sequential(torch.nn.Linear(2, 30), torch.nn.Tanh(), torch.nn.Linear(30, 1))
+        self.net = torch.nn.Sequential(torch.nn.Linear(2, width), torch.nn.Tanh(), torch.nn.Linear(width, 1))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Give a loss."""
@@ -65,6 +71,8 @@ for epoch in epochs:
         rows = batch["row"] if "row" in batch else 1 + batch["step"] + 1000 * batch["simulation"]
         server.pull()
         note(epoch=epoch, pull=pushes, version=server.version, ahead=server.ahead, rows=rows.tolist())
+        if how and pushes == int(dies_at):
+            end(how)
         model.zero_grad()
         model(rows).backward()
         server.push()
