@@ -161,8 +161,6 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
         yield from ((at, f"{what} {where}.") for what in _not_simulated_again(sections))
         where = "with 'trainers.spares' where 'solvers' make the samples. Remove one of the two"
         yield from ((at, f"{what} {where}.") for what in _not_with_spares(sections) if trainers.spares)
-    if "servers" in data and trainers.spares:
-        yield at, "'trainers.spares' do not go with 'servers'. Remove one of the two."
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
         yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
