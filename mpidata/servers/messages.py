@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
     from mpidata.run.plan import Plan
 
-__all__ = ["MOST_BYTES", "Ask", "Everyone", "Tag", "join_everyone", "pieces", "read_pieces"]
+__all__ = ["MOST_BYTES", "NOBODY", "Ask", "Everyone", "Tag", "join_everyone", "pieces", "read_pieces"]
 
 MOST_BYTES = (1 << 31) - 1
 """Of a message."""
+
+NOBODY = -1
+"""In place of a trainer."""
 
 _PIECE = 64 << 20
 
@@ -36,6 +39,7 @@ class Tag(IntEnum):
     WANT = 9  # trainer to server: the number of a table, and rows of it
     ROWS = 10  # server to a trainer: their values
     PLACE = 11  # server 0 to a trainer: where another one was when it made its last push that counts
+    TRAINED = 12  # server 0 to a trainer: the samples of pushes that count, as far as it was not told of them
 
 
 class Ask(IntEnum):
@@ -47,6 +51,11 @@ class Ask(IntEnum):
     SAVE = 4
     LEAVE = 5
     LOST = 6  # the number is that of a trainer that has died
+    SETTLE = 7  # as PAUSE; it is answered when they count
+    PAUSE = 8  # as REST, but who saves waits for it
+    TRAINED = 10  # what it was not told of; the number counts the changes among those that train
+    ABSENT = 11  # as it has just joined, the others save next without it
+    WITHDRAW = 9  # it saves later, as one has died; answered unless all have saved
 
 
 class Everyone(NamedTuple):
@@ -56,12 +65,13 @@ class Everyone(NamedTuple):
     ----------
     communicator : mpi4py.MPI.Intracomm
         Of the trainers, then the servers.
-    trainers : int
-        How many there are.
+    trainers, spares : int
+        How many there are; spares, the last ones of the trainers, wait for a place.
     """
 
     communicator: MPI.Intracomm
     trainers: int
+    spares: int = 0
 
     @property
     def servers(self) -> range:
@@ -79,7 +89,7 @@ def join_everyone(plan: Plan) -> Everyone:
     communicator.Set_errhandler(MPI.ERRORS_RETURN)
     own.Free()
     group.Free()
-    return Everyone(communicator, plan.trainers)
+    return Everyone(communicator, plan.trainers, plan.trainer_spares)
 
 
 def pieces(thing: Any) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
@@ -90,11 +100,11 @@ def pieces(thing: Any) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
         yield data[at : at + _PIECE]
 
 
-def read_pieces(communicator: MPI.Intracomm, source: int, tag: Tag) -> Any:
-    """Read what `pieces` has written. Blocks until all has come, so its sender must be sending it."""
+def read_pieces(receive: Callable[[np.ndarray[Any, np.dtype[np.uint8]]], object]) -> Any:
+    """Read what `pieces` has written; `receive` fills an array with the next message."""
     size = np.zeros(1, np.int64)
-    communicator.Recv(size.view(np.uint8), source, tag)
+    receive(size.view(np.uint8))
     data = np.empty(size[0], np.uint8)
     for at in range(0, len(data), _PIECE):
-        communicator.Recv(data[at : at + _PIECE], source, tag)
+        receive(data[at : at + _PIECE])
     return pickle.loads(data.data)

@@ -14,8 +14,9 @@ class Do(IntEnum):
 
     STEP = 1  # a step by the mean of the next push of each of these trainers
     SEND = 2  # their parts of the weights to this trainer
-    SAVE = 3  # their states to this trainer; to nobody where there is none
-    END = 4  # all trainers have left
+    SAVE = 3  # their states to the first of these trainers
+    TELL = 4  # nothing, but server 0 answers this trainer
+    END = 5  # all trainers have left
 
 
 class Deed(NamedTuple):
@@ -29,12 +30,13 @@ class Order:
     """Decides what comes next, and who waits.
 
     A push counts once every server has its part of it. A trainer that rests, as it has nothing to train on for now, is
-    waited for by nobody, until it pulls or pushes again: then it is as far as the slowest.
+    waited for by nobody, until it pulls or pushes again: then it is as far as the slowest. Who saves waits for one that
+    pauses, which is to save, too.
 
     Parameters
     ----------
-    trainers, servers : int
-        How many there are.
+    trainers, servers, spares : int
+        How many there are; spares, the last ones of the trainers, push nothing at first.
 
     Attributes
     ----------
@@ -42,18 +44,21 @@ class Order:
         Steps so far.
     """
 
-    def __init__(self, trainers: int, servers: int) -> None:
+    def __init__(self, trainers: int, servers: int, spares: int = 0) -> None:
         self.version = 0
         self._staleness = -1  # nothing can be done yet
         self._had = [[0] * servers for _ in range(trainers)]  # pushes of a trainer that each server has
         self._applied = [0] * trainers
         self._clocks = [0] * trainers
-        self._active = set(range(trainers))
+        self._active = set(range(trainers - spares))
         self._resting: dict[int, int] = {}
         self._left: set[int] = set()
         self._dead: set[int] = set()
         self._pulls: dict[int, int] = {}
         self._saves: set[int] = set()
+        self._settles: dict[int, int] = {}
+        self._paused: set[int] = set()
+        self._absent: set[int] = set()
 
     def begin(self, staleness: int, version: int) -> None:
         """Go on from a version, as all servers have their part.
@@ -80,12 +85,37 @@ class Order:
     def rest(self, trainer: int, pushes: int) -> None:
         """Take in that a trainer has nothing to train on after so many pushes."""
         self._resting[trainer] = pushes
+        self._paused.discard(trainer)
+
+    def pause(self, trainer: int, pushes: int) -> None:
+        """Take in that a trainer waits for others after so many pushes, and saves with them later if that is due."""
+        if trainer not in self._dead:
+            self.rest(trainer, pushes)
+            self._paused.add(trainer)
+
+    def absent(self, trainer: int) -> None:
+        """Take in that a trainer takes no part in what the others save next."""
+        self._absent.add(trainer)
 
     def save(self, trainer: int, pushes: int) -> None:
         """Take in that a trainer waits for the others after so many pushes, to save the state."""
         if trainer not in self._dead:
             self.rest(trainer, pushes)
             self._saves.add(trainer)
+
+    def withdraw(self, trainer: int, pushes: int) -> bool:
+        """Take in that a trainer saves later, as `pause`; False where all have saved already."""
+        if trainer not in self._saves:
+            return False
+        self._saves.discard(trainer)
+        self.pause(trainer, pushes)
+        return True
+
+    def settle(self, trainer: int, pushes: int) -> None:
+        """Take in that a trainer pauses, and waits until so many pushes of its own count."""
+        if trainer not in self._dead:
+            self.pause(trainer, pushes)
+            self._settles[trainer] = pushes
 
     def leave(self, trainer: int, pushes: int) -> None:
         """Take in that a trainer has left after so many pushes."""
@@ -99,6 +129,8 @@ class Order:
         self._active.discard(trainer)
         self._saves.discard(trainer)
         self._pulls.pop(trainer, None)
+        self._settles.pop(trainer, None)
+        self._paused.discard(trainer)
 
     def ahead(self, trainer: int) -> int:
         """By how many pushes a trainer is ahead of the slowest one."""
@@ -120,8 +152,12 @@ class Order:
             if self._applied[trainer] >= pushes and self.ahead(trainer) <= self._staleness:
                 del self._pulls[trainer]
                 yield Deed(Do.SEND, (trainer,))
-        if self._saves and not self._active:
-            waiting, self._saves = self._saves, set()
+        for trainer, pushes in sorted(self._settles.items()):
+            if self._applied[trainer] >= pushes:
+                del self._settles[trainer]
+                yield Deed(Do.TELL, (trainer,))
+        if self._saves and not (self._active | self._paused) - self._absent:
+            waiting, self._saves, self._absent = self._saves, set(), set()
             for trainer in waiting:
                 self._wake(trainer)
             yield Deed(Do.SAVE, tuple(sorted(waiting)))
@@ -141,6 +177,7 @@ class Order:
 
     def _wake(self, trainer: int) -> None:
         self._resting.pop(trainer, None)
+        self._paused.discard(trainer)
         if trainer not in self._active:
             self._active.add(trainer)
             others = [self._clocks[one] for one in self._active if one != trainer]

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 
 from mpidata.errors import MpidataError
-from mpidata.servers.messages import Ask, Everyone, Tag, pieces, read_pieces
+from mpidata.servers.messages import NOBODY, Ask, Everyone, Tag, pieces, read_pieces
 from mpidata.servers.order import Deed, Do, Order
 from mpidata.servers.part import Making, Part, State
+from mpidata.servers.trained import Trained, unpack
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -38,14 +39,15 @@ class Serving:
     """
 
     def __init__(self, everyone: Everyone, elastic: bool, beat: Callable[[], object]) -> None:
-        self._communicator, self._trainers = everyone
+        self._communicator, self._trainers, spares = everyone
         self._elastic, self._beat = elastic, beat
         self._servers = len(everyone.servers)
         self._server = self._communicator.Get_rank() - self._trainers
         self._part: Part | None = None
         self._digest: int | None = None
-        self._order = Order(self._trainers, self._servers)
+        self._order = Order(self._trainers, self._servers, spares)
         self._pushes: list[deque[torch.Tensor]] = [deque() for _ in range(self._trainers)]
+        self._trained = Trained(self._trainers, spares)
         self._sent: list[tuple[MPI.Request, object]] = []
         self._ended = False
         self._made = 0
@@ -89,8 +91,12 @@ class Serving:
             raise MpidataError("mpidata.ParameterServer: trainer 0 has died before the servers had its weights.")
         for trainer in dead:
             if trainer < self._trainers:
-                self._order.died(trainer)
+                self._died(trainer)
         return max(dead) < self._trainers
+
+    def _died(self, trainer: int) -> None:
+        self._order.died(trainer)
+        self._trained.forget(trainer)
 
     def _take(self) -> bool:
         from mpi4py import MPI
@@ -100,7 +106,7 @@ class Serving:
             return False
         source, tag = status.Get_source(), Tag(status.Get_tag())
         if tag is Tag.MAKE:
-            self._make(*read_pieces(self._communicator, source, tag))
+            self._make(*read_pieces(lambda data: self._communicator.Recv(data, source, tag)))
         else:
             data = np.empty(status.Get_count(MPI.BYTE), np.uint8)
             self._communicator.Recv(data, source, tag)
@@ -131,15 +137,29 @@ class Serving:
     def _asked(self, ask: Ask, trainer: int, number: int) -> None:
         if ask is Ask.JOIN:
             self._check_alike(trainer, number)
+            self._trained.joined(trainer)
         elif ask is Ask.PULL:
             self._order.pull(trainer, number)
         elif ask is Ask.REST:
             self._order.rest(trainer, number)
         elif ask is Ask.SAVE:
             self._order.save(trainer, number)
+        elif ask is Ask.SETTLE:
+            self._order.settle(trainer, number)
+        elif ask is Ask.PAUSE:
+            self._order.pause(trainer, number)
+        elif ask is Ask.ABSENT:
+            self._order.absent(trainer)
+        elif ask is Ask.WITHDRAW:
+            if self._order.withdraw(trainer, number):
+                self._go(trainer, NOBODY)
+        elif ask is Ask.TRAINED:
+            self._trained.change(number)
+            self._tell_trained(trainer)
         elif ask is Ask.LOST:
-            self._order.died(number)
+            self._died(number)
             self._send(self._places[number], trainer, Tag.PLACE)
+            self._tell_trained(trainer)
         else:
             self._order.leave(trainer, number)
 
@@ -154,7 +174,7 @@ class Serving:
     def _make(self, making: Making, version: int, state: State) -> None:
         self._part = Part(making, self._server, self._servers, state)
         self._making, self._version = making, version
-        self._places = [np.zeros(making.place, np.uint8) for _ in range(self._trainers)]
+        self._places = [np.zeros(making.place // 8, np.int64) for _ in range(self._trainers)]
         if self._server:
             self._send(np.array([_MADE], np.int64), self._trainers, Tag.HAS)
         else:
@@ -176,16 +196,28 @@ class Serving:
             self._part.step(pushes)
             if self._server == 0 and self._making.place:
                 for trainer, push in zip(deed.trainers, pushes, strict=True):
-                    self._places[trainer] = push[-self._making.place :].numpy()
+                    self._places[trainer], samples = unpack(push.numpy(), self._making.place)
+                    self._trained.add(trainer, samples)
         elif deed.do is Do.SEND:
             self._send(self._part.bytes.numpy().copy(), deed.trainers[0], Tag.PART)
-        else:
-            for piece in pieces(self._part.state()):
-                self._send(piece, deed.trainers[0], Tag.STATE)
+        elif deed.do is Do.SAVE:
+            self._send_pieces(self._part.state(), deed.trainers[0], Tag.STATE)
         if self._server == 0 and deed.do is not Do.STEP:
             for trainer in deed.trainers:
-                told = [self._order.version, self._order.ahead(trainer), deed.trainers[0]]
-                self._send(np.array(told, np.int64), trainer, Tag.GO)
+                self._go(trainer, deed.trainers[0])
+                if deed.do is Do.SAVE and self._making.place:
+                    self._tell_trained(trainer)
+
+    def _go(self, trainer: int, saves: int) -> None:
+        told = [self._order.version, self._order.ahead(trainer), saves]
+        self._send(np.array(told, np.int64), trainer, Tag.GO)
+
+    def _tell_trained(self, trainer: int) -> None:
+        self._send_pieces(self._trained.take(trainer), trainer, Tag.TRAINED)
+
+    def _send_pieces(self, thing: Any, to: int, tag: Tag) -> None:
+        for piece in pieces(thing):
+            self._send(piece, to, tag)
 
     def _send(self, data: Any, to: int, tag: Tag) -> None:
         from mpi4py import MPI

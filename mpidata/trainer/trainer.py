@@ -103,7 +103,7 @@ class Trainer:
         self.members: Members | None = None
         if communicator is not None and plan.trainers_at_least:
             self.members = Members(communicator.Dup(), self._say_waits, self._regroup, plan.trainer_spares)
-            self.members.drawn = Drawn(self._trained) if plan.has_stream else None
+            self.members.drawn = Drawn(self.note_trained) if plan.has_stream else None
         self.shared = SharedStream(lambda: self.drawn)
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
@@ -331,7 +331,7 @@ class Trainer:
     def _regroup(self, living: MPI.Intracomm) -> None:
         check(self.library, self.library.mpidata_trainer_regroup(living.py2f()))
 
-    def _trained(self, samples: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
+    def note_trained(self, samples: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
         """Note with which samples all trainers have made a step, and how many each trainer has drawn of them."""
         trained = self.library.mpidata_trainer_trained
         check(self.library, trained(len(samples), samples.ctypes.data, len(drawn), drawn.ctypes.data))

@@ -1,21 +1,24 @@
 """One draw of the campaign of trainers that die: a job whose every choice, and whose deaths, follow from one seed.
 
 Trainers learn from rows or from a stream, with and without spares, the latter also with validation, scales, a budget of
-draws, windows and a record beside; one or two of them die, at named points or in any step. Each
+draws, windows and a record beside, or by parameter servers; one or two of them die, at named points or in any step. Each
 row is trained once an epoch, each sample of a stream once (of a reservoir at least once), all that live have the same
-weights after each step, no process is left, and the job goes on without a restart.
+weights after each step, or those of all pushes, no process is left, and the job goes on without a restart.
 """
 
 from pathlib import Path
 from typing import Any
 
 import exact_job
+import served_job
 import stream_job
 from jobs import JobFolder
 
 KINDS = {
     "rows": exact_job.draw,
     "spares": exact_job.draw_with_spares,
+    "served": served_job.draw,
+    "served spares": served_job.draw_with_spares,
     "stream": stream_job.draw,
     "stream spares": stream_job.draw_with_spares,
     "beside": stream_job.draw_beside,
@@ -40,6 +43,10 @@ def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 200) ->
         job = stream_job.write_job(folder, **job)
         result = folder.run(timeout=timeout)
         stream_job.check(job, result)
+    elif kind.startswith("served"):
+        job = served_job.write_job(folder, **job)
+        result = folder.run(timeout=timeout)
+        served_job.check(job, result)
     else:
         result = exact_job.run(folder, job, timeout)
         exact_job.check(job, result)

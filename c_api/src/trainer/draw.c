@@ -219,6 +219,12 @@ static int is_over_locked(const mpidata_trainer *trainer, int lags) {
     return !lags || trainer->buffer.ended || trainer->phase.cut_short;
 }
 
+/* May the first agreement since a change say other sizes, or of a checkpoint where it is that some know of already? */
+static int awaits_word_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return trainer->shares.total || trainer->shares.anew || trainer->checkpoint.wanted > trainer->checkpoint.agreed;
+}
+
 /* MPIDATA_SUCCESS when a batch is granted. */
 static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
     MPIDATA_LOCKED(&trainer->lock);
@@ -233,7 +239,7 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
         if (mpidata_draws_left(&trainer->phase)) return MPIDATA_END;
         if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
         const int lags = mpidata_lags_locked(trainer);
-        const int holds = trainer->checkpoint.asking || (trainer->shares.changes && (trainer->shares.total || trainer->shares.anew));
+        const int holds = trainer->checkpoint.asking || (trainer->shares.changes && awaits_word_locked(trainer));
         const int granted = trainer->drawn < trainer->granted && !holds && !lags;
         if (granted) trainer->giving.asks_since = 0.0;
         if (granted) return MPIDATA_SUCCESS;

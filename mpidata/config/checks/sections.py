@@ -156,23 +156,12 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
     if trainers is None or not trainers.at_least:
         return
     at, said = ("trainers", "elastic"), "'trainers.elastic' is given, but"
-    if "solvers" in data:
+    if "solvers" in data and sections.get("journal"):
         where = "with 'trainers.elastic' where 'solvers' make the samples. Remove one of the two"
-        yield from ((at, f"{what} {where}.") for what in _not_simulated_again(sections))
-    if "servers" in data and trainers.spares:
-        yield at, "'trainers.spares' do not go with 'servers'. Remove one of the two."
+        yield at, f"'journal' does not go {where}."
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
         yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
-
-
-def _not_simulated_again(sections: Mapping[str, Any]) -> Iterator[str]:
-    """Name what is not exact so far where samples come again that a dead trainer had."""
-    refused = {
-        "'servers' do not go": "servers" in sections,
-        "'journal' does not go": bool(sections.get("journal")),
-    }
-    yield from (what for what, is_given in refused.items() if is_given)
 
 
 def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:

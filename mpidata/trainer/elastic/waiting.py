@@ -55,6 +55,7 @@ def wait(
     is_broken: Callable[[], bool] = lambda: False,
     when_failed: Callable[[], object] = lambda: None,
     testing: Callable[[], AbstractContextManager[object]] = nullcontext,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> bool:
     """Wait for a request asleep, but for the first moments; False where it has failed, as somebody has died.
 
@@ -83,6 +84,7 @@ def wait(
             left.append(request)
             ended = True
         if not ended:
+            meanwhile()
             time.sleep(0.0 if waited_s < _YIELDS_S else _LONGEST_S)
     if told_s:
         report(0.0)

@@ -46,6 +46,8 @@ class Alone:
     def rest(self) -> None:
         """Tell nobody."""
 
-    def save(self) -> tuple[int, list[State]]:
+    pause = settle = rest
+
+    def save(self, come_away: Any = None) -> tuple[int, list[State]]:
         """Give the state."""
         return self._version, [self._part.state()]

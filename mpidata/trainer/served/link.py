@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpidata.errors import StreamError
-from mpidata.servers.messages import Ask, Everyone, Tag, pieces, read_pieces
+from mpidata.servers.messages import NOBODY, Ask, Everyone, Tag, pieces, read_pieces
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.waiting import wait
 
@@ -84,6 +84,7 @@ class Link:
             for rank, part in zip(self._ranks, parts, strict=True)
         ]
         self._ask(Ask.PULL, self._pushes)
+        reached("pull")
         version, ahead, _ = self._go()
         for request in came:
             self._wait(request)
@@ -108,19 +109,57 @@ class Link:
         """Let nobody wait for this trainer until it pulls or pushes again."""
         self._ask(Ask.REST, self._pushes)
 
-    def save(self) -> tuple[int, list[State]]:
-        """Wait until all trainers have come here; gives the first one the version and the state of each server."""
-        self._ask(Ask.SAVE, self._pushes)
-        version, _, saves = self._go()
-        return version, [self._read(rank) for rank in self._ranks] if saves == self._communicator.Get_rank() else []
+    def settle(self) -> None:
+        """As `pause`, and wait until all that was pushed counts."""
+        self._ask(Ask.SETTLE, self._pushes)
+        reached("settle")
+        self._go()
 
-    def lost(self, trainer: int, size: int) -> bytes:
+    def pause(self) -> None:
+        """As `rest`, but this one will save where the others do."""
+        self._ask(Ask.PAUSE, self._pushes)
+
+    def absent(self) -> None:
+        """Let the others save next without this trainer."""
+        self._ask(Ask.ABSENT, self._pushes)
+
+    def save(self, come_away: Callable[[], bool] = lambda: False) -> tuple[int, list[State]] | None:
+        """Wait until all trainers have come here; gives the first one the version and the state of each server.
+
+        None, on any of them, where it was to come away first: then it is to be called again.
+        """
+        withdrawn = False
+
+        def withdraw() -> None:
+            nonlocal withdrawn
+            if not withdrawn and come_away():
+                withdrawn = True
+                self._ask(Ask.WITHDRAW, self._pushes)
+
+        self._ask(Ask.SAVE, self._pushes)
+        version, _, saves = self._go(withdraw)
+        if saves == NOBODY:
+            return None
+        own = saves == self._communicator.Get_rank()
+        return version, [self._read(rank, Tag.STATE) for rank in self._ranks] if own else []
+
+    def lost(self, trainer: int, place: Any) -> None:
         """Tell where a trainer that has died was when it made its last push that counts; from now on none does."""
-        place = np.zeros(size, np.uint8)
         came = self._communicator.Irecv(place, self._ranks[0], Tag.PLACE)
         self._ask(Ask.LOST, trainer)
         self._wait(came)
-        return place.tobytes()
+
+    def ask_trained(self, changes: int) -> None:
+        """Ask for the samples that all have trained on; `changes` counts those of who trains."""
+        self._ask(Ask.TRAINED, changes)
+
+    def trained(self) -> tuple[Any, Any]:
+        """After `ask_trained`, `lost` and, with ``trainers.elastic``, `save`: get the samples since the last time.
+
+        As of `Trained.take`.
+        """
+        samples, drawn = self._read(self._ranks[0], Tag.TRAINED)
+        return samples, drawn
 
     def leave(self) -> None:
         """Push and pull no more."""
@@ -131,14 +170,15 @@ class Link:
     def _ask(self, ask: Ask, number: int) -> None:
         self._send(np.array([ask, number], np.int64), self._ranks[0], Tag.ASK)
 
-    def _go(self) -> tuple[int, int, int]:
+    def _go(self, meanwhile: Callable[[], object] = lambda: None) -> tuple[int, int, int]:
         told = np.zeros(3, np.int64)
-        self._wait(self._communicator.Irecv(told, self._ranks[0], Tag.GO))
+        self._wait(self._communicator.Irecv(told, self._ranks[0], Tag.GO), meanwhile)
         return int(told[0]), int(told[1]), int(told[2])
 
-    def _read(self, rank: int) -> State:
-        state: State = read_pieces(self._communicator, rank, Tag.STATE)
-        return state
+    def _read(self, rank: int, tag: Tag) -> Any:
+        from mpi4py import MPI
+
+        return read_pieces(lambda data: self._wait(self._communicator.Irecv([data, MPI.BYTE], rank, tag)))
 
     def _send(self, data: Any, to: int, tag: Tag) -> None:
         from mpi4py import MPI
@@ -150,8 +190,8 @@ class Link:
         for request, _ in sent:
             self._wait(request)
 
-    def _wait(self, request: MPI.Request) -> None:
-        if not wait(request, lambda seconds: None):
+    def _wait(self, request: MPI.Request, meanwhile: Callable[[], object] = lambda: None) -> None:
+        if not wait(request, lambda seconds: None, meanwhile=meanwhile):
             raise StreamError(
                 "mpidata.ParameterServer: no parameter server answers: one has died, or the job is ending. The "
                 "summary of the job says why."

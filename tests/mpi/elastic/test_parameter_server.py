@@ -1,50 +1,19 @@
 """Parameter servers: as DistributedDataParallel without staleness, never staler than allowed, and resumed."""
 
-import itertools
-import json
 import random
 import re
 import signal
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from exact_job import books
-from jobs import JobFolder, Result, python, ranks_of, read_lines
-from stream_job import source
+from jobs import JobFolder, Result, ranks_of, read_lines
+from served_job import check, complete, write_job
 from waiting import wait_until
 
 from mpidata.servers.table import Rows
-
-ROWS = [100, 60, 40]
-
-
-def write_job(
-    folder: JobFolder,
-    servers: int = 2,
-    trainers: int = 2,
-    every_s: float = 3600,
-    elastic: bool = False,
-    timeout_s: float = 600,
-    **options: Any,
-) -> None:
-    """Write a job of trainers/elastic/served.py."""
-    given = {"data": "files", "batch_size": 4, "epochs": 2, "staleness": 0, "optimizer": "SGD"} | options
-    given = {"settings": {"lr": 1e-3}} | given
-    program = python("trainers/elastic/served.py", json.dumps(given))
-    job: dict[str, Any] = {"trainers": {"ranks": trainers, "program": program, "elastic": elastic}}
-    job["trainers"]["timeout_s"] = timeout_s
-    job["servers"] = {"ranks": servers}
-    job["checkpoint"] = {"every_s": every_s}
-    job |= source(folder, given["data"], ROWS)
-    folder.write_job(job)
-
-
-def complete(result: Result, trainers: int = 2) -> list[list[dict[str, Any]]]:
-    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
-    return books(result, trainers)
 
 
 def test_without_staleness_it_is_ddp(folder: JobFolder) -> None:
@@ -173,32 +142,9 @@ def test_deaths_in_pushes_at_any_moment(folder: JobFolder, seed: int) -> None:
 
 
 def run_with_deaths(folder: JobFolder, kills: dict[str, str], trainers: int = 3, **options: Any) -> None:
-    """Run a job whose trainers die in pushes to two servers, and check that each row counts once an epoch."""
-    write_job(folder, trainers=trainers, elastic=True, kills=kills, every_s=0.3, **options)
+    """Run a job whose trainers die, and check that what each had not pushed comes again."""
+    job = write_job(folder, trainers=trainers, elastic=True, kills=kills, **{"every_s": 0.3} | options)
     result = folder.run(timeout=120)
-    written = complete(result, trainers)
-    lost = sorted(map(int, kills))
-    assert sorted(result.summary["lost_trainers"]) == lost, result.logs()
-    assert all("end" in lines[-1] for trainer, lines in enumerate(written) if trainer not in lost), result.logs()
-    # Of a push that all servers may have had when its trainer died, any outcome is right.
-    deaths = {int(trainer): int(kill.partition(":")[2]) for trainer, kill in kills.items()}
-    outcomes = itertools.product(*({(point - 1) // 2, point // 2} for point in deaths.values()))
-    counted = [_rows_of(written, dict(zip(deaths, whole, strict=True))) for whole in outcomes]
-    assert any(_is_exact(counts, trainers) for counts in counted), f"{counted} {written}\n{result.logs()}"
-
-
-def _rows_of(written: list[list[dict[str, Any]]], whole: dict[int, int]) -> dict[int, Counter[int]]:
-    """Count the rows of each epoch, of those that died in so many pushes."""
-    counts: dict[int, Counter[int]] = defaultdict(Counter)
-    for trainer, lines in enumerate(written):
-        for line in [line for line in lines if "pull" in line][: whole.get(trainer)]:
-            counts[line["epoch"]].update(line["rows"])
-    return counts
-
-
-def _is_exact(counts: dict[int, Counter[int]], trainers: int) -> bool:
-    """Whether each row was there once an epoch; where fewer are left than trainers, some come again."""
-    rows = set(range(1, sum(ROWS) + 1))
-    if sorted(counts) != [0, 1]:
-        return False
-    return all(set(of) == rows and sum(of.values()) - len(rows) < trainers for of in counts.values())
+    folder.assert_nothing_left()
+    check(job, result)
+    assert sorted(result.summary["lost_trainers"]) == sorted(map(int, kills)), result.logs()

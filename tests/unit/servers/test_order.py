@@ -148,3 +148,68 @@ def test_a_push_that_waited_for_others_counts_no_more_when_its_trainer_has_died(
     assert push(order, 1) == []
     order.died(1)
     assert push(order, 0) == [Deed(Do.STEP, (0,))]
+
+
+def test_who_saves_waits_for_one_that_pauses_but_not_for_one_that_rests() -> None:
+    order = begun(trainers=3)
+    order.save(0, 0)
+    order.rest(1, 0)
+    order.pause(2, 0)
+    assert list(order.deeds()) == []
+    order.save(2, 0)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0, 2))]
+
+
+def test_one_that_withdraws_saves_later_unless_all_have_saved() -> None:
+    order = begun()
+    order.save(0, 0)
+    assert order.withdraw(0, 0)
+    order.save(1, 0)
+    assert list(order.deeds()) == []
+    order.save(0, 0)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0, 1))]
+    assert not order.withdraw(0, 0)
+
+
+def test_one_that_settles_is_answered_when_its_pushes_count() -> None:
+    order = begun(staleness=2)
+    order.had(0, 0)
+    order.settle(0, 1)
+    assert list(order.deeds()) == []
+    order.had(0, 1)
+    assert list(order.deeds()) == [Deed(Do.STEP, (0,)), Deed(Do.TELL, (0,))]
+
+
+def test_nobody_waits_for_a_dead_one_that_had_paused() -> None:
+    order = begun(trainers=2)
+    order.pause(1, 0)
+    order.save(0, 0)
+    order.died(1)
+    order.pause(1, 0)  # a message that was under way
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0,))]
+
+
+def test_spares_are_waited_for_once_they_pull() -> None:
+    order = Order(3, 1, spares=1)
+    order.begin(0, 0)
+    order.had(0, 0)
+    order.had(1, 0)
+    assert list(order.deeds()) == [Deed(Do.STEP, (0, 1))]
+    order.pull(2, 0)
+    assert list(order.deeds()) == [Deed(Do.SEND, (2,))]
+    order.had(0, 0)
+    order.had(1, 0)
+    assert list(order.deeds()) == []
+    order.had(2, 0)
+    assert list(order.deeds()) == [Deed(Do.STEP, (0, 1, 2))]
+
+
+def test_the_others_save_once_without_one_that_has_just_joined() -> None:
+    order = begun(staleness=2)
+    order.absent(1)
+    order.save(0, 0)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0,))]
+    order.save(0, 0)
+    assert list(order.deeds()) == []
+    order.save(1, 0)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0, 1))]

@@ -49,6 +49,12 @@ class Drawn:
         first = step[..., 0] if step.ndim > simulation.ndim else step
         self._drawn.append(np.stack([np.atleast_1d(simulation), np.atleast_1d(first)], 1))
 
+    def take_out(self) -> _Samples:
+        """Give what was drawn, shape (n, 2), and keep it no more: it counts elsewhere."""
+        samples = np.concatenate([np.empty((0, 2), np.int64), *self._drawn])
+        self._drawn.clear()
+        return samples
+
     def send(self, attempt: Attempt, trainers: Sequence[int]) -> None:
         """Begin to exchange them with these; as many as there is room for."""
         samples = np.concatenate([np.empty((0, 2), np.int64), *self._drawn])

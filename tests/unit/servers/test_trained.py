@@ -1,0 +1,53 @@
+"""What server 0 tells of the samples of pushes that count."""
+
+import numpy as np
+import pytest
+
+from mpidata.servers import trained
+from mpidata.servers.trained import Trained, pack, unpack
+
+
+def samples(*pairs: tuple[int, int]) -> "np.typing.NDArray[np.int64]":
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def test_what_is_behind_a_push_is_found_whatever_the_push_is() -> None:
+    place = np.arange(32).reshape(16, 2)
+    for before in (0, 3, 8):
+        for drawn in (samples(), samples((3, 1), (4, 2))):
+            push = np.concatenate([np.full(before, 255, np.uint8), pack(place, drawn)])
+            found, again = unpack(push, place.nbytes)
+            assert found.tolist() == place.reshape(-1).tolist() and again.tolist() == drawn.tolist()
+
+
+def test_each_trainer_is_told_once_of_each_push() -> None:
+    one = Trained(3)
+    one.add(0, samples((1, 1)))
+    assert [array.tolist() for array in one.take(2)] == [[[1, 1]], [[0, 1], [1, 0], [2, 0]]]
+    one.add(1, samples((2, 1), (2, 2)))
+    assert [array.tolist() for array in one.take(2)] == [[[2, 1], [2, 2]], [[0, 0], [1, 2], [2, 0]]]
+    assert [array.tolist() for array in one.take(0)] == [[[1, 1], [2, 1], [2, 2]], [[0, 1], [1, 2], [2, 0]]]
+    one.forget(1)
+    one.add(0, samples((5, 5)))
+    assert one.take(1)[0].tolist() == []
+
+
+def test_samples_that_are_drawn_again_and_again_are_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trained, "_MANY", 4)
+    one = Trained(1)
+    for _ in range(100):
+        one.add(0, samples((1, 1), (1, 2)))
+    told, drawn = one.take(0)
+    assert len(told) <= 8 and {tuple(pair) for pair in told.tolist()} == {(1, 1), (1, 2)}
+    assert drawn.tolist() == [[0, 200]]
+
+
+def test_a_spare_is_told_what_comes_after_the_change_by_which_it_has_its_place() -> None:
+    one = Trained(2, spares=1)
+    one.add(0, samples((1, 1)))
+    one.change(3)
+    one.add(0, samples((2, 2)))
+    one.change(3)  # another one tells it
+    one.joined(1)
+    one.change(4)
+    assert one.take(1)[0].tolist() == [[2, 2]]
