@@ -1,9 +1,9 @@
 """One draw of the campaign of trainers that die: a job whose every choice, and whose deaths, follow from one seed.
 
 Trainers learn from rows or from a stream, with and without spares, the latter also with validation, scales, a budget of
-draws, windows and a record beside, or by parameter servers; one or two of them die, at named points or in any step. Each
-row is trained once an epoch, each sample of a stream once (of a reservoir at least once), all that live have the same
-weights after each step, or those of all pushes, no process is left, and the job goes on without a restart.
+draws, windows and a record beside, or by parameter servers; one or two of them die, at named points or in any step.
+Each row is trained once an epoch, each sample of a stream once (of a reservoir at least once), all that live have the
+same weights after each step, or those of all pushes, no process is left, and the job goes on without a restart.
 """
 
 from pathlib import Path

@@ -24,7 +24,7 @@ def test_without_staleness_it_is_ddp(folder: JobFolder) -> None:
         assert difference["apart"] <= 1e-6, lines
 
 
-@pytest.mark.parametrize("data", ["files", "stream"])
+@pytest.mark.parametrize("data", [pytest.param("files", marks=pytest.mark.full), "stream"])
 def test_uneven_trainers_are_never_further_apart_than_allowed(folder: JobFolder, data: str) -> None:
     write_job(folder, data=data, staleness=8, pauses_s={"1": 0.02}, optimizer="Adam")
     written = complete(folder.run(timeout=120))
@@ -79,7 +79,8 @@ def test_a_server_dies_and_another_number_of_them_goes_on(folder: JobFolder, num
         torch.testing.assert_close(torch.tensor(lines[-1]["weight"], dtype=torch.float64), weights.detach())
 
 
-@pytest.mark.parametrize("elastic", [False, pytest.param(True, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("elastic", [False, True])
 def test_a_server_that_is_stopped_ends_the_job_as_one_that_has_died(folder: JobFolder, elastic: bool) -> None:
     pauses_s = {"0": 0.06, "1": 0.05}
     write_job(folder, every_s=0.3, epochs=1000, pauses_s=pauses_s, elastic=elastic, timeout_s=2)
