@@ -179,6 +179,8 @@ class Order:
         self._resting.pop(trainer, None)
         self._paused.discard(trainer)
         if trainer not in self._active:
+            # Without staleness, where all rest, one that comes first must not be behind a later one: each would wait.
+            none = 0 if self._staleness else max(self._clocks)
+            slowest = min((self._clocks[one] for one in self._active), default=none)
+            self._clocks[trainer] = max(self._clocks[trainer], slowest)
             self._active.add(trainer)
-            others = [self._clocks[one] for one in self._active if one != trainer]
-            self._clocks[trainer] = max(self._clocks[trainer], min(others, default=0))

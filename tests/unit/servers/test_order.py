@@ -1,5 +1,7 @@
 """The order of what the servers do: pushes whole or not at all, staleness, who is waited for."""
 
+import pytest
+
 from mpidata.servers.order import Deed, Do, Order
 
 
@@ -48,6 +50,32 @@ def test_without_staleness_a_step_takes_a_push_of_each() -> None:
     assert list(order.deeds()) == []
     assert push(order, 1) == [Deed(Do.STEP, (0, 1)), Deed(Do.SEND, (0,))]
     assert order.version == 1
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_without_staleness_all_go_on_together_after_a_rest_whoever_comes_first(first: int) -> None:
+    order = begun()
+    order.rest(1, 0)
+    assert push(order, 0) == [Deed(Do.STEP, (0,))]  # alone
+    order.rest(0, 1)
+    assert list(order.deeds()) == []
+    pushes = [1, 0]
+    for trainer in (first, 1 - first):
+        order.pull(trainer, pushes[trainer])
+        assert list(order.deeds()) == [Deed(Do.SEND, (trainer,))]
+    assert push(order, first) == [] and push(order, 1 - first) == [Deed(Do.STEP, (0, 1))]
+
+
+def test_without_staleness_all_go_on_together_after_they_have_saved() -> None:
+    order = begun()
+    order.rest(0, 0)
+    assert push(order, 1) == [Deed(Do.STEP, (1,))]
+    order.save(0, 0)
+    order.save(1, 1)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0, 1))]
+    order.pull(0, 0)
+    order.pull(1, 1)
+    assert list(order.deeds()) == [Deed(Do.SEND, (0,)), Deed(Do.SEND, (1,))]
 
 
 def test_a_pull_waits_while_the_slowest_is_too_far_behind() -> None:
