@@ -51,10 +51,8 @@ class Ask(IntEnum):
     SAVE = 4
     LEAVE = 5
     LOST = 6  # the number is that of a trainer that has died
-    SETTLE = 7  # as PAUSE; it is answered when they count
+    SETTLE = 7  # as REST; it is answered when they count
     PAUSE = 8  # as REST, but who saves waits for it
-    TRAINED = 10  # what it was not told of; the number counts the changes among those that train
-    ABSENT = 11  # as it has just joined, the others save next without it
     WITHDRAW = 9  # it saves later, as one has died; answered unless all have saved
 
 
@@ -65,13 +63,12 @@ class Everyone(NamedTuple):
     ----------
     communicator : mpi4py.MPI.Intracomm
         Of the trainers, then the servers.
-    trainers, spares : int
-        How many there are; spares, the last ones of the trainers, wait for a place.
+    trainers : int
+        How many there are.
     """
 
     communicator: MPI.Intracomm
     trainers: int
-    spares: int = 0
 
     @property
     def servers(self) -> range:
@@ -89,7 +86,7 @@ def join_everyone(plan: Plan) -> Everyone:
     communicator.Set_errhandler(MPI.ERRORS_RETURN)
     own.Free()
     group.Free()
-    return Everyone(communicator, plan.trainers, plan.trainer_spares)
+    return Everyone(communicator, plan.trainers)
 
 
 def pieces(thing: Any) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:

@@ -35,8 +35,8 @@ class Order:
 
     Parameters
     ----------
-    trainers, servers, spares : int
-        How many there are; spares, the last ones of the trainers, push nothing at first.
+    trainers, servers : int
+        How many there are.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class Order:
         Steps so far.
     """
 
-    def __init__(self, trainers: int, servers: int, spares: int = 0) -> None:
+    def __init__(self, trainers: int, servers: int) -> None:
         self.version = 0
         self._staleness = -1  # nothing can be done yet
         self._had = [[0] * servers for _ in range(trainers)]  # pushes of a trainer that each server has
         self._applied = [0] * trainers
         self._clocks = [0] * trainers
-        self._active = set(range(trainers - spares))
+        self._active = set(range(trainers))
         self._resting: dict[int, int] = {}
         self._left: set[int] = set()
         self._dead: set[int] = set()
@@ -58,7 +58,6 @@ class Order:
         self._saves: set[int] = set()
         self._settles: dict[int, int] = {}
         self._paused: set[int] = set()
-        self._absent: set[int] = set()
 
     def begin(self, staleness: int, version: int) -> None:
         """Go on from a version, as all servers have their part.
@@ -93,10 +92,6 @@ class Order:
             self.rest(trainer, pushes)
             self._paused.add(trainer)
 
-    def absent(self, trainer: int) -> None:
-        """Take in that a trainer takes no part in what the others save next."""
-        self._absent.add(trainer)
-
     def save(self, trainer: int, pushes: int) -> None:
         """Take in that a trainer waits for the others after so many pushes, to save the state."""
         if trainer not in self._dead:
@@ -112,9 +107,9 @@ class Order:
         return True
 
     def settle(self, trainer: int, pushes: int) -> None:
-        """Take in that a trainer pauses, and waits until so many pushes of its own count."""
+        """Take in that a trainer rests, and waits until so many pushes of its own count."""
         if trainer not in self._dead:
-            self.pause(trainer, pushes)
+            self.rest(trainer, pushes)
             self._settles[trainer] = pushes
 
     def leave(self, trainer: int, pushes: int) -> None:
@@ -156,8 +151,8 @@ class Order:
             if self._applied[trainer] >= pushes:
                 del self._settles[trainer]
                 yield Deed(Do.TELL, (trainer,))
-        if self._saves and not (self._active | self._paused) - self._absent:
-            waiting, self._saves, self._absent = self._saves, set(), set()
+        if self._saves and not self._active and not self._paused:
+            waiting, self._saves = self._saves, set()
             for trainer in waiting:
                 self._wake(trainer)
             yield Deed(Do.SAVE, tuple(sorted(waiting)))

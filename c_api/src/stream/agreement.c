@@ -60,7 +60,6 @@ static void agree_without_stream_locked(mpidata_trainer *trainer, const int64_t 
     checkpoint->again = 0;
     if (checkpoint->joining) { /* the others write without it what was ordered before */
         checkpoint->joining = 0;
-        checkpoint->without = all[CHECKPOINT] > all[AGREED];
         checkpoint->agreed = newest;
         (void)mpidata_trainer_post_report_locked(trainer, MPIDATA_TRAINS, 1.0);
     }
@@ -172,7 +171,6 @@ static void conclude_checkpoint_of_joining_locked(mpidata_trainer *trainer, cons
         return;
     }
     checkpoint->joining = 0;
-    checkpoint->without = newer;
     checkpoint->agreed = newer ? all[CHECKPOINT] : all[AGREED];
     checkpoint->at = newer ? all[DRAWN] : all[AT];
     (void)mpidata_trainer_post_report_locked(trainer, MPIDATA_TRAINS, 1.0);

@@ -30,7 +30,6 @@ typedef struct {
     int64_t at;     /* this batch */
     int due;        /* the snapshot is still to be taken */
     int joining;    /* this trainer has just taken a place: what was ordered before is not for it */
-    int without;        /* the others take one that was ordered before this trainer joined */
     int again;      /* all say once more where they are, as others live now */
     int asking;     /* the batch is being agreed on, and no further one is drawn or counted */
     mpidata_pinned *pinned; /* a snapshot that is being written */

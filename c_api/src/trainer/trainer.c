@@ -377,17 +377,6 @@ int mpidata_trainer_be_at(int64_t drawn) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_is_to_save(int *is_to_save, int *without) {
-    mpidata_trainer *trainer;
-    MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    mpidata_lock_take(&trainer->lock);
-    const mpidata_checkpoint *checkpoint = &trainer->checkpoint;
-    *is_to_save = checkpoint->due || (!checkpoint->joining && checkpoint->wanted > checkpoint->agreed);
-    *without = checkpoint->without;
-    mpidata_lock_give(&trainer->lock);
-    return MPIDATA_SUCCESS;
-}
-
 int mpidata_trainer_takes_place(void) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));

@@ -61,10 +61,6 @@ int mpidata_trainer_hold(int on);
  * block. */
 int mpidata_trainer_wanted(int64_t *number, int64_t *count);
 
-/* Is there a checkpoint to come in which this trainer takes part? *without: as it joined, the others had one to take without
- * it. Does not block. */
-int mpidata_trainer_is_to_save(int *is_to_save, int *without);
-
 /* This trainer takes a place among those that train, before mpidata_trainer_regroup; and who have drawn so many batches. */
 int mpidata_trainer_takes_place(void);
 int mpidata_trainer_be_at(int64_t drawn);

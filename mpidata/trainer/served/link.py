@@ -110,7 +110,7 @@ class Link:
         self._ask(Ask.REST, self._pushes)
 
     def settle(self) -> None:
-        """As `pause`, and wait until all that was pushed counts."""
+        """As `rest`, and wait until all that was pushed counts."""
         self._ask(Ask.SETTLE, self._pushes)
         reached("settle")
         self._go()
@@ -119,20 +119,16 @@ class Link:
         """As `rest`, but this one will save where the others do."""
         self._ask(Ask.PAUSE, self._pushes)
 
-    def absent(self) -> None:
-        """Let the others save next without this trainer."""
-        self._ask(Ask.ABSENT, self._pushes)
-
-    def save(self, come_away: Callable[[], bool] = lambda: False) -> tuple[int, list[State]] | None:
+    def save(self, one_has_died: Callable[[], bool] = lambda: False) -> tuple[int, list[State]] | None:
         """Wait until all trainers have come here; gives the first one the version and the state of each server.
 
-        None, on any of them, where it was to come away first: then it is to be called again.
+        None, on any of them, where one has died first: then it is to be called again.
         """
         withdrawn = False
 
         def withdraw() -> None:
             nonlocal withdrawn
-            if not withdrawn and come_away():
+            if not withdrawn and one_has_died():
                 withdrawn = True
                 self._ask(Ask.WITHDRAW, self._pushes)
 
@@ -149,12 +145,8 @@ class Link:
         self._ask(Ask.LOST, trainer)
         self._wait(came)
 
-    def ask_trained(self, changes: int) -> None:
-        """Ask for the samples that all have trained on; `changes` counts those of who trains."""
-        self._ask(Ask.TRAINED, changes)
-
     def trained(self) -> tuple[Any, Any]:
-        """After `ask_trained`, `lost` and, with ``trainers.elastic``, `save`: get the samples since the last time.
+        """After `lost` and, with ``trainers.elastic``, `save`: get the samples that all have trained on since the last.
 
         As of `Trained.take`.
         """

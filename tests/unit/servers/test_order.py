@@ -215,29 +215,3 @@ def test_nobody_waits_for_a_dead_one_that_had_paused() -> None:
     order.died(1)
     order.pause(1, 0)  # a message that was under way
     assert list(order.deeds()) == [Deed(Do.SAVE, (0,))]
-
-
-def test_spares_are_waited_for_once_they_pull() -> None:
-    order = Order(3, 1, spares=1)
-    order.begin(0, 0)
-    order.had(0, 0)
-    order.had(1, 0)
-    assert list(order.deeds()) == [Deed(Do.STEP, (0, 1))]
-    order.pull(2, 0)
-    assert list(order.deeds()) == [Deed(Do.SEND, (2,))]
-    order.had(0, 0)
-    order.had(1, 0)
-    assert list(order.deeds()) == []
-    order.had(2, 0)
-    assert list(order.deeds()) == [Deed(Do.STEP, (0, 1, 2))]
-
-
-def test_the_others_save_once_without_one_that_has_just_joined() -> None:
-    order = begun(staleness=2)
-    order.absent(1)
-    order.save(0, 0)
-    assert list(order.deeds()) == [Deed(Do.SAVE, (0,))]
-    order.save(0, 0)
-    assert list(order.deeds()) == []
-    order.save(1, 0)
-    assert list(order.deeds()) == [Deed(Do.SAVE, (0, 1))]
