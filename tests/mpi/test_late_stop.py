@@ -29,7 +29,7 @@ def stop(folder: JobFolder, number: signal.Signals, what: str, then: str, traine
     [
         pytest.param(signal.SIGTERM, "stream", marks=pytest.mark.full),
         (signal.SIGINT, "stream"),
-        (signal.SIGTERM, "loader"),
+        pytest.param(signal.SIGTERM, "loader", marks=pytest.mark.full),
     ],
 )
 def test_a_job_whose_scripts_end_in_time_is_complete(folder: JobFolder, number: signal.Signals, what: str) -> None:

@@ -90,8 +90,9 @@ def test_scales_of_windows(folder: JobFolder, after: int) -> None:
 REPEATS: dict[str, Any] = {"buffer": {"policy": "reservoir", "capacity": 60, "repeats": 3.0}}
 
 
-@pytest.mark.parametrize("second", [{}, pytest.param({"0": "60 SIGKILL"}, marks=pytest.mark.full)])
-@pytest.mark.parametrize("size", [{}, pytest.param({"global_batch_size": 14}, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("second", [{}, {"0": "60 SIGKILL"}])
+@pytest.mark.parametrize("size", [{}, {"global_batch_size": 14}])
 def test_a_budget_of_draws(folder: JobFolder, size: dict[str, int], second: dict[str, str]) -> None:
     join_and_check(folder, {"1": "12 SIGKILL", **second}, **REPEATS, **size)
 
@@ -101,7 +102,8 @@ def test_a_budget_of_draws_with_more_and_fewer_trainers(folder: JobFolder) -> No
     scale_and_check(folder, **REPEATS)
 
 
-@pytest.mark.parametrize("after", [8, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("after", [8, 60])
 def test_scales(folder: JobFolder, after: int) -> None:
     join_and_check(folder, {"1": "12 SIGKILL"}, after=after, samples={"statistics": {"u": 0}})
 

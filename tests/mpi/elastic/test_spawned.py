@@ -59,6 +59,7 @@ def test_a_group_that_is_spawned_after_a_death(folder: JobFolder) -> None:
     assert {event["group"] for event in seen(folder, "dispatch")} == {0, 1}, result.logs()
 
 
+@pytest.mark.full
 def test_a_loader_that_is_spawned_after_a_death(folder: JobFolder) -> None:
     options = {"batch_size": 4, "epochs": 8, "shuffle": "rows", "drop_last": False, "kills": {"1": "9 SIGKILL"}}
     job = {"rows": [40, 33, 27], "trainers": 3, "loaders": 1, "options": {**options, "loader": 0}}

@@ -8,8 +8,9 @@ from jobs import JobFolder, python
 SAMPLES, VALIDATION, AT = 37, 21, 2
 
 
-@pytest.mark.parametrize("given", ["loader", pytest.param("files", marks=pytest.mark.full)])
-@pytest.mark.parametrize("trainers", [1, pytest.param(2, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("given", ["loader", "files"])
+@pytest.mark.parametrize("trainers", [1, 2])
 def test_datasets_on_loaders(folder: JobFolder, given: str, trainers: int) -> None:
     program = python("trainers/frameworks/loaders_accelerate.py", given)
     folder.write_job({"name": "job", "trainers": {"ranks": trainers, "program": program}, "loaders": {"ranks": 1}})

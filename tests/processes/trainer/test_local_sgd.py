@@ -18,5 +18,6 @@ def test_averages(tmp_path: Path, require: Callable[[str], str], ranks: int) -> 
     options = mpirun_options(ulfm=True)
     command = [require("mpirun"), "-n", str(ranks), *options, sys.executable, PROGRAM, tmp_path]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    root["PYTHONPATH"] = str(PROGRAM.parents[2] / "mpi/programs/startup")
     done = subprocess.run(command, env={**os.environ, **root}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout.count("is done") == ranks, f"{done.stdout}\n{done.stderr}"

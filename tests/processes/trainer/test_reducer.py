@@ -26,5 +26,6 @@ def test_three_ranks(tmp_path: Path, require: Callable[[str], str], seed: int) -
         tmp_path,
     ]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    root["PYTHONPATH"] = str(PROGRAM.parents[2] / "mpi/programs/startup")
     done = subprocess.run(command, env={**os.environ, **root}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout.count("is done") == 3, f"{done.stdout}\n{done.stderr}"
