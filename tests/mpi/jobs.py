@@ -89,8 +89,9 @@ class Result:
 
 
 def environment() -> dict[str, str]:
-    """That of a user who has activated the virtual environment."""
-    return {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
+    """That of a user who has activated the virtual environment, and of a test's sitecustomize."""
+    path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(PROGRAMS / "startup")}
 
 
 @functools.cache
