@@ -52,7 +52,8 @@ def kill_server(folder: JobFolder, result_of: Callable[[], Result], number: int,
     sorted(servers, key=lambda rank: int(rank.environ()["OMPI_COMM_WORLD_RANK"]))[number].send_signal(by)
 
 
-@pytest.mark.parametrize("number", [1, pytest.param(0, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("number", [1, 0])
 def test_a_server_dies_and_another_number_of_them_goes_on(folder: JobFolder, number: int) -> None:
     write_job(folder, every_s=0.3, optimizer="Adam", epochs=3, pauses_s={"0": 0.06, "1": 0.05})
     process = folder.start()

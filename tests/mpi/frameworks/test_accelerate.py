@@ -29,7 +29,8 @@ def test_datasets_on_loaders(folder: JobFolder, given: str, trainers: int) -> No
         assert Counter(each["validated"]) == Counter(range(VALIDATION)), "each sample is counted once"
 
 
-@pytest.mark.parametrize("size", ["whole", *(pytest.param(n, marks=pytest.mark.full) for n in ("samples", "stateful"))])
+@pytest.mark.full
+@pytest.mark.parametrize("size", ["whole", "samples", "stateful"])
 def test_a_stream_in_a_loader_stays_undivided_without_dispatch(folder: JobFolder, size: str) -> None:
     folder.variables = {"STEPS": "8"}
     folder.job(

@@ -9,14 +9,15 @@ from interrupted import SIMULATIONS, STEPS, interrupt
 from jobs import JobFolder
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("how", "trainers", "by"),
     [
-        pytest.param("registered", 1, signal.SIGTERM, marks=pytest.mark.full),
-        pytest.param("registered", 2, signal.SIGTERM, marks=pytest.mark.full),
-        pytest.param("registered", 2, signal.SIGINT, marks=pytest.mark.full),
+        ("registered", 1, signal.SIGTERM),
+        ("registered", 2, signal.SIGTERM),
+        ("registered", 2, signal.SIGINT),
         # Lightning's own checkpoint is of a later step, and says that the epoch is over.
-        pytest.param("both", 2, signal.SIGTERM, marks=pytest.mark.full),
+        ("both", 2, signal.SIGTERM),
         ("both", 1, signal.SIGINT),
     ],
 )
