@@ -7,13 +7,15 @@
     python -m benchmarks.against . --sizes 65536 --constants
     python -m benchmarks.against . --sizes 1024 8388608 --lent
     python -m benchmarks.against . --sizes 1048576 --rows numbered --row-bytes 256
+    python -m benchmarks.against ../before --sizes 65536 1048576 --loading batches
 
 The other checkout has an environment of its own, made by `make setup`; it may be this one, to see what a key of the job
 file costs, what it costs that the solver is no rank of the job (--carried), or that samples have lengths of their own,
 0.5 to 1.5 times the size (--varying), or that simulations, of 100 steps in both jobs, have a constant of 1 MB
 (--constants), which counts among what is moved; or that arrays are lent, 8 in turn, and not put (--lent); or that the
 rows of four ranks go where maps say, or come out of strided memory (--rows, as in turns_rows.c), and are no contiguous
-blocks. A pair is a job of each checkout; both are
+blocks. With --loading no solver is there: batches of so many bytes come from one loader, by mpidata.DataLoader, or by
+FileDataset as shuffled rows. A pair is a job of each checkout; both are
 there at the same time, and while one moves a number of samples the other waits, in turn, so that both see the same
 machine.
 A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
@@ -44,6 +46,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
+from benchmarks import rows
 from benchmarks.contender import BATCH, ROOT, BenchmarkError, Cell
 
 __all__ = ["Estimate", "main"]
@@ -51,6 +54,7 @@ __all__ = ["Estimate", "main"]
 NARROW, MEDIAN, UPPER = 0.06, 0.95, 0.97
 CONSTANT, STEPS = 1 << 20, 100  # bytes, and steps of a simulation, as in turns.c
 ROWS = ("numbered", "dealt", "random", "strided")
+LOADING = ("batches", "rows")
 _PROGRAMS = ROOT / "benchmarks" / "programs"
 _STOP, _LAST_STEP, _TURN, _DONE, _SECONDS, _COUNT = 1, 5, 6, 7, 8, 9  # words of the gate, as in turns.py
 _TURN_LIMIT_S, _START_LIMIT_S, _END_LIMIT_S = 60.0, 120.0, 30.0
@@ -95,36 +99,15 @@ class Side:
     def __init__(self, checkout: Path, changes: Sequence[str], special: str, cell: Cell, row_bytes: int) -> None:
         tools, environ = checkout / ".venv" / "bin", dict(os.environ)
         environ.pop("PYTHONPATH", None)
-        self._folder, solver = cell.folder, cell.folder / "turns"
-        carried, varying = special == "carried", special == "varying"
-        several, constants = special in ("constants", "simulations"), special == "constants"
-        words = ["--carried"] if carried else ["--cflags", "--libs"]
-        libraries = shlex.split(subprocess.check_output([tools / "mpidata", "config", *words], text=True))
-        compiler = ["cc", "-DCARRIED"] if carried else [str(tools / "mpicc")]
-        by_rows = special in ("blocks", *ROWS)
-        source = _PROGRAMS / ("turns_rows.c" if by_rows else "turns.c")
-        command = [*compiler, "-O2", str(source), "-o", str(solver), *libraries]
-        subprocess.run(command, check=True)
+        if special in LOADING:
+            environ["OMP_NUM_THREADS"] = "1"
+        self._folder = cell.folder
         cell.write()
         with open(cell.folder / "gate", "r+b") as file:
             self._memory: Any = mmap.mmap(file.fileno(), 0)
         self._words = memoryview(self._memory).cast("q")
-        keys = "carried: {ranks: 1, launcher: none}, " if carried else ""
-        more, shape = (
-            f", {special}" if several or varying or special == "lent" else "",
-            "n" if varying else cell.elements,
-        )
-        mesh = f"mesh: {{dtype: float32, shape: [{CONSTANT // 4}], per: simulation}}, " if constants else ""
-        if by_rows:
-            keys, more = "ranks_per_group: 4, ", f', {special}, "{row_bytes}"'
-            shape = f"{cell.sample_bytes // row_bytes}, {row_bytes // 4}"
-        (cell.folder / "job.yaml").write_text(f"""\
-trainers: {{ranks: 1, program: [python, {str(_PROGRAMS / "turns.py")!r}, {str(cell.folder)!r}]}}
-solvers: {{groups: 1, {keys}program: [{str(solver)!r}, {str(cell.folder)!r}, "{cell.elements}"{more}]}}
-parameters: {{count: {100_000 if several else 1}, space: {{alpha: [0, 1]}}}}
-fields: {{{mesh}u: {{dtype: float32, shape: [{shape}]}}}}
-buffer: {{policy: fifo, capacity: {cell.queue}}}
-""")
+        job = _loading(special, cell) if special in LOADING else _streaming(tools, special, cell, row_bytes)
+        (cell.folder / "job.yaml").write_text(job)
         options = [word for change in changes for word in ("--set", change)]
         with open(cell.folder / "log.txt", "wb") as log:
             self._job = subprocess.Popen(
@@ -153,14 +136,54 @@ buffer: {{policy: fifo, capacity: {cell.queue}}}
         self._job.wait()
 
 
+def _loading(kind: str, cell: Cell) -> str:
+    """Job file where a loader brings batches, of as many bytes as a sample of the others."""
+    parts = ""
+    if kind == "rows":
+        rows.write_parts(rows.STORE, rows.ROWS)
+        parts = f", {str(rows.STORE)!r}"
+    words = f"{str(_PROGRAMS / 'turns_loading.py')!r}, {str(cell.folder)!r}, {kind}, '{cell.sample_bytes}'{parts}"
+    program = f"[python, {words}]"
+    return f"trainers: {{ranks: 1, program: {program}}}\nloaders: {{ranks: 1}}\n"
+
+
+def _streaming(tools: Path, special: str, cell: Cell, row_bytes: int) -> str:
+    """Job file of a stream, whose solver is compiled for the checkout."""
+    solver = cell.folder / "turns"
+    carried, varying = special == "carried", special == "varying"
+    several, constants = special in ("constants", "simulations"), special == "constants"
+    words = ["--carried"] if carried else ["--cflags", "--libs"]
+    libraries = shlex.split(subprocess.check_output([tools / "mpidata", "config", *words], text=True))
+    compiler = ["cc", "-DCARRIED"] if carried else [str(tools / "mpicc")]
+    by_rows = special in ("blocks", *ROWS)
+    source = _PROGRAMS / ("turns_rows.c" if by_rows else "turns.c")
+    subprocess.run([*compiler, "-O2", str(source), "-o", str(solver), *libraries], check=True)
+    keys = "carried: {ranks: 1, launcher: none}, " if carried else ""
+    more, shape = (
+        f", {special}" if several or varying or special == "lent" else "",
+        "n" if varying else cell.elements,
+    )
+    mesh = f"mesh: {{dtype: float32, shape: [{CONSTANT // 4}], per: simulation}}, " if constants else ""
+    if by_rows:
+        keys, more = "ranks_per_group: 4, ", f', {special}, "{row_bytes}"'
+        shape = f"{cell.sample_bytes // row_bytes}, {row_bytes // 4}"
+    return f"""\
+trainers: {{ranks: 1, program: [python, {str(_PROGRAMS / "turns.py")!r}, {str(cell.folder)!r}]}}
+solvers: {{groups: 1, {keys}program: [{str(solver)!r}, {str(cell.folder)!r}, "{cell.elements}"{more}]}}
+parameters: {{count: {100_000 if several else 1}, space: {{alpha: [0, 1]}}}}
+fields: {{{mesh}u: {{dtype: float32, shape: [{shape}]}}}}
+buffer: {{policy: fifo, capacity: {cell.queue}}}
+"""
+
+
 def pair(
     checkouts: Sequence[tuple[Path, Sequence[str], str]], size: int, turns: int, seconds: float, row_bytes: int = 4
 ) -> list[float]:
     """Ratios of the first's rate to the second's, one for each turn; raises BenchmarkError.
 
     Each is a checkout, the changes to its job file, and what is special: a `carried` solver, `varying` samples, `lent`
-    arrays, short `simulations`, or such ones with `constants`, or rows of `row_bytes` from four ranks: `blocks`, or one
-    of `ROWS`.
+    arrays, short `simulations`, or such ones with `constants`, rows of `row_bytes` from four ranks: `blocks`, or one
+    of `ROWS`, or one of `LOADING`, without a solver.
     """
     with tempfile.TemporaryDirectory(prefix="against-") as folder, contextlib.ExitStack() as stack:
         sides = []
@@ -200,10 +223,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--lent", action="store_true", help="this solver lends 8 arrays in turn, and puts none")
     parser.add_argument("--rows", choices=ROWS, default="", help="how these rows lie, beside contiguous blocks")
     parser.add_argument("--row-bytes", type=int, default=4, help="of a row")
+    parser.add_argument(
+        "--loading", choices=LOADING, default="", help="no stream: batches of these bytes from a loader"
+    )
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # and the jobs with it
     special = next((name for name in ("carried", "varying", "constants", "lent") if getattr(given, name)), given.rows)
-    plain = "simulations" if given.constants else "blocks" if given.rows else ""
+    special = special or given.loading
+    plain = given.loading or ("simulations" if given.constants else "blocks" if given.rows else "")
     checkouts = [(ROOT, given.both + given.here, special), (given.other.resolve(), given.both, plain)]
     ratios: dict[int, list[float]] = {size: [] for size in given.sizes}
     for number in range(given.most):

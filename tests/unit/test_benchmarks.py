@@ -274,8 +274,10 @@ def test_a_case_of_each_is_measured(module: str, tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_two_jobs_take_turns() -> None:
-    ratios = against.pair([(against.ROOT, ["samples.window=2"]), (against.ROOT, [])], 8192, 3, 0.02)
-    assert len(ratios) == 3 and all(0.05 < ratio < 20 for ratio in ratios)
+    stream = [(against.ROOT, ["samples.window=2"], ""), (against.ROOT, [], "")]
+    for sides in (stream, [(against.ROOT, [], "batches")] * 2):
+        ratios = against.pair(sides, 8192, 3, 0.02)
+        assert len(ratios) == 3 and all(0.05 < ratio < 20 for ratio in ratios)
 
 
 def test_as_fast_is_judged_by_the_median_and_its_interval() -> None:

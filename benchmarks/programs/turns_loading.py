@@ -1,0 +1,69 @@
+"""Trainer: takes batches from a loader each time it is its turn. Arguments: FOLDER KIND BYTES [PARTS].
+
+KIND is `batches`, 8 samples of BYTES together from a DataLoader, or `rows`, shuffled rows of float32 of PARTS, files of
+.npy, from a FileDataset. The loop reads every number, as in batches.py and rows.py.
+
+Alone in its file, and with no other import of the benchmarks, because it also runs in the other checkout's environment.
+"""
+
+import glob
+import mmap
+import struct
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+import mpidata
+
+STOP, TURN, DONE, SECONDS, COUNT = 1, 6, 7, 8, 9
+PAUSE_S = 0.5e-3
+BATCH, COLUMNS = 8, 21
+
+
+class Samples(torch.utils.data.Dataset[torch.Tensor]):
+    """Some samples in memory, again and again."""
+
+    def __init__(self, size: int) -> None:
+        self.samples = [torch.full((size // BATCH // 4,), float(i)) for i in range(16)]
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return self.samples[index % 16]
+
+
+def batches(kind: str, size: int, parts: str = "") -> Iterator[np.ndarray]:
+    """Give batches for ever."""
+    if kind == "batches":
+        yield from (one.numpy() for one in mpidata.DataLoader(Samples(size), BATCH))
+    rows = mpidata.FileDataset(sorted(glob.glob(parts + "/*.npy")), size // (4 * COLUMNS))
+    while True:
+        yield from (one["data"].numpy() for one in rows)
+
+
+def main(folder: str, kind: str, size: str, *parts: str) -> None:
+    """Take turns until it is told to stop."""
+    torch.set_num_threads(1)
+    with open(folder + "/gate", "r+b") as file:
+        memory = mmap.mmap(file.fileno(), 4096)
+    words = memoryview(memory).cast("q")
+    given = batches(kind, int(size), *parts)
+    turn = 0
+    while True:
+        while words[TURN] == turn and not words[STOP]:
+            time.sleep(PAUSE_S)
+        if words[STOP]:
+            return
+        start = time.monotonic()
+        for _ in range(words[COUNT]):
+            np.add.reduce(next(given), axis=None)
+        struct.pack_into("d", memory, 8 * SECONDS, time.monotonic() - start)
+        turn = words[DONE] = words[TURN]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
