@@ -18,9 +18,13 @@ from mpidata.launch.batch.placement import Layout, place
 from mpidata.launch.batch.system import batch_variables
 from mpidata.launch.starting.launcher import Launcher
 
-__all__ = ["fewer", "on_hosts_left", "silent", "working"]
+__all__ = ["ANSWER", "fewer", "on_hosts_left", "silent", "working"]
 
-_ANSWER_S = 15.0
+_ANSWER_S, _END_S = 15.0, 5.0
+_WORD = "answer"
+# It ends when it is told. One that ended at once might be missed: of a process that has ended before the daemon that
+# started it (PRRTE 3.0) notes its number, mpirun never hears.
+ANSWER = ("timeout", "60", "sh", "-c", f"echo {_WORD}; read line")
 _SESSION = ("PRTE_MCA_prte_local_tmpdir_base", "OMPI_MCA_orte_local_tmpdir_base")
 
 
@@ -54,7 +58,7 @@ def on_hosts_left(launcher: Launcher, environ: Mapping[str, str]) -> tuple[Launc
     if allocation is None or launcher.is_local:
         return launcher, []
     names = [node.name for node in allocation.nodes]
-    lost = silent({name: launcher.ask(name) for name in names}, environ)
+    lost = silent({name: launcher.ask(name, ANSWER) for name in names}, environ)
     if not lost:
         return launcher, []
     left = allocation.without(lost)
@@ -133,7 +137,7 @@ def silent(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str]) ->
     Parameters
     ----------
     commands : mapping of str to sequence of str
-        Of each host, what runs a program there, and ends with status 0 if that ran.
+        Of each host, what runs `ANSWER` there, with the input and output of that.
     environ : mapping of str to str
         For the commands.
 
@@ -148,35 +152,48 @@ def silent(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str]) ->
         with contextlib.ExitStack() as stack:
             said = {name: stack.enter_context(tempfile.TemporaryFile(dir=folder)) for name in commands}
             running = {name: _start(command, {**environ, **own}, said[name]) for name, command in commands.items()}
-            in_time = _wait(running)
             return {
-                name: _why(name, process.returncode if name in in_time else None, said[name])
-                for name, process in running.items()
-                if name not in in_time or process.returncode
+                name: _why(name, status, said[name]) for name, status in _wait(running, said).items() if status != 0
             }
 
 
 def _start(command: Sequence[str], environ: Mapping[str, str], said: IO[bytes]) -> subprocess.Popen[bytes]:
-    null = subprocess.DEVNULL
-    return subprocess.Popen(command, env=environ, stdin=null, stdout=said, stderr=said, start_new_session=True)
+    return subprocess.Popen(
+        command, env=environ, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True
+    )
 
 
-def _wait(running: Mapping[str, subprocess.Popen[bytes]]) -> set[str]:
-    """Wait for them, 15 s, and end the others; returns those that have ended by themselves."""
+def _wait(running: Mapping[str, subprocess.Popen[bytes]], said: Mapping[str, IO[bytes]]) -> dict[str, int | None]:
+    """Wait for the answers, 15 s, and end all; returns of each one the status, 0 where it has answered."""
     deadline = time.monotonic() + _ANSWER_S
-    while any(process.poll() is None for process in running.values()) and time.monotonic() < deadline:
+    found: dict[str, int | None] = {}
+    while len(found) < len(running) and time.monotonic() < deadline:
+        for name in running.keys() - found.keys():
+            status = running[name].poll()
+            if status is not None or _WORD in _lines(said[name]):
+                found[name] = status or 0
         time.sleep(0.05)
-    in_time = {name for name, process in running.items() if process.poll() is not None}
-    for name in running.keys() - in_time:
+    for process in running.values():
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin as line:
+            line.write(b"\n")
+    deadline = time.monotonic() + _END_S
+    for name, process in running.items():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, deadline - time.monotonic()) if name in found else 0.0)
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(running[name].pid, signal.SIGKILL)
-        running[name].wait()
-    return in_time
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return {name: found.get(name) for name in running}
+
+
+def _lines(said: IO[bytes]) -> list[str]:
+    text = os.pread(said.fileno(), 1 << 16, 0).decode(errors="replace")  # who writes has the same place in the file
+    return [line.strip() for line in text.splitlines() if line.strip(" \t-")]
 
 
 def _why(name: str, status: int | None, said: IO[bytes]) -> str:
     if status is None:
         return f"{name} did not answer within {_ANSWER_S:g} s."
-    said.seek(0)
-    lines = [line.strip() for line in said.read().decode(errors="replace").splitlines() if line.strip(" \t-")]
-    return f"The start of a program on {name} ended with status {status}: {' '.join(lines)[:500] or 'no output'}."
+    what = " ".join(_lines(said))[:500] or "no output"
+    return f"The start of a program on {name} ended with status {status}: {what}."

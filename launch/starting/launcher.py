@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpidata.config import Job
@@ -93,10 +93,9 @@ class Launcher:
             command = hydra_command(self.program, shim, plan, hosts)
         return [*command[:-2], *options, *command[-2:]]
 
-    def ask(self, host: str) -> list[str]:
-        """Command that runs a program on one host of the job, and nothing else."""
-        allocation = self.allocation or Allocation("", ())
-        return on_one(self.program, self.mpi, allocation, host, ["true"])
+    def ask(self, host: str, command: Sequence[str]) -> list[str]:
+        """Command that runs another one on one host of the job, and nothing else."""
+        return on_one(self.program, self.mpi, self.allocation or Allocation("", ()), host, command)
 
     def environment(self, folders: JobFolders | None, environ: Mapping[str, str]) -> dict[str, str]:
         """Variables that it needs besides the environment."""

@@ -21,7 +21,7 @@ from mpidata.launch.batch.allocation import Allocation, named_hosts
 from mpidata.launch.batch.srun import find_srun, uses_srun
 from mpidata.launch.batch.system import read_allocation
 from mpidata.launch.starting.everywhere import on_one
-from mpidata.launch.starting.hosts import silent
+from mpidata.launch.starting.hosts import ANSWER, silent
 from mpidata.launch.starting.mpirun import find_mpirun
 from mpidata.native.mpi_name import MpiName
 
@@ -44,7 +44,7 @@ def examine_nodes(allocation: Allocation, job: Job | None, mpi: MpiName) -> list
         what = {"marks": marks, "programs": _programs(job)}
         said = run_on_each(program, mpi, allocation, json.dumps(what))
     told = _by_name(read_all(said), names, program.name == "srun")
-    asked = {name: on_one(program, mpi, allocation, name, ["true"]) for name in names if name not in told}
+    asked = {name: on_one(program, mpi, allocation, name, ANSWER) for name in names if name not in told}
     alive = asked.keys() - silent(asked, os.environ).keys()
     world = read(said, "world")
     return [*unwritable, *judge(names, told, alive, world, environment_here(), said)]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shlex
 import socket
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from mpidata.launch.batch.placement import Layout
 from mpidata.launch.starting import hosts
 from mpidata.launch.starting import launcher as module
 from mpidata.launch.starting.command import silence_environment
-from mpidata.launch.starting.hosts import fewer, on_hosts_left, silent, working
+from mpidata.launch.starting.hosts import ANSWER, fewer, on_hosts_left, silent, working
 from mpidata.launch.starting.launcher import Launcher, find_launcher
 from mpidata.launch.watching import connections
 from mpidata.launch.watching.connections import Connections
@@ -91,8 +92,16 @@ def test_silence_is_noticed_in_time_and_settings_of_the_user_stay() -> None:
 
 def test_hosts_are_asked_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "_ANSWER_S", 0.5)
-    refuses = ["sh", "-c", "echo ------; echo 'no route'; exit 213"]
-    commands = {"up": ["true"], "refuses": refuses, "silent": ["sh", "-c", "sleep 60 & wait"]}
+    monkeypatch.setattr(hosts, "_END_S", 0.5)
+    refuses, silent_one = ["sh", "-c", "echo ------; echo 'no route'; exit 213"], ["sh", "-c", "sleep 60 & wait"]
+    lost = ["sh", "-c", f"{shlex.join(ANSWER)}; sleep 60"]  # a launcher that misses the end
+    commands = {
+        "up": ANSWER,
+        "misses": lost,
+        "ended": ["true"],
+        "refuses": refuses,
+        "silent": silent_one,
+    }
     assert silent(commands, os.environ) == {
         "refuses": "The start of a program on refuses ended with status 213: no route.",
         "silent": "silent did not answer within 0.5 s.",
