@@ -81,6 +81,7 @@ def test_a_short_stream_does_not_end_before_all_is_drawn(folder: JobFolder) -> N
     check(folder, run(folder, keys, spec), keys, spec)
 
 
+@pytest.mark.full
 def test_one_that_begins_late_draws_what_comes_then(folder: JobFolder) -> None:
     """All get as many batches, as if it had begun with the others; what it had not drawn they have."""
     folder.variables = {"STEPS": "20", "SLEEP_S": "0.002"}
