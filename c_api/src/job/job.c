@@ -96,15 +96,43 @@ static int check_place(const mpidata_job *job, int kind, int size) {
 
 void mpidata_job_left(void) { mpidata_tell(MPIDATA_PULSE_LEFT); }
 
-/* Are all ranks on one host? */
-static int count_hosts(mpidata_job *job, int size) {
-    MPI_Comm host;
-    int here = 0;
-    MPIDATA_TRY_MPI(MPI_Comm_split_type(job->data, MPI_COMM_TYPE_SHARED, job->rank, MPI_INFO_NULL, &host));
-    MPIDATA_TRY_MPI(MPI_Comm_size(host, &here));
-    MPIDATA_TRY_MPI(MPI_Comm_free(&host));
-    job->one_host = here == size;
+/* Are all ranks on one host? One reduction: MPI_Comm_split_type takes several collectives of all ranks. */
+static int count_hosts(mpidata_job *job) {
+    char name[MPI_MAX_PROCESSOR_NAME];
+    int length = 0;
+    int64_t number = 5381, least_and_most[2];
+    MPI_Request request;
+    MPIDATA_TRY_MPI(MPI_Get_processor_name(name, &length));
+    for (int i = 0; i < length; i++) number = (number * 33 + (unsigned char)name[i]) % ((int64_t)1 << 56);
+    least_and_most[0] = -number;
+    least_and_most[1] = number;
+    MPIDATA_TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, least_and_most, 2, MPI_INT64_T, MPI_MAX, job->data, &request));
+    MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, NULL, NULL));
+    job->one_host = -least_and_most[0] == least_and_most[1];
     return MPIDATA_SUCCESS;
+}
+
+/* Of ranks that follow one another; the others have no part in it. `tag` is that of no other call at the time. */
+static int unite(const mpidata_job *job, int first, int n, int tag, MPI_Comm *comm) {
+    MPI_Group all, those;
+    int range[1][3] = {{first, first + n - 1, 1}};
+    if (n == 1) {
+        MPIDATA_TRY_MPI(MPI_Comm_dup(MPI_COMM_SELF, comm));
+    } else {
+        MPIDATA_TRY_MPI(MPI_Comm_group(job->data, &all));
+        MPIDATA_TRY_MPI(MPI_Group_range_incl(all, 1, range, &those));
+        MPIDATA_TRY_MPI(MPI_Comm_create_group(job->data, those, tag, comm));
+        MPIDATA_TRY_MPI(MPI_Group_free(&those));
+        MPIDATA_TRY_MPI(MPI_Group_free(&all));
+    }
+    return mpidata_check_mpi(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+static int unite_role(mpidata_job *job) {
+    int first = job->rank - job->rank_in_group, n = 1;
+    if (job->kind == MPIDATA_ROLE_SOLVER) n = job->plan.ranks_per_group;
+    if (job->kind == MPIDATA_ROLE_TRAINER) n = job->plan.trainers, first = 1;
+    return unite(job, first, n, job->kind, &job->role);
 }
 
 static int join_world(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job) {
@@ -117,17 +145,10 @@ static int join_world(MPI_Comm world, int kind, const char *plan_text, mpidata_j
     MPIDATA_TRY(share_plan(job->data, plan_text, &none, &none, &job->plan));
     job->kind = mpidata_plan_role(&job->plan, job->rank, &job->index, &job->rank_in_group);
     MPIDATA_TRY(check_place(job, kind, size));
-    int color = kind;
-    if (kind == MPIDATA_ROLE_SOLVER) color = 2 + job->index;
-    if (kind == MPIDATA_ROLE_LOADER) color = 2 + mpidata_plan_world_groups(&job->plan) + job->index;
-    if (kind == MPIDATA_ROLE_SERVER) color = size + job->index; /* more than any group or loader has */
-    MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->role));
-    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->role, MPI_ERRORS_RETURN));
-    MPIDATA_TRY(count_hosts(job, size));
-    color = kind == MPIDATA_ROLE_SCHEDULER || kind == MPIDATA_ROLE_TRAINER ? 0 : MPI_UNDEFINED;
-    MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->hub.comm));
-    if (job->hub.comm == MPI_COMM_NULL) return MPIDATA_SUCCESS;
-    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->hub.comm, MPI_ERRORS_RETURN));
+    MPIDATA_TRY(count_hosts(job));
+    MPIDATA_TRY(unite_role(job));
+    if (kind != MPIDATA_ROLE_SCHEDULER && kind != MPIDATA_ROLE_TRAINER) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(unite(job, 0, 1 + job->plan.trainers, MPIDATA_ROLES, &job->hub.comm));
     return mpidata_hub_open(&job->hub, &job->plan, job->kind, job->index);
 }
 
