@@ -15,7 +15,7 @@ from mpidata.scheduler.figures.usage import used
 from mpidata.scheduler.figures.writer import GroupTimes
 from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
-__all__ = ["CAPACITY", "DRAWN", "RECEIVED", "Figures", "Conclusion"]
+__all__ = ["CAPACITY", "DRAWN", "RECEIVED", "WINDOWS", "Figures", "Conclusion"]
 
 RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES, WINDOWS = range(len(STATISTICS))
 
@@ -73,6 +73,8 @@ class Figures:
         Trainers that have died while the others go on, in this order.
     joined_trainers, retired_trainers : list of int
         Spares that have taken a place, and trainers that train no more, in this order.
+    spares : int
+        How many of the trainers, the last ones, wait for a place at the start.
     run_again : int
         Simulations that ran again as a trainer had died.
     servers : int
@@ -94,6 +96,7 @@ class Figures:
         self.lost_trainers: list[int] = []
         self.joined_trainers: list[int] = []
         self.retired_trainers: list[int] = []
+        self.spares = 0
         self.run_again = 0
         self.loaders: dict[str, int] = {}
         self.servers = 0
@@ -169,6 +172,21 @@ class Figures:
         """One of the statistics (RECEIVED, ...) of each trainer."""
         return [statistics[which] for statistics in self._statistics]
 
+    def _trainers(self) -> list[str]:
+        """Say of each trainer whether it trains, is dead, has left, or waits as a spare."""
+        count = len(self._statistics)
+        says = dict.fromkeys(range(count), "trains") | dict.fromkeys(range(count - self.spares, count), "spare")
+        says |= dict.fromkeys(self.joined_trainers, "trains") | dict.fromkeys(self.retired_trainers, "left")
+        return list((says | dict.fromkeys(self.lost_trainers, "dead")).values())
+
+    def _held(self, which: int) -> list[int]:
+        """One of the statistics about what is in the buffers: that of a trainer that is gone is gone, too."""
+        gone = {*self.lost_trainers, *self.retired_trainers}
+        return [0 if one in gone else value for one, value in enumerate(self.per_trainer(which))]
+
+    def _fill(self) -> list[float]:
+        return [round(fill / self._capacity, 4) for fill in self._held(FILL)]
+
     def progress(self, simulations: Simulations, seconds: float) -> dict[str, object]:
         """Contents of progress.json, `seconds` after the start. Samples per second are over the last seconds."""
         per_trainer = self.per_trainer(RECEIVED)
@@ -188,11 +206,12 @@ class Figures:
                 "validation": sum(self.per_trainer(VALIDATION)),
                 "per_trainer": per_trainer,
             },
+            "trainers": self._trainers(),
             "batches": self.per_trainer(DRAWN),
-            "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
+            "fill": self._fill(),
             "capacity": self._capacity,
             "capacity_in_bytes": self._in_bytes,
-            "present": self.per_trainer(WINDOWS),
+            "present": self._held(WINDOWS),
             "bytes": self.bytes,
             "report": dict(self.last),
             "training": self._training(),
@@ -210,7 +229,7 @@ class Figures:
             "seconds": round(self.before_s + seconds, 3),
             "received": self.per_trainer(RECEIVED),
             "drawn": self.per_trainer(DRAWN),
-            "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
+            "fill": self._fill(),
             "waited_s": list(self._waited_s),
             "bytes": self.per_trainer(BYTES),
             "simulations": {name: simulations.totals[state] for name, state in states.items()},
