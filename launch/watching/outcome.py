@@ -16,7 +16,7 @@ from mpidata.loading.figures import summary_of
 from mpidata.run.event_log import write_json
 from mpidata.run.exits import Exit, signal_name
 from mpidata.run.folder import RunFolder
-from mpidata.run.logged_losses import read_losses
+from mpidata.run.logged_losses import TRAINER_CHANGES, read_losses
 
 __all__ = ["Outcome", "settle"]
 
@@ -201,5 +201,5 @@ def _figures(attempt: Attempt, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "training": progress.get("training", {}),
         **({"loaded": loaded} if (loaded := summary_of(progress.get("loaded", {}))) else {}),
-        **({"lost_trainers": lost} if (lost := progress.get("lost_trainers")) else {}),
+        **{key: progress[key] for key in TRAINER_CHANGES if progress.get(key)},
     }

@@ -10,6 +10,7 @@ from typing_extensions import NotRequired, TypedDict
 from mpidata.learning.table import LossTable
 from mpidata.loading.figures import Loaded, Rate
 from mpidata.native.event import NO_USAGE, STATISTICS, Usage
+from mpidata.run.logged_losses import TRAINER_CHANGES
 from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.figures.usage import used
 from mpidata.scheduler.figures.writer import GroupTimes
@@ -70,13 +71,15 @@ class Figures:
     handed_over : int
         Samples that went to other trainers, as their own drew nothing.
     lost_trainers : list of int
-        Trainers that have died while the others go on, in this order.
+        Trainers that have died in this start while the others go on, in this order.
     joined_trainers, retired_trainers : list of int
-        Spares that have taken a place, and trainers that train no more, in this order.
+        Spares that have taken a place in this start, and trainers that train no more, in this order.
+    earlier : dict
+        The same lists of the earlier starts of the run, by their names.
     spares : int
         How many of the trainers, the last ones, wait for a place at the start.
     run_again : int
-        Simulations that ran again as a trainer had died.
+        Simulations that ran again as a trainer had died, in all starts of the run.
     servers : int
         How many parameter servers there are.
     pushes : dict
@@ -96,6 +99,7 @@ class Figures:
         self.lost_trainers: list[int] = []
         self.joined_trainers: list[int] = []
         self.retired_trainers: list[int] = []
+        self.earlier: dict[str, list[int]] = {}
         self.spares = 0
         self.run_again = 0
         self.loaders: dict[str, int] = {}
@@ -172,6 +176,11 @@ class Figures:
         """One of the statistics (RECEIVED, ...) of each trainer."""
         return [statistics[which] for statistics in self._statistics]
 
+    def changes(self) -> dict[str, list[int]]:
+        """Give the lists of TRAINER_CHANGES of all starts of the run, but for empty ones."""
+        whole = {name: [*self.earlier.get(name, []), *getattr(self, name)] for name in TRAINER_CHANGES}
+        return {name: trainers for name, trainers in whole.items() if trainers}
+
     def _trainers(self) -> list[str]:
         """Say of each trainer whether it trains, is dead, has left, or waits as a spare."""
         count = len(self._statistics)
@@ -217,9 +226,7 @@ class Figures:
             "training": self._training(),
             "seconds": round(self.before_s + seconds, 3),
             **({"loaded": loaded} if loaded else {}),
-            **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
-            **({"joined_trainers": self.joined_trainers} if self.joined_trainers else {}),
-            **({"retired_trainers": self.retired_trainers} if self.retired_trainers else {}),
+            **self.changes(),
         }
 
     def metrics(self, simulations: Simulations, seconds: float) -> dict[str, object]:
@@ -276,9 +283,7 @@ class Figures:
             "bytes": self.bytes,
             "seconds": round(self.before_s + seconds, 3),
             "training": self._training(),
-            **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
-            **({"joined_trainers": self.joined_trainers} if self.joined_trainers else {}),
-            **({"retired_trainers": self.retired_trainers} if self.retired_trainers else {}),
+            **self.changes(),
             **({"run_again": self.run_again} if self.run_again else {}),
             **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),
