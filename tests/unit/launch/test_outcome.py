@@ -56,6 +56,11 @@ def test_a_bad_end_after_the_summary_counts_too(case: EndedRun) -> None:
     case.record(5, ago_s=9, exit=3)
     status, summary_status, error = case.settle()
     assert (status, summary_status) == (1, "failed") and "exit status 3" in error
+    assert error.endswith(
+        "The training was complete by then: what the script does after it, such as saving a model, may be missing."
+    )
+    case.summary("stopped")
+    assert "complete" not in case.settle()[2]
 
 
 def test_a_full_disk_still_shows_the_outcome(case: EndedRun, monkeypatch: pytest.MonkeyPatch) -> None:
