@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["figures_line", "loaded"]
+__all__ = ["figures_line", "fills", "loaded"]
 
 
 def figures_line(figures: dict[str, Any]) -> str:
@@ -13,13 +13,19 @@ def figures_line(figures: dict[str, Any]) -> str:
     stream = [
         f"simulations {simulations['complete']}/{simulations['requested']}",
         f"samples {samples['received']} ({samples['per_second']:.0f}/s)",
-        "fill " + " ".join(f"{100 * fill:.0f}%" for fill in figures["fill"]),
+        "fill " + " ".join(f"{100 * fill:.0f}%" if state == "trains" else state for fill, state in fills(figures)),
         "batches " + " ".join(map(str, figures["batches"])),
     ]
     if simulations["failed"]:
         stream.insert(1, f"failed {simulations['failed']}")
     parts = [f"{figures['seconds']:.0f} s", *(stream if simulations["requested"] else []), *loaded(figures)]
     return ", ".join(parts + [f"{name} {_number(value)}" for name, value in figures["report"].items()])
+
+
+def fills(figures: dict[str, Any]) -> list[tuple[float, str]]:
+    """Give how full each trainer's buffer is, and whether this trainer `trains`, or is `dead`, `left` or a `spare`."""
+    fill = figures.get("fill") or []
+    return list(zip(fill, figures.get("trainers") or ["trains"] * len(fill), strict=True))
 
 
 def loaded(figures: dict[str, Any]) -> list[str]:

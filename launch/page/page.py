@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mpidata.launch.page.line import loaded
+from mpidata.launch.page.line import fills, loaded
 from mpidata.launch.page.view import LOST, View
 from mpidata.metrics.lines import waited_of
 from mpidata.sizes import size_text
@@ -167,21 +167,23 @@ def _waited(a: dict[str, Any], b: dict[str, Any]) -> float | None:
 
 def _buffers(view: View, bar: int, room: int) -> list[tuple[str, Text]]:
     """Draw a bar for each buffer, or one for all where there is no room for them."""
-    fills, capacity = view.figures.get("fill") or [], view.figures.get("capacity", 0)
+    buffers, capacity = fills(view.figures), view.figures.get("capacity", 0)
     if view.figures.get("capacity_in_bytes"):
         capacity = size_text(capacity)
-    batches = view.figures.get("batches") or [0] * len(fills)
-    if not view.figures.get("simulations", {}).get("requested") or not fills:
+    batches = view.figures.get("batches") or [0] * len(buffers)
+    if not view.figures.get("simulations", {}).get("requested") or not buffers:
         return []
-    if len(fills) <= min(room, _BUFFERS):
+    if len(buffers) <= min(room, _BUFFERS):
         return [
             (f"buffer {i}", _bar(fill, bar, "blue").append(f" {100 * fill:.0f} % of {capacity}, {batches[i]} batches"))
-            for i, fill in enumerate(fills)
+            if state == "trains"
+            else (f"buffer {i}", Text(f"{state}, {batches[i]} batches", "dim"))
+            for i, (fill, state) in enumerate(buffers)
         ]
-    ends = (
-        f" {100 * min(fills):.0f} to {100 * max(fills):.0f} % of {capacity}, {min(batches)} to {max(batches)} batches"
-    )
-    return [(f"{len(fills)} buffers", _bar(sum(fills) / len(fills), bar, "blue").append(ends))]
+    used = [(fill, drawn) for (fill, state), drawn in zip(buffers, batches, strict=True) if state == "trains"]
+    full, drawn = zip(*used or [(0.0, 0)], strict=True)
+    ends = f" {100 * min(full):.0f} to {100 * max(full):.0f} % of {capacity}, {min(drawn)} to {max(drawn)} batches"
+    return [(f"{len(used)} buffers", _bar(sum(full) / len(full), bar, "blue").append(ends))]
 
 
 def _slowest(view: View) -> list[tuple[str, Text]]:

@@ -59,8 +59,8 @@ class Attempt:
 
     def lost_trainers(self) -> list[int]:
         """Ranks of the trainers that have died and without which the job goes on, as the scheduler has told so far."""
-        told = read_figures(self.run.summary) or read_figures(self.run.progress) or {}
-        return [1 + trainer for trainer in told.get("lost_trainers", ())]
+        told = read_figures(self.run.progress) or {}
+        return [1 + trainer for trainer, state in enumerate(told.get("trainers", ())) if state == "dead"]
 
     def bad_ends(self) -> list[Exit]:
         """Read how ranks of the world ended that ended badly.

@@ -16,9 +16,11 @@ from mpidata.loading.figures import summary_of
 from mpidata.run.event_log import write_json
 from mpidata.run.exits import Exit, signal_name
 from mpidata.run.folder import RunFolder
-from mpidata.run.logged_losses import read_losses
+from mpidata.run.logged_losses import TRAINER_CHANGES, read_losses
 
 __all__ = ["Outcome", "settle"]
+
+_LATE = " The training was complete by then: what the script does after it, such as saving a model, may be missing."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,8 +89,9 @@ def _settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
     fault = first_fault(attempt, [ended for ended in _blamed(attempt) if _counts(ended, at, summary)])
     died, log = bool(summary.get("died")), _log(summary) or (fault.log if fault is not None else None)
     if fault is not None and (summary.get("status") != "failed" or not summary.get("error")):
-        died = fault.died and summary.get("status") != "complete" and fault.at < at
-        summary, log = _write(run, {**summary, "status": "failed", "error": fault.sentence}, died), fault.log
+        trained = summary.get("status") == "complete"
+        died, error = fault.died and not trained and fault.at < at, fault.sentence + _LATE * trained
+        summary, log = _write(run, {**summary, "status": "failed", "error": error}, died), fault.log
     elif end.unwritten is not None:  # there may be room again
         summary = _write(run, summary)
     failed = summary.get("status") not in ("complete", "stopped")
@@ -201,5 +204,5 @@ def _figures(attempt: Attempt, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "training": progress.get("training", {}),
         **({"loaded": loaded} if (loaded := summary_of(progress.get("loaded", {}))) else {}),
-        **({"lost_trainers": lost} if (lost := progress.get("lost_trainers")) else {}),
+        **{key: progress[key] for key in TRAINER_CHANGES if progress.get(key)},
     }

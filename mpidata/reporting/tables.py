@@ -63,6 +63,8 @@ def came_out(look: Look) -> Rows:
         rows.append(("trainers lost", f"number {', '.join(map(str, trainers))}{again}"))
     if trainers := figures.get("joined_trainers"):
         rows.append(("trainers joined", ", ".join(map(str, trainers))))
+    if trainers := figures.get("retired_trainers"):
+        rows.append(("trainers left", ", ".join(map(str, trainers))))
     if loaders := _part(figures, "loaders"):
         rows.append(("loaders", f"{loaders.get('joined')} joined, {loaders.get('lost')} lost"))
     if loaded := _part(figures, "loaded"):

@@ -32,6 +32,7 @@ _LINES = {
     "error": COLOURS["red"],
     "trainer lost": "black",
     "trainer joined": COLOURS["blue"],
+    "trainer retired": COLOURS["grey"],
 }
 
 

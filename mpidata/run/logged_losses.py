@@ -1,4 +1,4 @@
-"""What events.jsonl tells of losses: groups that died, tries that failed, simulations that were set aside."""
+"""What events.jsonl tells of losses: groups and trainers that died, tries that failed, simulations set aside."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["read_first_loss", "read_losses"]
+__all__ = ["TRAINER_CHANGES", "read_first_loss", "read_losses"]
+
+_CHANGES = {
+    "trainer_lost": "lost_trainers",
+    "trainer_joined": "joined_trainers",
+    "trainer_retired": "retired_trainers",
+}
+TRAINER_CHANGES = tuple(_CHANGES.values())  # lists of the summary
 
 
 def read_losses(events: Path) -> dict[str, Any]:
@@ -22,32 +29,41 @@ def read_losses(events: Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        `lost_groups`, `retries` and `set_aside`, as in summary.json.
+        `lost_groups`, `retries` and `set_aside`, as in summary.json, and those of `run_again` and TRAINER_CHANGES of
+        which there is something.
     """
-    retries: list[dict[str, Any]] = []
+    found: dict[str, Any] = {"lost_groups": 0, "retries": []}
     set_aside: list[dict[str, Any]] = []
-    lost = 0
-    before = retries, lost
+    before = found
     try:
         with open(events, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 kind = line.partition('"event": "')[2].partition('"')[0]
                 if kind == "start":
-                    before = retries, lost
-                    retries, lost = [], 0
+                    before, found = found, {"lost_groups": 0, "retries": []}
                 elif kind == "resume":
-                    retries, lost = before
+                    found = before
                 elif kind == "retry_set_aside":
                     set_aside = []
-                lost += kind == "group_lost"
-                if kind in ("retry", "set_aside"):
+                elif kind == "group_lost":
+                    found["lost_groups"] += 1
+                elif kind in ("retry", "set_aside", "run_again", *_CHANGES):
                     with contextlib.suppress(ValueError, KeyError):  # it was cut off
-                        entry = json.loads(line)
-                        del entry["time"], entry["event"]
-                        (retries if kind == "retry" else set_aside).append(entry)
+                        _add(json.loads(line), found, set_aside)
     except OSError:
         pass
-    return {"lost_groups": lost, "retries": retries, "set_aside": set_aside}
+    return found | {"set_aside": set_aside}
+
+
+def _add(event: dict[str, Any], found: dict[str, Any], set_aside: list[dict[str, Any]]) -> None:
+    kind = event.pop("event")
+    del event["time"]
+    if kind in _CHANGES:
+        found.setdefault(_CHANGES[kind], []).append(event["trainer"])
+    elif kind != "run_again":
+        (found["retries"] if kind == "retry" else set_aside).append(event)
+    elif "group" not in event:  # as a trainer had died
+        found["run_again"] = found.get("run_again", 0) + 1
 
 
 def read_first_loss(events: Path) -> dict[str, Any] | None:

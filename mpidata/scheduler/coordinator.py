@@ -60,7 +60,8 @@ class Coordinator:
         Returns what the scheduler wants to find in `read_scheduler` after a resume: a new object that JSON knows.
         Called when a checkpoint begins, so that it never knows more than the trainers' ledgers.
     note : callable
-        Gets the events `checkpoint` (number, batch, seconds, bytes) and `checkpoint_failed` (number, reason).
+        Gets the events `checkpoint` (number, batch, seconds, bytes), `checkpoint_failed` (number, reason), and
+        `checkpoint_again` (the same) of one that lacks the part of a trainer without which the others go on.
     now : float
         The time, in seconds, of a clock that never goes back; so are the other times.
 
@@ -75,7 +76,7 @@ class Coordinator:
 
     Notes
     -----
-    For one thread. A checkpoint that fails is not tried again before the next one is due.
+    For one thread. One that fails is not tried again before the next one is due; one that lacks a part is at once.
     """
 
     def __init__(
@@ -149,8 +150,7 @@ class Coordinator:
         if current is not None:
             current.of.discard(trainer)
         if current is not None and current.ordered and trainer not in current.files:
-            current.failure = current.failure or f"trainer {trainer} {how} meanwhile"
-            current.again = True
+            current.lacks = current.lacks or f"trainer {trainer} {how} meanwhile"
 
     def trainer_joined(self, trainer: int) -> None:
         """Note that a spare has taken a place: what is ordered from now on waits for it, too."""
@@ -209,16 +209,19 @@ class Coordinator:
             current.ordered, current.of = True, set(self._living)
             return
         self._current = None
-        if current.failure is None:
+        if current.failure is None and not current.lacks:
             self.last_valid, self.last_batch = current.number, current.batch
             seconds = round(max(0.0, now - current.begun), 3)
             self._note("checkpoint", number=current.number, batch=current.batch, seconds=seconds, bytes=current.bytes)
+        elif current.failure is None:
+            self.failure = current.lacks
+            self._note("checkpoint_again", number=current.number, reason=current.lacks)
         else:
             self.failure = current.failure
             if not current.over:
                 self._note("checkpoint_failed", number=current.number, reason=current.failure)
         asked, self._asked = self._asked, -1
-        if current.again or (asked > current.batch and current.failure is None):
+        if current.lacks or (asked > current.batch and current.failure is None):
             self.want(now)
 
     # In a thread
@@ -231,7 +234,7 @@ class Coordinator:
 
     def _finish(self, current: _Checkpoint) -> None:
         folder = unfinished(self._folder, current.number)
-        if current.failure is not None:
+        if current.failure is not None or current.lacks:
             shutil.rmtree(folder, ignore_errors=True)
             return
         try:
@@ -284,7 +287,7 @@ class _Checkpoint:
         self.bytes = 0
         self.files: dict[int, Digest] = {}
         self.failure: str | None = None
-        self.again = False  # whether another one is to take its place
+        self.lacks = ""  # whose part, so that another one is to take its place
         self.over = False  # whether it failed only as the training loop is over, as any job's may be
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from mpidata.checkpoint import path_of, read_scheduler, received
 from mpidata.errors import MpidataError
 from mpidata.run.folder import RunFolder
-from mpidata.run.logged_losses import read_losses
+from mpidata.run.logged_losses import TRAINER_CHANGES, read_losses
 from mpidata.run.plan import Plan
 from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.simulations import Simulations
@@ -24,6 +24,8 @@ def state_of(simulations: Simulations, losses: Losses, figures: Figures, seconds
         "retries": list(losses.retries),
         "set_aside": list(losses.set_aside),
         "lost_groups": losses.groups,
+        "run_again": figures.run_again,
+        **figures.changes(),
         "seconds": seconds,
         "first": dict(figures.first),
         "last": dict(figures.last),
@@ -66,6 +68,8 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     complete = {int(i): int(steps[i]) for i in (steps >= 0).nonzero()[0]}
     known = lost if any(lost.values()) else state
     losses.keep(**{key: known[key] for key in ("set_aside", "retries", "lost_groups") if key in known})
+    figures.earlier = {key: known[key] for key in TRAINER_CHANGES if key in known}
+    figures.run_again = known.get("run_again", 0)
     figures.resume()
     figures.before_s = state.get("seconds", 0.0)
     figures.first.update(state.get("first", {}))
@@ -96,7 +100,10 @@ def _makes_sense(state: dict[str, Any], count: int) -> bool:
     said = all(isinstance(sentence, str) for sentence in state.get("record_stopped", []))
     if not said or not all(value is None or type(value) in (int, float) for value in values):
         return False
-    return type(state.get("lost_groups", 0)) is int and type(state.get("seconds", 0.0)) in (int, float)
+    trainers = [one for key in TRAINER_CHANGES for one in (state.get(key, []) if _are(state, list, key) else [None])]
+    if not all(type(one) is int for one in (state.get("lost_groups", 0), state.get("run_again", 0), *trainers)):
+        return False
+    return type(state.get("seconds", 0.0)) in (int, float)
 
 
 def _are(state: dict[str, Any], kind: type, *names: str) -> bool:

@@ -10,12 +10,13 @@ from typing_extensions import NotRequired, TypedDict
 from mpidata.learning.table import LossTable
 from mpidata.loading.figures import Loaded, Rate
 from mpidata.native.event import NO_USAGE, STATISTICS, Usage
+from mpidata.run.logged_losses import TRAINER_CHANGES
 from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.figures.usage import used
 from mpidata.scheduler.figures.writer import GroupTimes
 from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
-__all__ = ["CAPACITY", "DRAWN", "RECEIVED", "Figures", "Conclusion"]
+__all__ = ["CAPACITY", "DRAWN", "RECEIVED", "WINDOWS", "Figures", "Conclusion"]
 
 RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES, WINDOWS = range(len(STATISTICS))
 
@@ -70,11 +71,15 @@ class Figures:
     handed_over : int
         Samples that went to other trainers, as their own drew nothing.
     lost_trainers : list of int
-        Trainers that have died while the others go on, in this order.
+        Trainers that have died in this start while the others go on, in this order.
     joined_trainers, retired_trainers : list of int
-        Spares that have taken a place, and trainers that train no more, in this order.
+        Spares that have taken a place in this start, and trainers that train no more, in this order.
+    earlier : dict
+        The same lists of the earlier starts of the run, by their names.
+    spares : int
+        How many of the trainers, the last ones, wait for a place at the start.
     run_again : int
-        Simulations that ran again as a trainer had died.
+        Simulations that ran again as a trainer had died, in all starts of the run.
     servers : int
         How many parameter servers there are.
     pushes : dict
@@ -94,6 +99,8 @@ class Figures:
         self.lost_trainers: list[int] = []
         self.joined_trainers: list[int] = []
         self.retired_trainers: list[int] = []
+        self.earlier: dict[str, list[int]] = {}
+        self.spares = 0
         self.run_again = 0
         self.loaders: dict[str, int] = {}
         self.servers = 0
@@ -169,6 +176,26 @@ class Figures:
         """One of the statistics (RECEIVED, ...) of each trainer."""
         return [statistics[which] for statistics in self._statistics]
 
+    def changes(self) -> dict[str, list[int]]:
+        """Give the lists of TRAINER_CHANGES of all starts of the run, but for empty ones."""
+        whole = {name: [*self.earlier.get(name, []), *getattr(self, name)] for name in TRAINER_CHANGES}
+        return {name: trainers for name, trainers in whole.items() if trainers}
+
+    def _trainers(self) -> list[str]:
+        """Say of each trainer whether it trains, is dead, has left, or waits as a spare."""
+        count = len(self._statistics)
+        says = dict.fromkeys(range(count), "trains") | dict.fromkeys(range(count - self.spares, count), "spare")
+        says |= dict.fromkeys(self.joined_trainers, "trains") | dict.fromkeys(self.retired_trainers, "left")
+        return list((says | dict.fromkeys(self.lost_trainers, "dead")).values())
+
+    def _held(self, which: int) -> list[int]:
+        """One of the statistics about what is in the buffers: that of a trainer that is gone is gone, too."""
+        gone = {*self.lost_trainers, *self.retired_trainers}
+        return [0 if one in gone else value for one, value in enumerate(self.per_trainer(which))]
+
+    def _fill(self) -> list[float]:
+        return [round(fill / self._capacity, 4) for fill in self._held(FILL)]
+
     def progress(self, simulations: Simulations, seconds: float) -> dict[str, object]:
         """Contents of progress.json, `seconds` after the start. Samples per second are over the last seconds."""
         per_trainer = self.per_trainer(RECEIVED)
@@ -188,19 +215,18 @@ class Figures:
                 "validation": sum(self.per_trainer(VALIDATION)),
                 "per_trainer": per_trainer,
             },
+            "trainers": self._trainers(),
             "batches": self.per_trainer(DRAWN),
-            "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
+            "fill": self._fill(),
             "capacity": self._capacity,
             "capacity_in_bytes": self._in_bytes,
-            "present": self.per_trainer(WINDOWS),
+            "present": self._held(WINDOWS),
             "bytes": self.bytes,
             "report": dict(self.last),
             "training": self._training(),
             "seconds": round(self.before_s + seconds, 3),
             **({"loaded": loaded} if loaded else {}),
-            **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
-            **({"joined_trainers": self.joined_trainers} if self.joined_trainers else {}),
-            **({"retired_trainers": self.retired_trainers} if self.retired_trainers else {}),
+            **self.changes(),
         }
 
     def metrics(self, simulations: Simulations, seconds: float) -> dict[str, object]:
@@ -210,7 +236,7 @@ class Figures:
             "seconds": round(self.before_s + seconds, 3),
             "received": self.per_trainer(RECEIVED),
             "drawn": self.per_trainer(DRAWN),
-            "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
+            "fill": self._fill(),
             "waited_s": list(self._waited_s),
             "bytes": self.per_trainer(BYTES),
             "simulations": {name: simulations.totals[state] for name, state in states.items()},
@@ -257,9 +283,7 @@ class Figures:
             "bytes": self.bytes,
             "seconds": round(self.before_s + seconds, 3),
             "training": self._training(),
-            **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
-            **({"joined_trainers": self.joined_trainers} if self.joined_trainers else {}),
-            **({"retired_trainers": self.retired_trainers} if self.retired_trainers else {}),
+            **self.changes(),
             **({"run_again": self.run_again} if self.run_again else {}),
             **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),

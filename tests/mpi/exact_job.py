@@ -128,7 +128,7 @@ def check(job: dict[str, Any], result: Result) -> None:
             elif "made" in line:
                 made[line["made"]][trainer] = line["gradient"], line["weights"]
     ended = [trainer for trainer, lines in enumerate(written) if lines and "end" in lines[-1]]
-    lost = result.summary.get("lost_trainers", [])
+    lost = result.dead_trainers()
     waited = [trainer for trainer in range(job["trainers"], everyone) if not written[trainer] and trainer not in lost]
     retired = [event["trainer"] for event in result.events() if event["event"] == "trainer_retired"]
     assert sorted(ended + lost + waited + retired) == list(range(everyone)), told

@@ -82,6 +82,12 @@ class Result:
         assert self.run is not None, self.output
         return read_lines(self.run / "events.jsonl")
 
+    def dead_trainers(self) -> list[int]:
+        """Trainers that have died in the last start while the others went on: the summary has those of all starts."""
+        assert self.run is not None, self.output
+        states = json.loads((self.run / "progress.json").read_text())["trainers"]
+        return [trainer for trainer, state in enumerate(states) if state == "dead"]
+
     def logs(self) -> str:
         """All logs, for a failing test's message."""
         assert self.run is not None, self.output

@@ -79,7 +79,7 @@ def check(job: dict[str, Any], result: Result) -> None:
     """Each row is in one push that counts an epoch, each sample of a stream in one, of a reservoir in one at least."""
     told = f"{job}\n{result.logs()}"
     written = complete(result, job["trainers"])
-    lost = result.summary.get("lost_trainers", [])
+    lost = result.dead_trainers()
     ended = [trainer for trainer, lines in enumerate(written) if lines and "end" in lines[-1]]
     assert sorted(ended + lost) == list(range(job.get("again", job["trainers"]))), told
     weights = {written[trainer][-1]["weight"][0] for trainer in ended}

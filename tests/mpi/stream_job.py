@@ -244,7 +244,7 @@ def trained(job: dict[str, Any], result: Result) -> Counter[int]:
                 drawn[step][trainer] = line["rows"]
             else:
                 made[step][trainer] = line["gradient"], line["weights"]
-    lost = result.summary.get("lost_trainers", [])
+    lost = result.dead_trainers()
     # One that has died in the making of its model has written nothing.
     last = [trainer for trainer, of in enumerate(again) if of == max(again) or (of < 0 and trainer in lost)]
     ended = [trainer for trainer in last if written[trainer] and "end" in written[trainer][-1]]

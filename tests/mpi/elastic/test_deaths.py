@@ -34,7 +34,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("loader", [0, sum(ROWS)])
 def test_a_death_as_a_checkpoint_begins(folder: JobFolder, loader: int) -> None:
-    job = _job({"1": "checkpoint:2"}, epochs=60, loader=loader)
+    job = _job({"1": "checkpoint:2"}, epochs=15, loses=1, loader=loader)
     result = run(folder, job, checkpoint={"every_s": 0.1})
     check(job, result)
     assert result.summary["lost_trainers"] == [1], result.logs()

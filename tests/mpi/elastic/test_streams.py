@@ -124,7 +124,8 @@ def test_below_at_least_the_job_ends_and_resumes(folder: JobFolder, again: int) 
     sets = ["--set", f"trainers.ranks={again}", "--set", "trainers.elastic.at_least=1"]
     resumed = folder.resume(result.run, *sets, timeout=60)
     check(job, resumed)
-    assert resumed.summary["lost_trainers"] == [1], resumed.logs()
+    assert result.summary["lost_trainers"] == [0] and resumed.summary["lost_trainers"] == [0, 1], resumed.logs()
+    assert resumed.summary["run_again"] > result.summary["run_again"] > 0, resumed.summary
     assert [event for event in resumed.events() if event["event"] == "resume" and event["checkpoint"]], resumed.logs()
 
 

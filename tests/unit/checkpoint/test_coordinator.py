@@ -296,11 +296,26 @@ def test_one_that_waits_for_a_trainer_that_is_lost_is_begun_anew(tmp_path: Path)
     job.coordinator.trainer_lost(0)
     job.write(1, 1)
     job.tick(11.0)
-    assert job.notes.pop() == ("checkpoint_failed", {"number": 1, "reason": "trainer 0 has died meanwhile"})
+    assert job.notes.pop() == ("checkpoint_again", {"number": 1, "reason": "trainer 0 has died meanwhile"})
     assert job.orders == [1, 2]
     job.write(1, 2)
     job.tick(12.0)
     assert newest_valid(job.folder) == (2, []) and not job.coordinator.busy and job.coordinator.failure is None
+
+
+def test_one_that_cannot_be_written_has_failed_also_where_a_trainer_is_lost(tmp_path: Path) -> None:
+    for failed_first in (False, True):
+        job = Job(tmp_path / str(failed_first))
+        (tmp_path / str(failed_first)).mkdir()
+        job.coordinator.want(10.0)
+        job.tick(10.0)
+        if failed_first:
+            job.write(1, 1, failed=1, text="No space")
+        job.coordinator.trainer_lost(0)
+        if not failed_first:
+            job.write(1, 1, failed=1, text="No space")
+        job.tick(11.0)
+        assert job.notes == [("checkpoint_failed", {"number": 1, "reason": "No space"})] and job.orders == [1, 2]
 
 
 def test_the_part_of_a_trainer_that_is_lost_after_it_has_written_counts(tmp_path: Path) -> None:

@@ -56,6 +56,11 @@ def test_a_bad_end_after_the_summary_counts_too(case: EndedRun) -> None:
     case.record(5, ago_s=9, exit=3)
     status, summary_status, error = case.settle()
     assert (status, summary_status) == (1, "failed") and "exit status 3" in error
+    assert error.endswith(
+        "The training was complete by then: what the script does after it, such as saving a model, may be missing."
+    )
+    case.summary("stopped")
+    assert "complete" not in case.settle()[2]
 
 
 def test_a_full_disk_still_shows_the_outcome(case: EndedRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,32 +101,33 @@ def test_the_death_of_a_solver_is_survived(case: EndedRun) -> None:
     assert case.settle()[2].startswith("Trainer 1 (rank 2) ended with exit status 3. ") and not case.died
 
 
-@pytest.mark.parametrize("kept_in", ["summary", "progress"])
+@pytest.mark.parametrize("scheduler", ["ended", "died"])
 @pytest.mark.parametrize("note", [{"signal": 11}, {"exit": 3}])
 def test_the_death_of_a_trainer_is_survived_where_the_others_went_on(
-    case: EndedRun, kept_in: str, note: dict[str, int]
+    case: EndedRun, scheduler: str, note: dict[str, int]
 ) -> None:
     case.record(2, ago_s=30, **note)
     case.fault_tolerant()
     case.summary("complete")
     assert case.settle()[2].startswith("Trainer 1 (rank 2) ")
-    if kept_in == "summary":
-        case.run.summary.write_text(json.dumps({"status": "complete", "lost_trainers": [1]}))
+    case.summary("complete")
+    case.run.progress.write_text(json.dumps(_PROGRESS | {"lost_trainers": [0, 1], "trainers": ["trains", "dead"]}))
+    if scheduler == "ended":
         assert case.settle() == (0, "complete", "")
         return
     case.run.summary.unlink()
-    case.run.progress.write_text(json.dumps({**_PROGRESS, "lost_trainers": [1]}))
     case.record(0, ago_s=11, signal=9)
     status, _, error = case.settle(137)
     assert status == 1 and error.startswith("The scheduler (rank 0) was killed by SIGKILL") and case.died
-    assert json.loads(case.run.summary.read_text())["lost_trainers"] == [1]
+    assert json.loads(case.run.summary.read_text())["lost_trainers"] == [0, 1]
 
 
 def test_another_trainer_s_death_counts(case: EndedRun) -> None:
     case.record(1, ago_s=30, signal=11)
     case.record(2, ago_s=20, exit=3)
     case.fault_tolerant()
-    case.run.summary.write_text(json.dumps({"status": "complete", "lost_trainers": [0]}))
+    case.summary("complete")
+    case.run.progress.write_text(json.dumps(_PROGRESS | {"lost_trainers": [1, 0], "trainers": ["dead", "trains"]}))
     assert case.settle()[2].startswith("Trainer 1 (rank 2) ended with exit status 3. ")
 
 
@@ -157,6 +163,7 @@ def test_the_scheduler_s_progress_has_all_that_the_summary_needs(case: EndedRun)
     figures.report("loss", 4.0)
     figures.report("loss", 0.5)
     figures.lost_trainers.append(1)
+    figures.earlier = {"joined_trainers": [1]}
     for trainer in range(2):
         figures.status(trainer, [10 + trainer, 1, 2, 3, 4, 5, 600, 7])
     case.run.progress.write_text(json.dumps(figures.progress(simulations, 3.0)))

@@ -130,6 +130,25 @@ def test_a_run_that_has_not_begun(tmp_path: Path) -> None:
     assert shown(view, 80, 24)[-1] == "Waiting for all ranks to join."
 
 
+@pytest.mark.parametrize("trainers", [3, 40])
+def test_the_buffers_of_trainers_that_do_not_train(tmp_path: Path, trainers: int) -> None:
+    run, _ = made_up(tmp_path, 1, trainers)
+    progress = json.loads(run.progress.read_text())
+    states = ["trains"] * (trainers - 2) + ["dead", "spare"]
+    fill = [0.5] * (trainers - 2) + [0.0, 0.0]
+    run.progress.write_text(json.dumps(progress | {"trainers": states, "fill": fill, "batches": [*range(trainers)]}))
+    view = View(run)
+    view.look()
+    text = "\n".join(shown(view, 100, 40))
+    if trainers == 3:
+        assert "50 % of 64, 0 batches" in text and "dead, 1 batches" in text and "spare, 2 batches" in text
+    else:
+        assert "38 buffers" in text and "50 to 50 % of 64, 0 to 37 batches" in text
+    run.progress.write_text(json.dumps(progress | {"trainers": ["dead"] * trainers}))
+    view.look()
+    assert shown(view, 100, 40)
+
+
 def test_a_capacity_in_bytes_has_its_unit(tmp_path: Path) -> None:
     run, _ = made_up(tmp_path, 1, 1)
     progress = json.loads(run.progress.read_text())

@@ -49,6 +49,12 @@ def test_line_of_figures() -> None:
     assert "simulations 2/9, failed 3, " in figures_line(failed)
 
 
+@pytest.mark.parametrize("state", ["dead", "left", "spare"])
+def test_line_of_trainers_that_do_not_train(state: str) -> None:
+    assert ", fill 50% 25%, " in figures_line(_figures(trainers=["trains", "trains"]))
+    assert f", fill {state} 25%, batches 4 5, " in figures_line(_figures(trainers=[state, "trains"]))
+
+
 def test_line_of_a_job_with_loaders() -> None:
     of_none = {
         "simulations": {"requested": 0, "running": 0, "complete": 0, "failed": 0},

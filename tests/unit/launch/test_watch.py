@@ -42,7 +42,9 @@ def test_a_dead_trainer_ends_the_job_unless_the_others_go_on(case: EndedRun, los
         case.record(1, 0, signal=9)
         assert not watch.is_due()
         now = 1.0
-        case.run.progress.write_text(json.dumps({"lost_trainers": lost}))
+        case.run.progress.write_text(
+            json.dumps({"trainers": ["dead" if one in lost else "trains" for one in range(2)]})
+        )
         assert not watch.is_due()
         now = deadlines.GRACE_S + 0.5
         assert watch.is_due() == ends

@@ -78,16 +78,19 @@ def test_trainers_that_died_and_came(tmp_path: Path) -> None:
     run.events(
         (1, "trainer_lost", {"trainer": 1, "left": 2, "how": "was killed by SIGSEGV"}),
         (2, "trainer_joined", {"trainer": 2}),
+        (3, "trainer_retired", {"trainer": 0}),
     )
-    run.summary(lost_trainers=[1], joined_trainers=[2], run_again=4)
+    run.summary(lost_trainers=[1], joined_trainers=[2], retired_trainers=[0], run_again=4)
     page = Page(make_report([run.path]))
     for text in (
         "trainers lostnumber 1; 4 simulations ran again",
         "trainers joined2",
+        "trainers left0",
         "trainer 1was killed by SIGSEGV",
     ):
         assert text in page.text, page.text
-    assert b"trainer lost" in page.pictures[0] and b"trainer joined" in page.pictures[0]
+    for what in (b"trainer lost", b"trainer joined", b"trainer retired"):
+        assert what in page.pictures[0]
 
 
 def test_many_simulations_are_binned(tmp_path: Path) -> None:

@@ -49,6 +49,28 @@ def test_losses_before_a_resume_count(tmp_path: Path) -> None:
     assert [entry["simulation"] for entry in read_losses(path)["retries"]] == [1, 2]
 
 
+def test_trainers_of_all_starts_count(tmp_path: Path) -> None:
+    path = write_events(
+        tmp_path / "events.jsonl",
+        ("start", {}),
+        ("trainer_lost", {"trainer": 9, "left": 2}),
+        ("start", {}),
+        ("trainer_lost", {"trainer": 1, "left": 2}),
+        ("run_again", {"simulation": 4}),
+        ("run_again", {"simulation": 5, "group": 2}),  # its group had died
+        ("trainer_joined", {"trainer": 3}),
+        ("start", {}),
+        ("resume", {"checkpoint": 1}),
+        ("trainer_lost", {"trainer": 1, "left": 2}),
+        ("trainer_retired", {"trainer": 0}),
+        ("run_again", {"simulation": 4}),
+    )
+    found = read_losses(path)
+    assert found.pop("lost_trainers") == [1, 1] and found.pop("joined_trainers") == [3]
+    assert found.pop("retired_trainers") == [0] and found.pop("run_again") == 2
+    assert found == {"lost_groups": 0, "retries": [], "set_aside": []}
+
+
 def test_what_was_set_aside_stays_so_until_it_is_to_be_run_again(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     assert read_losses(path)["set_aside"] == []

@@ -1,5 +1,6 @@
 """Spare trainers: who is told what when trainers die, and when other numbers of them are asked for."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -120,4 +121,6 @@ def test_a_job_whose_spare_takes_a_place(make_job: Any) -> None:
     job.event(Goodbye, 3, after=60.0)  # which waited, and is told to leave
     assert job.run() == 0 and job.summary["status"] == "complete"
     assert (job.summary["lost_trainers"], job.summary["joined_trainers"]) == ([1], [2])
+    progress = json.loads((job.plan.run / "progress.json").read_text())
+    assert progress["trainers"] == ["trains", "dead", "trains", "spare"]
     assert job.called("trainers") == [(1, 2), (2, 0)]

@@ -14,6 +14,7 @@ from mpidata.scheduler.summary import (
     FILL,
     RECEIVED,
     VALIDATION,
+    WINDOWS,
     Conclusion,
     Figures,
 )
@@ -23,7 +24,7 @@ COMPLETE: Conclusion = {"status": "complete", "error": None, "reason": None}
 
 def statistics(**values: int) -> list[int]:
     places = {"received": RECEIVED, "validation": VALIDATION, "duplicates": DUPLICATES, "drawn": DRAWN}
-    places |= {"fill": FILL, "bytes": BYTES}
+    places |= {"fill": FILL, "bytes": BYTES, "windows": WINDOWS}
     row = [0] * 8
     for name, value in values.items():
         row[places[name]] = value
@@ -101,6 +102,7 @@ def test_progress_has_exactly_these_keys() -> None:
     assert some_figures().progress(some_simulations(), seconds=2.0) == {
         "simulations": {"requested": 5, "running": 1, "complete": 1, "failed": 1},
         "samples": {"received": 40, "per_second": 20.0, "validation": 3, "per_trainer": [30, 10]},
+        "trainers": ["trains", "trains"],
         "batches": [3, 3],
         "fill": [0.25, 1.5],
         "capacity": 20,
@@ -125,6 +127,21 @@ def test_samples_per_second_are_those_of_the_last_seconds() -> None:
     assert rates[0] == 0
     assert rates[1:21] == [100.0] * 20
     assert rates[30:] == [0.0] * 10
+
+
+def test_a_trainer_that_is_gone_has_no_buffer_whatever_it_still_says() -> None:
+    figures, simulations = Figures(trainers=4, capacity=10), Simulations(1, trainers=4)
+    figures.spares = 2
+    assert figures.progress(simulations, 1.0)["trainers"] == ["trains", "trains", "spare", "spare"]
+    figures.lost_trainers += [0, 3]
+    figures.joined_trainers.append(2)
+    figures.retired_trainers.append(1)
+    for trainer in range(4):
+        figures.status(trainer, statistics(fill=5, drawn=3, windows=7))
+    progress = figures.progress(simulations, 1.0)
+    assert progress["trainers"] == ["dead", "left", "trains", "dead"] and progress["batches"] == [3] * 4
+    assert progress["fill"] == figures.metrics(simulations, 1.0)["fill"] == [0.0, 0.0, 0.5, 0.0]
+    assert progress["present"] == [0, 0, 7, 0]
 
 
 def test_what_is_given_back_is_a_copy() -> None:

@@ -20,6 +20,11 @@ class Book:
         print(json.dumps(what), file=self._file, flush=True)
 
 
+def resumes() -> bool:
+    """Whether the run goes on from a checkpoint: a trainer may do so that was not in the start before."""
+    return "checkpoint 0" not in Path(os.environ["MPIDATA_RUN"], "private", "plan").read_text().split("\n")
+
+
 def mixed(numbers: Any) -> Any:
     """Make other numbers of whole ones, below 2^32: the means of some of them are not those of others by chance."""
     once = numbers * 2654435761 % (1 << 32)

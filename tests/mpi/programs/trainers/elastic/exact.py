@@ -1,8 +1,8 @@
 """Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was.
 
 Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of as many rows, not files),
-`group` (use torch.distributed, too), `alone` (make no steps), `joins` and `retires` (go on until so many have come and
-gone), and `kills`, by trainer: `point:count`, or the number of a step and how to end there.
+`group` (use torch.distributed, too), `alone` (make no steps), `joins`, `retires` and `loses` (go on until so many have
+come, gone and died), and `kills`, by trainer: `point:count`, or the number of a step and how to end there.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ class Steps:
     """Counts the steps of this start, and spares; a trainer that takes a place goes on from those of the others."""
 
     def __init__(self) -> None:
-        self.made = self.joined = self.retired = 0
+        self.made = self.joined = self.retired = self.lost = 0
 
     def state_dict(self) -> dict[str, int]:
         """Give the numbers."""
@@ -93,14 +93,15 @@ class Steps:
         """Count and note."""
         self.joined += len(change.joined)
         self.retired += len(change.retired)
+        self.lost += len(change.lost)
         note(lost=change.lost, joined=change.joined, rank=change.rank, trainers=change.trainers)
 
     def go_on(self, epoch: int) -> bool:
         """Whether there is to be this epoch, too."""
         if book.resumes:  # to the end of the epoch at least
             return epoch < options["epochs"] or epoch == data.resumed[0]
-        few = self.joined < options.get("joins", 0) or self.retired < options.get("retires", 0)
-        return epoch < options["epochs"] or few
+        came = {"joins": self.joined, "retires": self.retired, "loses": self.lost}
+        return epoch < options["epochs"] or any(number < options.get(name, 0) for name, number in came.items())
 
 
 steps = Steps()

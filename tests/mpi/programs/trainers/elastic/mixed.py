@@ -11,7 +11,7 @@ import sys
 import time
 
 import torch
-from book import Book, end, mixed
+from book import Book, end, mixed, resumes
 
 import mpidata
 from mpidata.trainer.join import join
@@ -25,7 +25,7 @@ book = Book(start)
 note = book.note
 stream = mpidata.MPIStreamDataset(options["batch_size"])
 files = mpidata.FileDataset("parts/*.npz", options["batch_size"], shuffle="rows")
-kill = options["kills_again" if stream.resumed else "kills"].get(str(start), "")
+kill = options["kills_again" if resumes() else "kills"].get(str(start), "")
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
@@ -47,7 +47,7 @@ model = mpidata.DistributedDataParallel(Model())
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
 mpidata.register(model=model, optimizer=optimizer)
 step = stream.resumed
-note(**{"joined_at" if joined else "resumed": stream.resumed})
+note(**{"joined_at" if joined else "resumed": stream.resumed}, again=resumes())
 epoch, rows_of = files.resumed[0], iter(files)
 for batch in stream:
     if (drawn := next(rows_of, None)) is None:  # between the two draws of a step

@@ -11,10 +11,9 @@ import json
 import os
 import sys
 import time
-from pathlib import Path
 
 import torch
-from book import Book, end, mixed
+from book import Book, end, mixed, resumes
 
 import mpidata
 from mpidata.trainer.elastic.change import Change
@@ -25,8 +24,8 @@ torch.set_num_threads(1)
 start = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1
 book = Book(start)
 note = book.note
-resumes = "checkpoint 0" not in Path(os.environ["MPIDATA_RUN"], "private", "plan").read_text().split("\n")
-kill = options["kills_again" if resumes else "kills"].get(str(start), "")
+again = resumes()
+kill = options["kills_again" if again else "kills"].get(str(start), "")
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
@@ -50,7 +49,7 @@ def changed(change: Change) -> None:
 
 mpidata.on_change(changed)
 step = stream.resumed // options.get("every", 1)
-note(**{"joined_at" if joined else "resumed": stream.resumed}, again=resumes)
+note(**{"joined_at" if joined else "resumed": stream.resumed}, again=again)
 
 
 def numbers_of(batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -109,7 +108,7 @@ for number, batch in enumerate(stream, 1):
     if options["validate"] and not step % options["validate"]:
         validate()
     lacks = came.count("joined") < options["joins"] or came.count("retired") < options["retires"]
-    time.sleep(options["pause_s"] + (options["waits_s"] if lacks and not resumes else 0))
+    time.sleep(options["pause_s"] + (options["waits_s"] if lacks and not again else 0))
 if normalizers:
     of = stream.statistics()["u"]
     note(counted=int(of.count.sum()), least=of.min.tolist(), greatest=of.max.tolist())
