@@ -102,7 +102,8 @@ def check(job: dict[str, Any], result: Result) -> None:
     weights = {written[trainer][-1]["weight"][0] for trainer in ended}
     assert len(weights) == 1, (weights, told)
     resumed = next((lines[i]["resumed"] for lines in written for i in _starts(lines)[1:]), None)
-    outcomes = [_outcomes(lines, resumed, trainer in lost) for trainer, lines in enumerate(written)]
+    joined = range(job["trainers"], everyone)
+    outcomes = [_outcomes(lines, resumed, trainer in lost, trainer in joined) for trainer, lines in enumerate(written)]
     told = f"{outcomes} {told}"
     pushes = [list(itertools.chain(*some)) for some in itertools.product(*outcomes)]
     if job["staleness"] and job["optimizer"] == "SGD":  # each push is a step by the mean of its rows
@@ -119,8 +120,11 @@ def _starts(lines: list[dict[str, Any]]) -> list[int]:
     return [i for i, line in enumerate(lines) if "resumed" in line]
 
 
-def _outcomes(lines: list[dict[str, Any]], resumed: int | None, dies: bool) -> list[list[_Push]]:
-    """Give which pushes of a trainer may count: those after a pull, and of the last one of one that dies either."""
+def _outcomes(lines: list[dict[str, Any]], resumed: int | None, dies: bool, joined: bool) -> list[list[_Push]]:
+    """Give which pushes of a trainer may count: those after a pull, and of the last one of one that dies either.
+
+    Of one that had joined any number is in a checkpoint that was continued.
+    """
     second = (_starts(lines)[1:] or [len(lines)])[0]
     before, after = (
         [(line["epoch"], line["rows"]) for line in of if "pull" in line] for of in (lines[:second], lines[second:])
@@ -128,6 +132,7 @@ def _outcomes(lines: list[dict[str, Any]], resumed: int | None, dies: bool) -> l
     if resumed is None:
         return _either(before) if dies else [before]
     first = [before[:resumed]] if len(before) > resumed else _either(before)
+    first = [before[:n] for n in range(len(before) + 1)] if joined else first
     return [some + more for some in first for more in (_either(after) if dies else [after])]
 
 

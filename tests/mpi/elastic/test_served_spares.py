@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from exact_job import SECOND_DEATHS
-from jobs import JobFolder, Result
+from jobs import JobFolder, Result, sets
 from scaling import run_meanwhile, scale_up_and_down
 from served_job import check, draw_with_spares, write_job
 
@@ -52,8 +52,24 @@ def test_other_policies(folder: JobFolder, policy: str) -> None:
 
 
 @pytest.mark.full
-def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder) -> None:
-    given: dict[str, Any] = {"data": "stream", "elastic": True, "trainers": 2, "spares": 2, "staleness": 2}
+@pytest.mark.parametrize("again", [2, 4])
+def test_a_resume_from_a_checkpoint_that_has_a_spare(folder: JobFolder, again: int) -> None:
+    given: dict[str, Any] = {"data": "stream", "staleness": 3, "elastic": {"at_least": 2}, "trainers": 3, "spares": 1}
+    kills = {"1": "6 SIGKILL", "0": "30 SIGKILL", "2": "34 SIGKILL"}
+    pauses_s = {"0": 0.05, "1": 0.04, "2": 0.06, "3": 0.03}
+    job = write_job(folder, kills=kills, joins=1, every_s=0.2, pauses_s=pauses_s, **given)
+    result = folder.run(timeout=120)
+    assert result.status == 1 and result.run is not None, result.logs()
+    assert result.summary["joined_trainers"] == [3], result.logs()
+    changes = sets(f"trainers.ranks={again}", "trainers.spares=0", "trainers.elastic.at_least=1")
+    resumed = folder.resume(result.run, *changes, timeout=120)
+    check({**job, "again": again}, resumed)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("data", ["files", "stream"])
+def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, data: str) -> None:
+    given: dict[str, Any] = {"data": data, "elastic": True, "trainers": 2, "spares": 2, "staleness": 2}
     job = write_job(folder, joins=2, retires=1, every_s=0.3, **given)
     result = run_meanwhile(folder, lambda: scale_up_and_down(folder))
     check(job, result)

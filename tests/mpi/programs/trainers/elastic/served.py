@@ -64,7 +64,8 @@ if options["data"] == "stream":
     data = mpidata.MPIStreamDataset(options["batch_size"])
     epochs = range(1)
 else:
-    data = mpidata.FileDataset("parts/*.npz", options["batch_size"], shuffle="rows", drop_last=not options.get("kills"))
+    drops = not options.get("kills") and not options.get("joins")
+    data = mpidata.FileDataset("parts/*.npz", options["batch_size"], shuffle="rows", drop_last=drops)
     epochs = range(data.resumed[0], options["epochs"])
 torch.manual_seed(trainer)
 model = Model(mpidata.ServedEmbedding(50, 3, seed=7))
