@@ -51,6 +51,7 @@ class Order:
         self._applied = [0] * trainers
         self._clocks = [0] * trainers
         self._active = set(range(trainers - spares))
+        self._trains = set(self._active)  # all but the spares that wait
         self._resting: dict[int, int] = {}
         self._left: set[int] = set()
         self._dead: set[int] = set()
@@ -188,7 +189,8 @@ class Order:
         self._paused.discard(trainer)
         if trainer not in self._active:
             # Without staleness, where all rest, one that comes first must not be behind a later one: each would wait.
-            none = 0 if self._staleness else max(self._clocks)
-            slowest = min((self._clocks[one] for one in self._active), default=none)
-            self._clocks[trainer] = max(self._clocks[trainer], slowest)
+            clocks = [self._clocks[one] for one in self._active or self._trains - self._left]
+            slowest = min if self._active or self._staleness else max
+            self._clocks[trainer] = max(self._clocks[trainer], slowest(clocks, default=0))
             self._active.add(trainer)
+            self._trains.add(trainer)

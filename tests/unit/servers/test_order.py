@@ -265,3 +265,21 @@ def test_who_waits_for_a_later_checkpoint_waits_for_those_at_an_earlier_one() ->
     assert list(order.deeds()) == [Deed(Do.SAVE, (0,))]
     order.save(0, 0, 5)
     assert list(order.deeds()) == [Deed(Do.SAVE, (0, 1))]
+
+
+@pytest.mark.parametrize("staleness", [0, 2])
+def test_a_spare_that_comes_first_after_a_meeting_is_as_far_as_the_others(staleness: int) -> None:
+    order = Order(3, 1, spares=1)
+    order.begin(staleness, 0)
+    for _ in range(6):
+        order.had(0, 0)
+        order.had(1, 0)
+        assert sum(len(deed.trainers) for deed in order.deeds()) == 2
+    for trainer, pushes in enumerate((6, 6, 0)):
+        order.pause(trainer, pushes)
+    order.died(1)
+    assert list(order.deeds()) == []
+    for trainer, pushes in ((2, 0), (0, 6)):
+        order.pull(trainer, pushes)
+        assert list(order.deeds()) == [Deed(Do.SEND, (trainer,))]
+    assert order.ahead(0) == order.ahead(2) == 0
