@@ -68,8 +68,10 @@ class Orders:
             self._furthest = keys(places)
 
     def is_of_step(self, turn: Turn) -> bool:
-        """Whether a batch is of the dataset of the last step."""
-        return self._step_of is not None and turn.of is self._step_of()
+        """Whether a batch is of the dataset of the last step; of one that has joined, its first batch is."""
+        if self._step_of is None:
+            return self.done > 0 and turn.of is not None
+        return turn.of is self._step_of()
 
     def has_reached(self, places: NDArray[np.int64]) -> bool:
         """Whether one that is at these places is where the furthest one was as all heard of the order."""
