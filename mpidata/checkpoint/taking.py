@@ -52,7 +52,8 @@ class Checkpoints:
     restored : Restored
         What this trainer goes on from; batch 0 and no state in a job that starts afresh.
     come_first : callable
-        Called before one is taken: there all trainers have had as many batches.
+        Called before one is taken: there all trainers have had as many batches. Where it gives False, something else is
+        first, and the trainer asks for its next batch once more.
     record_first : callable
         Called before a checkpoint counts: what the record has by then is not sent again after a resume.
 
@@ -154,15 +155,16 @@ class Checkpoints:
                 "without it. Call mpidata.register(...) with the same names as before the loop."
             )
 
-    def take(self) -> None:
-        """Take the snapshot that is due, and let it be written while training goes on.
+    def take(self) -> bool:
+        """Take the snapshot that is due, and let it be written while training goes on; False: something else is first.
 
         Notes
         -----
         Takes as long as saving the registered objects into memory. What fails is told to the scheduler and on
         standard error, and training goes on.
         """
-        self.come_first()
+        if self.come_first() is False:
+            return False
         self.finish()
         try:
             state = self.states()
@@ -170,9 +172,10 @@ class Checkpoints:
             check(self._library, self._library.mpidata_trainer_snapshot_take(ctypes.byref(snapshot)))
         except Exception as error:  # a registered object may raise anything
             self._give_up(f"trainer {self._index} cannot save its state: {type(error).__name__}: {error}")
-            return
+            return True
         self._writing = threading.Thread(target=self._write, args=(snapshot, state), name="checkpoint", daemon=True)
         self._writing.start()
+        return True
 
     def states(self) -> dict[str, Saved]:
         """Copy the states of what is registered, and of mpidata's own objects."""

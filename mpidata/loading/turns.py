@@ -18,7 +18,7 @@ class Turns:
     Parameters
     ----------
     count : callable
-        Counts a batch; may take a checkpoint.
+        Counts a batch; may take a checkpoint. False: it has not, as something else came first.
     drawing : callable, optional
         Told of the turn of each batch that is about to be given out.
 
@@ -33,7 +33,7 @@ class Turns:
         Counts the rows that are left of that one.
     """
 
-    def __init__(self, count: Callable[[], None], drawing: Callable[[Turn], object] = lambda turn: None) -> None:
+    def __init__(self, count: Callable[[], object], drawing: Callable[[Turn], object] = lambda turn: None) -> None:
         self.drawing = drawing
         self.given = self.samples = 0
         self.in_epoch = False
@@ -60,10 +60,9 @@ class Turns:
             self.in_epoch, self.left = True, left
         return turn
 
-    def count(self, turn: Turn) -> None:
-        """Count a batch of an iteration, if it is its turn."""
-        if self._is_first(turn):
-            self._count()
+    def count(self, turn: Turn) -> bool:
+        """Count a batch of an iteration, if it is its turn; False where something else is first."""
+        return not self._is_first(turn) or self._count() is not False
 
     def _is_first(self, turn: Turn) -> bool:
         first = self._first()
@@ -103,7 +102,8 @@ class Turn:
         """Say that a batch is about to be given out, all before it being in use or used."""
         self._turns.drawing(self)
         self.waits = True
-        self._turns.count(self)
+        while not self._turns.count(self):
+            self._turns.drawing(self)
 
     def given(self, samples: int = 0) -> None:
         """Say that it is given out now, with so many samples."""

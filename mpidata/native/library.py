@@ -74,6 +74,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
     "mpidata_trainer_regroup": (c_int, [c_int]),
     "mpidata_trainer_hold": (c_int, [c_int]),
+    "mpidata_trainer_agreed_checkpoint": (c_int, [POINTER(c_int64), POINTER(c_int64)]),
     "mpidata_trainer_takes_place": (c_int, []),
     "mpidata_trainer_pack_trained": (c_int, [POINTER(c_void_p), POINTER(c_int64)]),
     "mpidata_trainer_take_trained": (c_int, [c_void_p, c_int64]),

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -131,7 +131,7 @@ class Coordinator:
         if current is None or event.number != current.number:
             return  # of one that was given up
         if trainer not in current.of:
-            return  # it has taken a place since, or waits for one
+            return  # it has taken a place since
         current.batch = max(current.batch, event.batch)
         text = event.text
         if event.failed:
@@ -152,9 +152,12 @@ class Coordinator:
         if current is not None and current.ordered and trainer not in current.files:
             current.lacks = current.lacks or f"trainer {trainer} {how} meanwhile"
 
-    def trainer_joined(self, trainer: int) -> None:
-        """Note that a spare has taken a place: what is ordered from now on waits for it, too."""
+    def trainer_joined(self, trainer: int, values: Iterable[tuple[str, int, float]]) -> None:
+        """Note that a spare has taken a place, which reports behind which checkpoint it takes part."""
         self._living.add(trainer)
+        before = next(value for name, _, value in values if name == constants.TRAINS)
+        if self._current is not None and self._current.ordered and self._current.number > before:
+            self._current.of.add(trainer)
 
     def tick(self, now: float, may_begin: bool = True) -> None:
         """Do what is due; to be called several times a second. `may_begin`: a periodic checkpoint may begin."""

@@ -305,7 +305,7 @@ class Scheduler:
             self._adoption.joined(event.index, self._spares.not_retired(self.ending.trainers))
         came = self._spares.reported(event.index, names)
         if came > 0:
-            self.checkpoints.trainer_joined(event.index)
+            self.checkpoints.trainer_joined(event.index, event.values)
         elif came < 0:
             self.checkpoints.trainer_lost(event.index, "has left")
             if self.plan.has_stream:

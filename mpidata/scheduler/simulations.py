@@ -266,8 +266,8 @@ class Simulations:
             raise MpidataError(
                 f"Trainer {trainer} holds all of try {by_try} of simulation {simulation}, which has not ended. {_MIXED}"
             )
-        if trainer not in self._living:
-            return False
+        if trainer not in self._living or (state == COMPLETE and self.interrupted):
+            return False  # what it lacked after one change may be another one's after the next
         if state == COMPLETE:
             raise MpidataError(f"Trainer {trainer} holds simulation {simulation} a second time. {_MIXED}")
         if by_try < tries or state == PENDING:

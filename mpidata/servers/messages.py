@@ -29,7 +29,7 @@ class Tag(IntEnum):
     """Kinds of messages."""
 
     MAKE = 1  # trainer 0 to each server: what it is to keep
-    ASK = 2  # trainer to server 0: an `Ask`, a number
+    ASK = 2  # trainer to server 0: an `Ask`, a number, that of a checkpoint or 0
     PUSH = 3  # trainer to each server: the gradients of its part
     HAS = 4  # server to server 0: the number of a trainer of which it has one more push
     DEED = 5  # server 0 to each other server: what to do, by trainers
@@ -48,11 +48,13 @@ class Ask(IntEnum):
     JOIN = 1  # the number tells its model from others
     PULL = 2
     REST = 3
-    SAVE = 4
+    SAVE = 4  # with the number of the checkpoint
     LEAVE = 5
     LOST = 6  # the number is that of a trainer that has died
-    SETTLE = 7  # as REST; it is answered when they count
+    SETTLE = 7  # as PAUSE; it is answered when they count
     PAUSE = 8  # as REST, but who saves waits for it
+    TRAINED = 10  # what it was not told of; the number counts the changes among those that train
+    ABSENT = 11  # it has just joined: it takes part in no checkpoint up to the one of this number
     WITHDRAW = 9  # it saves later, as one has died; answered unless all have saved
 
 
@@ -63,12 +65,13 @@ class Everyone(NamedTuple):
     ----------
     communicator : mpi4py.MPI.Intracomm
         Of the trainers, then the servers.
-    trainers : int
-        How many there are.
+    trainers, spares : int
+        How many there are; spares, the last ones of the trainers, wait for a place.
     """
 
     communicator: MPI.Intracomm
     trainers: int
+    spares: int = 0
 
     @property
     def servers(self) -> range:
@@ -86,7 +89,7 @@ def join_everyone(plan: Plan) -> Everyone:
     communicator.Set_errhandler(MPI.ERRORS_RETURN)
     own.Free()
     group.Free()
-    return Everyone(communicator, plan.trainers)
+    return Everyone(communicator, plan.trainers, plan.trainer_spares)
 
 
 def pieces(thing: Any) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:

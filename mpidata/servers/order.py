@@ -35,8 +35,8 @@ class Order:
 
     Parameters
     ----------
-    trainers, servers : int
-        How many there are.
+    trainers, servers, spares : int
+        How many there are; spares, the last ones of the trainers, push nothing at first.
 
     Attributes
     ----------
@@ -44,20 +44,24 @@ class Order:
         Steps so far.
     """
 
-    def __init__(self, trainers: int, servers: int) -> None:
+    def __init__(self, trainers: int, servers: int, spares: int = 0) -> None:
         self.version = 0
         self._staleness = -1  # nothing can be done yet
         self._had = [[0] * servers for _ in range(trainers)]  # pushes of a trainer that each server has
         self._applied = [0] * trainers
         self._clocks = [0] * trainers
-        self._active = set(range(trainers))
+        self._active = set(range(trainers - spares))
+        self._trains = set(self._active)  # all but the spares that wait
         self._resting: dict[int, int] = {}
         self._left: set[int] = set()
         self._dead: set[int] = set()
         self._pulls: dict[int, int] = {}
-        self._saves: set[int] = set()
+        self._saves: dict[int, int] = {}  # the checkpoint that a trainer waits for
         self._settles: dict[int, int] = {}
         self._paused: set[int] = set()
+        self._absent: dict[
+            int, int
+        ] = {}  # the newest checkpoint in which a trainer takes no part, as it has joined since
 
     def begin(self, staleness: int, version: int) -> None:
         """Go on from a version, as all servers have their part.
@@ -92,24 +96,28 @@ class Order:
             self.rest(trainer, pushes)
             self._paused.add(trainer)
 
-    def save(self, trainer: int, pushes: int) -> None:
-        """Take in that a trainer waits for the others after so many pushes, to save the state."""
+    def absent(self, trainer: int, checkpoint: int) -> None:
+        """Take in that a trainer takes part in no checkpoint up to this one."""
+        self._absent[trainer] = checkpoint
+
+    def save(self, trainer: int, pushes: int, checkpoint: int) -> None:
+        """Take in that a trainer waits for the others after so many pushes, to save the state for a checkpoint."""
         if trainer not in self._dead:
             self.rest(trainer, pushes)
-            self._saves.add(trainer)
+            self._saves[trainer] = checkpoint
 
     def withdraw(self, trainer: int, pushes: int) -> bool:
         """Take in that a trainer saves later, as `pause`; False where all have saved already."""
         if trainer not in self._saves:
             return False
-        self._saves.discard(trainer)
+        del self._saves[trainer]
         self.pause(trainer, pushes)
         return True
 
     def settle(self, trainer: int, pushes: int) -> None:
-        """Take in that a trainer rests, and waits until so many pushes of its own count."""
+        """Take in that a trainer pauses, and waits until so many pushes of its own count."""
         if trainer not in self._dead:
-            self.rest(trainer, pushes)
+            self.pause(trainer, pushes)
             self._settles[trainer] = pushes
 
     def leave(self, trainer: int, pushes: int) -> None:
@@ -122,7 +130,7 @@ class Order:
         self._dead.add(trainer)
         self._left.add(trainer)
         self._active.discard(trainer)
-        self._saves.discard(trainer)
+        self._saves.pop(trainer, None)
         self._pulls.pop(trainer, None)
         self._settles.pop(trainer, None)
         self._paused.discard(trainer)
@@ -151,11 +159,17 @@ class Order:
             if self._applied[trainer] >= pushes:
                 del self._settles[trainer]
                 yield Deed(Do.TELL, (trainer,))
-        if self._saves and not self._active and not self._paused:
-            waiting, self._saves = self._saves, set()
-            for trainer in waiting:
-                self._wake(trainer)
-            yield Deed(Do.SAVE, tuple(sorted(waiting)))
+        if self._saves:
+            yield from self._save(min(self._saves.values()))
+
+    def _save(self, checkpoint: int) -> Iterator[Deed]:
+        if any(self._absent.get(one, -1) < checkpoint for one in self._active | self._paused):
+            return
+        waiting = sorted(one for one, number in self._saves.items() if number == checkpoint)
+        for trainer in waiting:
+            del self._saves[trainer]
+            self._wake(trainer)
+        yield Deed(Do.SAVE, tuple(waiting))
 
     def _steps(self) -> Iterator[Deed]:
         living = [one for one in range(len(self._had)) if one not in self._dead]
@@ -175,7 +189,8 @@ class Order:
         self._paused.discard(trainer)
         if trainer not in self._active:
             # Without staleness, where all rest, one that comes first must not be behind a later one: each would wait.
-            none = 0 if self._staleness else max(self._clocks)
-            slowest = min((self._clocks[one] for one in self._active), default=none)
-            self._clocks[trainer] = max(self._clocks[trainer], slowest)
+            clocks = [self._clocks[one] for one in self._active or self._trains - self._left]
+            slowest = min if self._active or self._staleness else max
+            self._clocks[trainer] = max(self._clocks[trainer], slowest(clocks, default=0))
             self._active.add(trainer)
+            self._trains.add(trainer)

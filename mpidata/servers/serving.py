@@ -39,15 +39,15 @@ class Serving:
     """
 
     def __init__(self, everyone: Everyone, elastic: bool, beat: Callable[[], object]) -> None:
-        self._communicator, self._trainers = everyone
+        self._communicator, self._trainers, spares = everyone
         self._elastic, self._beat = elastic, beat
         self._servers = len(everyone.servers)
         self._server = self._communicator.Get_rank() - self._trainers
         self._part: Part | None = None
         self._digest: int | None = None
-        self._order = Order(self._trainers, self._servers)
+        self._order = Order(self._trainers, self._servers, spares)
         self._pushes: list[deque[torch.Tensor]] = [deque() for _ in range(self._trainers)]
-        self._trained = Trained(self._trainers)
+        self._trained = Trained(self._trainers, spares)
         self._sent: list[tuple[MPI.Request, object]] = []
         self._ended = False
         self._made = 0
@@ -131,25 +131,31 @@ class Serving:
             do, *trainers = data.view(np.int64).tolist()
             self._do(Deed(Do(do), tuple(trainers)))
         elif tag is Tag.ASK:
-            ask, number = data.view(np.int64).tolist()
-            self._asked(Ask(ask), source, number)
+            ask, number, checkpoint = data.view(np.int64).tolist()
+            self._asked(Ask(ask), source, number, checkpoint)
 
-    def _asked(self, ask: Ask, trainer: int, number: int) -> None:
+    def _asked(self, ask: Ask, trainer: int, number: int, checkpoint: int) -> None:
         if ask is Ask.JOIN:
             self._check_alike(trainer, number)
+            self._trained.joined(trainer)
         elif ask is Ask.PULL:
             self._order.pull(trainer, number)
         elif ask is Ask.REST:
             self._order.rest(trainer, number)
         elif ask is Ask.SAVE:
-            self._order.save(trainer, number)
+            self._order.save(trainer, number, checkpoint)
         elif ask is Ask.SETTLE:
             self._order.settle(trainer, number)
         elif ask is Ask.PAUSE:
             self._order.pause(trainer, number)
+        elif ask is Ask.ABSENT:
+            self._order.absent(trainer, checkpoint)
         elif ask is Ask.WITHDRAW:
             if self._order.withdraw(trainer, number):
                 self._go(trainer, NOBODY)
+        elif ask is Ask.TRAINED:
+            self._trained.change(number)
+            self._tell_trained(trainer)
         elif ask is Ask.LOST:
             self._died(number)
             self._send(self._places[number], trainer, Tag.PLACE)

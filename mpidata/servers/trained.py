@@ -29,13 +29,24 @@ class Trained:
 
     Parameters
     ----------
-    trainers : int
-        How many there are.
+    trainers, spares : int
+        How many there are; the last ones are spares, which wait.
     """
 
-    def __init__(self, trainers: int) -> None:
-        self._trainers = trainers
-        self._untold = {trainer: _Untold(trainers) for trainer in range(trainers)}
+    def __init__(self, trainers: int, spares: int = 0) -> None:
+        self._trainers, self._changes = trainers, 0
+        self._waiting = set(range(trainers - spares, trainers))
+        self._untold = {trainer: _Untold(trainers) for trainer in range(trainers - spares)}
+
+    def change(self, number: int) -> None:
+        """Take in a change among those that train, by its number: a spare may have a place, and know what they know."""
+        if number > self._changes:
+            self._changes = number
+            self._untold |= {spare: _Untold(self._trainers) for spare in self._waiting}
+
+    def joined(self, trainer: int) -> None:
+        """Take in that a trainer has a place."""
+        self._waiting.discard(trainer)
 
     def add(self, trainer: int, samples: _Numbers) -> None:
         """Take in that a push of a trainer counts, with these samples, shape (n, 2): simulation and step."""
@@ -51,6 +62,7 @@ class Trained:
 
     def forget(self, trainer: int) -> None:
         """Keep nothing more for one that has died."""
+        self._waiting.discard(trainer)
         self._untold.pop(trainer, None)
 
 

@@ -24,8 +24,8 @@ def turns() -> Turns:
     return trainer.turns
 
 
-def count_batch(trainer: Trainer) -> None:
-    """Count a batch, and take a snapshot before it where one is due.
+def count_batch(trainer: Trainer) -> bool:
+    """Count a batch, and take a snapshot before it where one is due; False where something else is first.
 
     Raises
     ------
@@ -44,9 +44,11 @@ def count_batch(trainer: Trainer) -> None:
         status = trainer.library.mpidata_trainer_count_batch(SLICE_S)
         if status == constants.CHECKPOINT:
             reached("checkpoint")
-            trainer.checkpoints.take()
+            if not trainer.checkpoints.take():
+                return False
         elif status == constants.ERR_AGAIN and trainer.members is not None:
             trainer.members.look()
     if status not in (constants.ERR_AGAIN, constants.END):  # a job that is over is found out by who waits for the batch
         check(trainer.library, status)
         trainer.drawn += 1
+    return True

@@ -18,6 +18,7 @@ KINDS = {
     "rows": exact_job.draw,
     "spares": exact_job.draw_with_spares,
     "served": served_job.draw,
+    "served spares": served_job.draw_with_spares,
     "stream": stream_job.draw,
     "stream spares": stream_job.draw_with_spares,
     "beside": stream_job.draw_beside,
@@ -42,7 +43,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 200) ->
         job = stream_job.write_job(folder, **job)
         result = folder.run(timeout=timeout)
         stream_job.check(job, result)
-    elif kind == "served":
+    elif kind.startswith("served"):
         job = served_job.write_job(folder, **job)
         result = folder.run(timeout=timeout)
         served_job.check(job, result)

@@ -33,7 +33,10 @@ def scale_up_and_down(folder: JobFolder, down: bool = True) -> None:
         done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=30)
         return done.stdout + done.stderr
 
-    wait_until(lambda: count(folder, "dispatch") > 2, 60)
+    books = folder.path / "runs" / "job" / "1"
+    wait_until(
+        lambda: count(folder, "dispatch") > 2 or any("pull" in book.read_text() for book in books.glob("book-*")), 60
+    )
     assert "4 trainers from the next step on, there were 2." in scale_to(4)
     wait_until(lambda: count(folder, "trainer_joined") == 2, 60)
     if not down:

@@ -6,7 +6,7 @@ import random
 from collections import Counter, defaultdict
 from typing import Any
 
-from exact_job import books
+from exact_job import JOIN_POINTS, books
 from jobs import JobFolder, Result, python
 from stream_job import SIMULATIONS, STEPS, source
 
@@ -28,6 +28,7 @@ def write_job(
     elastic: Any = False,
     timeout_s: float = 600,
     buffer: dict[str, Any] | None = None,
+    spares: int = 0,
     **options: Any,
 ) -> dict[str, Any]:
     """Write a job of trainers/elastic/served.py; returns what `check` is to know of it."""
@@ -35,14 +36,14 @@ def write_job(
     given = {"settings": {"lr": LR}, "kills": {}} | given
     program = python("trainers/elastic/served.py", json.dumps(given))
     job: dict[str, Any] = {"trainers": {"ranks": trainers, "program": program, "elastic": elastic}}
-    job["trainers"]["timeout_s"] = timeout_s
+    job["trainers"] |= {"timeout_s": timeout_s, "spares": spares}
     job["servers"] = {"ranks": servers}
     job["checkpoint"] = {"every_s": every_s}
     job |= source(folder, given["data"], ROWS)
     if buffer:
         job["buffer"] |= buffer
     folder.write_job(job)
-    return {**given, "trainers": trainers, "policy": job.get("buffer", {}).get("policy")}
+    return {**given, "trainers": trainers, "spares": spares, "policy": job.get("buffer", {}).get("policy")}
 
 
 def draw(seed: int) -> dict[str, Any]:
@@ -69,6 +70,19 @@ def draw(seed: int) -> dict[str, Any]:
     }
 
 
+def draw_with_spares(seed: int) -> dict[str, Any]:
+    """Draw such a job with spares, some of which may die, too."""
+    dice = random.Random(f"served spares {seed}")
+    job = draw(seed)
+    job["spares"] = dice.randint(1, 2)
+    if dice.random() < 0.5:
+        point = dice.choice(JOIN_POINTS)
+        victim = job["trainers"] if point.endswith("receive") else dice.randrange(job["trainers"] + 1)
+        if str(victim) not in job["kills"] and job["trainers"] > len(job["kills"]) + 1:
+            job["kills"][str(victim)] = f"{point}:1"
+    return job
+
+
 def complete(result: Result, trainers: int = 2) -> list[list[dict[str, Any]]]:
     """Give what the trainers have written, where the job is complete."""
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
@@ -78,14 +92,18 @@ def complete(result: Result, trainers: int = 2) -> list[list[dict[str, Any]]]:
 def check(job: dict[str, Any], result: Result) -> None:
     """Each row is in one push that counts an epoch, each sample of a stream in one, of a reservoir in one at least."""
     told = f"{job}\n{result.logs()}"
-    written = complete(result, job["trainers"])
+    everyone = job["trainers"] + job["spares"]
+    written = complete(result, everyone)
     lost = result.dead_trainers()
     ended = [trainer for trainer, lines in enumerate(written) if lines and "end" in lines[-1]]
-    assert sorted(ended + lost) == list(range(job.get("again", job["trainers"]))), told
+    waited = [trainer for trainer in range(job["trainers"], everyone) if not written[trainer] and trainer not in lost]
+    retired = [event["trainer"] for event in result.events() if event["event"] == "trainer_retired"]
+    assert sorted(ended + lost + waited + retired) == list(range(job.get("again", everyone))), told
     weights = {written[trainer][-1]["weight"][0] for trainer in ended}
     assert len(weights) == 1, (weights, told)
     resumed = next((lines[i]["resumed"] for lines in written for i in _starts(lines)[1:]), None)
-    outcomes = [_outcomes(lines, resumed, trainer in lost) for trainer, lines in enumerate(written)]
+    joined = range(job["trainers"], everyone)
+    outcomes = [_outcomes(lines, resumed, trainer in lost, trainer in joined) for trainer, lines in enumerate(written)]
     told = f"{outcomes} {told}"
     pushes = [list(itertools.chain(*some)) for some in itertools.product(*outcomes)]
     if job["staleness"] and job["optimizer"] == "SGD":  # each push is a step by the mean of its rows
@@ -102,8 +120,11 @@ def _starts(lines: list[dict[str, Any]]) -> list[int]:
     return [i for i, line in enumerate(lines) if "resumed" in line]
 
 
-def _outcomes(lines: list[dict[str, Any]], resumed: int | None, dies: bool) -> list[list[_Push]]:
-    """Give which pushes of a trainer may count: those after a pull, and of the last one of one that dies either."""
+def _outcomes(lines: list[dict[str, Any]], resumed: int | None, dies: bool, joined: bool) -> list[list[_Push]]:
+    """Give which pushes of a trainer may count: those after a pull, and of the last one of one that dies either.
+
+    Of one that had joined any number is in a checkpoint that was continued.
+    """
     second = (_starts(lines)[1:] or [len(lines)])[0]
     before, after = (
         [(line["epoch"], line["rows"]) for line in of if "pull" in line] for of in (lines[:second], lines[second:])
@@ -111,6 +132,7 @@ def _outcomes(lines: list[dict[str, Any]], resumed: int | None, dies: bool) -> l
     if resumed is None:
         return _either(before) if dies else [before]
     first = [before[:resumed]] if len(before) > resumed else _either(before)
+    first = [before[:n] for n in range(len(before) + 1)] if joined else first
     return [some + more for some in first for more in (_either(after) if dies else [after])]
 
 
@@ -130,7 +152,11 @@ def _wrong(job: dict[str, Any], counts: dict[int, Counter[int]]) -> list[Any]:
     rows = set(range(1, sum(ROWS) + 1))
     if sorted(counts) != list(range(job["epochs"])):
         return [sorted(counts)]
-    return [of for of in counts.values() if set(of) != rows or sum(of.values()) - len(rows) >= job["trainers"]]
+    return [
+        of
+        for of in counts.values()
+        if set(of) != rows or sum(of.values()) - len(rows) >= job["trainers"] + job["spares"]
+    ]
 
 
 def _wrong_in_stream(job: dict[str, Any], counts: dict[int, Counter[int]]) -> list[Any]:
@@ -138,5 +164,5 @@ def _wrong_in_stream(job: dict[str, Any], counts: dict[int, Counter[int]]) -> li
     everything = {1 + step + 1000 * of for of in range(SIMULATIONS) for step in range(STEPS)}
     again = sorted(row for row, n in counts[0].items() if n > 1 and job["policy"] != "reservoir")
     lacking = sorted(everything - set(counts[0]))
-    most = job["trainers"] * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
+    most = (job["trainers"] + job["spares"]) * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
     return [*again, *sorted(set(counts[0]) - everything), *(lacking if len(lacking) >= most else [])]

@@ -14,7 +14,7 @@
 #include "stream/shares/sizes.h"
 
 enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN, GRANTED, GIVING, GIVERS,
-       MINUS_GIVERS, AGREED, AT, ANEW };
+       MINUS_GIVERS, AGREED, AT, ANEW, TAKES };
 
 /* Between agreements while training is ahead of its budget. */
 static const double AGAIN_S = 2e-3;
@@ -28,48 +28,47 @@ static int64_t total_with_repeats_locked(const mpidata_trainer *trainer) {
     return have_any ? trainer->drawn + mpidata_batches_needed_locked(trainer, trainer->buffer.count) : 0;
 }
 
-/* Without a stream nothing is granted: trainers go on as they like, and come to one checkpoint where the furthest is. */
-static int my_part_without_stream_locked(mpidata_trainer *trainer, int64_t *mine) {
+static void my_part_of_checkpoints_locked(mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_checkpoint *checkpoint = &trainer->checkpoint;
-    int stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
-    int asking = !checkpoint->joining && checkpoint->wanted > checkpoint->agreed;
-    if (!stop && !asking && !checkpoint->again) return 0;
-    memset(mine, 0, MPIDATA_AGREEMENT_ENTRIES * sizeof *mine);
-    mine[STOP] = stop;
-    checkpoint->asking = asking;
-    if (checkpoint->joining) return 1;
     mine[CHECKPOINT] = checkpoint->wanted;
     mine[AGREED] = checkpoint->agreed;
     mine[AT] = checkpoint->at;
+    mine[TAKES] = checkpoint->due;
     mine[DRAWN] = trainer->drawn;
-    mine[NOT_ASKING] = !asking;
+    checkpoint->asking = mpidata_checkpoint_asks_locked(trainer);
+    mine[NOT_ASKING] = !checkpoint->asking && !checkpoint->joining && trainer->giving.phase == MPIDATA_KEEPS;
+}
+
+/* Without a stream nothing is granted: trainers go on as they like, and come to one checkpoint where the furthest is. */
+static int my_part_without_stream_locked(mpidata_trainer *trainer, int64_t *mine) {
+    MPIDATA_LOCKED(&trainer->lock);
+    int stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
+    if (!stop && !mpidata_checkpoint_asks_locked(trainer) && !trainer->checkpoint.again) return 0;
+    memset(mine, 0, MPIDATA_AGREEMENT_ENTRIES * sizeof *mine);
+    mine[STOP] = stop;
+    my_part_of_checkpoints_locked(trainer, mine);
     return 1;
 }
 
-/* Of an agreement that a death broke some may know the outcome: it holds for all. */
-static void agree_without_stream_locked(mpidata_trainer *trainer, const int64_t *all) {
+/* One that gives takes part in none; at the end nothing new is agreed on. */
+static void conclude_checkpoint_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
     MPIDATA_LOCKED(&trainer->lock);
-    mpidata_checkpoint *checkpoint = &trainer->checkpoint;
-    const int64_t newest = all[CHECKPOINT] > all[AGREED] ? all[CHECKPOINT] : all[AGREED];
-    const int64_t batch = all[CHECKPOINT] > all[AGREED] ? all[DRAWN] : all[AT];
-    if (all[CHECKPOINT] > all[AGREED] && all[NOT_ASKING]) { /* who did not know of it has not stopped to count: once more */
+    const mpidata_said said = {.ordered = all[STOP] ? all[AGREED] : all[CHECKPOINT], .agreed = all[AGREED], .at = all[AT],
+                               .drawn = all[DRAWN], .takes = all[TAKES] != 0, .unaware = all[NOT_ASKING] != 0,
+                               .granted = trainer->granted, .over = over};
+    trainer->checkpoint.again = 0;
+    if (trainer->giving.phase == MPIDATA_KEEPS) {
+        mpidata_checkpoint_follow_locked(trainer, &said);
+    } else {
+        trainer->checkpoint.asking = 0;
         mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
-        return;
     }
-    checkpoint->again = 0;
-    if (checkpoint->joining) { /* the others write without it what was ordered before */
-        checkpoint->joining = 0;
-        checkpoint->agreed = newest;
-        (void)mpidata_trainer_post_report_locked(trainer, MPIDATA_TRAINS, 1.0);
-    }
-    mpidata_checkpoint_agree_locked(trainer, newest, batch);
 }
 
 static int conclude_without_stream_locked(mpidata_trainer *trainer, const int64_t *all) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (!all[STOP]) agree_without_stream_locked(trainer, all);
-    trainer->checkpoint.asking = !all[STOP] && trainer->checkpoint.again && trainer->checkpoint.wanted > trainer->checkpoint.agreed;
+    conclude_checkpoint_locked(trainer, all, 0);
     if (all[STOP]) mpidata_phase_cut_short_locked(&trainer->phase);
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
     return all[STOP] != 0;
@@ -112,7 +111,7 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
         my_part_as_giver_locked(trainer, stop, mine);
         return 1;
     }
-    int wanted = trainer->checkpoint.wanted > trainer->checkpoint.agreed;
+    const int wanted = mpidata_checkpoint_asks_locked(trainer);
     int64_t sure = mpidata_trainer_guaranteed_locked(trainer, &final);
     if (mpidata_is_idle_locked(trainer)) final = 0;
     const int greets = trainer->adoption.greets;
@@ -129,16 +128,11 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     mine[STOP] = stop;
     my_part_of_batches_locked(trainer, mine);
     mine[NO_MORE] = budget ? none : final && !(repeats && total > 0) && sure <= trainer->granted;
-    mine[CHECKPOINT] = trainer->checkpoint.wanted;
-    mine[AGREED] = trainer->checkpoint.agreed;
-    mine[AT] = trainer->checkpoint.at;
     mine[STUCK] = budget && mpidata_budget_stuck_locked(trainer);
-    mine[NOT_ASKING] = !wanted && trainer->giving.phase == MPIDATA_KEEPS;
-    mine[DRAWN] = trainer->drawn;
     mine[GRANTED] = trainer->granted;
     mine[ANEW] = trainer->shares.anew;
     my_part_in_giving_locked(trainer, mine);
-    trainer->checkpoint.asking = wanted;
+    my_part_of_checkpoints_locked(trainer, mine);
     return 1;
 }
 
@@ -158,48 +152,6 @@ static int conclude_budget_locked(mpidata_trainer *trainer, const mpidata_agreem
     else
         trainer->budget.again = mpidata_now() + AGAIN_S;
     return 0;
-}
-
-/* One that has just joined takes part in no checkpoint that was ordered before; the others write it, and it says what they say. */
-static void conclude_checkpoint_of_joining_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
-    MPIDATA_LOCKED(&trainer->lock);
-    mpidata_checkpoint *checkpoint = &trainer->checkpoint;
-    const int newer = all[CHECKPOINT] > all[AGREED];
-    checkpoint->asking = 0;
-    if (newer && all[NOT_ASKING] && !over && !all[STOP]) { /* they ask once more */
-        mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
-        return;
-    }
-    checkpoint->joining = 0;
-    checkpoint->agreed = newer ? all[CHECKPOINT] : all[AGREED];
-    checkpoint->at = newer ? all[DRAWN] : all[AT];
-    (void)mpidata_trainer_post_report_locked(trainer, MPIDATA_TRAINS, 1.0);
-}
-
-/* A checkpoint is where the furthest trainer is. Who did not know that one is wanted has not stopped to draw, so then all
- * ask once more. */
-static void conclude_checkpoint_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
-    MPIDATA_LOCKED(&trainer->lock);
-    if (trainer->checkpoint.joining) {
-        conclude_checkpoint_of_joining_locked(trainer, all, over);
-        return;
-    }
-    if (trainer->giving.phase != MPIDATA_KEEPS) { /* it takes part in none */
-        trainer->checkpoint.asking = 0;
-        mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
-        return;
-    }
-    if (all[AGREED] > trainer->checkpoint.agreed && !all[STOP]) { /* some know the outcome of one that a death broke */
-        trainer->checkpoint.asking = 0;
-        mpidata_checkpoint_agree_locked(trainer, all[AGREED], all[AT]);
-        return;
-    }
-    if (all[CHECKPOINT] > trainer->checkpoint.agreed && all[NOT_ASKING] && !over && !all[STOP]) {
-        mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
-        return;
-    }
-    trainer->checkpoint.asking = 0;
-    if (!all[STOP]) mpidata_checkpoint_agree_locked(trainer, all[CHECKPOINT], all[NOT_ASKING] ? trainer->granted : all[DRAWN]);
 }
 
 static int batches_differ(const int64_t *all) {
@@ -312,12 +264,9 @@ static int inherit_moments(mpidata_trainer *trainer, mpidata_agreement *agreemen
 static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     mpidata_lock_take(&trainer->lock);
     const MPI_Comm living = mpidata_take_living_locked(trainer);
-    if (living != MPI_COMM_NULL && trainer->adoption.on) {
-        trainer->checkpoint.asking = 0;
-    } else if (living != MPI_COMM_NULL) {
-        trainer->checkpoint.asking =
-            !trainer->checkpoint.joining && trainer->checkpoint.wanted > trainer->checkpoint.agreed;
-        trainer->checkpoint.again = 1; /* an agreement that a death broke may have come to its end on some */
+    if (living != MPI_COMM_NULL) { /* an agreement that a death broke may have come to its end on some */
+        trainer->checkpoint.again = !trainer->adoption.on; /* with a stream all greet */
+        trainer->checkpoint.asking = trainer->checkpoint.again && mpidata_checkpoint_asks_locked(trainer);
     }
     int status = living == MPI_COMM_NULL ? mpidata_adopt_locked(trainer) : MPIDATA_SUCCESS;
     mpidata_lock_give(&trainer->lock);

@@ -18,7 +18,7 @@
 
 #include "stream/state.h"
 
-enum { MPIDATA_AGREEMENT_ENTRIES = 18, MPIDATA_AGREEMENT_CALLS = 3 };
+enum { MPIDATA_AGREEMENT_ENTRIES = 19, MPIDATA_AGREEMENT_CALLS = 3 };
 
 typedef struct {
     MPI_Request requests[MPIDATA_AGREEMENT_CALLS];

@@ -19,6 +19,33 @@ void mpidata_checkpoint_agree_locked(mpidata_trainer *trainer, int64_t number, i
     trainer->checkpoint.at = batch;
 }
 
+mpidata_word mpidata_checkpoint_decide(const mpidata_said *said) {
+    const int newer = said->ordered > said->agreed, waits = said->takes || (said->unaware && !said->over);
+    if (!newer || waits) return (mpidata_word){said->agreed, said->at, newer};
+    return (mpidata_word){said->ordered, said->unaware ? said->granted : said->drawn, 0};
+}
+
+int mpidata_checkpoint_asks_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_checkpoint *checkpoint = &trainer->checkpoint;
+    return checkpoint->wanted > checkpoint->agreed && !checkpoint->due && !checkpoint->joining;
+}
+
+void mpidata_checkpoint_follow_locked(mpidata_trainer *trainer, const mpidata_said *said) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_checkpoint *checkpoint = &trainer->checkpoint;
+    const mpidata_word word = mpidata_checkpoint_decide(said);
+    if (checkpoint->joining) {
+        checkpoint->joining = 0;
+        checkpoint->before = checkpoint->agreed = said->agreed;
+        checkpoint->at = said->at;
+        (void)mpidata_trainer_post_report_locked(trainer, MPIDATA_TRAINS, (double)said->agreed);
+    }
+    mpidata_checkpoint_agree_locked(trainer, word.number, word.batch);
+    if (word.again) mpidata_checkpoint_want_locked(trainer, said->ordered);
+    checkpoint->asking = checkpoint->asking && word.again && !checkpoint->due && !said->over;
+}
+
 int mpidata_checkpoint_is_due_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.trainers == 1 && !trainer->job.plan.replay)
@@ -41,7 +68,7 @@ int mpidata_checkpoint_give_up_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     const int gave = trainer->giving.phase != MPIDATA_KEEPS; /* others may have drawn what its ledger has */
     int over = mpidata_draws_ended(&trainer->phase) || mpidata_stopping(&trainer->phase) || trainer->job.plan.replay;
-    if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && (over || gave)) {
+    if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && !trainer->checkpoint.due && (over || gave)) {
         trainer->checkpoint.agreed = trainer->checkpoint.wanted;
     } else if (trainer->checkpoint.due && (gave || mpidata_draws_left(&trainer->phase))) {
         trainer->checkpoint.due = 0;

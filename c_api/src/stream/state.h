@@ -29,8 +29,9 @@ typedef struct {
     int64_t agreed; /* the newest whose batch the trainers have agreed on */
     int64_t at;     /* this batch */
     int due;        /* the snapshot is still to be taken */
-    int joining;    /* this trainer has just taken a place: what was ordered before is not for it */
-    int again;      /* all say once more where they are, as others live now */
+    int joining;    /* this trainer has just taken a place, and has not agreed on anything with the others yet */
+    int64_t before; /* the newest that the others had agreed on without it then */
+    int again;      /* without a stream: all say once more where they are, as others live now */
     int asking;     /* the batch is being agreed on, and no further one is drawn or counted */
     mpidata_pinned *pinned; /* a snapshot that is being written */
 } mpidata_checkpoint;

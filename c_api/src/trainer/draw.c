@@ -284,7 +284,7 @@ int mpidata_trainer_count_batch(double timeout_s) {
             status = MPIDATA_END;
         } else if (mpidata_checkpoint_is_due_locked(trainer)) {
             status = MPIDATA_CHECKPOINT;
-        } else if (!trainer->checkpoint.asking) {
+        } else if (!trainer->checkpoint.asking && !trainer->checkpoint.joining) {
             count_batch_locked(trainer);
             status = MPIDATA_SUCCESS;
         } else {

@@ -377,6 +377,16 @@ int mpidata_trainer_be_at(int64_t drawn) {
     return MPIDATA_SUCCESS;
 }
 
+int mpidata_trainer_agreed_checkpoint(int64_t *agreed, int64_t *before) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    *agreed = trainer->checkpoint.agreed;
+    *before = trainer->checkpoint.joining ? -1 : trainer->checkpoint.before;
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_takes_place(void) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));

@@ -61,6 +61,10 @@ int mpidata_trainer_hold(int on);
  * block. */
 int mpidata_trainer_wanted(int64_t *number, int64_t *count);
 
+/* Number of the newest checkpoint that the trainers have agreed on; *before: of the newest one before this trainer joined,
+ * -1 while it is not known. Does not block. */
+int mpidata_trainer_agreed_checkpoint(int64_t *agreed, int64_t *before);
+
 /* This trainer takes a place among those that train, before mpidata_trainer_regroup; and who have drawn so many batches. */
 int mpidata_trainer_takes_place(void);
 int mpidata_trainer_be_at(int64_t drawn);

@@ -50,8 +50,8 @@ typedef struct {
     int64_t cpu_us;
 } mpidata_usage;
 
-/* Names under which a trainer that takes a place reports that others are to leave it its share of a stream, and, later, that
- * what is ordered from now on is for it, too. */
+/* Names under which a trainer that takes a place reports that others are to leave it its share of a stream, and, later, behind
+ * which checkpoint it takes part in all. */
 #define MPIDATA_JOINS "loaded.joins"
 #define MPIDATA_TRAINS "loaded.trains"
 

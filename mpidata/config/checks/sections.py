@@ -159,8 +159,6 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
     if "solvers" in data and sections.get("journal"):
         where = "with 'trainers.elastic' where 'solvers' make the samples. Remove one of the two"
         yield at, f"'journal' does not go {where}."
-    if "servers" in data and trainers.spares:
-        yield at, "'trainers.spares' do not go with 'servers'. Remove one of the two."
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
         yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."

@@ -89,7 +89,9 @@ class Decision:
     order : int
         Number of the order that is carried out with this; -1 where the datasets cannot be dealt anew now.
     places : ndarray
-        Where all datasets are.
+        Where all datasets are; with the furthest, where they are not at the same places.
+    alike : bool
+        Whether they are.
     """
 
     before: Sequence[int]
@@ -101,6 +103,7 @@ class Decision:
     retired: Sequence[int]
     order: int
     places: NDArray[np.int64]
+    alike: bool = True
 
 
 def decide(rows: Sequence[Row]) -> Decision:
@@ -114,9 +117,10 @@ def decide(rows: Sequence[Row]) -> Decision:
     numbers = without(before, lost)
     holes += lost
     order, wanted = max(row.order for row in rows)
-    alike = all(row.may_join and (row.places == one.places).all() for row in training.values())
-    if not alike:
-        return Decision(before, one.generation, lost, numbers, holes, [], [], -1, one.places)
+    places = np.array([max(of) for of in zip(*(row.places.tolist() for row in training.values()), strict=True)])
+    alike = all((row.places == places).all() for row in training.values())
+    if not (alike and all(row.may_join for row in training.values())):
+        return Decision(before, one.generation, lost, numbers, holes, [], [], -1, places, alike)
     spares = sorted(row.own for row in rows if row.generation < 0)
     joined = spares[: max(0, wanted - len(numbers))]
     retired = numbers[wanted:] if wanted > 0 else []

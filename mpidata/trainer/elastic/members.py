@@ -7,7 +7,6 @@ all who live learn whether all of them have what was reduced, so either all use 
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,8 +20,9 @@ from mpidata.trainer.elastic.change import Change, Shared
 from mpidata.trainer.elastic.giving import Giving
 from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Row
 from mpidata.trainer.elastic.numbers import without
+from mpidata.trainer.elastic.orders import Orders
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.elastic.shared import SharedDatasets, keys
+from mpidata.trainer.elastic.shared import SharedDatasets, furthest
 from mpidata.trainer.elastic.waiting import free
 from mpidata.trainer.local_sgd.apart import How, come
 
@@ -78,6 +78,8 @@ class Members:
     place_of : callable or None
         Tells where a trainer that has died, by its rank at the start, had trained in each dataset, as `places`; None:
         the steps tell, which all make together.
+    learn : callable
+        Called before others get a place or leave, where the steps do not tell what was trained on.
     drawn : Drawn or None
         What was drawn from a stream, which the trainers tell one another with each step.
 
@@ -115,10 +117,8 @@ class Members:
         self._holes: list[int] = []
         self.apart: Apart | None = None
         self.place_of: Callable[[int], NDArray[np.int64]] | None = None
-        self._furthest = np.zeros(MOST_DATASETS, np.int64)
-        self._order, self._done = 0, 0  # the newest that all have heard of, and that was carried out
-        self._drawn: list[weakref.ref[Turn]] = []
-        self._step_of: weakref.ref[object] | None = None
+        self.learn: Callable[[], object] = lambda: None
+        self._orders = Orders()
 
     def _meet_first(self, everyone: MPI.Intracomm) -> MPI.Intracomm:
         self.meeting = Meeting(everyone, self.report)
@@ -227,7 +227,7 @@ class Members:
         if step and self._datasets:
             own = self.places() if step is True else self._datasets.at_end(step, self._trained.get(self._own))
             attempt.post(attempt.communicator.Iallgather, np.vstack([own, self.orders()]), places)
-        drawn = self.drawn if step is True else None
+        drawn = self.drawn if step is True and self.place_of is None else None
         if drawn is not None:
             drawn.send(attempt, ranks)
         done = attempt.wait()
@@ -236,42 +236,42 @@ class Members:
         reached("reduced")
         everywhere, nobody_died = agree(self.communicator, done, self.report)
         if everywhere and step:
-            self._trained = dict(zip(ranks, places, strict=True))
-            self._step_made(int(places[:, -1, 0].max()), keys(places[:, :-1]).max(axis=0))
+            if self.place_of is None:
+                self._trained = dict(zip(ranks, places, strict=True))
+                self._orders.stepped()
+            self._orders.hear(int(places[:, -1, 0].max()), places[:, :-1])
         if everywhere and drawn is not None:
             drawn.count()
         if not (everywhere and nobody_died):
             self._regroup()
         return everywhere
 
-    def _step_made(self, order: int, furthest: NDArray[np.int64]) -> None:
-        """Take in that a step counts, of which dataset it was, which orders are known, and how far the others are."""
-        self._order = max(self._order, order)
-        self._furthest = furthest
-        turns = [turn for turn in (ref() for ref in self._drawn) if turn is not None and not turn.over]
-        if turns:
-            self._step_of = weakref.ref(turns[0].of)
-        self._drawn = []
-
     def drawing(self, turn: Turn) -> None:
-        """Take in that a batch is about to be drawn. Collective where those that train are to be others from now on.
-
-        That is so before the next batch of the dataset that the last step was of: there a script that resumes begins.
-        """
+        """Take in that a batch is about to be drawn. Collective where those that train are to be others from now on."""
         self.is_new = False
-        of_step = self._step_of is not None and turn.of is self._step_of()
-        if self._order > self._done and of_step and self._all_have_come():
-            assert self.meeting is not None
-            self.meeting.call(self.numbers)
-            self._meet()
-        if turn.of is not None:
-            self._drawn.append(weakref.ref(turn))
+        if self._orders.is_of_step(turn):
+            if self.apart is not None:
+                self.apart.hear()
+            while self._orders.is_due and self._all_have_come():
+                assert self.meeting is not None
+                self.meeting.call(self.numbers)
+                self._meet()
+        self._orders.drew(turn)
+
+    def stepped(self) -> None:
+        """Take in that this trainer makes a step with what it has drawn, where the trainers make steps of their own."""
+        self._orders.stepped()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is an order of which the others may not have heard."""
+        return self.orders()[0] > self._orders.heard
 
     def _all_have_come(self) -> bool:
         """Whether all are at the same place, for which those that run apart wait where the furthest one was."""
         if self.apart is None:
             return True
-        return bool((keys(self._datasets.places()) >= self._furthest).all()) and self.apart.come(How.JOINING)
+        return self._orders.has_reached(self._datasets.places()) and self.apart.come(How.JOINING)
 
     def wait_for_place(self) -> bytes | None:
         """As a spare, sleep until there is a place; gives the others' state, None where there will be none."""
@@ -344,7 +344,8 @@ class Members:
         change = Change(self.rank, self.count, len(before), tuple(lost), self.generation)
         trained = {number: self._trained[before[number]] for number in lost if before[number] in self._trained}
         if self.place_of is not None:
-            trained = {number: self.place_of(before[number]) for number in lost}
+            for number in lost:  # of one that has made no step yet since the last meeting that one knows
+                trained[number] = furthest(self.place_of(before[number]), trained.get(number))
         self._datasets.lose(trained, change)
         self._changes.append(change)
 
@@ -354,7 +355,9 @@ class Members:
         reached("meet")
         trained = not self.waits
         decision, active, other = self.meeting.meet(self._row())
-        self._done = max(self._done, decision.order)
+        self._orders.carried_out(decision.order)
+        if decision.order < 0:
+            self._orders.put_off(None if decision.alike or self.apart is None else decision.places)
         if self._own not in decision.numbers:
             self.numbers = list(decision.numbers)
             if trained:
@@ -367,6 +370,8 @@ class Members:
             self.is_new, self.generation = True, decision.generation + bool(decision.lost)
             self.giving.begin()
         self._take(decision)
+        if trained and (decision.joined or decision.retired):
+            self.learn()
         state = None
         if decision.joined:
             state = self.giving.give(self, decision.joined)
@@ -391,6 +396,5 @@ class Members:
         self._changes.append(change)
 
     def _row(self) -> Row:
-        may_join = self._datasets.may_be_dealt_anew
-        generation = -1 if self.waits else self.generation
+        generation, may_join = -1 if self.waits else self.generation, self._datasets.may_be_dealt_anew
         return Row(self._own, generation, self.orders(), may_join, self.numbers, self._holes, self._datasets.places())

@@ -12,7 +12,7 @@ from mpidata.errors import StreamError
 from mpidata.trainer.elastic.change import Change, Shared
 from mpidata.trainer.elastic.meeting import MOST_DATASETS
 
-__all__ = ["SharedDatasets", "keys"]
+__all__ = ["SharedDatasets", "furthest", "keys"]
 
 
 class SharedDatasets:
@@ -69,6 +69,11 @@ class SharedDatasets:
 
     def _alive(self) -> list[Shared]:
         return [dataset for dataset in (ref() for ref in self._datasets) if dataset is not None]
+
+
+def furthest(one: NDArray[np.int64], other: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Of two places in each dataset give the later ones; the second, if it is there, may have rows more."""
+    return one if other is None else np.where((keys(one) >= keys(other[: len(one)]))[:, None], one, other[: len(one)])
 
 
 def keys(places: NDArray[np.int64]) -> NDArray[np.int64]:

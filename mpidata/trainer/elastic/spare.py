@@ -31,7 +31,7 @@ def prepare(trainer: Trainer) -> None:
 
     members.orders = orders
     members.giving.pack = lambda: _pack(trainer)
-    members.giving.begin = lambda: check(library, library.mpidata_trainer_takes_place())
+    members.giving.begin = lambda: _take_place(trainer)
     members.retire = lambda: _retire(trainer)
 
 
@@ -49,6 +49,12 @@ def wait_for_place(trainer: Trainer) -> None:
     check(library, library.mpidata_trainer_be_at(trainer.drawn))
     saved = {name: Saved(*of) for name, of in held.items()}
     trainer.checkpoints.restored = Restored(trainer.drawn, saved, members.count)
+
+
+def _take_place(trainer: Trainer) -> None:
+    check(trainer.library, trainer.library.mpidata_trainer_takes_place())
+    if trainer.servers is not None:
+        trainer.servers.settle()  # before the first agreement: no checkpoint that has this trainer is saved without it
 
 
 def _load() -> None:

@@ -19,6 +19,9 @@ class How(IntEnum):
 class Apart(Protocol):
     """Trainers that run apart."""
 
+    def hear(self) -> None:
+        """Have all hear of an order of how many are to train, where their steps do not tell it."""
+
     def look(self) -> None:
         """Average where another trainer has asked for it. To be called while the script waits for a batch."""
 

@@ -104,6 +104,9 @@ class LocalSGD:
         """
         come(self)
 
+    def hear(self) -> None:
+        """Do nothing, as the next average tells it; for mpidata itself."""
+
     def look(self) -> None:
         """Average where another trainer has asked for it; mpidata calls it while the script waits for a sample."""
         if self._members is not None and self._asks.asked():

@@ -48,6 +48,6 @@ class Alone:
 
     pause = settle = rest
 
-    def save(self, one_has_died: Any = None) -> tuple[int, list[State]]:
+    def save(self, checkpoint: int, come_away: Any = None) -> tuple[int, list[State]]:
         """Give the state."""
         return self._version, [self._part.state()]

@@ -110,7 +110,7 @@ class Link:
         self._ask(Ask.REST, self._pushes)
 
     def settle(self) -> None:
-        """As `rest`, and wait until all that was pushed counts."""
+        """As `pause`, and wait until all that was pushed counts."""
         self._ask(Ask.SETTLE, self._pushes)
         reached("settle")
         self._go()
@@ -119,20 +119,24 @@ class Link:
         """As `rest`, but this one will save where the others do."""
         self._ask(Ask.PAUSE, self._pushes)
 
-    def save(self, one_has_died: Callable[[], bool] = lambda: False) -> tuple[int, list[State]] | None:
-        """Wait until all trainers have come here; gives the first one the version and the state of each server.
+    def absent(self, checkpoint: int) -> None:
+        """Let the others take checkpoints up to this one without this trainer."""
+        self._ask(Ask.ABSENT, self._pushes, checkpoint)
 
-        None, on any of them, where one has died first: then it is to be called again.
+    def save(self, checkpoint: int, come_away: Callable[[], bool] = lambda: False) -> tuple[int, list[State]] | None:
+        """Wait until all trainers have come to a checkpoint; gives the first one the version and each server's state.
+
+        None, on any of them, where it was to come away first: then it is to be called again.
         """
         withdrawn = False
 
         def withdraw() -> None:
             nonlocal withdrawn
-            if not withdrawn and one_has_died():
+            if not withdrawn and come_away():
                 withdrawn = True
                 self._ask(Ask.WITHDRAW, self._pushes)
 
-        self._ask(Ask.SAVE, self._pushes)
+        self._ask(Ask.SAVE, self._pushes, checkpoint)
         version, _, saves = self._go(withdraw)
         if saves == NOBODY:
             return None
@@ -145,8 +149,12 @@ class Link:
         self._ask(Ask.LOST, trainer)
         self._wait(came)
 
+    def ask_trained(self, changes: int) -> None:
+        """Ask for the samples that all have trained on; `changes` counts those of who trains."""
+        self._ask(Ask.TRAINED, changes)
+
     def trained(self) -> tuple[Any, Any]:
-        """After `lost` and, with ``trainers.elastic``, `save`: get the samples that all have trained on since the last.
+        """After `ask_trained`, `lost` and, with ``trainers.elastic``, `save`: get the samples since the last time.
 
         As of `Trained.take`.
         """
@@ -159,8 +167,8 @@ class Link:
         self._ask(Ask.LEAVE, self._pushes)
         self._wait_for_sent()
 
-    def _ask(self, ask: Ask, number: int) -> None:
-        self._send(np.array([ask, number], np.int64), self._ranks[0], Tag.ASK)
+    def _ask(self, ask: Ask, number: int, checkpoint: int = 0) -> None:
+        self._send(np.array([ask, number, checkpoint], np.int64), self._ranks[0], Tag.ASK)
 
     def _go(self, meanwhile: Callable[[], object] = lambda: None) -> tuple[int, int, int]:
         told = np.zeros(3, np.int64)

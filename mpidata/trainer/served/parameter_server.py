@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import zlib
 from collections.abc import Sequence
@@ -13,11 +14,14 @@ from numpy.typing import NDArray
 
 from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
+from mpidata.native.library import check as check_status
 from mpidata.servers.messages import MOST_BYTES
 from mpidata.servers.part import Making, State, cut, join
 from mpidata.servers.table import RowGradients, write_gradients
 from mpidata.servers.trained import pack
 from mpidata.trainer import join as job
+from mpidata.trainer.elastic.attempt import Attempt
+from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.local_sgd.apart import How
 from mpidata.trainer.served.alone import Alone
 from mpidata.trainer.served.checks import NAME, check
@@ -91,6 +95,7 @@ class ParameterServer:
         tables = [embedding.served for embedding in self._embeddings]
         trainer = job.join() if in_job() else None
         self._members = None if trainer is None else trainer.members
+        self._has_joined = self._members is not None and self._members.is_new
         place = 0 if self._members is None else self._members.places().nbytes
         making = Making(self._weights.kinds, optimizer, settings, staleness, tables, place)
         first = [*self._weights.state(), *(None for _ in tables)]
@@ -109,6 +114,7 @@ class ParameterServer:
 
     def pull(self) -> None:
         """Give the model the newest weights; waits while this trainer is too far ahead."""
+        self.look()
         self.version, self.ahead = self._link.pull(self._weights.parts)
         self._weights.give()
         for embedding in self._embeddings:
@@ -128,10 +134,23 @@ class ParameterServer:
             drawn = self._members.drawn
             samples = np.empty((0, 2), np.int64) if drawn is None else drawn.take_out()
             pushes[0] = np.concatenate([pushes[0], pack(self._members.places(), samples)])
+            self._members.stepped()
         self._link.push(pushes)
 
     def look(self) -> None:
-        """Do nothing; for mpidata itself, as the next methods."""
+        """Where this one has just joined, let the others take without it what was agreed on before.
+
+        For mpidata itself, as the next methods.
+        """
+        if self._has_joined and isinstance(self._link, Link) and (before := self._checkpoints()[1]) >= 0:
+            self._has_joined = False
+            self._link.absent(before)
+
+    def hear(self) -> None:
+        """Have all hear of an order of how many are to train, and where the furthest of them is."""
+        if self._members is not None and self._members.has_news:
+            self._link.pause()
+            self._round(None, self._members)
 
     def average_now(self) -> None:
         """Go on without those that have died."""
@@ -149,10 +168,38 @@ class ParameterServer:
             self._link.rest()
             return True
         self._link.settle()  # so that its samples count, or come again, whoever dies next
-        # Once: where somebody has died, all look first whether there is more to train on, and come again.
-        attempt, generation = members.attempt(), members.generation
-        attempt.post(attempt.communicator.Ibarrier)
-        return members.once(lambda _: None, attempt) and members.generation == generation
+        if how is How.HERE:
+            self._link.rest()
+        generation = members.generation
+        while True:
+            waiting, trainers = self._round(how, members)
+            if members.generation != generation and how is not How.JOINING:
+                return False
+            everyone = waiting.sum() == trainers
+            if everyone and how is How.JOINING:  # else the others wait for this one elsewhere
+                return bool(waiting[How.JOINING] == trainers)
+            if everyone and not waiting[How.JOINING]:
+                return True
+
+    @staticmethod
+    def _checkpoints() -> tuple[int, int]:
+        """Tell the newest that is agreed on, and the newest before this one joined: -1 where that is not known yet."""
+        library, agreed, before = job.join().library, ctypes.c_int64(), ctypes.c_int64()
+        check_status(library, library.mpidata_trainer_agreed_checkpoint(ctypes.byref(agreed), ctypes.byref(before)))
+        return agreed.value, before.value
+
+    def _round(self, how: How | None, members: Members) -> tuple[NDArray[np.int64], int]:
+        """Wait for all; tells how many wait, by `How`, and how many there are. Collective; sleeps."""
+        own, totals = np.zeros(1 + max(How), np.int64), [np.zeros(0, np.int64)]
+        if how is not None:
+            own[how] = 1
+
+        def begin(attempt: Attempt) -> None:
+            totals.append(np.zeros_like(own))
+            attempt.post(attempt.communicator.Iallreduce, own, totals[-1])
+
+        trainers = members.count
+        return (totals[-1], trainers) if members.once(begin, step=True) else (own, -1)
 
     def _rows(self, number: int, rows: torch.Tensor) -> torch.Tensor:
         """Get rows of an embedding, which are in order."""
@@ -177,6 +224,7 @@ class ParameterServer:
         trainer.checkpoints.come_first = self._save
         if self._members is not None:
             self._members.apart, self._members.place_of = self, self._place_of
+            self._members.learn = self._ask_and_learn
         trainer.apart = self
 
     def _place_of(self, trainer: int) -> NDArray[np.int64]:
@@ -186,6 +234,12 @@ class ParameterServer:
         self._learn()
         return place
 
+    def _ask_and_learn(self) -> None:
+        assert self._members is not None and isinstance(self._link, Link)
+        self._link.ask_trained(self._members.generation)
+        self._learn()
+        self._kept.state = {}  # of the last checkpoint, which nobody needs
+
     def _learn(self) -> None:
         """Take in what all have trained on."""
         assert self._members is not None and isinstance(self._link, Link)
@@ -193,15 +247,22 @@ class ParameterServer:
         if self._members.drawn is not None:
             job.join().note_trained(samples, drawn)
 
-    def _save(self) -> None:
+    def _save(self) -> bool:
         members = self._members
-        while (saved := self._link.save(lambda: members is not None and members.one_has_died)) is None:
+
+        def come_away() -> bool:
+            return members is not None and (members.one_has_died or members.has_news)
+
+        if (saved := self._link.save(self._checkpoints()[0], come_away)) is None:
             assert members is not None
             members.look()
+            self.hear()
+            return False
         version, parts = saved
         self._kept.state = {"version": version, **join(parts)} if parts else {}
         if members is not None:
             self._learn()
+        return True
 
 
 class _Kept:

@@ -1,6 +1,7 @@
 """The coordinator over trainers that a test plays."""
 
 import errno
+import json
 import os
 import threading
 from pathlib import Path
@@ -10,9 +11,9 @@ import pytest
 from fake_library import make_event, make_plan
 
 from mpidata.checkpoint import newest_valid, numbers, path_of, read_scheduler
-from mpidata.checkpoint.files import digest, trainer_file, unfinished
+from mpidata.checkpoint.files import CHECKSUMS, digest, trainer_file, unfinished
 from mpidata.errors import MpidataError
-from mpidata.native.constants import LOOP_OVER
+from mpidata.native.constants import LOOP_OVER, TRAINS
 from mpidata.native.event import CheckpointWanted, CheckpointWritten
 from mpidata.scheduler.coordinator import Coordinator
 
@@ -333,6 +334,22 @@ def test_the_part_of_a_trainer_that_is_lost_after_it_has_written_counts(tmp_path
         and job.orders == [1]
         and len(list(path_of(job.folder, 1).glob("*.h5"))) == 2
     )
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_spare_takes_part_in_what_was_ordered_before_it_joined_and_not_agreed_on(tmp_path: Path, before: int) -> None:
+    job = Job(tmp_path, trainer_spares=1)
+    job.coordinator.want(0.0)
+    job.tick(0.0)
+    job.coordinator.trainer_joined(1, [(TRAINS, 40, float(before))])
+    job.write(0, 1)
+    job.tick(1.0)
+    assert job.coordinator.busy == (before == 0)
+    if before == 0:
+        job.write(1, 1)
+        job.tick(2.0)
+    files = json.loads((path_of(job.folder, 1) / CHECKSUMS).read_text())["files"]
+    assert (trainer_file(1) in files) == (before == 0)
 
 
 def test_a_trainer_lost_at_the_end_of_the_job_takes_its_checkpoint_with_it(tmp_path: Path) -> None:

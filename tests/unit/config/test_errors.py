@@ -400,12 +400,6 @@ def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, settin
     assert len(lines) == 1, lines
 
 
-def test_spares_do_not_go_with_servers(folder: Path) -> None:
-    (line,) = problems(folder, ELASTIC + "servers: {ranks: 1}\n", "trainers.spares=1")
-    assert "job.yaml: 'trainers.spares' do not go with 'servers'. Remove one of the two." in line
-    load_job(folder / "job.yaml", [])
-
-
 @pytest.mark.parametrize(
     ("setting", "what"),
     [

@@ -295,3 +295,13 @@ def test_one_that_a_checkpoint_says_is_complete_runs_again_too() -> None:
     assert simulations.go_on([0]) == [0]
     assert simulations.take(0) == 0 and simulations.close(0, 0, steps=4, failed=False)
     assert simulations.hold(1, 0, 1) and simulations.all_settled
+
+
+def test_who_lacked_something_after_one_change_may_hold_it_after_the_next() -> None:
+    simulations = Simulations(1, trainers=2, retries=0)
+    run_all(simulations)
+    assert not simulations.hold(0, 0, 1) and simulations.hold(1, 0, 1)
+    simulations.interrupt()
+    simulations.interrupt()
+    assert not simulations.hold(1, 0, 1)
+    assert simulations.go_on([0]) == [0] and simulations.take(0) == 0

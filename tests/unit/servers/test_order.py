@@ -70,8 +70,8 @@ def test_without_staleness_all_go_on_together_after_they_have_saved() -> None:
     order = begun()
     order.rest(0, 0)
     assert push(order, 1) == [Deed(Do.STEP, (1,))]
-    order.save(0, 0)
-    order.save(1, 1)
+    order.save(0, 0, 1)
+    order.save(1, 1, 1)
     assert list(order.deeds()) == [Deed(Do.SAVE, (0, 1))]
     order.pull(0, 0)
     order.pull(1, 1)
@@ -126,10 +126,10 @@ def test_a_state_is_of_all_pushes_before_it_and_holds_nobody_up() -> None:
     order = begun(staleness=1)
     push(order, 0)
     order.had(0, 0)
-    order.save(0, 2)
+    order.save(0, 2, 1)
     order.pull(1, 0)
     assert list(order.deeds()) == [Deed(Do.SEND, (1,))]
-    order.save(1, 0)
+    order.save(1, 0, 1)
     assert list(order.deeds()) == []
     order.had(0, 1)
     assert list(order.deeds()) == [Deed(Do.STEP, (0,)), Deed(Do.SAVE, (0, 1))]
@@ -165,7 +165,7 @@ def test_of_one_that_died_no_further_push_counts_and_nobody_waits_for_it() -> No
     order.had(1, 1)  # which comes late
     order.had(1, 0)
     order.pull(1, 0)
-    order.save(1, 0)
+    order.save(1, 0, 1)
     assert list(order.deeds()) == [] and order.version == 2
     order.leave(0, 2)
     assert list(order.deeds()) == [Deed(Do.END)]
@@ -180,21 +180,21 @@ def test_a_push_that_waited_for_others_counts_no_more_when_its_trainer_has_died(
 
 def test_who_saves_waits_for_one_that_pauses_but_not_for_one_that_rests() -> None:
     order = begun(trainers=3)
-    order.save(0, 0)
+    order.save(0, 0, 1)
     order.rest(1, 0)
     order.pause(2, 0)
     assert list(order.deeds()) == []
-    order.save(2, 0)
+    order.save(2, 0, 1)
     assert list(order.deeds()) == [Deed(Do.SAVE, (0, 2))]
 
 
 def test_one_that_withdraws_saves_later_unless_all_have_saved() -> None:
     order = begun()
-    order.save(0, 0)
+    order.save(0, 0, 1)
     assert order.withdraw(0, 0)
-    order.save(1, 0)
+    order.save(1, 0, 1)
     assert list(order.deeds()) == []
-    order.save(0, 0)
+    order.save(0, 0, 1)
     assert list(order.deeds()) == [Deed(Do.SAVE, (0, 1))]
     assert not order.withdraw(0, 0)
 
@@ -211,7 +211,75 @@ def test_one_that_settles_is_answered_when_its_pushes_count() -> None:
 def test_nobody_waits_for_a_dead_one_that_had_paused() -> None:
     order = begun(trainers=2)
     order.pause(1, 0)
-    order.save(0, 0)
+    order.save(0, 0, 1)
     order.died(1)
     order.pause(1, 0)  # a message that was under way
     assert list(order.deeds()) == [Deed(Do.SAVE, (0,))]
+
+
+def test_spares_are_waited_for_once_they_pull() -> None:
+    order = Order(3, 1, spares=1)
+    order.begin(0, 0)
+    order.had(0, 0)
+    order.had(1, 0)
+    assert list(order.deeds()) == [Deed(Do.STEP, (0, 1))]
+    order.pull(2, 0)
+    assert list(order.deeds()) == [Deed(Do.SEND, (2,))]
+    order.had(0, 0)
+    order.had(1, 0)
+    assert list(order.deeds()) == []
+    order.had(2, 0)
+    assert list(order.deeds()) == [Deed(Do.STEP, (0, 1, 2))]
+
+
+def test_the_others_take_a_checkpoint_without_one_that_has_joined_since() -> None:
+    order = begun(staleness=2)
+    order.absent(1, 4)
+    order.save(0, 0, 4)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0,))]
+    order.save(0, 0, 5)
+    assert list(order.deeds()) == []
+    order.save(1, 0, 5)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0, 1))]
+
+
+def test_one_that_says_late_that_it_is_absent_takes_part_in_the_next_checkpoint() -> None:
+    order = begun(staleness=2)
+    order.rest(1, 0)
+    order.save(0, 0, 4)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0,))]
+    order.absent(1, 4)
+    order.pull(1, 0)
+    order.save(0, 0, 5)
+    assert list(order.deeds()) == [Deed(Do.SEND, (1,))]
+    order.save(1, 0, 5)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0, 1))]
+
+
+def test_who_waits_for_a_later_checkpoint_waits_for_those_at_an_earlier_one() -> None:
+    order = begun(staleness=2)
+    order.absent(1, 4)
+    order.save(1, 0, 5)
+    assert list(order.deeds()) == []
+    order.save(0, 0, 4)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0,))]
+    order.save(0, 0, 5)
+    assert list(order.deeds()) == [Deed(Do.SAVE, (0, 1))]
+
+
+@pytest.mark.parametrize("staleness", [0, 2])
+def test_a_spare_that_comes_first_after_a_meeting_is_as_far_as_the_others(staleness: int) -> None:
+    order = Order(3, 1, spares=1)
+    order.begin(staleness, 0)
+    for _ in range(6):
+        order.had(0, 0)
+        order.had(1, 0)
+        assert sum(len(deed.trainers) for deed in order.deeds()) == 2
+    for trainer, pushes in enumerate((6, 6, 0)):
+        order.pause(trainer, pushes)
+    order.died(1)
+    assert list(order.deeds()) == []
+    for trainer, pushes in ((2, 0), (0, 6)):
+        order.pull(trainer, pushes)
+        assert list(order.deeds()) == [Deed(Do.SEND, (trainer,))]
+    assert order.ahead(0) == order.ahead(2) == 0

@@ -40,3 +40,14 @@ def test_samples_that_are_drawn_again_and_again_are_kept_once(monkeypatch: pytes
     told, drawn = one.take(0)
     assert len(told) <= 8 and {tuple(pair) for pair in told.tolist()} == {(1, 1), (1, 2)}
     assert drawn.tolist() == [[0, 200]]
+
+
+def test_a_spare_is_told_what_comes_after_the_change_by_which_it_has_its_place() -> None:
+    one = Trained(2, spares=1)
+    one.add(0, samples((1, 1)))
+    one.change(3)
+    one.add(0, samples((2, 2)))
+    one.change(3)  # another one tells it
+    one.joined(1)
+    one.change(4)
+    assert one.take(1)[0].tolist() == [[2, 2]]

@@ -69,6 +69,7 @@ def test_at_the_end_of_the_job_nobody_joins_or_retires() -> None:
 def test_nobody_joins_where_the_others_are_not_alike(other: dict[str, object]) -> None:
     decision = decide([row(0, [0, 1], (1, 3)), row(1, [0, 1], (1, 3), **other), row(2, [0, 1], (1, 3))])
     assert decision.numbers == [0, 1] and decision.joined == [] and decision.order == -1
+    assert decision.alike == ("place" not in other) and (decision.places == other.get("place", 0)).all()
 
 
 def test_the_state_is_gone_where_all_have_died_that_had_it() -> None:

@@ -2,8 +2,9 @@
 
 Arguments: JSON with `data` ("stream" or "files"), `batch_size`, `epochs`, `staleness`, `optimizer` and its `settings`,
 `pauses_s` after each step, by trainer, `stops`, by trainer: after how many pushes it ends, `kills`, by trainer:
-`point:count`, or the number of a step and how to end there, `kills_again`, for a start that resumes, `width` of the
-model, and `ddp`: whether torch's DistributedDataParallel trains on the same beside it.
+`point:count`, or the number of a step and how to end there, `kills_again`, for a start that resumes, `joins` and
+`retires`: while fewer have come and gone, each step takes `waits_s` more, `width` of the model, and `ddp`: whether
+torch's DistributedDataParallel trains on the same beside it.
 """
 
 import json
@@ -15,16 +16,29 @@ import torch
 from book import Book, end
 
 import mpidata
+from mpidata.trainer.elastic.change import Change
 
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
-trainer = int(os.environ["RANK"])
+trainer = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1
 book = Book(trainer)
 note = book.note
 kill = options.get("kills_again" if book.resumes else "kills", {}).get(str(trainer), "")
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
+resumes = book.resumes
+mpidata.rank()  # joins the job; a spare waits here
+came: list[str] = []
+
+
+def changed(change: Change) -> None:
+    """Write down what has changed."""
+    came.extend(["joined"] * len(change.joined) + ["retired"] * len(change.retired))
+    note(lost=change.lost, rank=change.rank, trainers=change.trainers, joined=change.joined)
+
+
+mpidata.on_change(changed)
 
 
 width = options.get("width", 30)
@@ -50,7 +64,8 @@ if options["data"] == "stream":
     data = mpidata.MPIStreamDataset(options["batch_size"])
     epochs = range(1)
 else:
-    data = mpidata.FileDataset("parts/*.npz", options["batch_size"], shuffle="rows", drop_last=not options.get("kills"))
+    drops = not options.get("kills") and not options.get("joins")
+    data = mpidata.FileDataset("parts/*.npz", options["batch_size"], shuffle="rows", drop_last=drops)
     epochs = range(data.resumed[0], options["epochs"])
 torch.manual_seed(trainer)
 model = Model(mpidata.ServedEmbedding(50, 3, seed=7))
@@ -81,7 +96,8 @@ for epoch in epochs:
             steps_it.zero_grad()
             reference(rows).backward()
             steps_it.step()
-        time.sleep(pause_s)
+        lacks = came.count("joined") < options.get("joins", 0) or came.count("retired") < options.get("retires", 0)
+        time.sleep(pause_s + (options.get("waits_s", 1.0) if lacks and not resumes else 0))
         if pushes == options.get("stops", {}).get(str(trainer)):
             sys.exit()
 server.pull()

@@ -1,0 +1,23 @@
+"""Before which batch orders of how many are to train are carried out."""
+
+from mpidata.loading.turns import Turn, Turns
+from mpidata.trainer.elastic.orders import Orders
+
+
+def test_one_that_has_joined_may_meet_the_next_spare_before_its_first_step() -> None:
+    dataset = Turns(lambda: None)
+    turn, other = Turn(dataset, together=True, of=dataset), Turn(dataset, together=False)
+    orders = Orders()
+    assert not orders.is_of_step(turn)
+    orders.carried_out(2)
+    assert orders.is_of_step(turn) and not orders.is_of_step(other)
+
+
+def test_they_are_carried_out_before_a_batch_of_the_dataset_of_the_last_step() -> None:
+    first, second = (Turns(lambda: None) for _ in range(2))
+    turns = [Turn(of, together=True, of=of) for of in (first, second)]
+    orders = Orders()
+    orders.drew(turns[0])
+    orders.stepped()
+    orders.carried_out(1)
+    assert orders.is_of_step(turns[0]) and not orders.is_of_step(turns[1])
