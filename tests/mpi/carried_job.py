@@ -1,5 +1,6 @@
 """A job with carried programs, whose trainer compares every element."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -27,9 +28,20 @@ def write_job(folder: JobFolder, program: Path, *arguments: str, depth: int = 90
     )
 
 
+def drawn_before(folder: JobFolder, result: Result) -> list[list[int]]:
+    """What the starts that the last one has resumed had drawn by their checkpoints."""
+    starts = [path.read_text().splitlines() for path in sorted(folder.path.glob("drawn-*-0"))]
+    if len(starts) < 2:
+        return []
+    said = [line for line in result.log("trainer").splitlines() if line.startswith("resumed at batch ")]
+    begins = [int(line.split()[-1]) for line in said]  # of those that have drawn something
+    before = zip(filter(None, starts), begins, begins[1:], strict=False)
+    return [key for lines, begin, end in before for line in lines[: end - begin] for key in json.loads(line)]
+
+
 def check(folder: JobFolder, result: Result) -> None:
     """Check that each sample came once; check_windows.py has compared every element."""
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": SIMULATIONS, "complete": SIMULATIONS, "failed": 0}
-    seen = folder.read_notes("seen", 1)[0]["seen"]
+    seen = folder.read_notes("seen", 1)[0]["seen"] + drawn_before(folder, result)
     assert Counter(map(tuple, seen)) == Counter((s, step) for s in range(SIMULATIONS) for step in range(STEPS + s % 3))
