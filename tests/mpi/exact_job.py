@@ -94,7 +94,9 @@ def draw_with_spares(seed: int) -> dict[str, Any]:
     dice = random.Random(f"spares {seed}")
     job = draw(seed)
     job["spares"] = dice.randint(1, 2)
-    job["options"]["joins"] = min(job["spares"], len(job["options"]["kills"]))
+    kills = list(job["options"]["kills"].values())
+    if not all(kill.startswith("regroup") for kill in kills):  # else nobody dies, and no place is free
+        job["options"]["joins"] = min(job["spares"], len(kills))
     if dice.random() < 0.5:
         point = dice.choice(JOIN_POINTS)
         victim = job["trainers"] if point.endswith("receive") else dice.randrange(job["trainers"] + 1)
