@@ -35,7 +35,10 @@ def test_uneven_trainers_are_never_further_apart_than_allowed(folder: JobFolder,
     pushes = sum(lines[-1]["end"] for lines in written)
     assert pushes == 100 if data == "files" else pushes > 100, written
     assert max(lines[-1]["version"] for lines in written) == pushes, written
-    assert len({lines[0]["first"] for lines in written}) == 1, written
+    early = {
+        lines[0]["first"] for lines in written if lines[0]["version"] == 0
+    }  # who comes late gets the newest weights
+    assert len(early) == 1, written
 
 
 def kill_server(folder: JobFolder, result_of: Callable[[], Result], number: int, by: int = signal.SIGKILL) -> None:

@@ -18,6 +18,7 @@ from mpidata.launch.batch.system import read_allocation
 from mpidata.launch.starting import launcher as module
 from mpidata.launch.starting.command import mpirun_command
 from mpidata.launch.starting.environment import find_place
+from mpidata.launch.starting.hosts import ANSWER
 from mpidata.launch.starting.launcher import find_launcher, hydra_command, with_threads
 from mpidata.native.mpi_name import MpiName
 from mpidata.run.plan import Plan, Program
@@ -279,10 +280,10 @@ def test_files_of_hosts(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_host_can_be_asked(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     srun = launcher(job, HETEROGENEOUS, "MPICH", monkeypatch)
-    assert srun.ask("g1")[1] == "--het-group=0" and srun.ask("c2")[1] == "--het-group=1"
-    assert "--nodelist=c2" in srun.ask("c2")
-    assert launcher(job, HOMOGENEOUS, "MPICH", monkeypatch).ask("n2")[1] == "-N1"
-    assert launcher(job, HOMOGENEOUS, "MPICH", monkeypatch, with_="mpirun").ask("n2")[1:3] == ["-hosts", "n2"]
+    assert srun.ask("g1", ANSWER)[1] == "--het-group=0" and srun.ask("c2", ANSWER)[1] == "--het-group=1"
+    assert "--nodelist=c2" in srun.ask("c2", ANSWER)
+    assert launcher(job, HOMOGENEOUS, "MPICH", monkeypatch).ask("n2", ANSWER)[1] == "-N1"
+    assert launcher(job, HOMOGENEOUS, "MPICH", monkeypatch, with_="mpirun").ask("n2", ANSWER)[1:3] == ["-hosts", "n2"]
 
 
 def test_a_trainer_leaves_a_cpu_to_its_receive_thread(tmp_path: Path) -> None:
