@@ -168,7 +168,7 @@ class ParameterServer:
             self._link.rest()
             return True
         self._link.settle()  # so that its samples count, or come again, whoever dies next
-        if how is How.HERE:
+        if how is How.HERE and members.drawn is not None:  # else all come to as many batches, and save there together
             self._link.rest()
         generation = members.generation
         while True:
