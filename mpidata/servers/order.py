@@ -59,9 +59,8 @@ class Order:
         self._saves: dict[int, int] = {}  # the checkpoint that a trainer waits for
         self._settles: dict[int, int] = {}
         self._paused: set[int] = set()
-        self._absent: dict[
-            int, int
-        ] = {}  # the newest checkpoint in which a trainer takes no part, as it has joined since
+        # The newest checkpoint in which a trainer takes no part, as it has joined since.
+        self._absent: dict[int, int] = {}
 
     def begin(self, staleness: int, version: int) -> None:
         """Go on from a version, as all servers have their part.
