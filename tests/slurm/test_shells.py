@@ -33,9 +33,10 @@ def test_a_job_runs_in_the_shell_of_srun(folder: BatchFolder, options: list[str]
         while not prompt.endswith((b"$ ", b"# ")):
             prompt += os.read(terminal, 1024)
         os.write(terminal, f"'{BIN}/mpidata' run job.yaml >said 2>&1; echo $? >status; exit\n".encode())
-        wait_until((folder.path / "status").exists, 90)
+        status = folder.path / "status"
+        wait_until(lambda: status.exists() and status.read_text().endswith("\n"), 90)
         said = (folder.path / "said").read_text()
-        assert (folder.path / "status").read_text() == "0\n", said
+        assert status.read_text() == "0\n", said
         assert "run folder" in said
     finally:
         shell.kill()
