@@ -104,7 +104,8 @@ def _changes_of_trainers(summary: dict[str, Any]) -> str:
     )
     told = []
     if dead:
-        told.append(f"trainer{'s' if len(dead) > 1 else ''} {', '.join(dead)} lost, and the others went on")
+        others = ", and the others went on" if summary["status"] != "failed" else ""
+        told.append(f"trainer{'s' if len(dead) > 1 else ''} {', '.join(dead)} lost{others}")
     if joined:
         told.append(f"spare{'s' if len(joined) > 1 else ''} {', '.join(joined)} took a place")
     if retired:

@@ -102,6 +102,7 @@ def test_trainers_without_which_the_others_went_on_are_shown(
 ) -> None:
     lost_one = "trainer 2 lost, and the others went on"
     for lost, joined, shown in (
+        ([2, 0, 1], [], "trainers 2, 0, 1 lost"),
         ([], [], ""),
         ([2], [], lost_one),
         ([2, 0], [], "trainers 2, 0 lost, and the others went on"),
@@ -114,7 +115,8 @@ def test_trainers_without_which_the_others_went_on_are_shown(
         figures.lost_trainers.extend(lost)
         figures.joined_trainers.extend(joined)
         figures.retired_trainers.extend([2] if "scale" in shown else [])
-        conclusion: Conclusion = {"status": "complete", "error": None, "reason": None}
+        status = "failed" if len(lost) == 3 else "complete"
+        conclusion: Conclusion = {"status": status, "error": None, "reason": None}
         case.run.summary.write_text(
             json.dumps(figures.summary(case.run.path, conclusion, Simulations(0, 3), None, 1.5))
         )
