@@ -12,7 +12,7 @@ from benchmarks.build import built
 from benchmarks.cases import Case, Plot, Settings, curves, exponent, grid, load, page, run_rounds
 from benchmarks.contender import ROOT, BenchmarkError, Cell, run_processes
 
-__all__ = ["ABOUT", "NAME", "render", "run"]
+__all__ = ["ABOUT", "NAME", "job", "measure", "render", "run"]
 
 NAME = "dispatch"
 ABOUT = "time of a dispatch in a real job, with 1 to 64 solver ranks"
@@ -37,7 +37,7 @@ def measure(ranks: int, seconds: float) -> dict[str, float]:
         # Ranks that wait in MPI_Init wake up all the time, and hold up those that are still on their way there.
         cell = Cell(Path(folder), 4, seconds, 0, 1024, start_s=60.0 + 2 * ranks)
         cell.write()
-        (cell.folder / "job.yaml").write_text(_job(cell, ranks))
+        (cell.folder / "job.yaml").write_text(job(cell, ranks))
         mpidata = str(Path(sys.executable).parent / "mpidata")
         run_processes([["timeout", "-k", "5", f"{cell.limit_s:.0f}", mpidata, "run", "job.yaml"]], cell)
         trainer = json.loads((cell.folder / "trainer.json").read_text())
@@ -52,7 +52,7 @@ def measure(ranks: int, seconds: float) -> dict[str, float]:
     }
 
 
-def _job(cell: Cell, groups: int) -> str:
+def job(cell: Cell, groups: int) -> str:
     return f"""\
 trainers: {{ranks: 1, program: [python, {str(_PROGRAM)!r}, {str(cell.folder)!r}, "{groups}"]}}
 solvers: {{groups: {groups}, program: [{str(built("dispatch"))!r}, {str(cell.folder)!r}]}}

@@ -9,7 +9,7 @@ from benchmarks.cases import Case, Plot, Settings, curves, grid, load, page, run
 from benchmarks.loading import run_way
 from benchmarks.rows import COLUMNS, PARTS, ROWS, STORE, write_parts
 
-__all__ = ["ABOUT", "NAME", "render", "run"]
+__all__ = ["ABOUT", "NAME", "measure", "render", "run"]
 
 NAME = "loaders"
 ABOUT = "throughput, CPU time of a row and memory as loaders and trainers grow"

@@ -101,12 +101,12 @@ def by_hand(samples: Samples) -> Iterator[torch.Tensor] | None:
 
     world = MPI.COMM_WORLD
     if world.rank == 0:
-        _answer(world, samples)
+        answer(world, samples)
         return None
-    return _ask(world, samples)
+    return ask(world, samples)
 
 
-def _answer(world: Any, samples: Samples) -> None:
+def answer(world: Any, samples: Samples) -> None:
     sent: list[tuple[Any, ...]] = []
     while (number := world.recv(source=1)) >= 0:
         batch = torch.stack([samples[index] for index in range(number * BATCH, (number + 1) * BATCH)])
@@ -118,7 +118,7 @@ def _answer(world: Any, samples: Samples) -> None:
                 request.Wait()
 
 
-def _ask(world: Any, samples: Samples) -> Iterator[torch.Tensor]:
+def ask(world: Any, samples: Samples) -> Iterator[torch.Tensor]:
     from mpi4py import MPI
 
     # Each is free again when the loop has done with it.

@@ -1,11 +1,12 @@
 /* The ceiling: what MPI itself reaches in hand-written code that knows nothing but this one stream.
  *
  * Rank 1 sends samples from a pool; rank 0 receives into slots and makes batches of 32. Arguments: folder, bytes of a
- * sample, samples before the clock, seconds,
+ * sample, samples before the clock, seconds (0: it takes turns, as turns.py),
  *   isend | issend      how rank 1 sends
  *   prepost | probe     MPI_Irecv ahead of the messages, or MPI_Improbe and MPI_Imrecv after them
- *   gather | hold | drop  a batch is copied together; or is 32 slots, given back together; or slots are given back at
- *                       once, so that there is no batch at all, and memory stays in cache
+ *   gather | hold | drop | stage  a batch is copied together; or is 32 slots, given back together; or slots are given
+ *                       back at once, so that there is no batch at all, and memory stays in cache; or it is as with
+ *                       hold, but what is sent is copied into the pool first, from 8 arrays in turn
  *   small | huge        pages of memory */
 #include "gate.h"
 
@@ -19,7 +20,7 @@ static const char *folder;
 static int bytes;
 static int64_t warm;
 static double seconds;
-static int synchronous, probe, huge;
+static int synchronous, probe, huge, stage;
 static enum { GATHER, HOLD, DROP } keep;
 
 static void must(int code) {
@@ -43,17 +44,27 @@ static void wait_for_gate(volatile int64_t *gate) {
     }
 }
 
+static void wait_for_turn(volatile int64_t *gate, int64_t number) {
+    while (seconds == 0.0 && number >= gate[GATE_LAST_STEP] && !gate[GATE_STOP]) {
+        int flag;
+        must(MPI_Iprobe(0, TAG_END, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+        (void)usleep(50);
+    }
+}
+
 static void send_all(volatile int64_t *gate) {
-    float *pool[POOL];
+    float *pool[POOL], *arrays[POOL];
     MPI_Request requests[POOL];
     for (int i = 0; i < POOL; i++) {
         pool[i] = memory((size_t)bytes);
+        arrays[i] = stage ? memory((size_t)bytes) : pool[i];
         requests[i] = MPI_REQUEST_NULL;
     }
     int64_t number = 0;
     for (int used = 0; !gate[GATE_STOP]; number++) {
         int k;
-        if (number == warm) {
+        wait_for_turn(gate, number);
+        if (number == warm && seconds > 0.0) {
             must(MPI_Waitall(POOL, requests, MPI_STATUSES_IGNORE));
             wait_for_gate(gate);
             used = 0;
@@ -62,12 +73,17 @@ static void send_all(volatile int64_t *gate) {
             k = used++;
         else
             must(MPI_Waitany(POOL, requests, &k, MPI_STATUS_IGNORE));
-        pool[k][0] = pool[k][(size_t)bytes / sizeof(float) - 1] = (float)number;
+        float *from = stage ? arrays[number % POOL] : pool[k];
+        from[0] = from[(size_t)bytes / sizeof(float) - 1] = (float)number;
+        if (stage) memcpy(pool[k], from, (size_t)bytes);
         must((synchronous ? MPI_Issend : MPI_Isend)(pool[k], bytes, MPI_BYTE, 0, TAG_SAMPLE, MPI_COMM_WORLD, &requests[k]));
     }
     must(MPI_Waitall(POOL, requests, MPI_STATUSES_IGNORE));
     must(MPI_Send(&number, 1, MPI_INT64_T, 0, TAG_END, MPI_COMM_WORLD));
-    for (int i = 0; i < POOL; i++) free(pool[i]);
+    for (int i = 0; i < POOL; i++) {
+        if (stage) free(arrays[i]);
+        free(pool[i]);
+    }
 }
 
 static float *slots[SLOTS];
@@ -137,10 +153,36 @@ static int take(void) {
     return batches;
 }
 
+static int64_t batches;
+static double start;
+
+/* Measure from the last sample before the clock until time is up. */
+static void measure(volatile int64_t *gate, int completed) {
+    const double now = gate_now();
+    if (start > 0.0) batches += completed;
+    if (start > 0.0 && now - start >= seconds) {
+        gate[GATE_STOP] = 1;
+        gate_result(folder, batches * GATE_BATCH, now - start);
+    } else if (start == 0.0 && received == warm) {
+        start = gate_now();
+        gate[GATE_GO] = 1;
+    }
+}
+
+/* Take batches, and wait for the next turn where this one has its own. */
+static void take_turns(volatile int64_t *gate, int completed) {
+    batches -= completed;
+    if (batches > 0 || gate[GATE_STOP]) return;
+    if (start > 0.0) gate_turn_done(gate, gate_now() - start);
+    while (!gate_is_turn(gate) && !gate[GATE_STOP]) (void)usleep(500);
+    start = gate_now();
+    batches += gate[GATE_COUNT];
+    gate[GATE_LAST_STEP] += gate[GATE_COUNT] * GATE_BATCH;
+}
+
 static void receive_all(volatile int64_t *gate) {
-    int64_t total = -1, batches = 0;
+    int64_t total = -1;
     MPI_Request end;
-    double start = 0.0, now;
     for (n_free = 0; n_free < SLOTS; n_free++) {
         slots[n_free] = memory((size_t)bytes);
         free_slots[n_free] = n_free;
@@ -150,17 +192,10 @@ static void receive_all(volatile int64_t *gate) {
     must(MPI_Irecv(&total, 1, MPI_INT64_T, MPI_ANY_SOURCE, TAG_END, MPI_COMM_WORLD, &end));
     for (;;) {
         int any = receive_more(), completed = take();
-        if (completed && !gate[GATE_STOP]) {
-            now = gate_now();
-            if (start > 0.0) batches += completed;
-            if (start > 0.0 && now - start >= seconds) {
-                gate[GATE_STOP] = 1;
-                gate_result(folder, batches * GATE_BATCH, now - start);
-            } else if (start == 0.0 && received == warm) {
-                start = gate_now();
-                gate[GATE_GO] = 1;
-            }
-        }
+        if (seconds == 0.0)
+            take_turns(gate, completed);
+        else if (completed && !gate[GATE_STOP])
+            measure(gate, completed);
         int over = 0;
         if (gate[GATE_STOP]) must(MPI_Request_get_status(end, &over, MPI_STATUS_IGNORE));
         if (over && received == total) break;
@@ -187,7 +222,8 @@ int main(int argc, char **argv) {
     seconds = strtod(argv[4], NULL);
     synchronous = !strcmp(argv[5], "issend");
     probe = !strcmp(argv[6], "probe");
-    keep = !strcmp(argv[7], "gather") ? GATHER : !strcmp(argv[7], "hold") ? HOLD : DROP;
+    stage = !strcmp(argv[7], "stage");
+    keep = !strcmp(argv[7], "gather") ? GATHER : !strcmp(argv[7], "drop") ? DROP : HOLD;
     huge = !strcmp(argv[8], "huge");
     volatile int64_t *gate = gate_map(folder);
     if (rank == 1)

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 enum { GATE_GO = 0, GATE_STOP = 1, GATE_MADE = 2, GATE_LAST = 4, GATE_SIZE = 4096, GATE_BATCH = 32 };
+/* Where turns are taken, as in turns.py: how far the producer may go, number of the turn, the last one that is done, how
+ * many seconds it took, and how many batches one is to have. */
+enum { GATE_LAST_STEP = 5, GATE_TURN = 6, GATE_DONE = 7, GATE_SECONDS = 8, GATE_COUNT = 9 };
 
 static inline volatile int64_t *gate_map(const char *folder) {
     char path[4096];
@@ -40,6 +43,13 @@ static inline void gate_result(const char *folder, int64_t samples, double secon
         perror(path);
         exit(1);
     }
+}
+
+static inline int gate_is_turn(const volatile int64_t *gate) { return gate[GATE_TURN] != gate[GATE_DONE]; }
+
+static inline void gate_turn_done(volatile int64_t *gate, double seconds) {
+    ((volatile double *)gate)[GATE_SECONDS] = seconds;
+    gate[GATE_DONE] = gate[GATE_TURN];
 }
 
 /* Memory whose pages are there. */

@@ -90,12 +90,16 @@ def by_hand(names: list[str], batch: int) -> Epochs | None:
     """Loader and trainer of two ranks: the loader takes rows in a random order and sends, one batch ahead."""
     from mpi4py import MPI
 
-    world = MPI.COMM_WORLD
-    if world.rank == 0:
-        rows = _rows(names)
-        world.send(len(rows), 1)
-        _send(world, rows, batch)
+    if MPI.COMM_WORLD.rank == 0:
+        send_rows(MPI.COMM_WORLD, names, batch, int(sys.argv[6]) + 1, MPI.Request.Wait)
         return None
+    return receive_rows(MPI.COMM_WORLD, batch)
+
+
+def receive_rows(world: Any, batch: int) -> Epochs:
+    """Receive what `send_rows` sends."""
+    from mpi4py import MPI
+
     count = world.recv(source=0)
 
     def receive(epoch: int) -> Iterator[Array]:
@@ -116,10 +120,12 @@ def by_hand(names: list[str], batch: int) -> Epochs | None:
     return receive
 
 
-def _send(world: Any, rows: Array, batch: int) -> None:
+def send_rows(world: Any, names: list[str], batch: int, epochs: int, wait: Callable[[Any], object]) -> None:
+    """Send all rows once an epoch, when rank 1 asks for them."""
     from mpi4py import MPI
 
-    epochs = int(sys.argv[6]) + 1
+    rows = _rows(names)
+    world.send(len(rows), 1)
     order = np.random.default_rng(0)
     buffers = [np.empty((batch, COLUMNS), np.float32) for _ in range(2)]
     requests = [MPI.REQUEST_NULL] * 2
@@ -128,7 +134,7 @@ def _send(world: Any, rows: Array, batch: int) -> None:
         world.recv(source=1)
         for number, first in enumerate(range(0, len(rows), batch)):
             chosen = permuted[first : first + batch]
-            requests[number % 2].Wait()
+            wait(requests[number % 2])
             out = buffers[number % 2][: len(chosen)]
             np.take(rows, chosen, axis=0, out=out, mode="clip")
             requests[number % 2] = world.Issend(out, 1)

@@ -1,6 +1,7 @@
-/* The solver of turns.py: computes nothing, and sends a number of samples each time it is its turn.
- * Arguments: folder, elements (float32) of a sample, and `varying` for samples of 0.5 to 1.5 times as many, `lent` for arrays
- * that are lent, 8 in turn, `simulations` for such ones of 100 steps, or `constants` if these put 1 MB before. With CARRIED it is no rank of the job. */
+/* The solver of turns.py: computes nothing, and sends a number of samples each time it is its turn; each of its ranks
+ * puts its part of them. Arguments: folder, elements (float32) of a sample, and `varying` for samples of 0.5 to 1.5 times
+ * as many, `lent` for arrays that are lent, 8 in turn, `arrays` for 8 that are put in turn, `simulations` for such ones of
+ * 100 steps, or `constants` if these put 1 MB before. With CARRIED it is no rank of the job. */
 #include "gate.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@
 #include <mpidata.h>
 #endif
 
-enum { GATE_LAST_STEP = 5, PAUSE_US = 500, STEPS = 100, CONSTANT = 1 << 18, LENT = 8 };
+enum { PAUSE_US = 500, STEPS = 100, CONSTANT = 1 << 18, ARRAYS = 8 };
 
 static void must(int status) {
     if (status == MPIDATA_SUCCESS || status == MPIDATA_END) return;
@@ -20,43 +21,52 @@ static void must(int status) {
 }
 
 #ifdef CARRIED
-static void enter(int argc, char **argv) {
+static void enter(int argc, char **argv, int64_t *rank, int64_t *ranks) {
     (void)argc, (void)argv;
+    *rank = 0;
+    *ranks = 1;
     must(mpidata_attach());
 }
 
 static int leave(void) { return 0; }
 #else
-static void enter(int argc, char **argv) {
+static void enter(int argc, char **argv, int64_t *rank, int64_t *ranks) {
     MPI_Comm group;
+    int own, all;
     (void)MPI_Init(&argc, &argv);
     must(mpidata_init(MPI_COMM_WORLD, &group));
+    (void)MPI_Comm_rank(group, &own);
+    (void)MPI_Comm_size(group, &all);
+    *rank = own;
+    *ranks = all;
 }
 
 static int leave(void) { return MPI_Finalize(); }
 #endif
 
 int main(int argc, char **argv) {
-    int64_t simulation;
+    int64_t simulation, rank, ranks;
     if (argc < 3) return 2;
-    const int varying = argc > 3 && !strcmp(argv[3], "varying"), constants = argc > 3 && !strcmp(argv[3], "constants");
-    const int lent = argc > 3 && !strcmp(argv[3], "lent"), arrays = lent ? LENT : 1;
-    const int64_t steps = argc > 3 && !varying && !lent ? STEPS : INT64_MAX, constant = CONSTANT;
-    enter(argc, argv);
+    const char *how = argc > 3 ? argv[3] : "";
+    const int varying = !strcmp(how, "varying"), constants = !strcmp(how, "constants"), lent = !strcmp(how, "lent");
+    const int arrays = lent || !strcmp(how, "arrays") ? ARRAYS : 1;
+    const int64_t steps = constants || !strcmp(how, "simulations") ? STEPS : INT64_MAX, constant = CONSTANT;
+    enter(argc, argv, &rank, &ranks);
     volatile int64_t *gate = gate_map(argv[1]);
-    int64_t elements = atol(argv[2]), first = 0;
-    float *all[LENT], *mesh = gate_memory(CONSTANT * sizeof(float));
+    const int64_t elements = atol(argv[2]) / ranks, first = rank * elements;
+    float *all[ARRAYS], *mesh = gate_memory(CONSTANT * sizeof(float));
     for (int i = 0; i < arrays; i++) all[i] = gate_memory((size_t)elements * (1 + (size_t)varying) * sizeof(float));
     uint64_t chance = 1;
     int64_t step = 0;
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
         if (constants) must(mpidata_put("mesh", mesh, MPIDATA_FLOAT32, 1, &constant));
         for (int64_t i = 0; i < steps; i++, step++) {
-            while (step == gate[GATE_LAST_STEP] && !gate[GATE_STOP]) {
+            while (step >= gate[GATE_LAST_STEP] && !gate[GATE_STOP]) {
                 must(mpidata_wait()); /* sends what was packed, and lets MPI move it */
                 (void)usleep(PAUSE_US);
             }
-            if (gate[GATE_STOP]) break;
+            /* Ranks of a group leave at the same step: where all have come to. */
+            if (gate[GATE_STOP] && step >= gate[GATE_LAST_STEP]) break;
             chance = chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             const int64_t extent = varying ? elements / 2 + (int64_t)((chance >> 33) % (uint64_t)elements) : elements;
             float *u = all[step % arrays];

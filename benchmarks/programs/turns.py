@@ -1,6 +1,7 @@
-"""Trainer: takes a number of samples each time it is its turn, and says how long that took. Argument: folder.
+"""Trainer: takes a number of samples each time it is its turn, and says how long that took.
 
-The solver is ahead of it by a few samples, so that a buffer with a watermark, or of windows, has what is drawn.
+Arguments: FOLDER, and `fresh` where only samples count that were not drawn before. The solver is ahead of it by a few
+samples, so that a buffer with a watermark, or of windows, has what is drawn; with `fresh` it sends as fast as it can.
 
 Alone in its file, and with no other import of the benchmarks, because it also runs in the other checkout's environment.
 """
@@ -10,12 +11,15 @@ import struct
 import sys
 import time
 
+import numpy as np
+
 import mpidata
 
 BATCH = 32
 STOP, LAST_STEP, TURN, DONE, SECONDS, COUNT = 1, 5, 6, 7, 8, 9
 PAUSE_S = 0.5e-3
 AHEAD = 2 * BATCH
+MOST_STEPS = 1 << 30  # of memory that is not touched costs nothing
 
 with open(sys.argv[1] + "/gate", "r+b") as file:
     memory = mmap.mmap(file.fileno(), 4096)
@@ -23,6 +27,31 @@ words = memoryview(memory).cast("q")
 stream = mpidata.MPIStreamDataset(batch_size=BATCH)
 batches = iter(stream)
 turn = 0
+fresh = sys.argv[2:] == ["fresh"]
+seen = np.zeros(MOST_STEPS, bool)
+
+
+def take(count: int) -> dict:
+    """Take so many batches; returns the last one."""
+    words[LAST_STEP] += count * BATCH
+    for _ in range(count):
+        whole = next(batches)
+    return whole
+
+
+def take_fresh(count: int) -> dict:
+    """Take batches until as many samples as so many batches have were drawn for the first time."""
+    wanted, words[LAST_STEP] = count * BATCH, MOST_STEPS
+    while wanted > 0:
+        whole = next(batches)
+        steps = whole["step"].numpy()
+        new = np.unique(steps[~seen[steps]])
+        seen[new] = True
+        wanted -= len(new)
+    words[LAST_STEP] = AHEAD
+    return whole
+
+
 words[LAST_STEP] = AHEAD
 while True:
     while words[TURN] == turn and not words[STOP]:
@@ -30,11 +59,9 @@ while True:
     if words[STOP]:
         break
     start = time.monotonic()
-    words[LAST_STEP] += words[COUNT] * BATCH
-    for _ in range(words[COUNT]):
-        whole = next(batches)
-        batch = whole["u"]
+    whole = (take_fresh if fresh else take)(words[COUNT])
     seconds = time.monotonic() - start
+    batch = whole["u"]
     if "n_offsets" in whole:
         batch = batch[None, : whole["n_offsets"][1]]
     elif batch.shape[0] != BATCH:

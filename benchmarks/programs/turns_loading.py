@@ -45,13 +45,15 @@ def batches(kind: str, size: int, parts: str = "") -> Iterator[np.ndarray]:
         yield from (one["data"].numpy() for one in rows)
 
 
-def main(folder: str, kind: str, size: str, *parts: str) -> None:
-    """Take turns until it is told to stop."""
-    torch.set_num_threads(1)
+def gate(folder: str) -> tuple[memoryview, mmap.mmap]:
+    """Give the words of the gate, and its memory."""
     with open(folder + "/gate", "r+b") as file:
         memory = mmap.mmap(file.fileno(), 4096)
-    words = memoryview(memory).cast("q")
-    given = batches(kind, int(size), *parts)
+    return memoryview(memory).cast("q"), memory
+
+
+def take_turns(words: memoryview, memory: mmap.mmap, given: Iterator[np.ndarray]) -> None:
+    """Take turns until it is told to stop."""
     turn = 0
     while True:
         while words[TURN] == turn and not words[STOP]:
@@ -63,6 +65,12 @@ def main(folder: str, kind: str, size: str, *parts: str) -> None:
             np.add.reduce(next(given), axis=None)
         struct.pack_into("d", memory, 8 * SECONDS, time.monotonic() - start)
         turn = words[DONE] = words[TURN]
+
+
+def main(folder: str, kind: str, size: str, *parts: str) -> None:
+    """Bring batches when it is their turn."""
+    torch.set_num_threads(1)
+    take_turns(*gate(folder), batches(kind, int(size), *parts))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 #include <mpidata.h>
 #include <string.h>
 
-enum { GATE_LAST_STEP = 5, PAUSE_US = 500 };
+enum { PAUSE_US = 500 };
 
 typedef struct {
     int64_t n, first, columns;

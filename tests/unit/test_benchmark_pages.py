@@ -17,7 +17,7 @@ def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]
 
 
 def test_the_pages(tmp_path: Path) -> None:
-    scheduler, dispatch, failure, meshes, batches, rows, loaders, training, growth = benchmarks()
+    scheduler, dispatch, failure, meshes, batches, rows, loaders, edges, training, growth = benchmarks()
     cost = {f"{n} groups": {"cpu_us": [10.0 * n**0.5] * 2, "per_second": [5e4, 7e4]} for n in (1, 10, 100)}
     text = page_of(scheduler, tmp_path, cost)
     assert "| thousand dispatches a second | 60.0 (50.0–70.0) |" in text and "grows as groups^0.50" in text
@@ -43,3 +43,7 @@ def test_the_pages(tmp_path: Path) -> None:
     values = {"1 to 1": {"cpu_ns": [50.0, 100.0]}, "8 to 4": {"cpu_ns": [60.0, 100.0], "loaders_mb": [2000.0] * 2}}
     text = page_of(loaders, tmp_path, values)
     assert "| 8 to 4 | – | 80.0 (60.0–100) | 2000 |" in text and "| 8 to 4 | 1.10 (1.00–1.20) |" in text
+    values = {"lent, 1 KB": {"value": [1.1, 1.2]}, "idle": {"value": [0.2, 0.3]}, "loaders": {"value": [1.2, 1.3]}}
+    text = page_of(edges, tmp_path, values)
+    assert "| `iput` to `put` | 1 KB | 1.15 (1.1 to 1.2) | 1 | met |" in text and "| 8 MB | – | 1.1 | – |" in text
+    assert "share of a core |  | 0.25 (0.2 to 0.3) | 0.1 | missed |" in text and "| 1.3 | met |" in text

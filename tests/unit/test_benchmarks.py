@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import against, cases, rows, scheduling, stream, table
+from benchmarks import cases, edges, pairs, rows, scheduling, stream, table, waiting_ranks
 from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT
 from benchmarks.consume import consume
-from benchmarks.contender import BATCH, BenchmarkError, Cell, Result, run_processes
+from benchmarks.contender import BATCH, ROOT, BenchmarkError, Cell, Result, run_processes
 from benchmarks.figures import Figures, Measurement, Spread
 from benchmarks.gate import Gate, GateError
 from benchmarks.roster import benchmarks, contenders
+from benchmarks.sides import Way
 from mpidata.launch.starting.command import mpirun_command
 
 KB = 1 << 10
@@ -230,7 +231,8 @@ def test_cases_are_measured_in_turn_and_one_that_fails_is_named(tmp_path: Path) 
 
 def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     names = [one.NAME for one in benchmarks()]
-    assert names == ["scheduler", "dispatch", "failure", "meshes", "batches", "rows", "loaders", "training", "growth"]
+    first = ["scheduler", "dispatch", "failure", "meshes", "batches", "rows", "loaders"]
+    assert names == [*first, "edges", "training", "growth"]
     assert [[one.NAME for one in choose(only)[1]] for only in (None, ["growth"], ["pyzmq"])] == [names, ["growth"], []]
     assert [len(choose(only)[0]) for only in (None, ["growth"], ["stream"])] == [
         len(contenders()),
@@ -274,16 +276,29 @@ def test_a_case_of_each_is_measured(module: str, tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_two_jobs_take_turns() -> None:
-    stream = [(against.ROOT, ["samples.window=2"], ""), (against.ROOT, [], "")]
-    for sides in (stream, [(against.ROOT, [], "batches")] * 2):
-        ratios = against.pair(sides, 8192, 3, 0.02)
+    stream = [Way(ROOT, ["samples.window=2"]), Way(ROOT)]
+    for ways in (stream, [Way(ROOT, special="batches")] * 2):
+        ratios = pairs.pair(ways, 8192, 3, 0.02)
         assert len(ratios) == 3 and all(0.05 < ratio < 20 for ratio in ratios)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("edge", edges.EDGES, ids=lambda edge: edge.name)
+def test_an_edge_and_its_limit_take_turns(edge: edges.Edge) -> None:
+    ratios = pairs.pair([edge.ours, edge.limit], next(iter(edge.goals)), 2, 0.02)
+    assert len(ratios) == 2 and all(ratio > 0 for ratio in ratios)
+
+
+@pytest.mark.full
+def test_ranks_that_start_and_wait_are_measured() -> None:
+    assert waiting_ranks.first_dispatch_s(3) > 0.2 and waiting_ranks.start_bare_s(3) > 0.2
+    assert 0 < waiting_ranks.idle_share(3) < 2
+
+
 def test_as_fast_is_judged_by_the_median_and_its_interval() -> None:
-    even = against.Estimate.of([0.99, 1.01, 1.0, 1.0, 1.02, 0.98, 1.0, 1.01, 0.99, 1.0] * 2)
+    even = pairs.Estimate.of([0.99, 1.01, 1.0, 1.0, 1.02, 0.98, 1.0, 1.01, 0.99, 1.0] * 2)
     assert even.median == 1.0 and even.known and even.as_fast and even.pairs == 20
-    slower = against.Estimate.of([0.90, 0.91, 0.92, 0.93, 0.94] * 4)
+    slower = pairs.Estimate.of([0.90, 0.91, 0.92, 0.93, 0.94] * 4)
     assert slower.known and not slower.as_fast
-    wide = against.Estimate.of([0.5, 1.5] * 10)
+    wide = pairs.Estimate.of([0.5, 1.5] * 10)
     assert not wide.known

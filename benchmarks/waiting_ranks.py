@@ -1,0 +1,129 @@
+"""Many ranks on few cores: how long they take until all have a simulation, and what they cost while they wait."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from benchmarks import dispatching
+from benchmarks.build import PLACEMENT, built
+from benchmarks.contender import BenchmarkError, Cell
+from benchmarks.gate import Gate
+from mpidata.launch.starting.command import mpirun_environment
+from mpidata.launch.starting.mpirun import find_mpirun
+
+__all__ = ["first_dispatch_s", "idle_share", "start_beside_bare", "start_bare_s"]
+
+_RANKS = 64
+_LIMIT_S = 120.0
+_SETTLED_S, _IDLE_S = 5.0, 10.0
+_BARE_TRAINER = "import torch; from mpi4py import MPI; MPI.COMM_WORLD.Barrier()"
+
+
+@contextlib.contextmanager
+def _running(command: list[str], folder: Path, variables: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A program in a session of its own, ended afterwards with all that it has started."""
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            start_new_session=True,
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait_for(gate: Gate, process: subprocess.Popen[bytes], made: int, folder: Path) -> None:
+    deadline = time.monotonic() + _LIMIT_S
+    while gate.made < made:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise BenchmarkError((folder / "log").read_text(errors="replace")[-800:])
+        time.sleep(1e-3)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Cell]:
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
+        cell = Cell(Path(name), 4, 1e-3, 0, 1024, start_s=_LIMIT_S)
+        cell.write()
+        yield cell
+
+
+def _mpidata() -> list[str]:
+    return [str(Path(sys.executable).parent / "mpidata"), "run", "job.yaml"]
+
+
+def first_dispatch_s(ranks: int = _RANKS) -> float:
+    """Seconds from `mpidata run` until each of so many groups of one rank has its first simulation."""
+    with _folder() as cell:
+        (cell.folder / "job.yaml").write_text(dispatching.job(cell, ranks))
+        started, gate = time.monotonic(), Gate(cell.folder, _LIMIT_S)
+        with _running(_mpidata(), cell.folder, {}) as process:
+            _wait_for(gate, process, ranks, cell.folder)
+            return time.monotonic() - started
+
+
+def start_bare_s(ranks: int = _RANKS) -> float:
+    """Seconds from mpirun until as many ranks, one that imports torch and one more have come to a barrier."""
+    with _folder() as cell:
+        started, gate = time.monotonic(), Gate(cell.folder, _LIMIT_S)
+        trainer = ["-n", "1", *PLACEMENT, sys.executable, "-c", _BARE_TRAINER]
+        others = ["-n", str(ranks + 1), *PLACEMENT, str(built("bare")), str(cell.folder)]
+        variables = mpirun_environment(os.geteuid() == 0, environ=os.environ)
+        command = [str(find_mpirun()), *trainer, ":", *others]
+        with _running(command, cell.folder, dict(variables)) as process:
+            _wait_for(gate, process, ranks + 1, cell.folder)
+            return time.monotonic() - started
+
+
+def start_beside_bare() -> float:
+    """By how many seconds the first dispatches come later than ranks that start bare."""
+    return first_dispatch_s() - start_bare_s()
+
+
+def idle_share(ranks: int = _RANKS) -> float:
+    """CPU time of all processes of a job that waits for one slow step, in seconds a second."""
+    with _folder() as cell:
+        (cell.folder / "job.yaml").write_text(_idle_job(cell, ranks))
+        with _running(_mpidata(), cell.folder, {}) as process:
+            _wait_for(Gate(cell.folder, _LIMIT_S), process, 1, cell.folder)
+            time.sleep(_SETTLED_S)
+            before, started = _cpu_s(process.pid), time.monotonic()
+            time.sleep(_IDLE_S)
+            return (_cpu_s(process.pid) - before) / (time.monotonic() - started)
+
+
+def _idle_job(cell: Cell, ranks: int) -> str:
+    """A group has the only simulation; half of the others wait in `mpidata_next`, and half are spares."""
+    trainer = "import mpidata; [None for batch in mpidata.MPIStreamDataset(batch_size=1)]"
+    waiting = ranks // 2
+    return f"""\
+trainers: {{ranks: 1, program: [python, -c, {trainer!r}]}}
+solvers:
+  groups: {ranks - waiting}
+  spares: {waiting}
+  program: [{str(built("idle"))!r}, {str(cell.folder)!r}]
+parameters: {{count: 1, space: {{alpha: [0, 1]}}}}
+fields: {{u: {{dtype: float32, shape: []}}}}
+"""
+
+
+def _cpu_s(pid: int) -> float:
+    whole = psutil.Process(pid)
+    return sum(sum(one.cpu_times()[:2]) for one in [whole, *whole.children(recursive=True)])
