@@ -74,6 +74,9 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
     buffer, parameters, solvers, loaders, samples = (
         sections.get(name) for name in ("buffer", "parameters", "solvers", "loaders", "samples")
     )
+    trainers = sections.get("trainers")
+    if trainers is not None and not trainers.at_least and not sections.get("servers"):
+        yield "trainers", "timeout_s", 600.0, "no 'trainers.elastic' and no 'servers'"
     if buffer is not None and buffer.policy == "fifo":
         yield "buffer", "watermark", 0, "'buffer.policy: fifo', which has none"
     if buffer is not None and buffer.policy != "reservoir":

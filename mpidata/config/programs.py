@@ -204,7 +204,8 @@ class Trainers(Model):
     def _others(self) -> Self:
         if self.at_least >= self.ranks:
             said = f"{{key}} lets trainers go on without one that died, down to {self.at_least}, but there are"
-            fix = "Raise 'trainers.ranks', or lower 'trainers.elastic.at_least'; without either, remove it."
+            lower = ", or lower 'trainers.elastic.at_least'" if self.at_least > 1 and self.ranks > 1 else ""
+            fix = f"Raise 'trainers.ranks'{lower}; without {'either' if lower else 'this'}, remove it."
             refuse([(("elastic",), f"{said} {self.ranks} at first. {fix}")])
         if self.spares and not self.at_least:
             said = f"{{key}} is {self.spares}, but without 'trainers.elastic' the death of a trainer ends the job"

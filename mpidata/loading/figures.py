@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 __all__ = [
+    "EXITS",
     "LEFT_EARLY",
     "PREFIX",
     "PUSHES",
@@ -35,10 +36,13 @@ LEFT_EARLY = f"{PREFIX}left_early"
 """Batches of a trainer that leaves the job in the middle of an epoch."""
 
 UNTRAINED = f"{PREFIX}untrained"
-"""Rows of that epoch which it has not had, in a job with `servers`, where nobody waits for it."""
+"""Rows of that epoch which it has not had, where trainers run apart: nobody waits for it."""
 
 PUSHES = "served.pushes"
 """Pushes to the parameter servers that a trainer has made so far."""
+
+EXITS = f"{PREFIX}exits"
+"""A trainer's script has ended in the middle, with status 0, in a job with `trainers.elastic`; its batches."""
 
 RETIRES = f"{PREFIX}retires"
 """A trainer leaves as fewer are to train."""

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from mpidata.errors import JobInterrupt, MpidataError
 
-__all__ = ["describe", "end_on_exception", "fail", "say_own_errors"]
+__all__ = ["describe", "end", "end_on_exception", "fail", "say_own_errors"]
 
 
 def say_own_errors(folder: Path | None) -> None:
@@ -73,10 +73,15 @@ def fail(sentence: str = "") -> NoReturn:
     """End this process with status 1, without MPI_Finalize; the sentence goes to standard error, and so to the log."""
     if sentence:
         print(sentence, file=sys.stderr)
+    end(1)
+
+
+def end(status: int) -> NoReturn:
+    """End this process, without MPI_Finalize."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    os._exit(1)
+    os._exit(status)
 
 
 def _let_out() -> None:

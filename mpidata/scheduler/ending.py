@@ -73,6 +73,11 @@ class Ending:
         return sorted(self._trainers)
 
     @property
+    def in_loop(self) -> set[int]:
+        """Trainers whose loops over the stream may go on."""
+        return self._trainers_in_loop
+
+    @property
     def status(self) -> int:
         """Exit status of the job's processes: 1 if it has failed, else 0."""
         return int(self.conclusion["status"] == "failed")

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError, RankDiedError
-from mpidata.loading.figures import STEP_WAITS_S
 from mpidata.native import event as kinds
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -168,7 +167,7 @@ class Scheduler:
             if keeper.error and not self.ending.stopping:
                 self.ending.conclusion.update({"died": True} if keeper.died_out else {})
                 self._fail(keeper.error, keeper.log)
-        if not self._training:
+        if not self._training or self._lost_trainers.all_exit(self._training):
             self._spares.release()
         if self.ending.stopping or not self.ending.trainers:
             self.loaders.leave()
@@ -184,7 +183,8 @@ class Scheduler:
             keeper.blameless = self._outside.by_terminate or self.ending.ends_groups
             keeper.tick(now)
         self._scaling.tick(now)
-        self._lost_trainers.tick(now, self.ending.trainers)
+        in_loop = self.ending.in_loop.intersection(self._training)
+        self._lost_trainers.tick(now, self.ending.trainers, in_loop)
         for trainer in self._silence.tick(now, self.ending.trainers):
             self._journal.note("trainer_silent", trainer=trainer)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
@@ -312,9 +312,8 @@ class Scheduler:
                 self._relief.left(event.index)
                 self._adoption.retired(event.index, self._spares.not_retired(self.ending.trainers))
         those = self._training, self.ending.trainers, self._clock()
-        for name, _, seconds in event.values:
-            if name == STEP_WAITS_S and (why := self._lost_trainers.waits(event.index, seconds, *those)):
-                self._fail(why, None)
+        if why := self._lost_trainers.reported(event.index, event.values, *those):
+            self._fail(why, None)
         self._journal.reported(event.index, event.values)
 
     def _on_stop(self, event: kinds.Stop) -> None:
@@ -339,7 +338,7 @@ class Scheduler:
         self._leavers.left(trainer)
         if how := self._leavers.how(trainer):
             self._first_cause.left(trainer, how)
-            if self.plan.servers:
+            if self._leavers.leaves_rows(trainer):
                 self.ending.left_early(f"trainer {trainer} left the job {how}")
         elif not self.plan.has_stream:
             self.ending.trainer_trained(trainer)

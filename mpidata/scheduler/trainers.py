@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mpidata.checkpoint import numbers
 from mpidata.errors import MpidataError
-from mpidata.loading.figures import LEFT_EARLY, WAITS_S
+from mpidata.loading.figures import LEFT_EARLY, UNTRAINED, WAITS_S
 from mpidata.run import deadlines
 from mpidata.run.aside import say_late
 from mpidata.run.exits import Exit, has_vanished, read_exit_note
@@ -115,6 +115,7 @@ class Leavers:
         self._waits_s: dict[int, float] = {}
         self._early: dict[int, int] = {}  # batches of those that left in the middle of an epoch
         self._left: list[int] = []
+        self._untrained: set[int] = set()
 
     def reported(self, trainer: int, values: Iterable[tuple[str, int, float]]) -> None:
         """Take in what a trainer has reported: each value with its name and batch."""
@@ -123,6 +124,8 @@ class Leavers:
                 self._waits_s[trainer] = value
             elif name == LEFT_EARLY:
                 self._early[trainer] = int(value)
+            elif name == UNTRAINED:
+                self._untrained.add(trainer)
 
     def left(self, trainer: int) -> None:
         """Take in that a trainer has left."""
@@ -136,6 +139,10 @@ class Leavers:
     def how(self, trainer: int) -> str:
         """Tell how a trainer has left: "in the middle of an epoch, after 3 batches"; "" where in order."""
         return f"in the middle of an epoch, after {self._early[trainer]} batches" if trainer in self._early else ""
+
+    def leaves_rows(self, trainer: int) -> bool:
+        """Whether nobody has the rows that a trainer has left."""
+        return trainer in self._untrained
 
     def reason(self, remaining: Sequence[int]) -> str:
         """Tell why the job is to be stopped, as all that remain wait for one that has left; "" where it is not."""

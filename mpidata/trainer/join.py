@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpidata.errors import LibraryError, StreamError
-from mpidata.loading.figures import PUSHES, UNTRAINED
+from mpidata.loading.figures import PUSHES
 from mpidata.loading.here import refuse_here
 from mpidata.loading.over_mpi import MpiLoaders
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
-from mpidata.native.uncaught import end_on_exception, fail, say_own_errors
+from mpidata.native.uncaught import end, end_on_exception, fail, say_own_errors
 from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
-from mpidata.run.stop import read_stop
 from mpidata.servers.messages import join_everyone
 from mpidata.trainer.alone import TRY, open_alone
+from mpidata.trainer.elastic.ending import must_die
 from mpidata.trainer.elastic.spare import prepare, wait_for_place
 from mpidata.trainer.elastic.waiting import hold_by
 from mpidata.trainer.served.link import Link
@@ -36,6 +36,7 @@ _JOINED = "MPIDATA_JOINED"  # process and run folder, for the programs that a tr
 
 _trainer: Trainer | None = None
 _ended_by = "the script ended"
+_exit_status: int | None = None  # of the script's sys.exit
 _join_lock = threading.Lock()
 
 
@@ -117,7 +118,7 @@ def _join_job() -> Trainer:
     trainer = Trainer(plan, library, communicator)
     if plan.servers:
         trainer.servers = Link(join_everyone(plan), functools.partial(library.mpidata_trainer_report, PUSHES.encode()))
-        trainer.leaves.append(functools.partial(_leave_servers, trainer, trainer.servers))
+        trainer.leaves.append(trainer.servers.leave)
     if recorder is not None:
         trainer.recorder = recorder
         trainer.checkpoints.record_first = recorder.flush
@@ -135,13 +136,6 @@ def _join_job() -> Trainer:
     if trainer.waits_for_place:
         wait_for_place(trainer)
     return trainer
-
-
-def _leave_servers(trainer: Trainer, servers: Link) -> None:
-    """Let nobody wait for this trainer; the rows of its epoch that are left come to nobody, unless it is to go on."""
-    servers.leave()
-    if trainer.turns.in_epoch and read_stop(RunFolder(trainer.plan.run).stop) is None:
-        trainer.library.mpidata_trainer_report(UNTRAINED.encode(), trainer.turns.left())
 
 
 def _refuse_children() -> None:
@@ -194,7 +188,8 @@ def _note_exit_status() -> None:
     leave = sys.exit
 
     def note_and_leave(status: Any = None, /) -> NoReturn:
-        global _ended_by
+        global _ended_by, _exit_status
+        _exit_status = status if isinstance(status, int) else int(status is not None)
         _ended_by = f"the script ended by sys.exit({status!r:.100})" if status else _ended_by
         leave(status)
 
@@ -205,6 +200,8 @@ def _close_at_exit(trainer: Trainer, process: int) -> None:
     if os.getpid() != process:  # a forked child
         return
     try:
+        if isinstance(trainer, Trainer) and must_die(trainer, _exit_status is not None, _exit_status or 0):
+            end(_exit_status or 0)
         trainer.close(_ended_by)
     except LibraryError as error:
         fail(str(error))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mpidata.errors import JobInterrupt, MpidataError, StreamError
 from mpidata.field_statistics.statistics import write_statistics
 from mpidata.learning.telling import Telling
-from mpidata.loading.figures import LEFT_EARLY, STEP_WAITS_S, WAITS_S
+from mpidata.loading.figures import LEFT_EARLY, STEP_WAITS_S, UNTRAINED, WAITS_S
 from mpidata.loading.turns import Turns
 from mpidata.native import constants
 from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
@@ -385,6 +385,8 @@ class Trainer:
             self._parted = True
             if self.turns.in_epoch or (self._asked_in_vain and not self.plan.has_stream):
                 self.library.mpidata_trainer_report(LEFT_EARLY.encode(), self.turns.given)
+                if self.apart is not None and read_stop(RunFolder(self.plan.run).stop) is None:  # nobody waits for it
+                    self.library.mpidata_trainer_report(UNTRAINED.encode(), self.turns.left())
         self.checkpoints.finish()
         check(self.library, self._part(math.inf, _CLOSE_S))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 POINTS = ["backward", "sum", "reduced", "agree", "agreed", "regroup", "regrouped"]
 JOIN_POINTS = ["meet", "met", "join.send", "join.receive"]
-WAYS = ["SIGKILL", "SIGSEGV", "exit", "leave", "abort"]
+WAYS = ["SIGKILL", "SIGSEGV", "exit", "leave", "abort", "fails", "quits"]
 # While a spare takes the place of trainer 2: where another one dies, by its number, and who has died then.
 SECOND_DEATHS = [
     ({"0": "join.send:1"}, [0, 2]),

@@ -162,6 +162,11 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
         yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
+    slurm = sections.get("slurm")
+    by_srun = launch is not None and launch.with_ == "srun"
+    if by_srun or (slurm is not None and slurm.template == "heterogeneous"):
+        why = "'launch.with' is 'srun'" if by_srun else "'slurm.template' is 'heterogeneous', which srun starts"
+        yield at, f"{said} {why}: a death ends the job then, as srun has no ULFM. Remove one of them."
 
 
 def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
+from mpidata.loading.figures import EXITS, STEP_WAITS_S
 from mpidata.run import deadlines
 from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
@@ -43,6 +45,7 @@ class LostTrainers:
         self._waits_s: dict[int, float] = {}
         self._late: set[int] = set()
         self._suspected: dict[int, dict[int, float]] = {}  # by who waits: late ones, and after how long they were so
+        self._exiting: dict[int, tuple[float, int]] = {}  # whose scripts have ended in the middle: since when, batches
 
     def one_may_die(self, living: int) -> bool:
         """Whether the others go on when one of so many dies that have not left the job."""
@@ -56,6 +59,23 @@ class LostTrainers:
         left = "no trainer is" if living < 2 else "1 trainer is" if living == 2 else f"{living - 1} trainers are"
         return f"{left} left, fewer than 'trainers.elastic.at_least', {at_least}"
 
+    def reported(
+        self, trainer: int, values: Iterable[tuple[str, int, float]], training: Sequence[int],
+        living: Sequence[int], now: float,
+    ) -> str:  # fmt: skip
+        """Take in what a trainer reports; returns as `waits`."""
+        why = ""
+        for name, _, value in values:
+            if name == EXITS:
+                self._exiting[trainer] = now, int(value)
+            elif name == STEP_WAITS_S:
+                why = self.waits(trainer, value, training, living, now) or why
+        return why
+
+    def all_exit(self, training: Sequence[int]) -> bool:
+        """Whether the scripts of all that train have ended in the middle: then they leave in order."""
+        return bool(training) and self._exiting.keys() >= set(training)
+
     def waits(self, trainer: int, seconds: float, training: Sequence[int], living: Sequence[int], now: float) -> str:
         """Take in for how long a trainer has waited for the others; one that has let them wait for too long is killed.
 
@@ -63,6 +83,8 @@ class LostTrainers:
         """
         self._waits_s[trainer] = seconds
         allowed, before = self._plan.trainers_timeout_s, self._suspected.pop(trainer, {})
+        if seconds:
+            self._give_up_exiting(seconds)
         if not self._plan.trainers_at_least or seconds < allowed:
             return ""
         late = {one: before.get(one, seconds) for one in training if not self._waits_s.get(one)}
@@ -86,13 +108,24 @@ class LostTrainers:
         self._note("trainer_late", trainer=trainer, seconds=round(seconds, 1))
         self._late.add(trainer)
 
+    def _give_up_exiting(self, seconds: float, before: float = math.inf) -> None:
+        """Kill those that sleep as their scripts have ended, since before then: others need them for what all make."""
+        for one, (since, _) in self._exiting.items():
+            if one not in self._late and since < before:
+                self._give_up(one, seconds)
+
     def died(self, trainer: int, left: int, now: float) -> None:
         """Take in that a trainer has died, and how many are left that train."""
         self._lost.append(trainer)
         self._untold[trainer] = now + deadlines.WHY_TRAINER_DIED_S, left
 
-    def tick(self, now: float, trainers: Iterable[int]) -> None:
-        """Tell what is known by now, and kill those that gave no sign of life for too long: all may wait for them."""
+    def tick(self, now: float, trainers: Iterable[int], in_loop: Iterable[int] = ()) -> None:
+        """Tell what is known by now, and kill those that gave no sign of life for too long: all may wait for them.
+
+        With a stream also those whose scripts have ended while others are in their loops: their samples come again.
+        """
+        if self._plan.has_stream and set(in_loop).difference(self._exiting):
+            self._give_up_exiting(_SURE_S, now - _SURE_S)
         allowed = self._plan.trainers_timeout_s
         for trainer in trainers if self._plan.has_stream and self._plan.trainers_at_least else ():
             if (seconds := self._silence.since(trainer, now)) >= allowed and trainer not in self._late:
@@ -106,7 +139,10 @@ class LostTrainers:
             if ended is not None:
                 cause = Cause(ended.cause, ended.sentence(), signal=ended.signal, status=ended.status)
                 self._figures.had(trainer, ended.batches, self._plan.has_stream)
-            if trainer in self._late:
+            if trainer in self._exiting:
+                when = f"in the middle of the training, after {self._exiting[trainer][1]} batches"
+                cause = Cause("exit", f"has ended, as its script did {when}", status=0)
+            elif trainer in self._late:
                 said = f"was killed, as the others had waited for it for {self._plan.trainers_timeout_s:g} s"
                 cause = Cause("silent", f"{said} (trainers.timeout_s)")
             self._note("trainer_lost", trainer=trainer, left=left, **cause.told())

@@ -88,8 +88,8 @@ class SpareTrainers:
         return 0
 
     def release(self) -> None:
-        """Let those leave that wait, as nobody trains any more."""
-        if self._waiting and not self._released:
+        """Let those leave that wait, as nobody trains any more, or whose scripts have ended in the middle."""
+        if self._plan.trainers_at_least and not self._released:
             self._released = True
             self._tell(0)
 

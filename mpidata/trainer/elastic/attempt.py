@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from mpidata.errors import StreamError
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.waiting import alone, free, wait
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Attempt", "agree", "and_all", "come_together", "split"]
+__all__ = ["Attempt", "agree", "and_all", "come_together", "split", "unlike_calls"]
 
 
 class Attempt:
@@ -58,6 +59,14 @@ class Attempt:
     def _fail(self) -> None:
         self._failed = True
         self.communicator.Revoke()
+
+
+def unlike_calls() -> StreamError:
+    """Make the error of operations that fail again and again, as only those do that do not go together."""
+    return StreamError(
+        "The trainers cannot reduce: MPI fails again and again, though nobody has died. Make the same calls on all "
+        "trainers, with tensors of the same sizes; the other trainers' logs tell where they were."
+    )
 
 
 def split(communicator: MPI.Intracomm, belongs: bool) -> MPI.Intracomm:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.errors import StreamError
 from mpidata.loading.turns import Turn
-from mpidata.trainer.elastic.attempt import Attempt, agree, come_together, split
+from mpidata.trainer.elastic.attempt import Attempt, agree, come_together, split, unlike_calls
 from mpidata.trainer.elastic.change import Change, Shared
 from mpidata.trainer.elastic.giving import Giving
 from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Row
@@ -214,7 +213,7 @@ class Members:
             if self.once(begin, attempt, step):
                 return count
             attempt = None
-        raise StreamError("The trainers cannot reduce: MPI fails again and again, though nobody has died.")
+        raise unlike_calls()
 
     def once(
         self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool | Shared = False

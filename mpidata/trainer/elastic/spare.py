@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import pickle
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from mpidata.checkpoint.restore import Restored
@@ -15,24 +16,30 @@ from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.streams.shared_stream import pack_trained, take_trained
 
 if TYPE_CHECKING:
+    from mpidata.native.library import Library
     from mpidata.trainer.trainer import Trainer
 
-__all__ = ["prepare", "wait_for_place"]
+__all__ = ["orders_of", "prepare", "wait_for_place"]
 
 
 def prepare(trainer: Trainer) -> None:
     """Teach the trainers of a job that has spares what is to be given to one, and what the scheduler says."""
-    members, library = _members(trainer), trainer.library
+    members = _members(trainer)
+    members.orders = orders_of(trainer.library)
+    members.giving.pack = lambda: _pack(trainer)
+    members.giving.begin = lambda: _take_place(trainer)
+    members.retire = lambda: _retire(trainer)
+
+
+def orders_of(library: Library) -> Callable[[], tuple[int, int]]:
+    """Give what tells the newest order of how many are to train, and how many; -1 where the job stops."""
     number, count = ctypes.c_int64(), ctypes.c_int64()
 
     def orders() -> tuple[int, int]:
         check(library, library.mpidata_trainer_wanted(ctypes.byref(number), ctypes.byref(count)))
         return number.value, count.value
 
-    members.orders = orders
-    members.giving.pack = lambda: _pack(trainer)
-    members.giving.begin = lambda: _take_place(trainer)
-    members.retire = lambda: _retire(trainer)
+    return orders
 
 
 def wait_for_place(trainer: Trainer) -> None:

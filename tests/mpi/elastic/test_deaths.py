@@ -3,6 +3,7 @@
 import pytest
 from exact_job import POINTS, WAYS, books, check, draw, run
 from jobs import JobFolder
+from stream_job import write_job
 
 ROWS = [40, 33, 27]
 
@@ -55,6 +56,27 @@ def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: 
 def test_any_way_to_die(folder: JobFolder, how: str) -> None:
     job = _job({"2": f"5 {how}"})
     check(job, run(folder, job))
+
+
+def test_a_script_that_ends_in_the_middle_costs_its_trainer_alone(folder: JobFolder) -> None:
+    job = _job({"1": "5 quits"})
+    result = run(folder, job)
+    check(job, result)
+    (lost,) = [event for event in result.events() if event["event"] == "trainer_lost"]
+    assert lost["how"] == "has ended, as its script did in the middle of the training, after 6 batches", lost
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("data", ["rows", "stream"])
+def test_scripts_that_all_end_in_the_middle_leave_in_order(folder: JobFolder, data: str) -> None:
+    kills = {str(trainer): "5 quits" for trainer in range(3)}
+    if data == "stream":
+        write_job(folder, kills)
+        result = folder.run(timeout=60)
+    else:
+        result = run(folder, _job(kills))
+    assert result.status == 0 and "lost_trainers" not in result.summary, result.logs()
+    assert result.summary["status"] == ("stopped" if data == "stream" else "complete"), result.summary
 
 
 @pytest.mark.full

@@ -17,6 +17,16 @@ def test_a_death_in_mid_stream(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("how", ["fails", "quits"])
+@pytest.mark.parametrize("spares", [0, 1])
+def test_a_script_that_ends_in_the_middle_costs_its_trainer_alone(folder: JobFolder, how: str, spares: int) -> None:
+    job = write_job(folder, {"1": f"9 {how}"}, spares=spares)
+    result = folder.run(timeout=60)
+    check(job, result)
+    assert result.summary["lost_trainers"] == [1], result.logs()
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("point", POINTS[:4])
 def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     job = write_job(folder, {"1": f"{point}:7"})

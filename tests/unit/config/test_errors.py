@@ -375,12 +375,14 @@ loaders: {ranks: 1}
         (
             "trainers.ranks=1",
             "'trainers.elastic' lets trainers go on without one that died, down to 1, but there are 1 at first. Raise "
-            "'trainers.ranks', or lower 'trainers.elastic.at_least'; without either, remove it.",
+            "'trainers.ranks'; without this, remove it.",
         ),
         (
             "trainers.elastic={at_least: 3}",
             "that died, down to 3, but there are 3 at first. Raise 'trainers.ranks', or",
         ),
+        ("launch.with=srun", "is given, but 'launch.with' is 'srun': a death ends the job then, as srun has no ULFM."),
+        ("slurm.template=heterogeneous", "but 'slurm.template' is 'heterogeneous', which srun starts: a death ends"),
         ("trainers.elastic={at_least: 0}", "'trainers.elastic.at_least' is 0. It must be a whole number, at least 1."),
         ("trainers.elastic={exceptions: keep}", "'trainers.elastic.exceptions' is 'keep'. It must be"),
         ("trainers.elastic={at_most: 2}", "unknown key 'trainers.elastic.at_most'. Did you mean 'at_least'?"),

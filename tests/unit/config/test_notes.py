@@ -50,6 +50,7 @@ def value(job: Job, key: str) -> object:
 @pytest.mark.parametrize(
     ("settings", "key", "nothing", "note"),
     [
+        (["trainers.timeout_s=5"], "trainers.timeout_s", 600.0, "is 5.0: no effect with no 'trainers.elastic' and no"),
         (["buffer.policy=fifo"], "buffer.watermark", 0, "is 4: no effect with 'buffer.policy: fifo', "),
         (
             ["parameters.sampler=grid", "parameters.space={alpha: {values: [1, 2]}}"],

@@ -9,7 +9,7 @@ import pytest
 from dying_trainers import die, leave_note
 from fake_library import make_plan
 
-from mpidata.loading.figures import LEFT_EARLY, PREFIX, PUSHES, STEP_WAITS_S, UNTRAINED
+from mpidata.loading.figures import EXITS, LEFT_EARLY, PREFIX, PUSHES, STEP_WAITS_S, UNTRAINED
 from mpidata.native.event import (
     CheckpointWanted,
     CheckpointWritten,
@@ -91,6 +91,32 @@ def test_a_death_without_an_exit_note_is_told_all_the_same(tmp_path: Path) -> No
 
 def given_up(run: Path) -> list[int]:
     return [trainer for trainer in range(4) if RunFolder(run).given_up(trainer, "trainer").exists()]
+
+
+def test_one_whose_script_has_ended_in_the_middle_is_killed_where_others_wait(tmp_path: Path) -> None:
+    lost, journal = lost_trainers(tmp_path, groups=0)
+    assert not lost.all_exit([])
+    assert lost.reported(1, [(EXITS, 0, 7.0)], range(3), range(3), 5.0) == ""
+    lost.tick(99.0, range(3), range(3))
+    assert not lost.all_exit(range(3)) and lost.all_exit([1]) and given_up(tmp_path) == []
+    for trainer in (0, 2):
+        assert lost.reported(trainer, [(STEP_WAITS_S, 0, 1.1)], range(3), range(3), 99.0) == ""
+    assert given_up(tmp_path) == [1]
+    lost.died(1, 2, 100.0)
+    lost.tick(100.0 + deadlines.WHY_TRAINER_DIED_S, [0, 2])
+    assert [event["event"] for event in journal.events] == ["trainer_late", "trainer_lost"]
+    how = "has ended, as its script did in the middle of the training, after 7 batches"
+    assert journal.events[1]["how"] == how and journal.events[1]["exit"] == 0
+
+
+def test_beside_a_stream_it_is_killed_where_others_go_on(tmp_path: Path) -> None:
+    lost, _ = lost_trainers(tmp_path)
+    lost.reported(1, [(EXITS, 0, 7.0)], range(3), range(3), 5.0)
+    lost.tick(6.5, range(3), range(3))
+    lost.tick(9.0, range(3), [1])
+    assert given_up(tmp_path) == []
+    lost.tick(9.0, range(3), [0, 1])
+    assert given_up(tmp_path) == [1]
 
 
 def test_one_for_which_the_others_wait_too_long_is_killed_and_told_of(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,13 @@ def mixed(numbers: Any) -> Any:
 
 
 def end(how: str) -> None:
-    """Die: by the name of a signal, or `exit`, `leave` (with status 0), `abort`, `raise`."""
+    """Die: by the name of a signal, or `exit` and `leave` (0), `fails` and `quits` (0, sys.exit), `abort`, `raise`."""
     if how == "raise":
         raise ValueError("as it was told to")
     if how == "exit":
         os._exit(3)
+    if how in ("fails", "quits"):
+        sys.exit(3 * (how == "fails"))
     if how == "leave":
         os._exit(0)
     if how == "abort":
