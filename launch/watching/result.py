@@ -99,9 +99,7 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _changes_of_trainers(summary: dict[str, Any]) -> str:
-    dead, joined, retired = (
-        [str(one) for one in summary.get(f"{how}_trainers") or []] for how in ("lost", "joined", "retired")
-    )
+    dead, joined, retired = (_each(summary.get(f"{how}_trainers") or []) for how in ("lost", "joined", "retired"))
     told = []
     if dead:
         others = ", and the others went on" if summary["status"] != "failed" else ""
@@ -113,6 +111,13 @@ def _changes_of_trainers(summary: dict[str, Any]) -> str:
     if again := summary.get("run_again"):
         told.append(f"{again} simulations ran again")
     return "; ".join(told)
+
+
+def _each(numbers: list[int]) -> list[str]:
+    """Write numbers, each once: a run that was resumed may have lost a trainer more than once."""
+    return [
+        f"{one} ({times} times)" if (times := numbers.count(one)) > 1 else str(one) for one in dict.fromkeys(numbers)
+    ]
 
 
 def _without_samples(summary: dict[str, Any]) -> str:

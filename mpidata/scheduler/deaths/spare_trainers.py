@@ -118,7 +118,12 @@ class SpareTrainers:
             )
         self._wanted = count
         self._tell(count)
-        return f"{count} trainer{'s' * (count > 1)} from the next step on, there were {now}."
+        trainers = f"{count} trainer{'s' * (count > 1)}"
+        return (
+            f"{trainers} from the next step on, as before."
+            if count == now
+            else f"{trainers} from the next step on, there were {now}."
+        )
 
     def _tell(self, count: int) -> None:
         self._number += 1

@@ -107,6 +107,7 @@ def test_trainers_without_which_the_others_went_on_are_shown(
         ([2], [], lost_one),
         ([2, 0], [], "trainers 2, 0 lost, and the others went on"),
         ([2], [3], f"{lost_one}; spare 3 took a place"),
+        ([0, 2, 0], [3, 3], "trainers 0 (2 times), 2 lost, and the others went on; spare 3 (2 times) took a place"),
         ([], [3, 4], "spares 3, 4 took a place"),
         ([], [2], "spare 2 took a place; 2 left by mpidata scale"),
     ):
@@ -115,7 +116,7 @@ def test_trainers_without_which_the_others_went_on_are_shown(
         figures.lost_trainers.extend(lost)
         figures.joined_trainers.extend(joined)
         figures.retired_trainers.extend([2] if "scale" in shown else [])
-        status = "failed" if len(lost) == 3 else "complete"
+        status = "failed" if len({*lost}) == 3 else "complete"
         conclusion: Conclusion = {"status": status, "error": None, "reason": None}
         case.run.summary.write_text(
             json.dumps(figures.summary(case.run.path, conclusion, Simulations(0, 3), None, 1.5))
