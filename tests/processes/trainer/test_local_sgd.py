@@ -13,7 +13,7 @@ from mpidata.launch.starting.command import mpirun_options
 PROGRAM = Path(__file__).with_name("averaged.py")
 
 
-@pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=pytest.mark.full)])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.full)])
 def test_averages(tmp_path: Path, require: Callable[[str], str], ranks: int) -> None:
     options = mpirun_options(ulfm=True)
     command = [require("mpirun"), "-n", str(ranks), *options, sys.executable, PROGRAM, tmp_path]
