@@ -1,4 +1,7 @@
-"""What the ranks tell the scheduler: `mpidata_event` of messages.h, and in Python one class for each kind of it."""
+"""What the ranks tell the scheduler: `mpidata_event` of messages.h, and in Python one class for each kind of it.
+
+Each dispatch costs two, so they are cheap to make: not frozen, which takes four times as long.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import functools
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +43,8 @@ __all__ = [
 
 STATISTICS = ("received", "validation", "duplicates", "drawn", "fill", "capacity", "bytes", "windows")
 """The figures of a status, in their order: the fields of `mpidata_statistics`."""
-_TIMES = ("next_us", "start_us", "room_us", "total_us")
+_CLOSED = attrgetter("simulation", "steps", "failed", "next_us", "start_us", "room_us", "total_us")
+_USAGE = attrgetter("memory_kb", "cpu_us")
 _REPORT = struct.Struct("=qd")  # batch and value, before the name
 
 
@@ -53,7 +58,7 @@ class Usage(NamedTuple):
 NO_USAGE = Usage(0, 0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Event:
     """Where an event comes from: a rank of the group `index`, the loader `index`, or the trainer `index`."""
 
@@ -64,7 +69,7 @@ class Event:
     of_server: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Closed(Event):
     """The simulation that a group closes, -1 for none; `failed`: 0, or GIVEN_UP or TRY_FAILED, and `text` says why.
 
@@ -92,7 +97,7 @@ class Finalized(Closed):
     """A group, or a loader, has left."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Held(Event):
     """A trainer holds every step that it was to expect of a simulation, as this try of it had told."""
 
@@ -100,7 +105,7 @@ class Held(Event):
     by_try: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Status(Event):
     """A trainer's figures, in the order of STATISTICS; whether a draw starves, and the buffer is full.
 
@@ -120,14 +125,14 @@ class Status(Event):
     usage: Usage = NO_USAGE
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Report(Event):
     """A trainer reports values: each with its name, the number of the batch it is of, and the value."""
 
     values: tuple[tuple[str, int, float], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Stop(Event):
     """A training script has ended before the stream; `failed`: as it has failed."""
 
@@ -135,7 +140,7 @@ class Stop(Event):
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Ready(Event):
     """A trainer answers whether it would join the spawned group, or loader, of this number at once, or has joined it.
 
@@ -147,14 +152,14 @@ class Ready(Event):
     answer: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Lacks(Event):
     """A trainer lacks steps of a simulation, which another one had."""
 
     simulation: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Adopted(Event):
     """A trainer has carried out so many changes of who trains, and has said what it lacks."""
 
@@ -165,21 +170,21 @@ class Goodbye(Event):
     """A trainer has closed its stream."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Error(Event):
     """A rank reports an error that ends the job: the whole sentence."""
 
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class CheckpointWanted(Event):
     """A trainer's script asks for a checkpoint at this batch."""
 
     batch: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class CheckpointWritten(Event):
     """A trainer has written its part of a checkpoint: `text` is its SHA-256.
 
@@ -193,21 +198,21 @@ class CheckpointWritten(Event):
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Died(Event):
     """A rank has died, as MPI says."""
 
     rank_in_group: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class RecordStopped(Event):
     """A trainer records no more: the whole sentence."""
 
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Losses(Event):
     """What a trainer was told of the losses of simulations: structures.LOSSES, one for each of them."""
 
@@ -221,12 +226,15 @@ def _text(raw: Any) -> str:
 
 def _closed(kind: type[Closed], raw: Any, sender: dict[str, Any]) -> Closed:
     closed = raw.closed
-    values = {name: getattr(closed, name) for name in ("simulation", "steps", "failed", *_TIMES)}
-    return kind(**sender, **values, usage=_usage(closed), text=_text(raw) if closed.failed else "")
+    simulation, steps, failed, next_us, start_us, room_us, total_us = _CLOSED(closed)
+    return kind(
+        **sender, simulation=simulation, steps=steps, failed=failed, text=_text(raw) if failed else "",
+        next_us=next_us, start_us=start_us, room_us=room_us, total_us=total_us, usage=_usage(closed),
+    )  # fmt: skip
 
 
 def _usage(raw: Any) -> Usage:
-    return Usage(raw.usage.memory_kb, raw.usage.cpu_us)
+    return Usage._make(_USAGE(raw.usage))
 
 
 def _status(raw: Any, sender: dict[str, Any]) -> Status:
@@ -256,6 +264,12 @@ def _reports(raw: Any) -> Iterator[tuple[str, int, float]]:
 def _losses(raw: Any, sender: dict[str, Any]) -> Losses:
     sums = np.frombuffer(raw, structures.LOSSES, raw.losses.count, structures.RawEvent.text.offset)
     return Losses(**sender, sums=sums.copy())
+
+
+@functools.cache
+def _role(role: int) -> dict[str, bool]:
+    of = {"of_solver": constants.ROLE_SOLVER, "of_loader": constants.ROLE_LOADER, "of_server": constants.ROLE_SERVER}
+    return {name: role == one for name, one in of.items()}
 
 
 @functools.cache
@@ -290,6 +304,4 @@ def readers() -> dict[int, Callable[[Any, dict[str, Any]], Event]]:
 
 def read(raw: ctypes.Structure) -> Event:
     """Get a `RawEvent` as one of the classes; raises KeyError where its kind is unknown."""
-    sender = {"of_solver": raw.role == constants.ROLE_SOLVER, "of_loader": raw.role == constants.ROLE_LOADER}
-    sender["of_server"] = raw.role == constants.ROLE_SERVER
-    return readers()[raw.kind](raw, {**sender, "index": raw.index, "rank": raw.rank})
+    return readers()[raw.kind](raw, {**_role(raw.role), "index": raw.index, "rank": raw.rank})

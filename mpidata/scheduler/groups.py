@@ -168,6 +168,8 @@ class Groups:
 
     def retire(self, candidates: Iterable[int]) -> list[int]:
         """Retire active ones of these, in this order, as long as there are too many; returns them."""
+        if not (self._surplus or self._retired):
+            return []
         retired = [group for group in candidates if group in self._active][: self._surplus]
         self._surplus -= len(retired)
         self._retired.update(retired)

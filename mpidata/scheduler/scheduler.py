@@ -161,15 +161,17 @@ class Scheduler:
         now = self._clock()
         if event is None or now >= self._next_tick:
             self._tick(now)
-        if self._over or self._trainer_failed(now):
+        if self._over or (self._first_cause.known and self._trainer_failed(now)):
             return
         for keeper in (self._dispatcher, self.loaders):
             if keeper.error and not self.ending.stopping:
                 self.ending.conclusion.update({"died": True} if keeper.died_out else {})
                 self._fail(keeper.error, keeper.log)
-        if not self._training or self._lost_trainers.all_exit(self._training):
+        trainers = self.ending.trainers
+        training = self._spares.training(trainers)
+        if not training or self._lost_trainers.all_exit(training):
             self._spares.release()
-        if self.ending.stopping or not self.ending.trainers:
+        if self.ending.stopping or not trainers:
             self.loaders.leave()
             self.ending.loaders_leave(now)
         elif self._learner and self._learner.turn(now, self.simulations.queue, self._journal.figures.losses):

@@ -74,7 +74,7 @@ class LostTrainers:
 
     def all_exit(self, training: Sequence[int]) -> bool:
         """Whether the scripts of all that train have ended in the middle: then they leave in order."""
-        return bool(training) and self._exiting.keys() >= set(training)
+        return bool(self._exiting and training) and self._exiting.keys() >= set(training)
 
     def waits(self, trainer: int, seconds: float, training: Sequence[int], living: Sequence[int], now: float) -> str:
         """Take in for how long a trainer has waited for the others; one that has let them wait for too long is killed.
