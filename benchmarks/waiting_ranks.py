@@ -16,7 +16,7 @@ import psutil
 
 from benchmarks import dispatching
 from benchmarks.build import PLACEMENT, built
-from benchmarks.contender import BenchmarkError, Cell
+from benchmarks.contender import ROOT, BenchmarkError, Cell
 from benchmarks.gate import Gate
 from mpidata.launch.starting.command import mpirun_environment
 from mpidata.launch.starting.mpirun import find_mpirun
@@ -32,11 +32,11 @@ _BARE_TRAINER = "import torch; from mpi4py import MPI; MPI.COMM_WORLD.Barrier()"
 @contextlib.contextmanager
 def _running(command: list[str], folder: Path, variables: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A program in a session of its own, ended afterwards with all that it has started."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
-            command, cwd=folder, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            start_new_session=True,
-        )  # fmt: skip
+            command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
     try:
         yield process
     finally:
@@ -84,7 +84,7 @@ def start_bare_s(ranks: int = _RANKS) -> float:
     with _folder() as cell:
         started, gate = time.monotonic(), Gate(cell.folder, _LIMIT_S)
         trainer = ["-n", "1", *PLACEMENT, sys.executable, "-c", _BARE_TRAINER]
-        others = ["-n", str(ranks + 1), *PLACEMENT, str(built("bare")), str(cell.folder)]
+        others = ["-n", str(ranks + 1), str(built("bare")), str(cell.folder)]
         variables = mpirun_environment(os.geteuid() == 0, environ=os.environ)
         command = [str(find_mpirun()), *trainer, ":", *others]
         with _running(command, cell.folder, dict(variables)) as process:
