@@ -12,9 +12,8 @@ from typing import Any
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.shares import Shares
 from mpidata.errors import StreamError
-from mpidata.trainer.elastic.change import Change, Place
+from mpidata.trainer.elastic.change import Change, Place, without
 from mpidata.trainer.elastic.members import Members
-from mpidata.trainer.elastic.numbers import without
 from mpidata.trainer.local_sgd.apart import How
 
 __all__ = ["Dealing", "History", "Living", "Places", "share"]

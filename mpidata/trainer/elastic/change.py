@@ -1,11 +1,12 @@
-"""What has changed among the trainers, and what a dataset of theirs is to do then."""
+"""What has changed among the trainers, which number each has then, and what a dataset of theirs is to do."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Change", "Place", "Shared"]
+__all__ = ["Change", "Place", "Shared", "among", "without"]
 
 Place = tuple[int, int]
 """Epoch of a dataset, and how many of its batches were given out."""
@@ -55,3 +56,30 @@ class Shared(Protocol):
 
     def deal_anew(self, number: int, trainers: int) -> None:
         """Deal out anew what nobody has had yet, to so many; all are at the same place."""
+
+
+def without(of: Sequence[int], lost: Sequence[int]) -> list[int]:
+    """Fill the places of those that are lost, the first one first, each by the last one that is left."""
+    left: list[int | None] = [None if number in lost else one for number, one in enumerate(of)]
+    for number in lost:
+        while left and left[-1] is None:
+            left.pop()
+        if number < len(left):
+            left[number] = left.pop()
+    return [one for one in left if one is not None]
+
+
+def among(of: Sequence[int], joined: Sequence[int], holes: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Give those that come the places of those that were lost, the last one first; who had filled it gets a new one.
+
+    Returns the numbers, and the holes that are left.
+    """
+    numbers, left = list(of), list(holes)
+    for one in joined:
+        hole = left.pop() if left else len(numbers)
+        if hole < len(numbers):
+            numbers.append(numbers[hole])
+            numbers[hole] = one
+        else:
+            numbers.append(one)
+    return numbers, left

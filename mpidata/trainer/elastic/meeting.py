@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
 from mpidata.trainer.elastic.attempt import Attempt, and_all, split
-from mpidata.trainer.elastic.numbers import among, without
+from mpidata.trainer.elastic.change import among, without
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.waiting import alone, left
 

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from mpidata.loading.turns import Turn
 from mpidata.trainer.elastic.attempt import Attempt, agree, come_together, split, unlike_calls
-from mpidata.trainer.elastic.change import Change, Shared
+from mpidata.trainer.elastic.change import Change, Shared, without
 from mpidata.trainer.elastic.giving import Giving
 from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Row
-from mpidata.trainer.elastic.numbers import without
 from mpidata.trainer.elastic.orders import Orders
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.shared import SharedDatasets, furthest

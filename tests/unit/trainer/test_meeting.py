@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mpidata.errors import StreamError
+from mpidata.trainer.elastic.change import among, without
 from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Row, decide
-from mpidata.trainer.elastic.numbers import among, without
 
 
 def row(own: int, numbers: list[int], order: tuple[int, int], *, holes: tuple[int, ...] = (), **more: object) -> Row:

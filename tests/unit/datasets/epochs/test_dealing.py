@@ -10,7 +10,7 @@ import pytest
 from mpidata.datasets.epochs.dealing import Dealing
 from mpidata.datasets.epochs.position import Position
 from mpidata.errors import StreamError
-from mpidata.trainer.elastic.numbers import without
+from mpidata.trainer.elastic.change import without
 
 
 class Trainers:
