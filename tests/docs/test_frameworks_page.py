@@ -11,7 +11,7 @@ from jobs import JobFolder, environment, sets
 from pages import README, ROOT, files
 
 # The other frameworks have further tests in tests/mpi/frameworks, tests/unit/datasets, or below.
-FAST = {"train_fsdp2.py": 2, "train_tensor_parallel.py": 1, "train_one_draws.py": 2, "train_jax.py": 1}
+FAST = {"train_fsdp2.py": 2, "train_tensor_parallel.py": 1, "train_one_draws.py": 1, "train_jax.py": 1}
 FRAMEWORKS, SOLVER = ROOT / "docs" / "frameworks.md", ROOT / "docs" / "solver.md"
 
 

@@ -99,6 +99,7 @@ def test_a_server_that_is_stopped_ends_the_job_as_one_that_has_died(folder: JobF
     assert result.summary["servers"]["ranks"] == 2 and result.summary["servers"]["pushes"] > 0, result.summary
 
 
+@pytest.mark.full
 def test_the_rest_of_the_rows_of_a_script_that_ends_early_is_told_of(folder: JobFolder) -> None:
     write_job(folder, staleness=8, stops={"1": 3}, epochs=1, optimizer="Adagrad")
     result = folder.run(timeout=120)

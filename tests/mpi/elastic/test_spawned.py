@@ -104,7 +104,8 @@ def dies_joining(folder: JobFolder, trainer: int, at: str) -> None:
     folder.write_job(job)
 
 
-@pytest.mark.parametrize("at", ["create 1", pytest.param("create 2", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("at", ["create 1", "create 2"])
 def test_a_trainer_that_dies_as_it_is_to_join_a_group(folder: JobFolder, at: str) -> None:
     job = write_job(folder, {}, trainers=3, solvers={**SOLVERS, "groups": 2})
     dies_joining(folder, 1, at)
