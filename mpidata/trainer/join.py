@@ -37,6 +37,7 @@ _JOINED = "MPIDATA_JOINED"  # process and run folder, for the programs that a tr
 _trainer: Trainer | None = None
 _ended_by = "the script ended"
 _exit_status: int | None = None  # of the script's sys.exit
+_exits_in_loop = False
 _join_lock = threading.Lock()
 
 
@@ -188,7 +189,8 @@ def _note_exit_status() -> None:
     leave = sys.exit
 
     def note_and_leave(status: Any = None, /) -> NoReturn:
-        global _ended_by, _exit_status
+        global _ended_by, _exit_status, _exits_in_loop
+        _exits_in_loop = isinstance(_trainer, Trainer) and _trainer.passes > 0
         _exit_status = status if isinstance(status, int) else int(status is not None)
         _ended_by = f"the script ended by sys.exit({status!r:.100})" if status else _ended_by
         leave(status)
@@ -200,7 +202,7 @@ def _close_at_exit(trainer: Trainer, process: int) -> None:
     if os.getpid() != process:  # a forked child
         return
     try:
-        if isinstance(trainer, Trainer) and must_die(trainer, _exit_status is not None, _exit_status or 0):
+        if isinstance(trainer, Trainer) and must_die(trainer, _exits_in_loop, _exit_status or 0):
             end(_exit_status or 0)
         trainer.close(_ended_by)
     except LibraryError as error:

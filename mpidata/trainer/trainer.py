@@ -78,7 +78,7 @@ class Trainer:
         What was drawn of the batches of all trainers.
     checkpoints : Checkpoints
         The part of this trainer in them.
-    passes_begun : int
+    passes, passes_begun : int
         Over the stream.
     shared : SharedStream
         The stream, as spares join it.
@@ -112,7 +112,7 @@ class Trainer:
         self.apart: Apart | None = None
         self.leaves: list[Callable[[], object]] = []
         self.servers: Link | None = None  # the way to the parameter servers
-        self.drawn = self.samples = self._passes = self.passes_begun = 0
+        self.drawn = self.samples = self.passes = self.passes_begun = 0
         self._index = communicator.Get_rank() if communicator else 0
         self.checkpoints = Checkpoints(plan, library, self._index)
         self.turns = Turns(lambda: None)
@@ -307,7 +307,7 @@ class Trainer:
         if self._forked:
             raise forked_error()
         self.checkpoints.check_claimed()
-        self._passes += 1
+        self.passes += 1
         self.passes_begun += 1
         if self.ended and warn:
             how = "the job was stopped" if self.is_stopped() else "the stream was over"
@@ -319,13 +319,13 @@ class Trainer:
 
     def end_pass(self) -> None:
         """Note that the script has left its loop; the next pass goes on with the samples that follow."""
-        self._passes -= 1
+        self.passes -= 1
 
     def _pace(self) -> Pace | None:
         """Tell, in another thread, how far the script is."""
         if not self.plan.has_stream:
             return Pace(self.turns.given, self.turns.is_computing(), "it is within a loop over its batches")
-        outside = not self._passes and self.drawn > self.checkpoints.restored.batch
+        outside = not self.passes and self.drawn > self.checkpoints.restored.batch
         return pace_of_stream(self.library, self.plan, self._waiting, outside)
 
     def _regroup(self, living: MPI.Intracomm) -> None:

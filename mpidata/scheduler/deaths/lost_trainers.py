@@ -12,6 +12,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.deaths.lost_groups import VANISHED, Cause
 from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.summary import DRAWN
 from mpidata.scheduler.trainers import Silence
 
 __all__ = ["LostTrainers"]
@@ -46,6 +47,7 @@ class LostTrainers:
         self._late: set[int] = set()
         self._suspected: dict[int, dict[int, float]] = {}  # by who waits: late ones, and after how long they were so
         self._exiting: dict[int, tuple[float, int]] = {}  # whose scripts have ended in the middle: since when, batches
+        self._drawn: dict[float, list[int]] = {}  # by that moment: batches of all, some time after it
 
     def one_may_die(self, living: int) -> bool:
         """Whether the others go on when one of so many dies that have not left the job."""
@@ -114,6 +116,16 @@ class LostTrainers:
             if one not in self._late and since < before:
                 self._give_up(one, seconds)
 
+    def _look_who_draws(self, now: float, others: Iterable[int]) -> None:
+        """Give up those whose scripts have ended where others draw after that, and do not only save what they have."""
+        drawn = self._figures.per_trainer(DRAWN)
+        for since, _ in self._exiting.values():
+            if now - since < _SURE_S:  # the others may be about to end, too
+                continue
+            before = self._drawn.setdefault(since, list(drawn))
+            if any(drawn[one] > before[one] or now - since > deadlines.SILENT_S for one in others):
+                self._give_up_exiting(now - since, now - _SURE_S)
+
     def died(self, trainer: int, left: int, now: float) -> None:
         """Take in that a trainer has died, and how many are left that train."""
         self._lost.append(trainer)
@@ -122,10 +134,10 @@ class LostTrainers:
     def tick(self, now: float, trainers: Iterable[int], in_loop: Iterable[int] = ()) -> None:
         """Tell what is known by now, and kill those that gave no sign of life for too long: all may wait for them.
 
-        With a stream also those whose scripts have ended while others are in their loops: their samples come again.
+        With a stream also those whose scripts have ended while others draw on: their samples come again.
         """
-        if self._plan.has_stream and set(in_loop).difference(self._exiting):
-            self._give_up_exiting(_SURE_S, now - _SURE_S)
+        if self._plan.has_stream and self._exiting:
+            self._look_who_draws(now, set(in_loop).difference(self._exiting))
         allowed = self._plan.trainers_timeout_s
         for trainer in trainers if self._plan.has_stream and self._plan.trainers_at_least else ():
             if (seconds := self._silence.since(trainer, now)) >= allowed and trainer not in self._late:

@@ -24,21 +24,21 @@ def must_die(trainer: Trainer, exits: bool, status: int) -> bool:
     trainer : Trainer
         Whose script has ended.
     exits : bool
-        By `sys.exit`; else it has come to its end.
+        By `sys.exit` in its loop; else it had left that.
     status : int
         With which it ends.
 
     Notes
     -----
     With status 0 the others may end likewise, as where the time is up: then all leave in order. Where one of them waits
-    for this trainer in a step instead, or goes on with a stream, the scheduler has this process killed, which sleeps.
+    for this trainer in a step instead, or draws from a stream, the scheduler has this process killed, which sleeps.
     """
     members = trainer.members
     ends_the_stream = trainer.plan.has_stream and not exits  # as it has left the loop, the stream is over for all
-    if members is None or members.waits or trainer.servers is not None or trainer.is_done() or ends_the_stream:
+    if members is None or members.waits or trainer.servers is not None or trainer.is_done():
         return False
-    if status:
-        return True
+    if status or ends_the_stream:
+        return status != 0
     batches = trainer.drawn if trainer.plan.has_stream else trainer.turns.given
     trainer.library.mpidata_trainer_report(EXITS.encode(), float(batches))
     orders = orders_of(trainer.library)

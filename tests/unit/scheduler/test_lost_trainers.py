@@ -38,6 +38,10 @@ class Journal:
         self.lost_trainers: list[int] = []
         self.events: list[dict[str, Any]] = []
         self.batches: dict[int, int] = {}
+        self.drawn = [7, 7, 7]
+
+    def per_trainer(self, which: int) -> list[int]:
+        return self.drawn
 
     def had(self, trainer: int, batches: int, of_stream: bool) -> None:
         self.batches[trainer] = batches
@@ -110,12 +114,17 @@ def test_one_whose_script_has_ended_in_the_middle_is_killed_where_others_wait(tm
 
 
 def test_beside_a_stream_it_is_killed_where_others_go_on(tmp_path: Path) -> None:
-    lost, _ = lost_trainers(tmp_path)
+    lost, journal = lost_trainers(tmp_path)
     lost.reported(1, [(EXITS, 0, 7.0)], range(3), range(3), 5.0)
     lost.tick(6.5, range(3), range(3))
-    lost.tick(9.0, range(3), [1])
+    journal.drawn = [8, 7, 8]  # within two seconds: they may be about to end, too
+    lost.tick(9.0, range(3), range(3))
+    lost.tick(50.0, range(3), range(3))
     assert given_up(tmp_path) == []
-    lost.tick(9.0, range(3), [0, 1])
+    journal.drawn = [9, 7, 8]
+    lost.tick(51.0, range(3), [1])
+    assert given_up(tmp_path) == []
+    lost.tick(51.0, range(3), [0, 1])
     assert given_up(tmp_path) == [1]
 
 
