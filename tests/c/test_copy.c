@@ -25,6 +25,7 @@ int main(void) {
     for (int i = 0; i < 200; i++)
         like_memcpy(target, source, (size_t)(rand() % EDGE), (size_t)(rand() % EDGE), (size_t)(rand() % MOST));
     CHECK(!mpidata_exceeds_cache(4096) && mpidata_exceeds_cache((size_t)4 << 30));
+    CHECK(!mpidata_exceeds_core_cache(4096) && mpidata_exceeds_core_cache((size_t)4 << 30));
     free(source);
     free(target);
     return 0;

@@ -9,7 +9,7 @@
 #endif
 
 enum { LINE = 64, AHEAD = 8 * LINE, WORTH = 1024 };
-static const long CACHE_UNKNOWN = 16 << 20;
+static const long CACHE_UNKNOWN = 16 << 20, CORE_CACHE_UNKNOWN = 1 << 20;
 
 int mpidata_exceeds_cache(size_t bytes) {
     long cache = -1;
@@ -17,6 +17,14 @@ int mpidata_exceeds_cache(size_t bytes) {
     cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
     return bytes > (size_t)(cache > 0 ? cache : CACHE_UNKNOWN) / 2;
+}
+
+int mpidata_exceeds_core_cache(size_t bytes) {
+    long cache = -1;
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+    return bytes / 2 > (size_t)(cache > 0 ? cache : CORE_CACHE_UNKNOWN);
 }
 
 void *mpidata_copy_past_cache(void *restrict target, const void *restrict source, size_t bytes) {

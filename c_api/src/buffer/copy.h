@@ -8,6 +8,9 @@
 /* Whether memory of this size, written in one go, would push itself out of the last level of cache. */
 int mpidata_exceeds_cache(size_t bytes);
 
+/* Whether memory of this size, written again and again, has no use of a core's own cache: it is more than twice as large. */
+int mpidata_exceeds_core_cache(size_t bytes);
+
 /* memcpy that does not read the target's cache lines before it writes them, as memcpy itself does for single copies that
  * exceed the cache. What is written is in memory afterwards, and not in the cache. */
 void *mpidata_copy_past_cache(void *restrict target, const void *restrict source, size_t bytes);

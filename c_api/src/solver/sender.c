@@ -297,19 +297,17 @@ static int reserve_moments(mpidata_staged_piece *piece, int64_t n) {
     return no_memory((size_t)all * sizeof *piece->moments);
 }
 
-/* Into memory that another core or the network adapter reads next, and none of this rank: past the cache, as taking its
- * lines back from another core's cache was measured at 2 to 8 GB/s, this at 15 to 25. Not what travels along
- * with a header, which is copied once more. */
-static void copy_values(const mpidata_sender *sender, void *restrict target, const void *restrict values,
-                        int64_t elements, size_t bytes, mpidata_convert *convert) {
-    if (!convert) {
-        if (bytes <= (sender->bundles ? MPIDATA_PIECE_SMALL : MPIDATA_BLOCK_SMALL))
-            memcpy(target, values, bytes);
-        else
-            (void)mpidata_copy_past_cache(target, values, bytes);
-        return;
-    }
-    convert(target, values, elements);
+/* Into memory that another core or the network adapter reads next: from this core's cache, where all that may be under way
+ * stays there, else past it. A job was measured to move 1.1 to 1.2 times as many samples of 64 to 256 KB the first way, and
+ * 1.15 times as many of 1 MB the other way. */
+static void copy_values(const mpidata_sender *sender, const mpidata_staged_piece *piece, void *restrict target,
+                        const void *restrict values, int64_t elements, size_t bytes, mpidata_convert *convert) {
+    if (convert)
+        convert(target, values, elements);
+    else if (mpidata_exceeds_core_cache((size_t)sender->n_pieces * piece->payload_capacity))
+        (void)mpidata_copy_past_cache(target, values, bytes);
+    else
+        memcpy(target, values, bytes);
 }
 
 /* Indices from 0, with the least and the greatest for the trainer to compare with their length. */
@@ -353,7 +351,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
         if (counts)
             copy_indices(field, target, values, elements, &staged->block);
         else if (elements)
-            copy_values(sender, target, values, elements, staged->bytes, convert);
+            copy_values(sender, piece, target, values, elements, staged->bytes, convert);
         piece->payload_bytes = staged->offset + staged->bytes;
     }
     if (n_moments && convert)
@@ -396,7 +394,7 @@ static void write_payload(const mpidata_staged_piece *piece, char *target, size_
         const mpidata_staged_block *staged = &piece->blocks[i];
         if (!staged->along) continue;
         memset(target + end, 0, staged->place - end);
-        (void)mpidata_copy_past_cache(target + staged->place, block_values(piece, staged), staged->bytes);
+        memcpy(target + staged->place, block_values(piece, staged), staged->bytes);
         end = staged->place + staged->bytes;
     }
     memset(target + end, 0, bytes - end);
