@@ -14,7 +14,7 @@
 #include <sched.h>
 #include <string.h>
 
-enum { POOL = 8, DEPTH = 16, SLOTS = GATE_BATCH + DEPTH, TAG_SAMPLE = 1, TAG_END = 2, HUGE_PAGE = 2 << 20 };
+enum { POOL = 8, DEPTH = 16, SLOTS = GATE_BATCH + DEPTH, TAG_SAMPLE = 1, TAG_END = 2 };
 
 static const char *folder;
 static int bytes;
@@ -27,14 +27,7 @@ static void must(int code) {
     if (code != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, code);
 }
 
-static float *memory(size_t size) {
-    if (!huge) return gate_memory(size);
-    size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    float *pages = aligned_alloc(HUGE_PAGE, size);
-    if (!pages || madvise(pages, size, MADV_HUGEPAGE)) MPI_Abort(MPI_COMM_WORLD, 1);
-    for (size_t i = 0; i < size / sizeof *pages; i++) pages[i] = 1.0f;
-    return pages;
-}
+static float *memory(size_t size) { return huge ? gate_huge(size) : gate_memory(size); }
 
 static void wait_for_gate(volatile int64_t *gate) {
     while (!gate[GATE_GO] && !gate[GATE_STOP]) {

@@ -63,4 +63,16 @@ static inline float *gate_memory(size_t bytes) {
     return memory;
 }
 
+/* Of huge pages, in a whole number of which it ends. */
+static inline float *gate_huge(size_t bytes) {
+    const size_t page = 2 << 20, all = (bytes + page - 1) / page * page;
+    float *memory = aligned_alloc(page, all);
+    if (!memory || madvise(memory, all, MADV_HUGEPAGE)) {
+        perror("Huge pages");
+        exit(1);
+    }
+    for (size_t i = 0; i < all / sizeof *memory; i++) memory[i] = 1.0f;
+    return memory;
+}
+
 #endif
