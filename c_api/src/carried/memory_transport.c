@@ -77,13 +77,14 @@ void mpidata_carried_last_words(const char *words) {
 
 /* -- put, step ------------------------------------------------------------------------------------------------------ */
 
+/* As the sender of a rank of the job does (solver/sender.c). */
 static void copy_values(char *restrict target, const void *restrict values, int64_t elements, size_t bytes, mpidata_convert *convert) {
-    if (!convert) {
-        if (bytes < MPIDATA_BLOCK_ANYWHERE) memcpy(target, values, bytes);
-        else (void)mpidata_copy_past_cache(target, values, bytes);
-        return;
-    }
-    convert(target, values, elements);
+    if (convert)
+        convert(target, values, elements);
+    else if (mpidata_exceeds_core_cache((size_t)rank.channel.slots * rank.channel.values_bytes))
+        (void)mpidata_copy_past_cache(target, values, bytes);
+    else
+        memcpy(target, values, bytes);
 }
 
 static const char LARGER[] = "Put larger blocks, several of these at once.";
@@ -110,7 +111,7 @@ static int stage_map(const mpidata_map *map, mpidata_carried_block *block) {
         }
     const size_t bytes = (size_t)map->n * sizeof *map->indices;
     MPIDATA_TRY(take_room(bytes, &block->map_at));
-    (void)mpidata_copy_past_cache(rank.values + block->map_at, map->indices, bytes);
+    memcpy(rank.values + block->map_at, map->indices, bytes);
     return MPIDATA_SUCCESS;
 }
 
