@@ -52,7 +52,7 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         self._trainer = trainer
         self._constants = constants
         self._memory = memory
-        copies = constants is not None and constants.views
+        copies = trainer.plan.policy != "fifo" or (constants is not None and constants.views)
         self._pages = memory if isinstance(memory, BatchMemory) and not (memory.pinned or copies) else None
         self._limit = limit
         self._count = 0
