@@ -31,7 +31,8 @@ help:
 	@echo 'make coverage   run the fast tests in a copy, and print which lines and branches they run, in Python and in C;'
 	@echo '                TESTS=tests/unit runs those alone'
 	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, and resume them, for MINUTES=30; prints each seed'
-	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
+	@echo 'make bench      set up, then measure the table of docs/benchmarks.md (25 minutes); BENCH=--all: what others use, growth'
+	@echo '                and the rest, too (2 hours). Both resume after an interrupt; BENCH=--quick only tries it'
 	@echo 'make experiments  set up, then train surrogates online and offline in several ways (40 minutes at a time, until all is'
 	@echo '                there; EXPERIMENTS=--quick: 5 minutes)'
 	@echo 'make docs       set up, then make the site of these pages: build/docs/index.html (1 minute)'
@@ -116,7 +117,7 @@ $(PEERS)/packages.stamp: $(PEERS)/made.stamp benchmarks/requirements.txt benchma
 	sh benchmarks/set-up-peers.sh '$(PEERS)/bin/python'
 	@touch '$@'
 
-bench: setup $(PEERS)/packages.stamp
+bench: setup $(if $(filter --all --only,$(BENCH)),$(PEERS)/packages.stamp)
 	$(BIN)/python -m benchmarks $(BENCH)
 
 experiments: setup

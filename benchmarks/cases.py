@@ -6,14 +6,18 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.figures import Spread
 from benchmarks.machine import describe
+from benchmarks.rounds import Due, keep, key_of, resume, sentence, take, turned
 from benchmarks.table import cell
 
 __all__ = ["Benchmark", "Case", "Results", "Settings", "curves", "exponent", "grid", "page"]
+
+Values = dict[str, dict[str, list[float | None]]]  # by case and quantity, one for each round; None if it failed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,10 +27,6 @@ class Settings:
     rounds: int
     seconds: float
     output: Path
-
-    def sentence(self) -> str:
-        """For a page."""
-        return f"{self.rounds} {'round' if self.rounds == 1 else 'rounds'} of {self.seconds:g} s each, alternated."
 
 
 class Benchmark(Protocol):
@@ -86,37 +86,52 @@ class Results:
 
 
 def run_rounds(
-    name: str, cases: Sequence[Case], settings: Settings, render: Callable[[Path], None], **more: Any
+    name: str, cases: Sequence[Case], settings: Settings, render: Callable[[Path], None], missing: Sequence[str] = ()
 ) -> list[str]:
-    """Measure all cases in turn, round after round, each round beginning with another one; returns what has failed.
+    """Measure all cases in turn, round after round, each round beginning with another one.
 
-    After every round, <name>.json is written and rendered. `more` goes into the file, too.
+    What <name>.json holds under the same key is not measured again. It is written after every measurement, and rendered
+    after every round. Returns what is missing, as given, and what has failed.
     """
-    from benchmarks.contender import BenchmarkError
+    path, machine = settings.output / f"{name}.json", describe()
+    key = key_of(settings.seconds, machine)
+    before = resume(path, key)
+    values: Values = {case.name: before.get("values", {}).get(case.name, {}) for case in cases}
 
-    machine, failed = describe(), []
-    values: dict[str, dict[str, list[float | None]]] = {case.name: {} for case in cases}
-    for number in range(settings.rounds):
-        first = number % max(1, len(cases))
-        for case in [*cases[first:], *cases[:first]]:
-            try:
-                found = case.measure()
-                told = ", ".join(f"{quantity} {value:.4g}" for quantity, value in found.items())
-                print(f"{number + 1:2d}  {name}: {case.name:28s} {told}", flush=True)
-            except BenchmarkError as error:
-                found = {}
-                failed.append(f"{case.name}, round {number + 1}: failed")
-                print(f"{failed[-1]}: {error}", flush=True)
-            for quantity in found.keys() | values[case.name].keys():
-                row = values[case.name].setdefault(quantity, [None] * number)
-                row.append(found.get(quantity))
-        done = dataclasses.replace(settings, rounds=number + 1)
-        contents = {"machine": machine, "settings": done.sentence(), "without": failed, "values": values, **more}
-        settings.output.mkdir(parents=True, exist_ok=True)
-        path = settings.output / f"{name}.json"
-        path.write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        render(settings.output)
-    return failed
+    def measure(case: Case, number: int) -> None:
+        found: Mapping[str, float] = {}
+        try:
+            found = case.measure()
+            told = ", ".join(f"{quantity} {value:.4g}" for quantity, value in found.items())
+            print(f"{number + 1:2d}  {name}: {case.name:28s} {told}", flush=True)
+        finally:
+            _put(values[case.name], number, found)
+
+    def save(without: Sequence[str]) -> None:
+        rounds = max((len(row) for of in values.values() for row in of.values()), default=1)
+        told = {"settings": sentence(rounds, settings.seconds), "without": [*missing, *without], "values": values}
+        keep(path, {"key": key, "machine": before.get("machine", machine), **told})
+
+    due = [
+        [
+            Due(f"{case.name}, round {number + 1}", partial(measure, case, number))
+            for case in turned(cases, number)
+            if not _measured(values[case.name], number)
+        ]
+        for number in range(settings.rounds)
+    ]
+    return [*missing, *take(due, save, lambda: render(settings.output))]
+
+
+def _measured(of: Mapping[str, Sequence[float | None]], number: int) -> bool:
+    return any(row[number] is not None for row in of.values() if len(row) > number)
+
+
+def _put(of: dict[str, list[float | None]], number: int, found: Mapping[str, float]) -> None:
+    for quantity in found.keys() | of.keys():
+        row = of.setdefault(quantity, [])
+        row += [None] * (number + 1 - len(row))
+        row[number] = found.get(quantity)
 
 
 def grid(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[Spread | None | str]]) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from benchmarks.contender import BenchmarkError, Cell, Contender
+from benchmarks import front
+from benchmarks.contender import Cell, Contender
 from benchmarks.figures import Figures, Measurement
 from benchmarks.machine import describe
 from benchmarks.plot import draw
+from benchmarks.rounds import Due, keep, key_of, resume, sentence, take, turned
 from benchmarks.table import page
 
 __all__ = ["SIZES", "Settings", "render", "run"]
@@ -22,40 +26,64 @@ SIZES = [1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20]
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How long to measure, and what."""
+    """How long to measure, what, and which file it goes to: that of all contenders, or that of the front page."""
 
     rounds: int
     seconds: float
     sizes: Sequence[int]
     output: Path
-
-    def sentence(self) -> str:
-        """For the page."""
-        return f"{self.rounds} {'round' if self.rounds == 1 else 'rounds'} of {self.seconds:g} s each, alternated."
+    name: str = "stream"
 
 
 def run(contenders: Sequence[Contender], settings: Settings) -> list[str]:
-    """Measure and write the page, after every round; returns what is missing or has failed."""
-    machine, without, ready = describe(), [], []
+    """Measure and write the page, after every round; returns what is missing or has failed.
+
+    What the file holds under the same key is not measured again. It is written after every measurement.
+    """
+    path, machine = settings.output / f"{settings.name}.json", describe()
+    key = key_of(settings.seconds, machine)
+    before = resume(path, key)
+    measurements = [Measurement(**one) for one in before.get("measurements", [])]
+    known = {(one.contender, one.sample_bytes, one.round) for one in measurements}
+    reasons = {contender.name: contender.missing() for contender in contenders}
+    missing = [f"{name}: {reason}" for name, reason in reasons.items() if reason]
+    ready = [contender for contender in contenders if not reasons[contender.name]]
+    file = {"key": key, "machine": before.get("machine", machine), "begun": before.get("begun", _now())}
+    file |= _rows(contenders, before)
+
+    def one(contender: Contender, size: int, number: int) -> None:
+        measurements.append(measure(contender, size, number, settings.seconds))
+
+    def save(without: Sequence[str]) -> None:
+        rounds = max((one.round + 1 for one in measurements), default=1)
+        told = {"settings": sentence(rounds, settings.seconds), "without": [*missing, *without]}
+        keep(path, {**file, **told, "measurements": [dataclasses.asdict(one) for one in measurements]})
+
+    due = [
+        [
+            Due(f"{contender.name}, {size} bytes, round {number + 1}", partial(one, contender, size, number))
+            for size in settings.sizes
+            for contender in turned(ready, number)
+            if (contender.name, size, number) not in known
+        ]
+        for number in range(settings.rounds)
+    ]
+    return missing + take(due, save, lambda: render(settings.output))
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _rows(contenders: Sequence[Contender], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The contenders of each row, and what each row is, with those that were measured before."""
+    rows: dict[str, list[str]] = {row: list(names) for row, names in before.get("rows", {}).items()}
+    about: dict[str, str] = dict(before.get("about", {}))
     for contender in contenders:
-        reason = contender.missing()
-        if reason:
-            without.append(f"{contender.name}: {reason}")
-        else:
-            ready.append(contender)
-    measurements: list[Measurement] = []
-    for number in range(settings.rounds):
-        for size in settings.sizes:
-            first = number % max(1, len(ready))
-            for contender in ready[first:] + ready[:first]:
-                try:
-                    measurements.append(measure(contender, size, number, settings.seconds))
-                except BenchmarkError as error:
-                    without.append(f"{contender.name}, {size} bytes, round {number + 1}: failed")
-                    print(f"{without[-1]}: {error}", file=sys.stderr)
-        done = dataclasses.replace(settings, rounds=number + 1)
-        _save(measurements, contenders, machine, done.sentence(), without, settings.output)
-    return without
+        names = rows.setdefault(contender.row, [])
+        names += [contender.name] if contender.name not in names else []
+        about.setdefault(contender.row, contender.about)
+    return {"rows": rows, "about": about}
 
 
 def measure(contender: Contender, size: int, number: int, seconds: float) -> Measurement:
@@ -69,34 +97,14 @@ def measure(contender: Contender, size: int, number: int, seconds: float) -> Mea
     return found
 
 
-def _save(
-    measurements: Sequence[Measurement],
-    contenders: Sequence[Contender],
-    machine: dict[str, str],
-    sentence: str,
-    without: Sequence[str],
-    output: Path,
-) -> None:
-    output.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, list[str]] = {}
-    about: dict[str, str] = {}
-    for contender in contenders:
-        rows.setdefault(contender.row, []).append(contender.name)
-        about.setdefault(contender.row, contender.about)
-    values = {
-        "rows": rows,
-        "about": about,
-        "machine": machine,
-        "settings": sentence,
-        "without": list(without),
-        "measurements": [dataclasses.asdict(one) for one in measurements],
-    }
-    (output / "stream.json").write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    render(output)
-
-
 def render(output: Path) -> None:
-    """Write stream.md and stream.png anew from stream.json."""
+    """Write stream.md and stream.png anew from stream.json, and the front page from what there is."""
+    if (output / "stream.json").exists():
+        _render_all(output)
+    front.render(output)
+
+
+def _render_all(output: Path) -> None:
     values = json.loads((output / "stream.json").read_text(encoding="utf-8"))
     measurements = [Measurement(**one) for one in values["measurements"]]
     measured = {one.contender for one in measurements}

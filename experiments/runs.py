@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mpidata.run.own_files import write_text
+
 __all__ = ["ROOT", "Part", "Run", "call", "make", "mpidata"]
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,9 +62,7 @@ def make(part: Part, output: Path, minutes: float) -> bool:
             return False
         with tempfile.TemporaryDirectory(prefix="experiment-", ignore_cleanup_errors=True) as folder:
             result = run.make(Path(folder))
-        path = output / f"{run.name}.json"
-        path.with_suffix(".part").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        path.with_suffix(".part").rename(path)
+        write_text(output / f"{run.name}.json", json.dumps(result, indent=1) + "\n")
         longest = max(longest, time.monotonic() - begun)
         print(f"{part.name}: {run.name} took {time.monotonic() - begun:.0f} s", flush=True)
     part.render(output)

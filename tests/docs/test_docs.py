@@ -247,7 +247,7 @@ def test_the_table_of_a_batch_has_all_keys_and_the_dataset_all_arguments() -> No
         assert name in text
 
 
-def test_the_speed_in_the_readme_is_that_of_the_results() -> None:
+def test_the_speeds_in_the_table_of_the_readme_are_those_of_the_results() -> None:
     results = (ROOT / "benchmarks" / "results" / "stream.md").read_text().split("## Thousands")[0]
 
     def measured(row: str) -> list[float]:
@@ -259,6 +259,3 @@ def test_the_speed_in_the_readme_is_that_of_the_results() -> None:
     assert f"reservoir {', '.join(f'{figure:.0f}' for figure in measured('mpidata reservoir'))}; fifo" in text
     for figures in rows.values():
         assert ", ".join(f"{figure:.0f}" for figure in figures) + " |" in text
-    fifo, redis, sst, files = (figures[1] / 1000 for figures in rows.values())
-    assert f"mpidata moves {fifo:.1f} GB/s of 64 KB samples" in text
-    assert f"ADIOS2 SST moves {sst:.2f}, Redis {redis:.2f}, and shuffled HDF5 files {files:.2f}" in text

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import cases, edges, pairs, rows, scheduling, stream, table, waiting_ranks
+from benchmarks import cases, edges, front, pairs, rows, scheduling, stream, table, waiting_ranks
 from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT
 from benchmarks.consume import consume
@@ -233,13 +233,17 @@ def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> No
     names = [one.NAME for one in benchmarks()]
     first = ["scheduler", "dispatch", "failure", "meshes", "batches", "rows", "loaders"]
     assert names == [*first, "edges", "training", "growth"]
-    assert [[one.NAME for one in choose(only)[1]] for only in (None, ["growth"], ["pyzmq"])] == [names, ["growth"], []]
-    assert [len(choose(only)[0]) for only in (None, ["growth"], ["stream"])] == [
-        len(contenders()),
-        0,
-        len(contenders()),
-    ]
-    assert {one.row for one in choose(["pyzmq", "failure"])[0]} == {"pyzmq, pickle", "pyzmq, raw"}
+    everything, everyone = choose(None, True), len(contenders())
+    assert [one.NAME for one in everything.others] == names and len(everything.contenders) == everyone
+    others = [[one.NAME for one in choose(only).others] for only in (None, ["growth"], ["pyzmq"])]
+    assert others == [[], ["growth"], []]
+    front_page = choose(None)
+    assert [len(choose(only).contenders) for only in (["growth"], ["stream"], ["front", "growth"])] == [
+        0, everyone, len(front_page.contenders),
+    ]  # fmt: skip
+    assert {one.row for one in front_page.contenders} == {row for rows in front.ROWS.values() for row in rows}
+    assert (front_page.file, everything.file, choose(["pyzmq"]).file) == ("front", "stream", "stream")
+    assert {one.row for one in choose(["pyzmq", "failure"]).contenders} == {"pyzmq, pickle", "pyzmq, raw"}
     assert main(["--list", "--only", "failure"]) == 0
     assert capsys.readouterr().out.startswith("failure: from kill -9")
 
@@ -260,7 +264,7 @@ def small_parts(store: Path) -> Path:
 @pytest.mark.full
 @pytest.mark.parametrize("module", ["training", "growth", "failure", "dispatch", "batches", "rows", "loaders"])
 def test_a_case_of_each_is_measured(module: str, tmp_path: Path) -> None:
-    (benchmark,) = choose([module])[1]
+    (benchmark,) = choose([module]).others
     measured: dict[str, Any] = {
         "training": lambda: benchmark.measure("small", "stream, fifo", 0.2),  # type: ignore[attr-defined]
         "growth": lambda: benchmark.measure("trainers", 2, 0.2),  # type: ignore[attr-defined]

@@ -1,0 +1,103 @@
+"""Measurements in rounds, kept in a file after each, so that a run that was interrupted resumes from there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from benchmarks.contender import ROOT, BenchmarkError
+from mpidata.run.own_files import write_text
+
+__all__ = ["Due", "forget", "keep", "key_of", "resume", "sentence", "take", "turned"]
+
+T = TypeVar("T")
+
+_SOURCES = ["benchmarks", "c_api", "launch", "mpidata"]
+_KINDS = {".c", ".h", ".map", ".py", ".sh", ".txt"}
+
+
+def key_of(seconds: float, machine: Mapping[str, str]) -> str:
+    """A digest of what has to be the same for measurements to go together: sources, machine, seconds of each."""
+    digest = hashlib.sha256(repr((seconds, {**machine, "load before": ""})).encode())
+    for folder in _SOURCES:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in _KINDS and path.is_file():
+                digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def resume(path: Path, key: str) -> dict[str, Any]:
+    """Return what the file holds if it was measured under this key, else nothing."""
+    if not path.exists():
+        return {}
+    contents: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if contents.get("key") == key:
+        return contents
+    if "key" in contents:
+        print(f"{path} was measured by other sources, on another machine or with other seconds: it begins anew.")
+    return {}
+
+
+def keep(path: Path, contents: Mapping[str, Any]) -> None:
+    """Write the file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
+
+
+def forget(path: Path) -> None:
+    """Keep what was measured from being resumed; it stays until something new is measured."""
+    if path.exists():
+        contents = json.loads(path.read_text(encoding="utf-8"))
+        keep(path, {name: value for name, value in contents.items() if name != "key"})
+
+
+class Due(NamedTuple):
+    """A measurement that is to be made: its name, and what makes it and keeps its result; may raise BenchmarkError."""
+
+    name: str
+    measure: Callable[[], None]
+
+
+def take(due: Sequence[Sequence[Due]], save: Callable[[Sequence[str]], None], render: Callable[[], None]) -> list[str]:
+    """Make what is due, round after round; returns what has failed.
+
+    Parameters
+    ----------
+    due : sequence of sequences of Due
+        By round.
+    save : callable
+        Called after each measurement with what is missing: those that failed, and how many are left.
+    render : callable
+        Called after each round in which something was measured, or once if nothing was due.
+    """
+    failed: list[str] = []
+    left = sum(map(len, due))
+    for round_ in due:
+        for one in round_:
+            try:
+                one.measure()
+            except BenchmarkError as error:
+                failed.append(f"{one.name}: failed")
+                print(f"{failed[-1]}: {error}", file=sys.stderr, flush=True)
+            left -= 1
+            save([*failed, f"{left} measurements: not made yet"] if left else failed)
+        if round_:
+            render()
+    if not any(due):  # a kill may have come before the page was written
+        render()
+    return failed
+
+
+def turned(items: Sequence[T], number: int) -> list[T]:
+    """The items in the order of a round: each round begins with another one."""
+    first = number % max(1, len(items))
+    return [*items[first:], *items[:first]]
+
+
+def sentence(rounds: int, seconds: float) -> str:
+    """For a page."""
+    return f"{rounds} {'round' if rounds == 1 else 'rounds'} of {seconds:g} s each, alternated."
