@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from mpidata.errors import StreamError
 from mpidata.field_statistics.moments import Moments, column, merge, numbers
@@ -74,7 +75,7 @@ def write_statistics(plan: Plan, library: Library) -> None:
     told = {
         name: {
             key: [number if np.isfinite(number) else None for number in values.tolist()]
-            for key, values in vars(_statistics(of)).items()
+            for key, values in _columns(of).items()
         }
         for name, of in _by_field(plan, library).items()
     }
@@ -100,9 +101,15 @@ def _counted_from_the_front(field: Field, axis: int) -> int:
 def _statistics(of: Moments) -> FieldStatistics:
     import torch
 
+    return FieldStatistics(**{name: torch.from_numpy(values) for name, values in _columns(of).items()})
+
+
+def _columns(of: Moments) -> dict[str, npt.NDArray[np.float64]]:
+    """Compute what FieldStatistics has, without torch, which cannot be imported as the script ends."""
     count = column(of, "count")
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(count > 0, column(of, "mean"), np.nan)
         std = np.sqrt(column(of, "m2") / count)
     columns = (count, mean, std, *(column(of, name) for name in ("least", "greatest", "not_finite")))
-    return FieldStatistics(*(torch.from_numpy(np.array(column, np.float64)) for column in columns))
+    names = (field.name for field in dataclasses.fields(FieldStatistics))
+    return {name: np.array(values, np.float64) for name, values in zip(names, columns, strict=True)}

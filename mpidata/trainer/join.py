@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 import threading
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -207,3 +208,6 @@ def _close_at_exit(trainer: Trainer, process: int) -> None:
         trainer.close(_ended_by)
     except LibraryError as error:
         fail(str(error))
+    except Exception as error:  # Python would go on, and wait in MPI_Finalize for those that wait for this one
+        traceback.print_exc()
+        fail(f"mpidata could not leave the job: {type(error).__name__}: {error}. Report it with this log.")

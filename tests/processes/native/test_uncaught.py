@@ -124,6 +124,14 @@ def test_failure_to_close_is_a_sentence_not_a_traceback(tmp_path):
     assert result.stderr.strip() == "The sentence. Where. What to do."
 
 
+def test_what_else_fails_as_the_job_is_left_ends_the_process(tmp_path):
+    """MPI_Finalize would wait for the others, and these for this process."""
+    result = run(tmp_path, "trainer.ended = True\nlibrary.mpidata_trainer_close = None\n")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "Traceback (most recent call last)" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("mpidata could not leave the job: TypeError: ")
+
+
 def raised(text):
     try:
         exec(text)
