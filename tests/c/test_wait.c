@@ -1,4 +1,4 @@
-/* Requests that fail as a peer has died, in an MPI of the test's own. */
+/* Requests that fail as a peer has died, in an MPI of the test's own, and for how long waits sleep. */
 #include <string.h>
 
 #include "base/wait.h"
@@ -40,7 +40,24 @@ static int test_them(int *done, MPI_Status *statuses) {
     return n_done;
 }
 
+static void pauses_grow(void) {
+    mpidata_backoff backoff = {0}, other = {0};
+    int64_t waited = 0;
+    int pauses = 0;
+    for (; waited < INT64_C(100000000); pauses++) waited += mpidata_backoff_next_patient(&backoff);
+    CHECK(pauses < 200 && mpidata_backoff_next_patient(&backoff) <= 1010000); /* 1 % of 0.1 s */
+    for (pauses = 0; waited < INT64_C(10000000000); pauses++) {
+        const long sleep_ns = mpidata_backoff_next_patient(&backoff);
+        CHECK(sleep_ns <= 20000000 && sleep_ns <= waited / 90);
+        waited += sleep_ns;
+    }
+    CHECK(pauses < 800 && mpidata_backoff_next_patient(&backoff) == 20000000);
+    CHECK(mpidata_backoff_next(&backoff) == 1000000);
+    for (pauses = 0; pauses < 5000; pauses++) CHECK(mpidata_backoff_next(&other) <= 1000000);
+}
+
 int main(void) {
+    pauses_grow();
     int done[REQUESTS];
     MPI_Status statuses[REQUESTS];
     n_told = 2;

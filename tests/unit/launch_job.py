@@ -105,7 +105,7 @@ def build_shim(folder: Path, cc: str, mpi: str = "") -> Path:
     common = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{ROOT}/c_api/src", f"-I{ROOT}/launch/parents"]
     flags = ["-std=c11", "-Wpedantic", "-DMPIDATA_PATIENCE=100000000", f'-DMPIDATA_BUILT_WITH="{mpi}"']
     _compile(cc, *common, *flags, *map(str, SOURCES), "-o", str(shim))
-    preloaded = [ROOT / "launch" / "preload" / "abort.c", ROOT / "c_api" / "src" / "base" / "beat.c"]
+    preloaded = [*(ROOT / "launch" / "preload").glob("*.c"), ROOT / "c_api" / "src" / "base" / "beat.c"]
     flags = ["-std=gnu11", "-fvisibility=hidden", "-shared", "-fPIC", "-ldl"]
     _compile(cc, *common, *map(str, preloaded), *flags, "-o", str(folder / "libmpidata_abort.so"))
     return shim

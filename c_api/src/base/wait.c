@@ -6,9 +6,14 @@
 
 #include "base/beat.h"
 
-enum { YIELDS = 8, SHORTEST_NS = 5000, LONGEST_NS = 1000000 };
+enum { YIELDS = 8, SHORTEST_NS = 5000, LONGEST_NS = 1000000, PATIENT_NS = 20000000, PART = 100 };
 
-long mpidata_backoff_next(mpidata_backoff *backoff) {
+static long count(mpidata_backoff *backoff, long sleep_ns) {
+    if (backoff->waited < (int64_t)PART * PATIENT_NS) backoff->waited += sleep_ns;
+    return sleep_ns;
+}
+
+static long next_of(mpidata_backoff *backoff) {
     if (backoff->idle < 1000) backoff->idle++;
     if (backoff->idle <= YIELDS) return 0;
     long sleep_ns = SHORTEST_NS;
@@ -16,9 +21,16 @@ long mpidata_backoff_next(mpidata_backoff *backoff) {
     return sleep_ns < LONGEST_NS ? sleep_ns : LONGEST_NS;
 }
 
-void mpidata_backoff_pause(mpidata_backoff *backoff) {
+long mpidata_backoff_next(mpidata_backoff *backoff) { return count(backoff, next_of(backoff)); }
+
+long mpidata_backoff_next_patient(mpidata_backoff *backoff) {
+    const long sleep_ns = next_of(backoff), part = (long)(backoff->waited / PART);
+    const long most = part < PATIENT_NS ? part : PATIENT_NS;
+    return count(backoff, most > sleep_ns ? most : sleep_ns);
+}
+
+void mpidata_pause(long sleep_ns) {
     mpidata_beat();
-    long sleep_ns = mpidata_backoff_next(backoff);
     if (sleep_ns == 0) {
         (void)sched_yield();
         return;
@@ -27,21 +39,28 @@ void mpidata_backoff_pause(mpidata_backoff *backoff) {
     (void)nanosleep(&time, NULL);
 }
 
+void mpidata_backoff_pause(mpidata_backoff *backoff) { mpidata_pause(mpidata_backoff_next(backoff)); }
+
 double mpidata_now(void) {
     struct timespec time;
     (void)clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-int mpidata_wait_request(MPI_Request *request, MPI_Status *status, int (*progress)(void *), void *context) {
+int mpidata_wait_long(MPI_Request *request, MPI_Status *status, int (*progress)(void *), void *context, const int *under_way) {
     mpidata_backoff backoff = {0};
     for (;;) {
         int done = 0;
         MPIDATA_TRY_MPI(MPI_Test(request, &done, status));
         if (done) return MPIDATA_SUCCESS;
         if (progress) MPIDATA_TRY(progress(context));
-        mpidata_backoff_pause(&backoff);
+        mpidata_pause(*under_way ? mpidata_backoff_next(&backoff) : mpidata_backoff_next_patient(&backoff));
     }
+}
+
+int mpidata_wait_request(MPI_Request *request, MPI_Status *status, int (*progress)(void *), void *context) {
+    static const int under_way = 1;
+    return mpidata_wait_long(request, status, progress, context, &under_way);
 }
 
 static int is_among(int value, int n, const int *values) {

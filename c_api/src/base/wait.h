@@ -1,23 +1,33 @@
-/* Waiting without spinning: yield for some microseconds, then sleep, longer and longer up to a millisecond. */
+/* Waiting without spinning: yield for some microseconds, then sleep, longer and longer up to a millisecond; where nothing is
+ * under way, up to 20 ms. */
 #ifndef MPIDATA_WAIT_H
 #define MPIDATA_WAIT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/status.h"
 
 typedef struct {
-    int idle; /* pauses since the last work; 0 to start */
+    int idle;       /* pauses since the last work; 0 to start, as all */
+    int64_t waited; /* ns of them */
 } mpidata_backoff;
 
 /* Nanoseconds to sleep now; 0: yield. Counts the pause. */
 long mpidata_backoff_next(mpidata_backoff *backoff);
-void mpidata_backoff_pause(mpidata_backoff *backoff); /* a sign of life, too */
+void mpidata_pause(long sleep_ns); /* for that; a sign of life, too */
+void mpidata_backoff_pause(mpidata_backoff *backoff);
+
+/* The same where nothing is under way, as may be for hours: 1 % of what it has waited, 20 ms at most, where that is longer. */
+long mpidata_backoff_next_patient(mpidata_backoff *backoff);
 
 double mpidata_now(void); /* seconds, monotonic */
 
 /* Complete a request; `progress` (may be NULL) is called in between. */
 int mpidata_wait_request(MPI_Request *request, MPI_Status *status, int (*progress)(void *), void *context);
+
+/* The same for one that may take hours: patient while *under_way is 0. */
+int mpidata_wait_long(MPI_Request *request, MPI_Status *status, int (*progress)(void *), void *context, const int *under_way);
 
 /* As MPI_Testsome, with n requests or none, of which none is MPI_REQUEST_NULL; *n_done 0 if none has ended. Each ended one has
  * its error, of a death say, or MPI_SUCCESS in its status, also those that MPI has given up without telling. */

@@ -167,6 +167,10 @@ static int pause_until_woken(mpidata_loader *loader, long sleep_ns) {
     return quit;
 }
 
+static long next_pause(const server *s, mpidata_backoff *backoff) {
+    return s->transfers.n ? mpidata_backoff_next(backoff) : mpidata_backoff_next_patient(backoff);
+}
+
 static void serve(server *s, mpidata_loader *loader) {
     mpidata_backoff backoff = {0};
     int status = open_server(s, loader), quit = 0;
@@ -174,9 +178,9 @@ static void serve(server *s, mpidata_loader *loader) {
         int did = 0;
         status = one_round(s, &did);
         if (did)
-            backoff.idle = 0;
+            backoff = (mpidata_backoff){0};
         else
-            quit = pause_until_woken(loader, mpidata_backoff_next(&backoff));
+            quit = pause_until_woken(loader, next_pause(s, &backoff));
     }
     if (status == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
     if (!status) return;

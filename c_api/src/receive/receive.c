@@ -12,6 +12,7 @@
 #include "program/caller.h"
 #include "receive/giving/lanes.h"
 #include "receive/incoming/received_constants.h"
+#include "receive/incoming/state.h"
 #include "receive/parcels.h"
 #include "receive/replay.h"
 #include "receive/whole.h"
@@ -264,7 +265,7 @@ static int send_events(receiver *r, int *did) {
 
 /* Where there are no samples, the calls that look for anything else let MPI take in what the next one finds: a probe only
  * finds what was there before it. */
-static int one_round(receiver *r, int *did) {
+static int one_round(receiver *r, int *did, int *sent) {
     double now = mpidata_now();
     if (now >= r->next_look) {
         r->next_look = now + LOOK_EVERY_S;
@@ -285,7 +286,13 @@ static int one_round(receiver *r, int *did) {
     MPIDATA_TRY(status);
     MPIDATA_TRY(mpidata_agree(r->trainer, &r->agreement, did));
     MPIDATA_TRY(post_status(r));
-    return send_events(r, did);
+    return send_events(r, sent);
+}
+
+/* What is under way is looked for again soon, as trainers that agree, or pass on samples, wait for one another. */
+static long next_pause(const receiver *r, mpidata_backoff *backoff) {
+    const int busy = mpidata_incoming_busy(&r->incoming) || r->agreement.under_way || r->sending || r->lanes.lanes;
+    return busy ? mpidata_backoff_next(backoff) : mpidata_backoff_next_patient(backoff);
 }
 
 static void pause_until_woken(mpidata_trainer *trainer, long sleep_ns) {
@@ -337,15 +344,13 @@ static void receive(receiver *r) {
     mpidata_backoff backoff = {0};
     int status = mpidata_incoming_open(&r->incoming, trainer);
     while (!status && !mpidata_all_gone(&trainer->phase)) {
-        int did = 0;
+        int did = 0, sent = 0;
         begin_round(trainer);
-        status = one_round(r, &did);
+        status = one_round(r, &did, &sent);
         end_round(trainer);
-        if (did) {
-            backoff.idle = 0;
-            continue;
-        }
-        long sleep_ns = mpidata_backoff_next(&backoff);
+        if (did) backoff = (mpidata_backoff){0}; /* but a status that has left, as five do in a second, brings nothing */
+        if (did || sent) continue;
+        const long sleep_ns = next_pause(r, &backoff);
         if (sleep_ns)
             pause_until_woken(trainer, sleep_ns);
         else

@@ -26,6 +26,7 @@ static struct {
     int *members, n_members;
     char *not_in_hub; /* by trainer */
     int joins;        /* one is being joined; if it fails, the hub is made anew */
+    mpidata_backoff backoff; /* since the last event */
 } scheduler;
 
 static int need_open(void) {
@@ -166,16 +167,29 @@ static int look(mpidata_link *link, mpidata_event *event) {
     return check_event(event, bytes, status.MPI_SOURCE, link);
 }
 
+/* A trainer's status comes again and again, and nothing else with it. */
+static void note_work(int status, const mpidata_event *event) {
+    if (status || event->kind != MPIDATA_EVENT_STATUS) scheduler.backoff = (mpidata_backoff){0};
+}
+
+static void pause_before(double left) {
+    const int busy = scheduler.unsent != NULL;
+    const long most = (long)(1e9 * (left < 1.0 ? left : 1.0));
+    const long next = busy ? mpidata_backoff_next(&scheduler.backoff) : mpidata_backoff_next_patient(&scheduler.backoff);
+    mpidata_pause(next < most ? next : most);
+}
+
 int mpidata_scheduler_poll(mpidata_event *event, double timeout_s) {
     MPIDATA_TRY(need_open());
     double deadline = mpidata_now() + timeout_s;
-    mpidata_backoff backoff = {0};
     for (;;) {
         MPIDATA_TRY(progress());
         int status = tell_death(event);
         for (int i = 0; i < scheduler.n_links && status == MPIDATA_ERR_AGAIN; i++) status = look(scheduler.links[i], event);
-        if (status != MPIDATA_ERR_AGAIN || mpidata_now() >= deadline) return status;
-        mpidata_backoff_pause(&backoff);
+        if (status != MPIDATA_ERR_AGAIN) note_work(status, event);
+        const double left = deadline - mpidata_now();
+        if (status != MPIDATA_ERR_AGAIN || left <= 0) return status;
+        pause_before(left);
     }
 }
 

@@ -19,7 +19,7 @@
 #include "stream/state.h"
 #include "wire/identity.h"
 
-static const double LISTEN_EVERY_S = 5e-5, PATIENT_S = 1.0;
+static const double LISTEN_EVERY_S = 5e-5, LISTEN_WAITING_S = 0.1;
 
 /* One solver per process, as there is one MPI_COMM_WORLD. */
 static struct {
@@ -28,7 +28,6 @@ static struct {
     MPI_Comm group;
     int group_size;
     double listened; /* to the scheduler, last; s */
-    double asked;    /* for a simulation, last; s */
     double since;    /* the simulation before was closed; s */
     double next_s, start_s; /* of the time since then: waited for a simulation, and in it until its first step was over */
     int validation;
@@ -260,11 +259,17 @@ static mpidata_event event_of(const mpidata_done *done, int kind) {
     return event;
 }
 
-/* A spare group may wait for hours: it is to cost nothing, unless something of it is still under way. */
-static int wait_for_task(void *sender) {
-    static const struct timespec pause = {.tv_nsec = 20000000};
-    if (!solver.sender.flight.n && mpidata_now() - solver.asked > PATIENT_S) (void)nanosleep(&pause, NULL);
+/* With nothing under way, all that may come beside a simulation is that the group, or the scheduler, is lost. */
+static int listen_or_send(void *sender) {
+    const double now = mpidata_now();
+    if (!solver.sender.flight.n && now - solver.listened < LISTEN_WAITING_S) return MPIDATA_SUCCESS;
+    solver.listened = now;
     return mpidata_sender_wait(sender);
+}
+
+/* A spare group may wait for hours: it is to cost nothing, unless something of it is still under way. */
+static int wait_for_task(MPI_Request *request, MPI_Status *status) {
+    return mpidata_wait_long(request, status, listen_or_send, &solver.sender, &solver.sender.flight.n);
 }
 
 static int ask_scheduler(mpidata_event *event) {
@@ -274,7 +279,7 @@ static int ask_scheduler(mpidata_event *event) {
     MPIDATA_TRY(mpidata_job_send_event(&solver.job, event));
     MPI_Status came;
     int bytes = 0;
-    MPIDATA_TRY(mpidata_wait_request(&request, &came, wait_for_task, &solver.sender));
+    MPIDATA_TRY(wait_for_task(&request, &came));
     MPIDATA_TRY_MPI(MPI_Get_count(&came, MPI_BYTE, &bytes));
     return mpidata_task_fits(&solver.job.plan, solver.task, bytes);
 }
@@ -292,12 +297,11 @@ static int note_changes(void) {
 static int next(const mpidata_done *done, int64_t *simulation) {
     mpidata_event event = event_of(done, MPIDATA_EVENT_NEXT);
     solver.awaits_task = 1;
-    solver.asked = mpidata_now();
     if (solver.job.rank_in_group == 0) MPIDATA_TRY(ask_scheduler(&event));
     if (solver.group_size > 1) {
         MPI_Request request;
         MPIDATA_TRY_MPI(MPI_Ibcast(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, solver.job.role, &request));
-        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, wait_for_task, &solver.sender));
+        MPIDATA_TRY(wait_for_task(&request, MPI_STATUS_IGNORE));
     }
     solver.awaits_task = 0;
     solver.next_s = mpidata_now() - solver.since;
