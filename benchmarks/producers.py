@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
-import signal
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benchmarks.build import built
-from benchmarks.cases import Plot, Results, Settings, curves, grid, load, page
+from benchmarks.cases import Case, Plot, Results, Settings, curves, grid, load, page, run_rounds
 from benchmarks.contender import ROOT, BenchmarkError, Cell, Peer, peer_python, run_processes
 from benchmarks.figures import Spread
-from benchmarks.machine import describe
 from benchmarks.many_to_one.board import BATCH, COMPUTE_S, plan
 from benchmarks.table import size_name
 
@@ -36,68 +33,16 @@ _PROGRAM = ROOT / "benchmarks" / "programs" / "producers.py"
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; goes on with rounds that were begun on the same terms. Returns what has failed."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped; the next run goes on from here."))
-    ready, missing = [], []
-    for way in WAYS:
-        reason = _missing(way)
-        if reason:
-            missing.append(f"{way}: {reason}")
-        else:
-            ready.append(way)
-    contents = _begun(ready, settings) or {
-        "machine": describe(),
-        "without": missing,
-        "seconds": settings.seconds,
-        "values": {},
-    }
-    for number in range(settings.rounds):
-        for count in PRODUCERS:
-            for size in SIZES:
-                first = number % len(ready)
-                for way in ready[first:] + ready[:first]:
-                    _measure_once(contents, way, count, size, number, settings)
-        contents["settings"] = dataclasses.replace(settings, rounds=number + 1).sentence()
-        _save(contents, settings.output)
-        render(settings.output)
-    return list(contents["without"])
-
-
-def _measure_once(
-    contents: dict[str, Any], way: str, producers: int, size: int, number: int, settings: Settings
-) -> None:
-    name = case_name(way, producers, size)
-    values = contents["values"].setdefault(name, {"samples_per_s": [], "held": []})
-    if len(values["held"]) > number:
-        return
-    found: Mapping[str, float | None] = {"samples_per_s": None, "held": None}
-    try:
-        found = measure(way, producers, size, settings.seconds)
-        told = ", ".join(f"{quantity} {value:.4g}" for quantity, value in found.items())
-        print(f"{number + 1:2d}  {name:40s} {told}", flush=True)
-    except BenchmarkError as error:
-        contents["without"].append(f"{name}, round {number + 1}: failed")
-        print(f"{contents['without'][-1]}: {error}", flush=True)
-    for quantity, value in found.items():
-        values[quantity].append(value)
-    _save(contents, settings.output)
-
-
-def _begun(ready: Sequence[str], settings: Settings) -> dict[str, Any] | None:
-    """What measurements of as many seconds have found before, if some are left to do."""
-    try:
-        contents: dict[str, Any] = load(settings.output, NAME)[0]
-    except OSError:
-        return None
-    names = [case_name(way, count, size) for way in ready for count in PRODUCERS for size in SIZES]
-    done = [len(contents["values"].get(name, {}).get("held", [])) for name in names]
-    return None if min(done) >= settings.rounds or contents["seconds"] != settings.seconds else contents
-
-
-def _save(contents: Mapping[str, Any], output: Path) -> None:
-    output.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(contents, indent=1, ensure_ascii=False) + "\n"
-    (output / f"{NAME}.json").write_text(text, encoding="utf-8")
+    """Measure and write the page; returns what is missing, and what has failed."""
+    without = {way: _missing(way) for way in WAYS}
+    cases = [
+        Case(case_name(way, count, size), partial(measure, way, count, size, settings.seconds))
+        for count in PRODUCERS
+        for size in SIZES
+        for way in WAYS
+        if not without[way]
+    ]
+    return run_rounds(NAME, cases, settings, render, [f"{way}: {reason}" for way, reason in without.items() if reason])
 
 
 def _missing(way: str) -> str | None:
