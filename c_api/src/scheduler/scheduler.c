@@ -26,6 +26,7 @@ static struct {
     int *members, n_members;
     char *not_in_hub; /* by trainer */
     int joins;        /* one is being joined; if it fails, the hub is made anew */
+    int failed;       /* status of a poll that had events to give before */
 } scheduler;
 
 static int need_open(void) {
@@ -166,15 +167,24 @@ static int look(mpidata_link *link, mpidata_event *event) {
     return check_event(event, bytes, status.MPI_SOURCE, link);
 }
 
-int mpidata_scheduler_poll(mpidata_event *event, double timeout_s) {
+/* The next event that is here, or MPIDATA_ERR_AGAIN. */
+static int take_event(mpidata_event *event) {
+    int status = tell_death(event);
+    for (int i = 0; i < scheduler.n_links && status == MPIDATA_ERR_AGAIN; i++) status = look(scheduler.links[i], event);
+    return status;
+}
+
+int mpidata_scheduler_poll(mpidata_event *events, int room, double timeout_s, int *n) {
+    *n = 0;
     MPIDATA_TRY(need_open());
     double deadline = mpidata_now() + timeout_s;
     mpidata_backoff backoff = {0};
     for (;;) {
-        MPIDATA_TRY(progress());
-        int status = tell_death(event);
-        for (int i = 0; i < scheduler.n_links && status == MPIDATA_ERR_AGAIN; i++) status = look(scheduler.links[i], event);
-        if (status != MPIDATA_ERR_AGAIN || mpidata_now() >= deadline) return status;
+        int status = scheduler.failed ? scheduler.failed : progress();
+        while (!status && *n < room && !(status = take_event(&events[*n]))) ++*n;
+        scheduler.failed = *n && status != MPIDATA_ERR_AGAIN ? status : MPIDATA_SUCCESS;
+        if (!*n && status != MPIDATA_ERR_AGAIN) return status;
+        if (*n || mpidata_now() >= deadline) return MPIDATA_SUCCESS;
         mpidata_backoff_pause(&backoff);
     }
 }
