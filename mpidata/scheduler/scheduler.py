@@ -225,8 +225,7 @@ class Scheduler:
         simulation = event.simulation
         whole = self.simulations.hold(index_of(event, self.plan.trainers), simulation, event.by_try)
         if whole and not self.simulations.has_failed(simulation):
-            steps = self.simulations.steps(simulation)
-            self._journal.write_numbers("simulation_complete", simulation=simulation, steps=steps)
+            self._journal.completed(simulation, self.simulations.steps(simulation))
 
     def _look_at_what_is_settled(self) -> None:
         if self._stream.look(self.ending.stopping):
