@@ -40,13 +40,13 @@ class Answers:
         self._began = time.perf_counter()
         self.result: dict[str, float] = {}
 
-    def poll(self, timeout_s: float) -> Event:
+    def poll(self, timeout_s: float) -> list[Event]:
         if self._held:
             simulation, by_try = self._held.popleft()
-            return Held(of_solver=False, index=0, rank=0, simulation=simulation, by_try=by_try)
+            return [Held(of_solver=False, index=0, rank=0, simulation=simulation, by_try=by_try)]
         if self._asking:
             group, simulation = self._asking.popleft()
-            return Next(of_solver=True, index=group, rank=0, simulation=simulation, steps=STEPS, failed=0, text="")
+            return [Next(of_solver=True, index=group, rank=0, simulation=simulation, steps=STEPS, failed=0, text="")]
         raise Done
 
     def dispatch(

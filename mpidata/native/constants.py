@@ -72,6 +72,21 @@ TRY_FAILED: int
 WRITE_FAILED: int
 LOOP_OVER: int
 
+# wire.h, copy.h, arena.h
+PIECE_SMALL: int
+BLOCK_SMALL: int
+ALONG_MAX: int
+BLOCK_ANYWHERE: int
+BUNDLE_MAX: int
+BUNDLE_WORTH: int
+BLOCKS_MAX: int
+BOUNDARY: int
+PAST_CACHE_WORTH: int
+CACHE_UNKNOWN: int
+CORE_CACHE_UNKNOWN: int
+HUGE_PAGE: int
+LARGE: int
+
 # structures.h
 PLACE_BUFFER: int
 PLACE_WAITING: int

@@ -156,7 +156,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_record_figures": (c_int, [c_void_p]),
     # scheduler.h
     "mpidata_scheduler_open": (c_int, [c_int, c_char_p]),
-    "mpidata_scheduler_poll": (c_int, [c_void_p, c_double]),
+    "mpidata_scheduler_poll": (c_int, [c_void_p, c_int, c_double, POINTER(c_int)]),
     "mpidata_scheduler_dispatch": (c_int, [c_int, c_int64, c_int64, c_int, POINTER(c_double)]),
     "mpidata_scheduler_no_more": (c_int, [c_int]),
     "mpidata_scheduler_expect": (c_int, [c_int64, c_int64, c_int]),

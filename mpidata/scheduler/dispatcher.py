@@ -190,7 +190,7 @@ class Dispatcher:
             if blamed != NONE:
                 self._failed(blamed, group, cause)
             for simulation in others:
-                self._journal.write_numbers("run_again", simulation=simulation, group=group)
+                self._journal.write("run_again", simulation=simulation, group=group)
             self.feed()
             if self._simulations.pending and not self._groups.any_left:
                 log = PlannedRun(RunFolder(self._plan.run), self._plan).group_log(group, cause.rank_in_group or 0)
@@ -243,7 +243,7 @@ class Dispatcher:
     def _dispatch(self, group: int, simulation: int) -> None:
         known, row = self._simulations, self._parameters[simulation]
         self._messages.dispatch(group, simulation, known.tries(simulation), known.is_first(simulation), row)
-        self._journal.write_numbers("dispatch", simulation=simulation, group=group)
+        self._journal.dispatched(simulation, group)
 
     def _promote(self) -> None:
         if not self.stopping and not self._simulations.all_settled:
@@ -267,7 +267,7 @@ class Dispatcher:
             if self._simulations.close(group, simulation, steps, failed=False):
                 self._messages.expect(simulation, steps, self._simulations.tries(simulation))
             else:
-                self._journal.write_numbers("run_again", simulation=simulation)
+                self._journal.write("run_again", simulation=simulation)
                 self._journal.figures.run_again += 1
             self._journal.closed(simulation, steps)
 

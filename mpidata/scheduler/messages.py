@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
-from mpidata.native import constants, structures
+from mpidata.native import structures
 from mpidata.native.event import Event, read
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
@@ -25,13 +25,14 @@ __all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "log_of"]
 
 MIXED = "The ranks do not agree on the job: start all of them with the same version of mpidata, or report this."
 """What to do about a message that cannot be."""
+_AT_ONCE = 64  # events
 
 
 class Messages(Protocol):
     """What the scheduler needs of the outside world; the functions of scheduler.h without their prefix."""
 
-    def poll(self, timeout_s: float) -> Event | None:
-        """Next event, or None if none came in time. Sleeps while it waits."""
+    def poll(self, timeout_s: float) -> Sequence[Event]:
+        """Next events, or none if none came in time. Sleeps while it waits."""
 
     def dispatch(
         self, group: int, simulation: int, by_try: int, validation: bool, parameters: NDArray[np.float64]
@@ -139,7 +140,9 @@ class LibraryMessages:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._event = structures.RawEvent()
+        self._events = (structures.RawEvent * _AT_ONCE)()
+        self._each = list(self._events)  # to get them anew would take as long as to read one
+        self._came = ctypes.c_int()
         self._library: Library | None = None
         self._spawner: Spawner | None = None
 
@@ -160,17 +163,11 @@ class LibraryMessages:
         self._library = load_checked()
         self._check(self._library.mpidata_scheduler_open(MPI.COMM_WORLD.py2f(), self._plan.text().encode()))
 
-    def poll(self, timeout_s: float) -> Event | None:
-        """Next event, or None if none came in time. Sleeps while it waits."""
-        status = self._opened.mpidata_scheduler_poll(ctypes.byref(self._event), timeout_s)
-        if status == constants.ERR_AGAIN:
-            return None
-        self._check(status)
-        try:
-            return read(self._event)
-        except KeyError:
-            what = f"Rank {self._event.rank} sent a message of unknown kind {self._event.kind}"
-            raise MpidataError(f"{what}. {MIXED}") from None
+    def poll(self, timeout_s: float) -> list[Event]:
+        """Next events, or none if none came in time. Sleeps while it waits."""
+        came = self._came
+        self._check(self._opened.mpidata_scheduler_poll(self._events, _AT_ONCE, timeout_s, came))
+        return [_read(raw) for raw in self._each[: came.value]]
 
     def dispatch(
         self, group: int, simulation: int, by_try: int, validation: bool, parameters: NDArray[np.float64]
@@ -331,6 +328,13 @@ class LibraryMessages:
 
     def _check(self, status: int) -> None:
         check(self._opened, status)
+
+
+def _read(raw: structures.RawEvent) -> Event:
+    try:
+        return read(raw)
+    except KeyError:
+        raise MpidataError(f"Rank {raw.rank} sent a message of unknown kind {raw.kind}. {MIXED}") from None
 
 
 def index_of(event: Event, count: int) -> int:

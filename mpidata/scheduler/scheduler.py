@@ -155,11 +155,12 @@ class Scheduler:
             self._fail_now(f"{what}. Report it with the log of rank 0.")
 
     def _turn(self) -> None:
-        event = self._messages.poll(_POLL_S)
-        if event is not None and self._first_cause.dead < 0:  # what follows from its death is no cause
-            self._on[type(event)](event)
+        events = self._messages.poll(_POLL_S)
+        for event in events:
+            if self._first_cause.dead < 0:  # what follows from its death is no cause
+                self._on[type(event)](event)
         now = self._clock()
-        if event is None or now >= self._next_tick:
+        if not events or now >= self._next_tick:
             self._tick(now)
         if self._over or (self._first_cause.known and self._trainer_failed(now)):
             return
@@ -224,8 +225,7 @@ class Scheduler:
         simulation = event.simulation
         whole = self.simulations.hold(index_of(event, self.plan.trainers), simulation, event.by_try)
         if whole and not self.simulations.has_failed(simulation):
-            steps = self.simulations.steps(simulation)
-            self._journal.write_numbers("simulation_complete", simulation=simulation, steps=steps)
+            self._journal.completed(simulation, self.simulations.steps(simulation))
 
     def _look_at_what_is_settled(self) -> None:
         if self._stream.look(self.ending.stopping):

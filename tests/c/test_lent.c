@@ -5,10 +5,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/arena.h"
 #include "check.h"
 #include "solver/lent.h"
 
-static const size_t HUGE_PAGE = (size_t)2 << 20;
+static const size_t HUGE_PAGE = MPIDATA_HUGE_PAGE;
 
 /* Kilobytes of huge pages in this process; -1: Linux does not say. */
 static long huge_kb(void) {
@@ -45,7 +46,7 @@ static int is_as_filled(const char *values, size_t bytes) {
 }
 
 int main(void) {
-    const size_t large = (size_t)9 << 20, small = ((size_t)4 << 20) - 1;
+    const size_t large = (size_t)9 << 20, small = MPIDATA_LARGE - 1;
     const long may = may_collapse();
     char *values = filled(large), *other = filled(small);
     mpidata_lent lent = {0};

@@ -42,8 +42,14 @@ static void agrees(const double *values, int64_t outer, int64_t channels, int64_
     CHECK(mpidata_moments_possible(found, n + bad) && !mpidata_moments_possible(found, n + bad + 1));
 }
 
+enum { LANES = MPIDATA_MOMENTS_LANES, LONGEST = MPIDATA_MOMENTS_LONGEST, GATHERED = MPIDATA_MOMENTS_GATHERED };
+
 static void every_layout(void) {
-    static const int64_t layouts[][3] = {{1, 1, 1}, {1, 1, 15}, {3, 1, 7}, {1, 1, 9000}, {5000, 3, 1}, {700, 3, 9},
+    static const int64_t layouts[][3] = {{1, 1, LANES - 1}, {1, 1, LANES}, {1, 1, LANES + 1},
+                                         {1, 1, LONGEST - 1}, {1, 1, LONGEST}, {1, 1, LONGEST + 1}, {1, 2, 2 * LONGEST},
+                                         {9, 2, GATHERED - 1}, {9, 2, GATHERED}, {9, 2, GATHERED + 1}, {300, 3, LANES - 1},
+                                         {300, 3, LANES}, {300, 3, LANES + 1}, {LONGEST - 1, 2, 1}, {LONGEST + 1, 2, 1},
+                                         {1, 1, 1}, {1, 1, 15}, {3, 1, 7}, {1, 1, 9000}, {5000, 3, 1}, {700, 3, 9},
                                          {1, 5, 64}, {2, 3, 4097}, {1, 7, 63}, {40, 1, 300}, {0, 1, 5}, {3, 2, 0}};
     uint64_t state = 7;
     for (size_t l = 0; l < sizeof layouts / sizeof layouts[0]; l++)

@@ -1,4 +1,5 @@
-/* A process whose scheduler has closed keeps nothing of it. No MPI: the job and its links only seem to be there. */
+/* A process whose scheduler has closed keeps nothing of it, and of many events none is lost. No MPI: the job, its links and
+ * messages only seem to be there. */
 #include "scheduler/scheduler.h"
 
 #include "check.h"
@@ -26,7 +27,7 @@ void mpidata_job_left(void) {}
 
 int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_plan *plan) {
     (void)plan;
-    *link = (mpidata_link){.comm = comm};
+    *link = (mpidata_link){.comm = comm, .n_trainers = 1};
     n_worlds++;
     return world_status;
 }
@@ -49,6 +50,43 @@ void mpidata_link_close(mpidata_link *link) {
     n_closed++;
 }
 
+static int n_here, wrong_after; /* messages of trainer 0, and after how many one comes that cannot be */
+
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int *here, MPI_Message *message, MPI_Status *status) {
+    (void)source, (void)tag, (void)comm, (void)message;
+    *here = n_here > 0;
+    status->MPI_SOURCE = 1;
+    return MPI_SUCCESS;
+}
+
+int MPI_Get_count(const MPI_Status *status, MPI_Datatype type, int *count) {
+    (void)status, (void)type;
+    *count = (int)sizeof(mpidata_event);
+    return MPI_SUCCESS;
+}
+
+int MPI_Mrecv(void *target, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status) {
+    (void)count, (void)type, (void)message, (void)status;
+    ((mpidata_event *)target)->kind = wrong_after-- ? MPIDATA_EVENT_GOODBYE : -1;
+    n_here--;
+    return MPI_SUCCESS;
+}
+
+/* They come as many at once as there is room for; what fails is told after those before it. */
+static void many_events(void) {
+    enum { ROOM = 4 };
+    mpidata_event events[ROOM];
+    int n;
+    n_here = 8;
+    wrong_after = 7;
+    for (int left = 7; left > 0; left -= n) {
+        CHECK(mpidata_scheduler_poll(events, ROOM, 5, &n) == MPIDATA_SUCCESS && n == (left < ROOM ? left : ROOM));
+        for (int i = 0; i < n; i++) CHECK(events[i].kind == MPIDATA_EVENT_GOODBYE && events[i].rank == 1);
+    }
+    CHECK(mpidata_scheduler_poll(events, ROOM, 5, &n) == MPIDATA_ERR_WIRE && n == 0);
+    CHECK(mpidata_scheduler_poll(events, ROOM, 0, &n) == MPIDATA_SUCCESS && n == 0);
+}
+
 int main(void) {
     const MPI_Fint comm = 0;
     world_status = MPIDATA_ERR_MPI;
@@ -57,6 +95,7 @@ int main(void) {
     for (int i = 0; i < 3; i++) {
         CHECK(mpidata_scheduler_open(comm, "plan") == MPIDATA_SUCCESS);
         CHECK(n_worlds == 2 + i && n_spawned == 2 * i);
+        many_events();
         CHECK(mpidata_scheduler_link(MPIDATA_ROLE_LOADER, 7, comm) == MPIDATA_SUCCESS);
         CHECK(mpidata_scheduler_link(MPIDATA_ROLE_LOADER, 8, comm) == MPIDATA_SUCCESS);
         CHECK(mpidata_scheduler_close() == MPIDATA_SUCCESS && n_closed == 3 * (i + 1));

@@ -84,6 +84,34 @@ static void walks(void) {
     }
 }
 
+/* Of blocks about as large as each limit: all of a piece that is not larger than it may be travel, else those that may, as
+ * long as there is room; none is on another, and who checks the piece does not find more than there can be. */
+static void walks_at_the_limits(void) {
+    static const int64_t limits[] = {0, MPIDATA_BLOCK_ANYWHERE, MPIDATA_BLOCK_SMALL, MPIDATA_PIECE_SMALL, MPIDATA_PIECE_SMALL / 2};
+    enum { LIMITS = sizeof limits / sizeof limits[0], MOST = 12 };
+    uint64_t state = 5;
+    for (int round = 0; round < 20000; round++) {
+        size_t sizes[MOST], in_all = 0, end = 0;
+        const int n = 1 + round % MOST;
+        for (int i = 0; i < n; i++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            const int64_t size = limits[(state >> 33) % LIMITS] + (int64_t)((state >> 40) % 3) - 1;
+            in_all += sizes[i] = (size_t)(size > 0 ? size : 0);
+        }
+        mpidata_walk walk = {.in_all = in_all};
+        for (int i = 0; i < n; i++) {
+            const size_t before = walk.end;
+            const int along = mpidata_walk_on(&walk, sizes[i]), large = in_all > MPIDATA_PIECE_SMALL;
+            const size_t place = sizes[i] < MPIDATA_BLOCK_ANYWHERE ? end : mpidata_padded(end);
+            CHECK(along == !(large && (sizes[i] > MPIDATA_BLOCK_SMALL || place + sizes[i] > MPIDATA_ALONG_MAX)));
+            if (along) end = place + sizes[i];
+            CHECK(walk.end == (along ? walk.place + sizes[i] : before) && (!along || walk.place >= before));
+            CHECK(!along || sizes[i] < MPIDATA_BLOCK_ANYWHERE || walk.place % MPIDATA_BOUNDARY == 0);
+        }
+        CHECK(mpidata_padded(walk.end) <= MPIDATA_ALONG_MAX + MPIDATA_BOUNDARY);
+    }
+}
+
 /* Numbers that nobody means, which would overflow where they are added. */
 static void hostile_pieces(void) {
     size_t bytes = valid();
@@ -396,6 +424,7 @@ int main(void) {
     block_of()->shape[0] = 2; /* fewer elements than the message has */
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     walks();
+    walks_at_the_limits();
     hostile_pieces();
     orders();
     events();

@@ -205,7 +205,7 @@ def test_the_keys_of_summary_and_progress() -> None:
 
 def test_the_events() -> None:
     sources = [path.read_text() for room in ("mpidata", "launch") for path in (ROOT / room).rglob("*.py")]
-    written = set(re.findall(r'\b_?(?:note|write|write_numbers)\("(\w+)"', "".join(sources)))
+    written = set(re.findall(r'\b_?(?:note|write|of_numbers)\("(\w+)"', "".join(sources)))
     assert set(table(RUNNING, "`events.jsonl`:")) == written
 
 

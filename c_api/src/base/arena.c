@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 /* What is left of a chunk is not touched, so that large ones cost nothing and waste little. */
-static const size_t LINE = 64, HUGE_PAGE = (size_t)2 << 20, CHUNK = (size_t)16 << 20;
+static const size_t LINE = 64, CHUNK = (size_t)16 << 20;
 
 struct mpidata_arena_chunk {
     void *memory;
@@ -16,7 +16,7 @@ static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to *
 
 static int add_chunk(mpidata_arena *arena, size_t bytes) {
     mpidata_arena_chunk *chunk = malloc(sizeof *chunk);
-    char *memory = aligned_alloc(HUGE_PAGE, bytes);
+    char *memory = aligned_alloc(MPIDATA_HUGE_PAGE, bytes);
     if (!chunk || !memory) {
         free(chunk);
         free(memory);
@@ -34,7 +34,7 @@ static int add_chunk(mpidata_arena *arena, size_t bytes) {
 
 void *mpidata_arena_take(mpidata_arena *arena, size_t bytes) {
     bytes = round_up(bytes ? bytes : 1, LINE);
-    if (bytes > arena->left && add_chunk(arena, bytes < CHUNK ? CHUNK : round_up(bytes, HUGE_PAGE))) return NULL;
+    if (bytes > arena->left && add_chunk(arena, bytes < CHUNK ? CHUNK : round_up(bytes, MPIDATA_HUGE_PAGE))) return NULL;
     void *taken = arena->at;
     arena->at += bytes;
     arena->left -= bytes;

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+enum { MPIDATA_HUGE_PAGE = 2 << 20, MPIDATA_LARGE = 2 * MPIDATA_HUGE_PAGE }; /* large: has a whole one, wherever it begins */
+
 typedef struct mpidata_arena_chunk mpidata_arena_chunk;
 
 typedef struct {

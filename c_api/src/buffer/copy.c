@@ -8,15 +8,14 @@
 #include <emmintrin.h>
 #endif
 
-enum { LINE = 64, AHEAD = 8 * LINE, WORTH = 1024 };
-static const long CACHE_UNKNOWN = 16 << 20, CORE_CACHE_UNKNOWN = 1 << 20;
+enum { LINE = 64, AHEAD = 8 * LINE };
 
 int mpidata_exceeds_cache(size_t bytes) {
     long cache = -1;
 #ifdef _SC_LEVEL3_CACHE_SIZE
     cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
-    return bytes > (size_t)(cache > 0 ? cache : CACHE_UNKNOWN) / 2;
+    return bytes > (size_t)(cache > 0 ? cache : MPIDATA_CACHE_UNKNOWN) / 2;
 }
 
 int mpidata_exceeds_core_cache(size_t bytes) {
@@ -24,12 +23,12 @@ int mpidata_exceeds_core_cache(size_t bytes) {
 #ifdef _SC_LEVEL2_CACHE_SIZE
     cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
 #endif
-    return bytes / 2 > (size_t)(cache > 0 ? cache : CORE_CACHE_UNKNOWN);
+    return bytes / 2 > (size_t)(cache > 0 ? cache : MPIDATA_CORE_CACHE_UNKNOWN);
 }
 
 void *mpidata_copy_past_cache(void *restrict target, const void *restrict source, size_t bytes) {
 #ifdef __SSE2__
-    if (bytes < WORTH) return memcpy(target, source, bytes);
+    if (bytes < MPIDATA_PAST_CACHE_WORTH) return memcpy(target, source, bytes);
     char *to = target;
     const char *from = source;
     size_t head = (LINE - ((uintptr_t)to & (LINE - 1))) & (LINE - 1);

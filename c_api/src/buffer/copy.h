@@ -5,6 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { MPIDATA_PAST_CACHE_WORTH = 1024 }; /* bytes from which on a copy past the cache differs from memcpy */
+/* Bytes of the last level of cache, and of a core's own, where the system does not say. */
+enum { MPIDATA_CACHE_UNKNOWN = 16 << 20, MPIDATA_CORE_CACHE_UNKNOWN = 1 << 20 };
+
 /* Whether memory of this size, written in one go, would push itself out of the last level of cache. */
 int mpidata_exceeds_cache(size_t bytes);
 

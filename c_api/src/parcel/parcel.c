@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/arena.h"
 #include "base/lock.h"
 #include "containers/list.h"
 
@@ -14,7 +15,7 @@ int64_t mpidata_chunk_bytes = (int64_t)1 << 30;
 
 /* Blocks from this size on lie in huge pages, and are kept when they come back: the kernel pins the pages of each message
  * one by one, and clears those that are new. */
-static const size_t LARGE = (size_t)1 << 20, HUGE_PAGE = (size_t)2 << 20;
+static const size_t LARGE = MPIDATA_HUGE_PAGE / 2;
 
 /* Free blocks that are kept: as many as fit into this, but two of any size. */
 static const size_t KEEP_BYTES = (size_t)64 << 20;
@@ -34,7 +35,7 @@ static struct {
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 static char *new_block(size_t bytes, size_t *capacity) {
-    size_t boundary = bytes < LARGE ? MPIDATA_BOUNDARY : HUGE_PAGE;
+    size_t boundary = bytes < LARGE ? MPIDATA_BOUNDARY : MPIDATA_HUGE_PAGE;
     *capacity = round_up(bytes ? bytes : 1, boundary);
     char *memory = aligned_alloc(boundary, *capacity);
 #ifdef MADV_HUGEPAGE

@@ -27,6 +27,7 @@ static struct {
     char *not_in_hub; /* by trainer */
     int joins;        /* one is being joined; if it fails, the hub is made anew */
     mpidata_backoff backoff; /* since the last event */
+    int failed;       /* status of a poll that had events to give before */
 } scheduler;
 
 static int need_open(void) {
@@ -168,8 +169,8 @@ static int look(mpidata_link *link, mpidata_event *event) {
 }
 
 /* A trainer's status comes again and again, and nothing else with it. */
-static void note_work(int status, const mpidata_event *event) {
-    if (status || event->kind != MPIDATA_EVENT_STATUS) scheduler.backoff = (mpidata_backoff){0};
+static void note_work(const mpidata_event *event) {
+    if (event->kind != MPIDATA_EVENT_STATUS) scheduler.backoff = (mpidata_backoff){0};
 }
 
 static void pause_before(double left) {
@@ -179,16 +180,24 @@ static void pause_before(double left) {
     mpidata_pause(next < most ? next : most);
 }
 
-int mpidata_scheduler_poll(mpidata_event *event, double timeout_s) {
+/* The next event that is here, or MPIDATA_ERR_AGAIN. */
+static int take_event(mpidata_event *event) {
+    int status = tell_death(event);
+    for (int i = 0; i < scheduler.n_links && status == MPIDATA_ERR_AGAIN; i++) status = look(scheduler.links[i], event);
+    return status;
+}
+
+int mpidata_scheduler_poll(mpidata_event *events, int room, double timeout_s, int *n) {
+    *n = 0;
     MPIDATA_TRY(need_open());
     double deadline = mpidata_now() + timeout_s;
     for (;;) {
-        MPIDATA_TRY(progress());
-        int status = tell_death(event);
-        for (int i = 0; i < scheduler.n_links && status == MPIDATA_ERR_AGAIN; i++) status = look(scheduler.links[i], event);
-        if (status != MPIDATA_ERR_AGAIN) note_work(status, event);
+        int status = scheduler.failed ? scheduler.failed : progress();
+        for (; !status && *n < room && !(status = take_event(&events[*n])); ++*n) note_work(&events[*n]);
+        scheduler.failed = *n && status != MPIDATA_ERR_AGAIN ? status : MPIDATA_SUCCESS;
+        if (!*n && status != MPIDATA_ERR_AGAIN) return status;
         const double left = deadline - mpidata_now();
-        if (status != MPIDATA_ERR_AGAIN || left <= 0) return status;
+        if (*n || left <= 0) return MPIDATA_SUCCESS;
         pause_before(left);
     }
 }

@@ -8,8 +8,8 @@
 /* Join the job as its scheduler and give every rank the plan. Collective over world; blocks without spinning. */
 int mpidata_scheduler_open(MPI_Fint world, const char *plan);
 
-/* Next event, MPIDATA_SUCCESS; or MPIDATA_ERR_AGAIN if none came within timeout_s. Sleeps while it waits. */
-int mpidata_scheduler_poll(mpidata_event *event, double timeout_s);
+/* The next events, *n of them, for which there is room; 0 if none came within timeout_s. Sleeps while it waits. */
+int mpidata_scheduler_poll(mpidata_event *events, int room, double timeout_s, int *n);
 
 /* Answer a group's NEXT: run `simulation` with its parameters (n_parameters float64). */
 int mpidata_scheduler_dispatch(int group, int64_t simulation, int64_t by_try, int validation, const double *parameters);

@@ -5,11 +5,11 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
+#include "base/arena.h"
+
 #if defined __linux__ && !defined MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* of Linux 6.1; before, it is refused */
 #endif
-
-static const size_t HUGE_PAGE = (size_t)2 << 20, LARGE = (size_t)4 << 20;
 
 static int is_known(const mpidata_lent *lent, const void *values, size_t bytes) {
     for (int i = 0; i < MPIDATA_LENT_KNOWN; i++)
@@ -19,8 +19,8 @@ static int is_known(const mpidata_lent *lent, const void *values, size_t bytes) 
 
 /* The huge pages that lie within it. A wish: without it all works, slower. */
 static void ask_for_huge_pages(const void *values, size_t bytes) {
-    const uintptr_t begin = ((uintptr_t)values + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    const uintptr_t end = ((uintptr_t)values + bytes) / HUGE_PAGE * HUGE_PAGE;
+    const uintptr_t begin = ((uintptr_t)values + MPIDATA_HUGE_PAGE - 1) / MPIDATA_HUGE_PAGE * MPIDATA_HUGE_PAGE;
+    const uintptr_t end = ((uintptr_t)values + bytes) / MPIDATA_HUGE_PAGE * MPIDATA_HUGE_PAGE;
 #if defined MADV_HUGEPAGE && defined MADV_COLLAPSE
     const int before = errno;
     if (begin < end && !madvise((void *)begin, end - begin, MADV_HUGEPAGE))
@@ -32,7 +32,7 @@ static void ask_for_huge_pages(const void *values, size_t bytes) {
 }
 
 void mpidata_lent_note(mpidata_lent *lent, const void *values, size_t bytes) {
-    if (bytes < LARGE || is_known(lent, values, bytes)) return;
+    if (bytes < MPIDATA_LARGE || is_known(lent, values, bytes)) return;
     lent->known[lent->next].values = values;
     lent->known[lent->next].bytes = bytes;
     lent->next = (lent->next + 1) % MPIDATA_LENT_KNOWN;

@@ -11,10 +11,9 @@
 #include "dtypes/indices.h"
 
 static const double MEET_S = 0.1;
-/* A sample that comes within HURRY_S of the one before it waits for more, until a bundle has WORTH_SENDING bytes or is
+/* A sample that comes within HURRY_S of the one before it waits for more, until a bundle has MPIDATA_BUNDLE_WORTH bytes or is
  * LONGEST_S old: with messages of one or two samples, ranks that share a core spend their time in handing it over. */
 static const double HURRY_S = 1e-4, LONGEST_S = 2e-4;
-enum { WORTH_SENDING = 65536 };
 
 static int no_memory(size_t bytes) {
     return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: %zu bytes for what is being sent", bytes);
@@ -173,7 +172,7 @@ static int send_bundle(mpidata_sender *sender, int trainer, int number) {
 
 /* Whether to try to send a bundle to which so many bytes were added just now. */
 static int is_due(const mpidata_sender *sender, const mpidata_bundle *bundle, size_t added) {
-    return !sender->hurried || bundle->bytes / WORTH_SENDING > (bundle->bytes - added) / WORTH_SENDING ||
+    return !sender->hurried || bundle->bytes / MPIDATA_BUNDLE_WORTH > (bundle->bytes - added) / MPIDATA_BUNDLE_WORTH ||
            sender->committed - bundle->since > LONGEST_S;
 }
 

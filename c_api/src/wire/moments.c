@@ -6,7 +6,7 @@
 #include "wire/float16.h"
 #include "program/caller.h"
 
-enum { LANES = 16, LONGEST = 4096, WORTH_GATHERING = 512 };
+enum { LANES = MPIDATA_MOMENTS_LANES, LONGEST = MPIDATA_MOMENTS_LONGEST, WORTH_GATHERING = MPIDATA_MOMENTS_GATHERED };
 static const double GREATEST = 1e150; /* whose square is a number, also of many */
 static const double CANCELLED = 1e-2; /* share of the squares that must be left when the mean's is taken away */
 

@@ -18,6 +18,10 @@ typedef struct {
 
 enum { MPIDATA_MOMENTS_NUMBERS = sizeof(mpidata_moments) / sizeof(double) };
 
+/* How many values are added at once; how many are one sum at most; and as many of a channel as need no gathering if they lie
+ * side by side. */
+enum { MPIDATA_MOMENTS_LANES = 16, MPIDATA_MOMENTS_LONGEST = 4096, MPIDATA_MOMENTS_GATHERED = 512 };
+
 /* Make n of no values. */
 void mpidata_moments_clear(mpidata_moments *moments, int64_t n);
 

@@ -19,6 +19,7 @@
 #define MPIDATA_ALONG_MAX 131072   /* ... while the payload is no longer than this */
 #define MPIDATA_BLOCK_ANYWHERE 1024 /* bytes from which on a block begins on a boundary in the payload */
 #define MPIDATA_BUNDLE_MAX 262144  /* bytes of pieces that share a message */
+#define MPIDATA_BUNDLE_WORTH 65536 /* bytes of such pieces that wait for no more of them */
 #define MPIDATA_BLOCKS_MAX 4096    /* blocks of one piece */
 
 typedef struct {

@@ -87,6 +87,6 @@ class Adoption:
         again = self._simulations.go_on(self._lacking)
         self._lacking.clear()
         for simulation in again:
-            self._journal.write_numbers("run_again", simulation=simulation)
+            self._journal.write("run_again", simulation=simulation)
         self._journal.figures.run_again += len(again)
         self._run_again()

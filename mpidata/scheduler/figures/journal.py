@@ -14,7 +14,7 @@ from mpidata.run.event_log import Events, as_json, write_json
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.deaths.lost_groups import Losses
-from mpidata.scheduler.figures.writer import Metrics
+from mpidata.scheduler.figures.writer import TIMES, Metrics
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Conclusion, Figures
 
@@ -56,7 +56,11 @@ class Journal:
         self._events = Events(RunFolder(plan.run).events)
         self._loggers = load_loggers(RunFolder(plan.run))
         self._metrics = Metrics(RunFolder(plan.run).metrics)
-        self.write_numbers = self._events.write_numbers
+        self.dispatched = self._events.of_numbers("dispatch", simulation="%d", group="%d")
+        self.completed = self._events.of_numbers("simulation_complete", simulation="%d", steps="%d")
+        seconds = dict.fromkeys(TIMES, "%.4f")
+        self._ran = self._events.of_numbers("simulation_run", simulation="%d", group="%d", steps="%d", **seconds)
+        self.write = self._events.write
         self.note = self._events.note
 
     def start(self) -> None:
@@ -76,8 +80,7 @@ class Journal:
     def ran(self, group: int, event: Closed) -> None:
         """Take in how a group has spent its time on the simulation that it closes, if any."""
         if event.simulation >= 0 and event.total_us:
-            times = self.figures.groups.add(group, event)
-            self.write_numbers("simulation_run", simulation=event.simulation, group=group, steps=event.steps, **times)
+            self._ran(event.simulation, group, event.steps, *self.figures.groups.add(group, event))
 
     def closed(self, simulation: int, steps: int) -> None:
         """Take the number of steps of a simulation; the first one that is shorter than a window is an event."""

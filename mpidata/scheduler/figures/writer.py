@@ -7,13 +7,17 @@ import heapq
 import os
 import time
 from collections.abc import Callable
+from operator import add
 from pathlib import Path
 from typing import Any
 
 from mpidata.native.event import Closed, Usage
 from mpidata.run.event_log import as_json
 
-__all__ = ["GroupTimes", "Metrics"]
+__all__ = ["TIMES", "GroupTimes", "Metrics"]
+
+TIMES = ("compute_s", "room_s", "next_s", "start_s")
+"""What a group spends its time on, by the names of its seconds."""
 
 _SLOWEST = 16
 _EVERY = ((3600.0, 1.0), (86400.0, 10.0))  # up to so many seconds, every so many; ...
@@ -21,18 +25,12 @@ _LAST_EVERY = 60.0  # ... and then
 
 
 class GroupTimes:
-    """How the groups have spent their time, by the simulations that they have closed.
-
-    Attributes
-    ----------
-    sums : dict
-        In seconds, over all groups: `compute_s`, `room_s`, `next_s`, `start_s`; and how many `steps` and `simulations`.
-    """
+    """How the groups have spent their time, by the simulations that they have closed."""
 
     def __init__(self) -> None:
-        self.sums: dict[str, float] = dict.fromkeys(("compute_s", "room_s", "next_s", "start_s"), 0.0)
-        self.sums |= {"steps": 0, "simulations": 0}
-        self._by_group: dict[int, tuple[int, float]] = {}  # steps, seconds of them
+        self._spent_us = [0] * len(TIMES)  # over all groups
+        self._steps = self._simulations = 0
+        self._by_group: dict[int, tuple[int, int]] = {}  # steps, microseconds of them
         self._usage: dict[int, Usage] = {}
 
     @property
@@ -40,28 +38,33 @@ class GroupTimes:
         """Of rank 0 of each group, as of its last simulation."""
         return list(self._usage.values())
 
-    def add(self, group: int, event: Closed) -> dict[str, float]:
-        """Take in how a group has spent its time on a simulation; returns that, in seconds."""
+    def add(self, group: int, event: Closed) -> list[float]:
+        """Take in how a group has spent its time on a simulation; returns that, in seconds, in the order of TIMES."""
         self._usage[group] = event.usage
-        parts = {"room_s": event.room_us, "next_s": event.next_us, "start_s": event.start_us}
-        spent = {"compute_s": event.total_us - sum(parts.values()), **parts}
-        seconds = {name: round(max(0, microseconds) / 1e6, 4) for name, microseconds in spent.items()}
-        for name, value in seconds.items():
-            self.sums[name] = round(self.sums[name] + value, 4)
-        self.sums["steps"] += event.steps
-        self.sums["simulations"] += 1
-        steps, before = self._by_group.get(group, (0, 0.0))
+        compute_us = max(0, event.total_us - event.room_us - event.next_us - event.start_us)
+        spent_us = compute_us, event.room_us, event.next_us, event.start_us
+        self._spent_us = list(map(add, self._spent_us, spent_us))
+        self._steps += event.steps
+        self._simulations += 1
+        steps, before_us = self._by_group.get(group, (0, 0))
         later = max(0, event.steps - 1)  # the first belongs to the start
-        self._by_group[group] = steps + later, before + seconds["compute_s"]
-        return seconds
+        self._by_group[group] = steps + later, before_us + compute_us
+        return [microseconds / 1e6 for microseconds in spent_us]
 
     def figures(self) -> dict[str, Any]:
         """Give the sums, seconds a step by quantile (0, 25, 50, 75, 100 %), and the slowest groups with theirs."""
-        each = {group: seconds / steps for group, (steps, seconds) in self._by_group.items() if steps}
+        each = {group: spent_us / 1e6 / steps for group, (steps, spent_us) in self._by_group.items() if steps}
         ordered = sorted(each.values())
         quantiles = [round(ordered[i * (len(ordered) - 1) // 4], 6) for i in range(5)] if ordered else []
         slowest = heapq.nlargest(_SLOWEST, each.items(), key=lambda item: item[1])
-        return {**self.sums, "step_s": quantiles, "slowest": [[group, round(step, 6)] for group, step in slowest]}
+        sums = {name: round(spent_us / 1e6, 4) for name, spent_us in zip(TIMES, self._spent_us, strict=True)}
+        return {
+            **sums,
+            "steps": self._steps,
+            "simulations": self._simulations,
+            "step_s": quantiles,
+            "slowest": [[group, round(step, 6)] for group, step in slowest],
+        }
 
 
 class Metrics:

@@ -12,7 +12,7 @@ def test_one_json_object_a_line(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     log = Events(path, clock=lambda: 12.3456789)
     log.write("dispatch", simulation=3, group=1)
-    log.write_numbers("simulation_complete", simulation=4, steps=-5)
+    log.of_numbers("simulation_complete", simulation="%d", steps="%d")(4, -5)
     log.write("error", error='two\nlines and a "quote" é')
     assert not path.exists()
     log.flush()

@@ -115,7 +115,7 @@ class Job:
         self.calls.append((name, *values))
         return name not in self.before or self.before[name](*values) is not False
 
-    def poll(self, timeout_s: float) -> Event | None:
+    def poll(self, timeout_s: float) -> list[Event]:
         if not self.queue:
             due = sorted((item for item in self.later if item[0] <= self.now + timeout_s), key=lambda item: item[:2])
             if not due:
@@ -124,11 +124,11 @@ class Job:
                     writing.join(10)
                 self.now += timeout_s
                 assert self.now < 5000, "the scheduler waits for ever"
-                return None
+                return []
             self.now = max(self.now, due[0][0])
             self.later.remove(due[0])
-            return due[0][2]
-        return self.queue.popleft()
+            return [due[0][2]]
+        return [self.queue.popleft()]
 
     def close_running(self, group: int) -> dict[str, Any]:
         simulation, self.running[group] = self.running[group], -1
@@ -321,14 +321,14 @@ class Echo(Job):
         self.asking = dict.fromkeys(range(self.plan.groups), -1)
         self.to_hold: deque[tuple[int, int]] = deque()
 
-    def poll(self, timeout_s: float) -> Event | None:
+    def poll(self, timeout_s: float) -> list[Event]:
         if self.to_hold:
             trainer, simulation = self.to_hold.popleft()
-            return Held(of_solver=False, index=trainer, rank=0, simulation=simulation, by_try=1)
+            return [Held(of_solver=False, index=trainer, rank=0, simulation=simulation, by_try=1)]
         if self.waiting:
             group = self.waiting.pop()
             simulation = self.asking[group]
-            return Next(of_solver=True, index=group, rank=0, simulation=simulation, steps=10, failed=0, text="")
+            return [Next(of_solver=True, index=group, rank=0, simulation=simulation, steps=10, failed=0, text="")]
         return super().poll(timeout_s)
 
     def dispatch(

@@ -214,7 +214,7 @@ def test_why_a_trainer_died_may_be_known_later_than_what_follows(make_job: MakeJ
     job.event(Error, 0, after=1.2, of_solver=False, rank=1, text="MPI_ERR_PROC_FAILED")
     poll = job.poll
 
-    def poll_and_note(timeout_s: float) -> Event | None:
+    def poll_and_note(timeout_s: float) -> list[Event]:
         if job.now >= 1001.5:
             (job.plan.run / "exits" / "rank-0002").write_text('{"signal": 9, "exit": null}')
         return poll(timeout_s)
@@ -223,6 +223,18 @@ def test_why_a_trainer_died_may_be_known_later_than_what_follows(make_job: MakeJ
     (job.plan.run / "exits").mkdir()
     assert job.run() == 1
     assert "Trainer 1 (rank 2) was killed by SIGKILL" in job.summary["error"] and job.now < 1002
+
+
+def test_what_comes_at_once_with_a_death_is_no_cause(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=1, simulations=100)
+    job.before["dispatch"] = lambda group, simulation: False
+    job.event(Died, 1, after=1.0, of_solver=False, rank=2)
+    job.event(Error, 0, after=1.0, of_solver=False, rank=1, text="MPI_ERR_PROC_FAILED")
+    poll = job.poll
+    job.poll = lambda timeout_s: [*poll(timeout_s), *poll(0.0)]  # type: ignore[method-assign]
+    assert job.run() == 1
+    assert "Trainer 1 (rank 2) vanished" in job.summary["error"]
+    assert not [event for event in job.events("error") if event["error"] == "MPI_ERR_PROC_FAILED"]
 
 
 def test_a_trainer_that_dies_without_a_note_is_waited_for_a_while(make_job: MakeJob) -> None:

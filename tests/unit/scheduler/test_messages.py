@@ -1,6 +1,5 @@
 import ctypes
 import struct
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from fake_library import make_event, make_plan
 
 from mpidata.errors import LibraryError, MpidataError
-from mpidata.native.constants import ERR_AGAIN as AGAIN
 from mpidata.native.constants import SUCCESS
 from mpidata.native.event import CheckpointWritten, Event, Goodbye, Held, Next, Report, Status, read
 from mpidata.native.structures import RawEvent
@@ -21,7 +19,7 @@ class Library:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.status = SUCCESS
-        self.fill: Callable[[RawEvent], None] = lambda event: None
+        self.raw: list[Any] = []  # events that come
 
     def __getattr__(self, name: str) -> Any:
         def call(*values: Any) -> int:
@@ -30,8 +28,9 @@ class Library:
 
         return call
 
-    def mpidata_scheduler_poll(self, event: Any, timeout_s: float) -> int:
-        self.fill(event._obj)
+    def mpidata_scheduler_poll(self, events: Any, room: int, timeout_s: float, came: ctypes.c_int) -> int:
+        came.value = len(self.raw)
+        events[: came.value] = self.raw
         return self.status
 
     def mpidata_last_error(self) -> bytes:
@@ -133,18 +132,17 @@ def raw_of(kind: int, **values: Any) -> RawEvent:
 def test_poll_gives_the_event(
     library: Library, messages: LibraryMessages, kind: int, values: Any, expected: type[Event], said: dict[str, Any]
 ) -> None:
-    library.fill = lambda raw: ctypes.pointer(raw).__setitem__(0, raw_of(kind, **values))
-    event = messages.poll(0.1)
-    assert type(event) is expected and said.items() <= vars(event).items()
+    library.raw = [raw_of(kind, **values), raw_of(7)]
+    event, goodbye = messages.poll(0.1)
+    assert type(event) is expected and said.items() <= vars(event).items() and type(goodbye) is Goodbye
 
 
 def test_poll_gives_none_without_an_event(library: Library, messages: LibraryMessages) -> None:
-    library.status = AGAIN
-    assert messages.poll(0.1) is None
+    assert messages.poll(0.1) == []
 
 
 def test_an_event_of_unknown_kind(library: Library, messages: LibraryMessages) -> None:
-    library.fill = lambda raw: ctypes.pointer(raw).__setitem__(0, raw_of(77))
+    library.raw = [raw_of(77)]
     with pytest.raises(MpidataError, match="Rank 2 sent a message of unknown kind 77"):
         messages.poll(0.1)
 

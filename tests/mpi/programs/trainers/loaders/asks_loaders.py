@@ -6,6 +6,7 @@ import time
 import numpy as np
 
 from mpidata.loading.transport import Closed, Joined, Lost, Parcel
+from mpidata.native import constants
 from mpidata.trainer import join
 
 DATASET, KIND = 5, 2
@@ -57,6 +58,9 @@ def wait_for_loaders(n: int) -> None:
 def ask_for_all_sizes() -> None:
     sizes = [[], [0], [1], [0, 63, 64, 65, 0], [1000] * 40, [16384, 16385, 16384], [40000] * 3 + [5] * 9]
     sizes += [[1 << 20], [3, 8 << 20, 4]]
+    where_the_way_changes = constants.BLOCK_ANYWHERE, constants.BLOCK_SMALL, constants.PIECE_SMALL, constants.ALONG_MAX
+    for at in (*where_the_way_changes, constants.HUGE_PAGE // 2):
+        sizes += [[at - 1], [at], [at + 1], [at - 1, at, at + 1], [7, at - 8], [at - 8, 9]]
     for number, wanted in enumerate(sizes):
         for loader in 0, 1:
             send(loader, 2 * number + loader, sizes=wanted)
