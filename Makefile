@@ -118,6 +118,7 @@ $(PEERS)/packages.stamp: $(PEERS)/made.stamp benchmarks/requirements.txt benchma
 	@touch '$@'
 
 bench: setup $(if $(filter --all --only,$(BENCH)),$(PEERS)/packages.stamp)
+	@sh tools/system-packages.sh $(if $(filter --all ranks,$(BENCH)),$(MPICH) strace=strace) || echo 'The page of ranks will lack them.'
 	$(BIN)/python -m benchmarks $(BENCH)
 
 experiments: setup

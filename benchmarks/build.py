@@ -29,16 +29,20 @@ def _output(command: list[str]) -> str:
 
 
 @functools.cache
-def built(program: str) -> Path:
-    """Build `programs/<program>.c`, once in a process, and return its path; raises BenchmarkError."""
-    tools = Path(sys.executable).parent
-    target = ROOT / "build" / "benchmarks" / program
+def built(program: str, tools: Path = Path(sys.executable).parent) -> Path:
+    """Build `programs/<program>.c`, once in a process, and return its path; raises BenchmarkError.
+
+    `tools` is the folder of the programs of an environment with an MPI and mpidata, this one's if not given.
+    """
+    own = tools == Path(sys.executable).parent
+    target = ROOT / "build" / "benchmarks" / (program if own else f"{program}-{tools.parent.name}")
     target.parent.mkdir(parents=True, exist_ok=True)
     source = ROOT / "benchmarks" / "programs" / f"{program}.c"
     libraries = []
     if program in _SOLVERS:
         libraries = _output([str(tools / "mpidata"), "config", "--cflags", "--libs"]).split()
-    _output([str(tools / "mpicc"), *_FLAGS, str(source), "-o", str(target), *libraries])
+    mpicc = _output([str(tools / "mpidata"), "config", "--mpicc"]).strip()
+    _output([mpicc, *_FLAGS, str(source), "-o", str(target), *libraries])
     return target
 
 

@@ -13,6 +13,7 @@ from benchmarks import (
     loaders,
     meshes,
     producers,
+    ranks,
     rows,
     scheduling,
     training,
@@ -36,7 +37,7 @@ _MODULES = [
 
 def benchmarks() -> list[Benchmark]:
     """The benchmarks beside the stream's, quick ones first."""
-    return [scheduling, dispatching, failure, meshes, producers, batches, rows, loaders, edges, training, growth]
+    return [scheduling, dispatching, failure, meshes, producers, batches, rows, loaders, edges, training, growth, ranks]
 
 
 def contenders() -> list[Contender]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from benchmarks.contender import ROOT, BenchmarkError
 from mpidata.run.own_files import write_text
 
-__all__ = ["Due", "forget", "keep", "key_of", "resume", "sentence", "take", "turned"]
+__all__ = ["Due", "forget", "keep", "key_of", "resume", "sentence", "sources", "take", "turned"]
 
 T = TypeVar("T")
 
@@ -22,7 +22,13 @@ _KINDS = {".c", ".h", ".map", ".py", ".sh", ".txt"}
 
 def key_of(seconds: float, machine: Mapping[str, str]) -> str:
     """A digest of what has to be the same for measurements to go together: sources, machine, seconds of each."""
-    digest = hashlib.sha256(repr((seconds, {**machine, "load before": ""})).encode())
+    same = (sources(), seconds, {**machine, "load before": ""})
+    return hashlib.sha256(repr(same).encode()).hexdigest()
+
+
+def sources() -> str:
+    """A digest of the sources of mpidata and of the benchmarks."""
+    digest = hashlib.sha256()
     for folder in _SOURCES:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in _KINDS and path.is_file():

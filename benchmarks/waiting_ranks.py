@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -21,7 +21,10 @@ from benchmarks.gate import Gate
 from mpidata.launch.starting.command import mpirun_environment
 from mpidata.launch.starting.mpirun import find_mpirun
 
-__all__ = ["first_dispatch_s", "idle_share", "start_beside_bare", "start_bare_s"]
+__all__ = [
+    *("cell_folder", "first_dispatch_s", "idle_share", "log_of", "running", "start_bare_s", "start_beside_bare"),
+    "wait_for",
+]
 
 _RANKS = 64
 _LIMIT_S = 120.0
@@ -30,9 +33,8 @@ _BARE_TRAINER = "import torch; from mpi4py import MPI; MPI.COMM_WORLD.Barrier()"
 
 
 @contextlib.contextmanager
-def _running(command: list[str], folder: Path, variables: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def running(command: list[str], folder: Path, environ: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A program in a session of its own, ended afterwards with all that it has started."""
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
             command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -49,20 +51,31 @@ def _running(command: list[str], folder: Path, variables: dict[str, str]) -> Ite
         process.wait()
 
 
-def _wait_for(gate: Gate, process: subprocess.Popen[bytes], made: int, folder: Path) -> None:
-    deadline = time.monotonic() + _LIMIT_S
+def wait_for(gate: Gate, process: subprocess.Popen[bytes], made: int, folder: Path, limit_s: float = _LIMIT_S) -> None:
+    """Wait until so many ranks have come; raises BenchmarkError when they do not."""
+    deadline = time.monotonic() + limit_s
     while gate.made < made:
         if process.poll() is not None or time.monotonic() > deadline:
-            raise BenchmarkError((folder / "log").read_text(errors="replace")[-800:])
+            raise BenchmarkError(log_of(folder))
         time.sleep(1e-3)
 
 
+def log_of(folder: Path) -> str:
+    """The end of what was printed."""
+    return (folder / "log").read_text(errors="replace")[-800:]
+
+
 @contextlib.contextmanager
-def _folder() -> Iterator[Cell]:
+def cell_folder(limit_s: float = _LIMIT_S) -> Iterator[Cell]:
+    """A folder with a closed gate."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
-        cell = Cell(Path(name), 4, 1e-3, 0, 1024, start_s=_LIMIT_S)
+        cell = Cell(Path(name), 4, 1e-3, 0, 1024, start_s=limit_s)
         cell.write()
         yield cell
+
+
+def _environ() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def _mpidata() -> list[str]:
@@ -71,24 +84,24 @@ def _mpidata() -> list[str]:
 
 def first_dispatch_s(ranks: int = _RANKS) -> float:
     """Seconds from `mpidata run` until each of so many groups of one rank has its first simulation."""
-    with _folder() as cell:
+    with cell_folder() as cell:
         (cell.folder / "job.yaml").write_text(dispatching.job(cell, ranks))
         started, gate = time.monotonic(), Gate(cell.folder, _LIMIT_S)
-        with _running(_mpidata(), cell.folder, {}) as process:
-            _wait_for(gate, process, ranks, cell.folder)
+        with running(_mpidata(), cell.folder, _environ()) as process:
+            wait_for(gate, process, ranks, cell.folder)
             return time.monotonic() - started
 
 
 def start_bare_s(ranks: int = _RANKS) -> float:
     """Seconds from mpirun until as many ranks, one that imports torch and one more have come to a barrier."""
-    with _folder() as cell:
+    with cell_folder() as cell:
         started, gate = time.monotonic(), Gate(cell.folder, _LIMIT_S)
         trainer = ["-n", "1", *PLACEMENT, sys.executable, "-c", _BARE_TRAINER]
         others = ["-n", str(ranks + 1), str(built("bare")), str(cell.folder)]
         variables = mpirun_environment(os.geteuid() == 0, environ=os.environ)
         command = [str(find_mpirun()), *trainer, ":", *others]
-        with _running(command, cell.folder, dict(variables)) as process:
-            _wait_for(gate, process, ranks + 1, cell.folder)
+        with running(command, cell.folder, {**_environ(), **variables}) as process:
+            wait_for(gate, process, ranks + 1, cell.folder)
             return time.monotonic() - started
 
 
@@ -99,10 +112,10 @@ def start_beside_bare() -> float:
 
 def idle_share(ranks: int = _RANKS) -> float:
     """CPU time of all processes of a job that waits for one slow step, in seconds a second."""
-    with _folder() as cell:
+    with cell_folder() as cell:
         (cell.folder / "job.yaml").write_text(_idle_job(cell, ranks))
-        with _running(_mpidata(), cell.folder, {}) as process:
-            _wait_for(Gate(cell.folder, _LIMIT_S), process, 1, cell.folder)
+        with running(_mpidata(), cell.folder, _environ()) as process:
+            wait_for(Gate(cell.folder, _LIMIT_S), process, 1, cell.folder)
             time.sleep(_SETTLED_S)
             before, started = _cpu_s(process.pid), time.monotonic()
             time.sleep(_IDLE_S)

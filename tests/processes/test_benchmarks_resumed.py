@@ -18,11 +18,17 @@ PROGRAM = """
 import signal
 import sys
 from pathlib import Path
-from benchmarks import __main__ as program
+from benchmarks import __main__ as program, contender
 from benchmarks.contender import Result, run_processes
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test in the background ignores it
 log, stuck = Path(sys.argv[1]), int(sys.argv[2])
+
+watch = contender._watch
+def watched(*arguments):
+    (log.parent / "watched").touch()
+    watch(*arguments)
+contender._watch = watched
 
 class Noting:
     row, about = "mpidata fifo", "a test"
@@ -57,7 +63,7 @@ def told(folder: Path) -> list[str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_run_that_is_interrupted_resumes(number: signal.Signals, tmp_path: Path) -> None:
     first = start(tmp_path, stuck=6)
-    wait_until(lambda: len(told(tmp_path)) == 6 and psutil.Process(first.pid).children())
+    wait_until((tmp_path / "watched").exists, alive=first)
     (child,) = psutil.Process(first.pid).children()
     first.send_signal(number)
     assert first.wait(30) == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -signal.SIGKILL}[number]

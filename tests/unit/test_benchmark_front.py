@@ -49,7 +49,8 @@ def test_the_page_has_hand_written_mpi_and_the_best_peer(tmp_path: Path) -> None
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_peers_are_those_of_the_last_run_of_all(tmp_path: Path) -> None:
+def test_the_peers_are_those_of_the_last_run_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "draw", lambda *_: None)
     write(tmp_path, "stream", contents(RATES | PEERS, begun="2026-01-01", settings="5 rounds."))
     write(tmp_path, "front", contents({name: 2 * rate for name, rate in RATES.items()}, begun="2026-02-01"))
     text = (tmp_path / "front.md").read_text()
@@ -60,7 +61,8 @@ def test_the_peers_are_those_of_the_last_run_of_all(tmp_path: Path) -> None:
     assert "| mpidata fifo | 819 | 6554 |" in text and "another run" not in text
 
 
-def test_without_peers_the_page_says_so(tmp_path: Path) -> None:
+def test_without_peers_the_page_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "draw", lambda *_: None)
     write(tmp_path, "front", contents(RATES))
     text = (tmp_path / "front.md").read_text()
     assert "| best peer | – | – |" in text and "No peer was measured" in text and "GB/s" not in text

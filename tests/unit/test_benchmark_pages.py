@@ -17,7 +17,7 @@ def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]
 
 
 def test_the_pages(tmp_path: Path) -> None:
-    scheduler, dispatch, failure, meshes, producers, batches, rows, loaders, edges, training, growth = benchmarks()
+    scheduler, dispatch, failure, meshes, producers, batches, rows, loaders, edges, training, growth, ranks = benchmarks()
     cost = {f"{n} groups": {"cpu_us": [10.0 * n**0.5] * 2, "per_second": [5e4, 7e4]} for n in (1, 10, 100)}
     text = page_of(scheduler, tmp_path, cost)
     assert "| thousand dispatches a second | 60.0 (50.0–70.0) |" in text and "grows as groups^0.50" in text
@@ -57,3 +57,12 @@ def test_the_pages(tmp_path: Path) -> None:
     text = page_of(edges, tmp_path, values)
     assert "| `iput` to `put` | 1 KB | 1.15 (1.1 to 1.2) | 1 | met |" in text and "| 8 MB | – | 1.1 | – |" in text
     assert "share of a core |  | 0.25 (0.2 to 0.3) | 0.1 | missed |" in text and "| 1.3 | met |" in text
+    sizes = (2, 8, 128)
+    jobs = {f"Open MPI, job, {n} ranks": {"first_s": [1.5 * n**0.5], "rank_mb": [8.0]} for n in sizes}
+    bare = {f"Open MPI, bare, {n} ranks": {"first_s": [0.5 * n], "files": [1e3 * n]} for n in sizes}
+    text = page_of(ranks, tmp_path, {**jobs, **bare})
+    assert "| job: first dispatch, s | 2.12 | – | 4.24 | – | – | – | 17.0 | 0.50 |" in text
+    assert "| bare: first dispatch, s | 1.00 | – | 4.00 | – | – | – | 64.0 | 1.00 |" in text
+    assert "| job: memory of a rank, MB | 8.00 | – | 8.00 | – | – | – | 8.00 | 0.00 |" in text
+    assert "| bare: thousand files opened | 2.00 | – | 8.00 | – | – | – | 128 | 1.00 |" in text
+    assert "## MPICH" not in text

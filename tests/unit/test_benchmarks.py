@@ -4,7 +4,7 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import cases, edges, front, pairs, producers, rows, scheduling, stream, table, waiting_ranks
+from benchmarks import cases, edges, front, pairs, producers, ranks, rows, scheduling, stream, table, waiting_ranks
 from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT
 from benchmarks.consume import consume
@@ -233,7 +233,7 @@ def test_cases_are_measured_in_turn_and_one_that_fails_is_named(tmp_path: Path) 
 def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     names = [one.NAME for one in benchmarks()]
     first = ["scheduler", "dispatch", "failure", "meshes", "producers", "batches", "rows", "loaders"]
-    assert names == [*first, "edges", "training", "growth"]
+    assert names == [*first, "edges", "training", "growth", "ranks"]
     everything, everyone = choose(None, True), len(contenders())
     assert [one.NAME for one in everything.others] == names and len(everything.contenders) == everyone
     others = [[one.NAME for one in choose(only).others] for only in (None, ["growth"], ["pyzmq"])]
@@ -325,6 +325,31 @@ def test_two_jobs_take_turns() -> None:
 def test_an_edge_and_its_limit_take_turns(edge: edges.Edge) -> None:
     ratios = pairs.pair([edge.ours, edge.limit], next(iter(edge.goals)), 2, 0.02)
     assert len(ratios) == 2 and all(ratio > 0 for ratio in ratios)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ranks.KINDS)
+def test_ranks_are_measured_with_both_mpis(kind: str, require: Callable[[str], str]) -> None:
+    require("strace")
+    require("mpicc.mpich")
+    for mpi in ranks.mpis([]):
+        few, more = (ranks.measure(mpi, kind, count) for count in (2, 4))
+        assert 0.01 < few["first_s"] <= few["end_s"] < 60 and 1 < few["rank_mb"] < 200
+        assert 20 < few["files"] < more["files"] < 20_000
+
+
+def test_the_page_of_ranks_says_where_mpich_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks.shutil, "which", {"mpicc.mpich": "/usr/bin/mpicc.mpich"}.get)
+    missing: list[str] = []
+    monkeypatch.setattr(ranks, "find_mpirun", lambda: Path("mpirun"))
+    assert [mpi.name for mpi in ranks.mpis(missing)] == ["Open MPI"]
+    assert missing == ["MPICH: no mpirun.mpich and mpicc.mpich; `make test-packages` installs them"]
+
+
+def test_files_are_counted_that_were_opened() -> None:
+    table = "    calls    errors syscall\n--------- --------- --------\n     1084       304 openat\n"
+    assert ranks.opened(f"{table}        6           open\n     1090       304 total\n") == 786
+    assert ranks.opened("     1090           total\n") == 1090
 
 
 @pytest.mark.full
