@@ -98,8 +98,7 @@ def order_of(block: Block, parts: Sequence[int]) -> npt.NDArray[np.uint64]:
     where = {part: i for i, part in enumerate(block.parts)}
     ranges = [(block.starts[where[part]], block.starts[where[part] + 1]) for part in parts]
     rows = np.concatenate([np.arange(*ends, dtype=np.int64) for ends in ranges] or [np.empty(0, np.int64)])
-    words = np.array(block.places_of(rows))
-    words <<= block.rows.bit_length()
+    words = block.places_of(rows) << block.rows.bit_length()
     words |= rows
     words.sort()
     return words.view(np.uint64)

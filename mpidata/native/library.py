@@ -143,6 +143,7 @@ SIGNATURES: dict[str, _Signature] = {
     # rows.h
     "mpidata_permute": (None, [c_void_p, c_int, c_uint64, c_int, c_int, c_void_p, c_int64]),
     "mpidata_scatter": (c_int, [c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64]),
+    "mpidata_gather": (c_int, [c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_int64]),
     # record.h
     **{f"mpidata_trainer_record_{name}": (c_int, []) for name in ("release", "stop")},
     "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int64, c_int]),

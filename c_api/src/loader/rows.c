@@ -9,7 +9,12 @@
 /* Several builds of a loop, of which the processor's best is taken when the library is loaded. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define BEST_BUILD __attribute__((target_clones("arch=skylake-avx512", "avx2", "default"), optimize("O3")))
+#if __GNUC__ >= 12
+#define WIDE "arch=x86-64-v4"
+#else
+#define WIDE "arch=skylake-avx512" /* that one alone, and none that came later */
+#endif
+#define BEST_BUILD __attribute__((target_clones(WIDE, "avx2", "default"), optimize("O3")))
 #else
 #define BEST_BUILD
 #endif
@@ -112,12 +117,34 @@ void mpidata_permute(const uint32_t *keys, int rounds, uint64_t n, int bits, int
     }
 }
 
+/* Rows are read or written in no order, of memory that no cache holds: without this each one is waited for. */
+enum { AHEAD = 8 };
+#ifdef __GNUC__
+#define EXPECT(row, size, writes) (__builtin_prefetch(row, writes), __builtin_prefetch((row) + (size)-1, writes))
+#else
+#define EXPECT(row, size, writes) ((void)(row))
+#endif
+
 int mpidata_scatter(void *batch, int64_t length, const void *rows, int64_t row_bytes, const uint32_t *places,
                     int64_t count) {
     size_t size = (size_t)row_bytes;
     for (int64_t i = 0; i < count; i++) {
         if ((int64_t)places[i] >= length) return 1;
+        if (i + AHEAD < count && (int64_t)places[i + AHEAD] < length)
+            EXPECT((char *)batch + places[i + AHEAD] * size, size, 1);
         memcpy((char *)batch + places[i] * size, (const char *)rows + (size_t)i * size, size);
+    }
+    return 0;
+}
+
+int mpidata_gather(void *rows, const void *from, int64_t length, int64_t row_bytes, const int64_t *numbers, int64_t count) {
+    size_t size = (size_t)row_bytes;
+    const uint64_t end = (uint64_t)length;
+    for (int64_t i = 0; i < count; i++) {
+        if ((uint64_t)numbers[i] >= end) return 1;
+        if (i + AHEAD < count && (uint64_t)numbers[i + AHEAD] < end)
+            EXPECT((const char *)from + (size_t)numbers[i + AHEAD] * size, size, 0);
+        memcpy((char *)rows + (size_t)i * size, (const char *)from + (size_t)numbers[i] * size, size);
     }
     return 0;
 }

@@ -24,4 +24,12 @@ void mpidata_permute(const uint32_t *keys, int rounds, uint64_t n, int bits, int
 int mpidata_scatter(void *batch, int64_t length, const void *rows, int64_t row_bytes, const uint32_t *places,
                     int64_t count);
 
+/* Copy rows of these numbers one behind the other.
+ *
+ * @param[out] rows    memory of `count` rows of row_bytes each
+ * @param[in] from     `length` rows
+ * @param[in] numbers  array of int64, shape (count,)
+ * @return             0, or 1 where a number is none of a row; that row and those after it are then not copied */
+int mpidata_gather(void *rows, const void *from, int64_t length, int64_t row_bytes, const int64_t *numbers, int64_t count);
+
 #endif

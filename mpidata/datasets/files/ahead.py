@@ -16,8 +16,9 @@ __all__ = ["Ahead"]
 
 # How far it asks ahead: so many batches, and stretches, where more than two blocks are not needed.
 _BATCHES, _STRETCHES, _BLOCKS = 8, 3, 2
-# A request costs something, so it is for so many bytes of each loader, and of all, at least; but not for more batches.
-_ANSWER_BYTES, _STRETCH_BYTES, _LONGEST = 512 << 10, 2 << 20, 256
+# A request costs a loader and the trainer some tenths of a millisecond, so it is for so many bytes of each loader, if
+# that is not more than so many of all; but not for more batches.
+_ANSWER_BYTES, _STRETCH_BYTES, _LONGEST = 2 << 20, 32 << 20, 256
 _SLICE_S = 0.2
 
 
@@ -102,7 +103,7 @@ class Ahead:
     def _length(self, epoch: int, number: int) -> int:
         """How many batches are to come together."""
         batch_bytes = self._row_bytes * _rows(self._dealing.places(epoch, number))
-        wanted = max(_STRETCH_BYTES, self._remote.alive * _ANSWER_BYTES)
+        wanted = min(max(1, self._remote.alive) * _ANSWER_BYTES, _STRETCH_BYTES)
         return min(_LONGEST, -(-wanted // batch_bytes)) if batch_bytes else 1
 
     def _ask_after_last(self, epoch: int, number: int) -> None:

@@ -58,7 +58,7 @@ class Stretch:
         self._came = 0
         self._spec: Spec | None = None
         self._tensors: dict[str, torch.Tensor] = {}
-        self._filled: Any = None
+        self._filled: list[np.ndarray[Any, np.dtype[np.uint32]]] = []  # places
 
     @property
     def rows(self) -> int:
@@ -110,7 +110,10 @@ class Stretch:
         if self._came == self.rows:
             return {name: tensor[here] for name, tensor in self._tensors.items()}
         of = f"batch {number} of epoch {self.epoch}"
-        filled = np.zeros(0, bool) if self._filled is None else self._filled[here]
+        filled = np.zeros(self.rows, bool)
+        for places in self._filled:
+            filled[places] = True
+        filled = filled[here]
         if not left_out:
             raise StreamError(f"FileDataset: {of} has {filled.sum()} of {len(filled)} rows: a fault of mpidata.")
         if not filled.any():
@@ -121,7 +124,7 @@ class Stretch:
         return {name: tensor[here][torch.from_numpy(filled)] for name, tensor in self._tensors.items()}
 
     def _make_room(self, spec: Spec) -> None:
-        self._spec, self._filled = spec, np.zeros(self.rows, bool)
+        self._spec = spec
         self._tensors = {name: torch.from_numpy(np.empty((self.rows, *shape), dtype)) for name, dtype, shape in spec}
 
     def _put(self, places: np.ndarray[Any, np.dtype[np.uint32]], rows: int, buffers: list[memoryview]) -> None:
@@ -134,7 +137,7 @@ class Stretch:
                 tensor.data_ptr(), self.rows, source.ctypes.data, row_bytes, places.ctypes.data, rows
             ):
                 raise StreamError("FileDataset: an answer of a loader does not fit its batch: a fault of mpidata.")
-        self._filled[places] = True
+        self._filled.append(places)
 
 
 def _views(spec: Spec, rows: int, buffers: list[memoryview]) -> list[torch.Tensor]:

@@ -78,6 +78,18 @@ def test_small_batches_are_asked_for_together_up_to_the_end_of_their_block(job, 
     assert len([epoch for epoch, _, _ in heads if epoch == 2]) <= 2 * (3 + 2 * 2)
 
 
+def test_each_of_many_loaders_is_asked_for_two_megabytes_at_once(job, tmp_path):
+    for part in range(8):
+        np.save(tmp_path / f"{part}.npy", np.full((50, 1 << 14), part, np.float32))  # rows of 64 KiB, 25 MB in all
+    current = job(8)
+    data = current.dataset(0, tmp_path, 8)
+    for _ in range(3):
+        assert sum(len(batch["data"]) for batch in data) == 400
+    asked = [sent[4] for sent in current.network.trainers[0].sent if sent[2] == Kind.CREDIT]
+    heads = [WANTED.unpack_from(payload) for payload in asked]
+    assert len([epoch for epoch, _, _ in heads if epoch == 2]) <= 8 * 3  # 16 MB of all eight
+
+
 def test_places_are_sorted_once_for_all_trainers(job, tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(
