@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import importlib
 
-from benchmarks import batches, dispatching, edges, failure, growth, loaders, meshes, rows, scheduling, training
+from benchmarks import (
+    batches,
+    dispatching,
+    edges,
+    failure,
+    growth,
+    loaders,
+    meshes,
+    producers,
+    rows,
+    scheduling,
+    training,
+)
 from benchmarks.cases import Benchmark
 from benchmarks.contender import Contender
 
@@ -24,7 +36,7 @@ _MODULES = [
 
 def benchmarks() -> list[Benchmark]:
     """The benchmarks beside the stream's, quick ones first."""
-    return [scheduling, dispatching, failure, meshes, batches, rows, loaders, edges, training, growth]
+    return [scheduling, dispatching, failure, meshes, producers, batches, rows, loaders, edges, training, growth]
 
 
 def contenders() -> list[Contender]:

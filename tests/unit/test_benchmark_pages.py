@@ -17,7 +17,7 @@ def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]
 
 
 def test_the_pages(tmp_path: Path) -> None:
-    scheduler, dispatch, failure, meshes, batches, rows, loaders, edges, training, growth = benchmarks()
+    scheduler, dispatch, failure, meshes, producers, batches, rows, loaders, edges, training, growth = benchmarks()
     cost = {f"{n} groups": {"cpu_us": [10.0 * n**0.5] * 2, "per_second": [5e4, 7e4]} for n in (1, 10, 100)}
     text = page_of(scheduler, tmp_path, cost)
     assert "| thousand dispatches a second | 60.0 (50.0–70.0) |" in text and "grows as groups^0.50" in text
@@ -33,6 +33,16 @@ def test_the_pages(tmp_path: Path) -> None:
     rates = {"mpidata, packed, 64 KB": [3e9, 4e9], "ADIOS2 SST, 64 KB": [3e8, 2e8]}
     text = page_of(meshes, tmp_path, {name: {"bytes_per_s": told} for name, told in rates.items()})
     assert "| ADIOS2 SST | – | 250 (200–300) | – |" in text and "| ADIOS2 SST | – | 15.0 (10.0–20.0) | – |" in text
+    values = {"mpidata, 2 of 1 MB": {"samples_per_s": [90.0] * 2, "held": [0.1, 0.02]}}
+    values |= {"Redis, 2 of 1 MB": {"samples_per_s": [45.0, 30.0], "held": [0.5, 0.7]}}
+    values |= {"mpidata, 8 of 1 MB": {"samples_per_s": [400.0], "held": [0.0]}}
+    text = page_of(producers, tmp_path, values)
+    assert "| 1 MB, *made* | 100 | 200 | 400 | 800 |" in text and "| 1 MB, mpidata | 6.00 (2.00–10.0) |" in text
+    assert "| Redis, 1 MB | 2.50 (2.00–3.00) | – | – | – |" in text
+    assert "what is made: met, it holds in 1 of 1 cases." in text and "not measured, or nowhere" in text
+    assert (
+        "- mpidata: held up by at most 5 %, where at most half" in text and "missed, it holds in 0 of 1 cases" in text
+    )
     moved = {"torch DataLoader, 8 MB": [1e9, 2e9], "mpidata.DataLoader, 8 MB": [4e9, 8e9]}
     values = {name: {"bytes_per_s": told, "batches_per_s": told} for name, told in moved.items()}
     text = page_of(batches, tmp_path, values)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -12,13 +13,14 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import cases, edges, pairs, rows, scheduling, stream, table, waiting_ranks
+from benchmarks import cases, edges, pairs, producers, rows, scheduling, stream, table, waiting_ranks
 from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT
 from benchmarks.consume import consume
 from benchmarks.contender import BATCH, ROOT, BenchmarkError, Cell, Result, run_processes
 from benchmarks.figures import Figures, Measurement, Spread
 from benchmarks.gate import Gate, GateError
+from benchmarks.many_to_one.board import MOST_PRODUCERS, Board, plan
 from benchmarks.roster import benchmarks, contenders
 from benchmarks.sides import Way
 from mpidata.launch.starting.command import mpirun_command
@@ -231,7 +233,7 @@ def test_cases_are_measured_in_turn_and_one_that_fails_is_named(tmp_path: Path) 
 
 def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     names = [one.NAME for one in benchmarks()]
-    first = ["scheduler", "dispatch", "failure", "meshes", "batches", "rows", "loaders"]
+    first = ["scheduler", "dispatch", "failure", "meshes", "producers", "batches", "rows", "loaders"]
     assert names == [*first, "edges", "training", "growth"]
     assert [[one.NAME for one in choose(only)[1]] for only in (None, ["growth"], ["pyzmq"])] == [names, ["growth"], []]
     assert [len(choose(only)[0]) for only in (None, ["growth"], ["stream"])] == [
@@ -258,7 +260,9 @@ def small_parts(store: Path) -> Path:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("module", ["training", "growth", "failure", "dispatch", "batches", "rows", "loaders"])
+@pytest.mark.parametrize(
+    "module", ["training", "growth", "failure", "dispatch", "producers", "batches", "rows", "loaders"]
+)
 def test_a_case_of_each_is_measured(module: str, tmp_path: Path) -> None:
     (benchmark,) = choose([module])[1]
     measured: dict[str, Any] = {
@@ -266,12 +270,64 @@ def test_a_case_of_each_is_measured(module: str, tmp_path: Path) -> None:
         "growth": lambda: benchmark.measure("trainers", 2, 0.2),  # type: ignore[attr-defined]
         "failure": lambda: benchmark.measure("spare", 2),  # type: ignore[attr-defined]
         "dispatch": lambda: benchmark.measure(3, 0.2),  # type: ignore[attr-defined]
+        "producers": lambda: benchmark.measure("mpidata", 2, 1 << 20, 0.2),  # type: ignore[attr-defined]
         "batches": lambda: benchmark.measure("mpidata.DataLoader", "1 MB", 0.2),  # type: ignore[attr-defined]
         "rows": lambda: rows.measure("FileDataset, npy", small_parts(tmp_path)),
         "loaders": lambda: benchmark.measure(2, 2, small_parts(tmp_path)),  # type: ignore[attr-defined]
     }
     found = measured[module]()
     assert all(value >= 0 for value in found.values()) and any(value > 0 for value in found.values()), found
+
+
+def test_the_time_of_a_put_that_has_not_ended_counts(tmp_path: Path) -> None:
+    Board.make(tmp_path)
+    board, other = Board(tmp_path, 1.0), Board(tmp_path, 1.0)
+    board.begin_put(0)
+    time.sleep(0.02)
+    board.end_put(0)
+    held = other.held_s(2)
+    assert 0.02 <= held < 0.1 and other.held_s(2) == held
+    board.begin_put(1)
+    time.sleep(0.01)
+    assert other.held_s(2) >= held + 0.01
+
+
+@pytest.mark.parametrize("size", producers.SIZES)
+@pytest.mark.parametrize("count", [*producers.PRODUCERS, MOST_PRODUCERS])
+def test_samples_of_many_producers_before_the_clock_are_whole_batches(tmp_path: Path, size: int, count: int) -> None:
+    cell = plan(tmp_path, size, count, 1.0)
+    assert count * cell.warm % producers.BATCH == 0
+    assert cell.queue >= 2 and count * cell.queue >= 2 * producers.BATCH
+
+
+def test_a_stopped_measurement_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def measure(way: str, count: int, size: int, seconds: float) -> dict[str, float]:
+        if len(done) in (3, 20):
+            done.append("stopped")
+            raise SystemExit
+        done.append(producers.case_name(way, count, size))
+        return {"samples_per_s": 100.0, "held": 0.01 * seconds}
+
+    monkeypatch.setattr(producers, "measure", measure)
+    monkeypatch.setattr(producers, "_missing", lambda way: "no server" if way == "Redis" else None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(producers, "PRODUCERS", [2, 4])
+    monkeypatch.setattr(producers, "SIZES", [1 << 20, 4 << 20])
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            producers.run(cases.Settings(3, 1.0, tmp_path))
+        producers.render(tmp_path)
+        assert ("The first round is not complete." in (tmp_path / "producers.md").read_text()) == (len(done) < 16)
+    assert producers.run(cases.Settings(3, 1.0, tmp_path)) == ["Redis: no server"]
+    measured = [name for name in done if name != "stopped"]
+    assert len(measured) == 3 * 4 * 4 and set(measured.count(name) for name in measured) == {3}
+    assert (
+        measured[:2] == ["mpidata, 2 of 1 MB", "mpidata iput, 2 of 1 MB"] and measured[16] == "mpidata iput, 2 of 1 MB"
+    )
+    producers.run(cases.Settings(2, 0.5, tmp_path))
+    assert len(done) == 2 + 5 * 16, "other seconds, or all rounds done: from the start"
 
 
 @pytest.mark.full

@@ -1,0 +1,74 @@
+"""Files in memory: a producer writes one for each sample and renames it; the loop reads and removes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contender import Cell
+from benchmarks.many_to_one.board import Board, Rows, produce
+from benchmarks.many_to_one.loop import consume
+from benchmarks.many_to_one.roles import run_role
+
+
+def put_files(cell: Cell, board: Board, producer: int, producers: int) -> None:
+    """Put each sample in a file of its own, which has its name when it is whole."""
+    ready = make_folder(cell)
+
+    def put(number: int, values: Any) -> None:
+        board.wait_for_room(producer, cell.queue)
+        part = cell.folder / f"part-{producer}"
+        file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        data = values.data.cast("B")
+        while data:
+            data = data[os.write(file, data) :]
+        os.close(file)
+        part.rename(ready / f"{number}-{producer}")
+        board.put_one(producer)
+
+    produce(cell, board, producer, producers, put)
+
+
+def make_folder(cell: Cell) -> Path:
+    """Where whole files are."""
+    ready = cell.folder / "ready"
+    ready.mkdir(exist_ok=True)
+    return ready
+
+
+def take_files(cell: Cell, board: Board, producers: int) -> None:
+    """Read what is there into batches, in the order of the listings."""
+    ready, memory = make_folder(cell), Rows(cell.elements)
+
+    def names() -> Iterator[str]:
+        while True:
+            board.wait_until(lambda: any(board.waiting(producer) for producer in range(producers)))
+            yield from os.listdir(ready)
+
+    def batches() -> Iterator[Any]:
+        each = names()
+        while True:
+            rows = memory.take()
+            for row in rows:
+                name = next(each)
+                file = os.open(ready / name, os.O_RDONLY)
+                read_whole(file, row)
+                os.close(file)
+                os.unlink(ready / name)
+                board.take(int(name.partition("-")[2]))
+            yield rows
+
+    consume(batches(), cell, board, producers)
+
+
+def read_whole(file: int, row: Any) -> None:
+    """Read a file into memory that is used again."""
+    data = row.data.cast("B")
+    while data:
+        data = data[os.readv(file, [data]) :]
+
+
+if __name__ == "__main__":
+    run_role(put_files, take_files)

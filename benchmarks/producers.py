@@ -1,0 +1,253 @@
+"""Many producers and one training loop: how many samples arrive, and how long producers are held up."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.build import built
+from benchmarks.cases import Plot, Results, Settings, curves, grid, load, page
+from benchmarks.contender import ROOT, BenchmarkError, Cell, Peer, peer_python, run_processes
+from benchmarks.figures import Spread
+from benchmarks.machine import describe
+from benchmarks.many_to_one.board import BATCH, COMPUTE_S, plan
+from benchmarks.table import size_name
+
+__all__ = ["ABOUT", "NAME", "measure", "render", "run"]
+
+NAME = "producers"
+ABOUT = "2 to 16 producers to one training loop, and how long they are held up"
+OURS = {"mpidata": "put", "mpidata iput": "iput"}
+MODULES = {"files in memory": "files", "Redis": "redis_store", "ADIOS2 SST": "adios_sst"}
+NEEDS = {"files in memory": "numpy", "Redis": "redis", "ADIOS2 SST": "adios2"}
+GOALS = {"files in memory": 1.3, "Redis": 2.0, "ADIOS2 SST": 2.0}
+MOST_HELD = 0.05
+WAYS = [*OURS, *MODULES]
+PRODUCERS = [2, 4, 8, 16]
+SIZES = [1 << 20, 4 << 20, 16 << 20, 32 << 20]
+_UNFINISHED = "The first round is not complete."
+_PROGRAM = ROOT / "benchmarks" / "programs" / "producers.py"
+
+
+def run(settings: Settings) -> list[str]:
+    """Measure and write the page; goes on with rounds that were begun on the same terms. Returns what has failed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped; the next run goes on from here."))
+    ready, missing = [], []
+    for way in WAYS:
+        reason = _missing(way)
+        if reason:
+            missing.append(f"{way}: {reason}")
+        else:
+            ready.append(way)
+    contents = _begun(ready, settings) or {
+        "machine": describe(),
+        "without": missing,
+        "seconds": settings.seconds,
+        "settings": _UNFINISHED,
+        "values": {},
+    }
+    for number in range(settings.rounds):
+        for count in PRODUCERS:
+            for size in SIZES:
+                first = number % len(ready)
+                for way in ready[first:] + ready[:first]:
+                    _measure_once(contents, way, count, size, number, settings)
+        contents["settings"] = dataclasses.replace(settings, rounds=number + 1).sentence()
+        _save(contents, settings.output)
+        render(settings.output)
+    return list(contents["without"])
+
+
+def _measure_once(
+    contents: dict[str, Any], way: str, producers: int, size: int, number: int, settings: Settings
+) -> None:
+    name = case_name(way, producers, size)
+    values = contents["values"].setdefault(name, {"samples_per_s": [], "held": []})
+    if len(values["held"]) > number:
+        return
+    found: Mapping[str, float | None] = {"samples_per_s": None, "held": None}
+    try:
+        found = measure(way, producers, size, settings.seconds)
+        told = ", ".join(f"{quantity} {value:.4g}" for quantity, value in found.items())
+        print(f"{number + 1:2d}  {name:40s} {told}", flush=True)
+    except BenchmarkError as error:
+        contents["without"].append(f"{name}, round {number + 1}: failed")
+        print(f"{contents['without'][-1]}: {error}", flush=True)
+    for quantity, value in found.items():
+        values[quantity].append(value)
+    _save(contents, settings.output)
+
+
+def _begun(ready: Sequence[str], settings: Settings) -> dict[str, Any] | None:
+    """What measurements of as many seconds have found before, if some are left to do."""
+    try:
+        contents: dict[str, Any] = load(settings.output, NAME)[0]
+    except OSError:
+        return None
+    names = [case_name(way, count, size) for way in ready for count in PRODUCERS for size in SIZES]
+    done = [len(contents["values"].get(name, {}).get("held", [])) for name in names]
+    return None if min(done) >= settings.rounds or contents["seconds"] != settings.seconds else contents
+
+
+def _save(contents: Mapping[str, Any], output: Path) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(contents, indent=1, ensure_ascii=False) + "\n"
+    (output / f"{NAME}.json").write_text(text, encoding="utf-8")
+
+
+def _missing(way: str) -> str | None:
+    if way == "Redis" and not shutil.which("redis-server"):
+        return "no redis-server"
+    if way in MODULES:
+        return Peer(way, "", MODULES[way], NEEDS[way], way).missing()
+    try:
+        built("producers")
+    except BenchmarkError as error:
+        return str(error)
+    return None
+
+
+def case_name(way: str, producers: int, size: int) -> str:
+    """Of a measurement, in the file."""
+    return f"{way}, {producers} of {size_name(size)}"
+
+
+def measure(way: str, producers: int, size: int, seconds: float) -> dict[str, float]:
+    """Run one way for some seconds; `held` is the share of the time that a producer is held up by its puts."""
+    memory = "/dev/shm" if MODULES.get(way) == "files" else None
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=memory, ignore_cleanup_errors=True) as folder:
+        cell = plan(Path(folder), size, producers, seconds)
+        cell.write()
+        commands = _job(way, cell, producers) if way in OURS else _peers(way, cell, producers)
+        result = run_processes(commands, cell, {"MPIDATA_REPORT": "false"})
+        held = json.loads((cell.folder / "held.json").read_text())
+    return {"samples_per_s": result.samples / result.seconds, "held": held}
+
+
+def _job(way: str, cell: Cell, producers: int) -> list[list[str]]:
+    computing = f"{1e6 * COMPUTE_S:.0f}"
+    arguments = [str(cell.folder), str(producers), str(cell.elements), str(cell.warm), computing, OURS[way]]
+    program = [str(built("producers")), *arguments]
+    # Two batches in the buffer, as the others have memory for two beside their queues.
+    in_flight = min(4, cell.queue)
+    capacity = 2 * BATCH + producers * (cell.queue - in_flight)
+    (cell.folder / "job.yaml").write_text(f"""\
+trainers: {{ranks: 1, program: [python, {str(_PROGRAM)!r}, {str(cell.folder)!r}, "{producers}"]}}
+solvers: {{groups: {producers}, program: {json.dumps(program)}, in_flight: {in_flight}}}
+parameters: {{count: {producers}, space: {{alpha: [0, 1]}}}}
+fields: {{u: {{dtype: float32, shape: [{cell.elements}]}}}}
+buffer: {{policy: fifo, capacity: {capacity}}}
+""")
+    mpidata = str(Path(sys.executable).parent / "mpidata")
+    return [["timeout", "-k", "5", f"{cell.limit_s:.0f}", mpidata, "run", "job.yaml"]]
+
+
+def _peers(way: str, cell: Cell, producers: int) -> list[list[str]]:
+    start = [peer_python(), "-m", f"benchmarks.many_to_one.{MODULES[way]}"]
+    commands = [[*start, "produce", str(cell.folder), str(number), str(producers)] for number in range(producers)]
+    if way == "Redis":
+        server = ["redis-server", "--port", "0", "--unixsocket", f"{cell.folder}/redis", "--save", "", "--appendonly"]
+        commands.insert(0, ["timeout", f"{cell.limit_s:.0f}", *server, "no"])
+    return [*commands, [*start, "consume", str(cell.folder), str(producers)]]
+
+
+def render(output: Path) -> None:
+    """Write the page anew."""
+    contents, results = load(output, NAME)
+    columns = [f"{count} producers" for count in PRODUCERS]
+    held = {f"{size_name(size)}, {way}": _spreads(results, way, size, "held", 100.0) for size in SIZES for way in WAYS}
+    parts = [
+        f"A producer computes for {1e3 * COMPUTE_S:.0f} ms, then puts a sample; computing is a sleep here, as if each "
+        "producer had a core or an accelerator of its own. *Made* is what arrives if no producer is held up.",
+        "## Goals",
+        "\n".join(_goals(results)),
+        "## MB/s",
+        grid("", columns, _rates(results, 1e-6)),
+        "## Samples a second",
+        grid("", columns, _rates(results)),
+        "## How long a producer is held up, % of the time",
+        grid("", columns, held),
+        "## Ratio of mpidata to",
+        grid("", columns, _ratios(results)),
+    ]
+    (output / f"{NAME}.md").write_text(page(NAME, "Many producers, one training", contents, parts), encoding="utf-8")
+    plots = [_plot(results, size, "samples_per_s", size / 1e6, "MB/s", "xy") for size in (SIZES[0], SIZES[-1])]
+    plots.append(_plot(results, SIZES[1], "held", 100.0, "held up, %", "x"))
+    curves(output / f"{NAME}.png", plots)
+
+
+def _plot(results: Results, size: int, quantity: str, factor: float, axis: str, log: str) -> Plot:
+    lines = {
+        way: list(zip(map(float, PRODUCERS), _spreads(results, way, size, quantity, factor), strict=True))
+        for way in WAYS
+    }
+    return Plot(lines, "producers", f"{size_name(size)}: {axis}", log)
+
+
+def made(producers: int) -> float:
+    """Samples a second of producers that are not held up."""
+    return producers / COMPUTE_S
+
+
+def _spreads(results: Results, way: str, size: int, quantity: str, factor: float) -> list[Spread | None]:
+    return [results.spread(case_name(way, count, size), quantity, factor) for count in PRODUCERS]
+
+
+def _rates(results: Results, of_bytes: float | None = None) -> dict[str, list[Spread | None]]:
+    """Rates of all ways by size, below what producers make: samples, or bytes times a factor."""
+    rows: dict[str, list[Spread | None]] = {}
+    for size in SIZES:
+        scale = of_bytes * size if of_bytes else 1.0
+        rows[f"{size_name(size)}, *made*"] = [Spread.of([scale * made(count)]) for count in PRODUCERS]
+        for way in WAYS:
+            rows[f"{size_name(size)}, {way}"] = _spreads(results, way, size, "samples_per_s", scale)
+    return rows
+
+
+def _ratio(results: Results, to: str, producers: int, size: int) -> Spread | None:
+    return results.ratio(case_name(WAYS[0], producers, size), case_name(to, producers, size), "samples_per_s")
+
+
+def _ratios(results: Results) -> dict[str, list[Spread | None]]:
+    return {
+        f"{to}, {size_name(size)}": [_ratio(results, to, count, size) for count in PRODUCERS]
+        for to in GOALS
+        for size in SIZES
+    }
+
+
+def _goals(results: Results) -> list[str]:
+    """A line for each goal: in how many cases it is met, of those where it can be."""
+    every = [(count, size) for size in SIZES for count in PRODUCERS]
+    lines = []
+    for to, goal in GOALS.items():
+        known = []
+        for count, size in every:
+            rate, ratio = results.spread(case_name(to, count, size), "samples_per_s"), _ratio(results, to, count, size)
+            if rate and ratio and goal * rate.median <= made(count):
+                known.append(ratio.median >= goal)
+        where = f"where {to} brings at most 1/{goal:g} of what is made"
+        lines.append(f"- At least {goal:g} times {to}, {where}: {_judged(known)}.")
+    for way in OURS:
+        held = []
+        for count, size in every:
+            most = max((rate.median for rate in _spreads(results, way, size, "samples_per_s", 1.0) if rate), default=0)
+            share = results.spread(case_name(way, count, size), "held")
+            if share and 2 * made(count) <= most:
+                held.append(share.median <= MOST_HELD)
+        where = "where at most half as much is made as arrives from more producers"
+        lines.append(f"- {way}: held up by at most {100 * MOST_HELD:g} %, {where}: {_judged(held)}.")
+    return lines
+
+
+def _judged(met: Sequence[bool]) -> str:
+    if not met:
+        return "not measured, or nowhere"
+    return f"{'met' if all(met) else 'missed'}, it holds in {sum(met)} of {len(met)} cases"
