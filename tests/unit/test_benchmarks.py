@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
