@@ -17,7 +17,9 @@ def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]
 
 
 def test_the_pages(tmp_path: Path) -> None:
-    scheduler, dispatch, failure, meshes, producers, batches, rows, loaders, edges, training, growth, ranks = benchmarks()
+    scheduler, dispatch, failure, meshes, producers, batches, rows, loaders, edges, training, growth, ranks = (
+        benchmarks()
+    )
     cost = {f"{n} groups": {"cpu_us": [10.0 * n**0.5] * 2, "per_second": [5e4, 7e4]} for n in (1, 10, 100)}
     text = page_of(scheduler, tmp_path, cost)
     assert "| thousand dispatches a second | 60.0 (50.0–70.0) |" in text and "grows as groups^0.50" in text

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
