@@ -1,9 +1,13 @@
-/* Preloaded into solvers and loaders beside abort.c: those that wait in MPI_Init leave the cores to the ranks that they
- * wait for.
+/* Preloaded into solvers and loaders beside abort.c: those that start with the job and wait in MPI_Init leave the cores to
+ * the ranks that they wait for.
  *
  * Open MPI's MPI_Init looks every 0.1 ms, by usleep(100), whether all ranks have come. 64 ranks keep two cores busy by that
  * alone, and a scheduler and a trainer that load their modules meanwhile come many seconds later. Here libmpi sleeps the
- * longer, the longer it has waited: 2 % of that, 10 ms at most. Once the program joins the job, it sleeps as it asks to. */
+ * longer, the longer it has waited: 2 % of that, 10 ms at most. Once the program joins the job, it sleeps as it asks to.
+ *
+ * Ranks that are spawned wait for none that loads modules. Where one of several groups died while it started, sleeping longer
+ * was followed by a PMIX_ERR_UNREACH of the launcher and a group that joined for ever, in 3 of 33 jobs on busy cores; in none
+ * of 36 without. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -24,9 +28,10 @@ static int is_of_mpi(const void *caller) {
     return strncmp(name, "libmpi.so", 9) == 0;
 }
 
-static int has_arrived(void) {
+static int waits_for_the_start(void) {
     mpidata_pulse *page = mpidata_pulse_page();
-    return !page || atomic_load(&page->flags) & (MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED);
+    const unsigned others = MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED | MPIDATA_PULSE_SPAWNED;
+    return page && !(atomic_load(&page->flags) & others);
 }
 
 /* Nanoseconds that a wait sleeps which asks for so many. */
@@ -43,7 +48,7 @@ static uint64_t longer(uint64_t asked) {
 
 int usleep(useconds_t microseconds) {
     uint64_t ns = (uint64_t)microseconds * 1000;
-    if (!has_arrived() && is_of_mpi(__builtin_return_address(0))) ns = longer(ns);
+    if (waits_for_the_start() && is_of_mpi(__builtin_return_address(0))) ns = longer(ns);
     const struct timespec pause = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
     return nanosleep(&pause, NULL);
 }

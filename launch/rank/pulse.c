@@ -20,6 +20,7 @@ mpidata_pulse *open_pulse(char **name)
     mpidata_pulse *pulse = mmap(NULL, sizeof *pulse, PROT_READ | PROT_WRITE, MAP_SHARED, page, 0);
     if (pulse == MAP_FAILED) refuse("Cannot map a page of memory: %s. Rank %ld.", strerror(errno), me.rank);
     pulse->magic = MPIDATA_PULSE_MAGIC;
+    if (me.spawned) atomic_store(&pulse->flags, MPIDATA_PULSE_SPAWNED);
     pulse->parent = (int32_t)getpid();
     *name = print("%d:%llu", page, (unsigned long long)status.st_ino);
     return pulse;

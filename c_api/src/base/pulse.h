@@ -21,6 +21,7 @@ enum {
     /* A solver that has made no step of its simulation, or has none yet, or a loader that builds a dataset: it may take
      * longer. */
     MPIDATA_PULSE_STARTING = 64,
+    MPIDATA_PULSE_SPAWNED = 128, /* mpidata-rank was, while the job ran */
     MPIDATA_PULSE_ENDS = MPIDATA_PULSE_LEFT | MPIDATA_PULSE_FINALIZING | MPIDATA_PULSE_LOST | MPIDATA_PULSE_ABORTED
 };
 

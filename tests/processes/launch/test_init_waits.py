@@ -39,12 +39,17 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-_ARRIVED = 32
+_ARRIVED, _SPAWNED = 32, 128
 
 
 @pytest.mark.parametrize(
     ("library", "flags", "later"),
-    [("libmpi.so.40", 0, 10_000_000), ("libmpi.so.40", _ARRIVED, 100_000), ("libother.so", 0, 100_000)],
+    [
+        ("libmpi.so.40", 0, 10_000_000),
+        ("libmpi.so.40", _ARRIVED, 100_000),
+        ("libmpi.so.40", _SPAWNED, 100_000),
+        ("libother.so", 0, 100_000),
+    ],
 )
 def test_a_wait_of_mpi_init_sleeps_longer(
     tmp_path: Path, require: Callable[[str], str], library: str, flags: int, later: int
