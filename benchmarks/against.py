@@ -65,6 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--loading", choices=LOADING, default="", help="no stream: batches of these bytes from a loader"
     )
     given = parser.parse_args(arguments)
+    if min(given.pairs, given.most) < 2:
+        parser.error("--pairs and --most are at least 2: one pair has no interval.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # and the jobs with it
     if given.edges is not None:
         return _edges([edge for edge in edges.EDGES if edge.name in (given.edges or names)], given.pairs, given.most)

@@ -12,7 +12,20 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import cases, edges, front, pairs, producers, ranks, rows, scheduling, stream, table, waiting_ranks
+from benchmarks import (
+    against,
+    cases,
+    edges,
+    front,
+    pairs,
+    producers,
+    ranks,
+    rows,
+    scheduling,
+    stream,
+    table,
+    waiting_ranks,
+)
 from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT
 from benchmarks.consume import consume
@@ -301,6 +314,13 @@ def test_samples_of_many_producers_before_the_clock_are_whole_batches(tmp_path: 
     cell = plan(tmp_path, size, count, 1.0)
     assert count * cell.warm % producers.BATCH == 0
     assert cell.queue >= 2 and count * cell.queue >= 2 * producers.BATCH
+
+
+@pytest.mark.parametrize("few", ["--pairs", "--most"])
+def test_one_pair_is_too_few(few: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        against.main(["--edges", "lent", few, "1"])
+    assert "one pair has no interval" in capsys.readouterr().err
 
 
 def test_many_producers_are_measured_without_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
