@@ -15,7 +15,7 @@ from benchmarks.gate import Gate
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["BatchRows", "consume", "stamp"]
+__all__ = ["BatchRows", "check_batch", "consume", "stamp", "take_for"]
 
 _FILL_S = 0.2
 
@@ -53,7 +53,7 @@ def consume(
     time.sleep(_FILL_S)  # all buffers are full once
     batch = first
     while True:
-        _check(batch)
+        check_batch(batch)
         numbers.append(batch[:, 0].clone().numpy())
         if warmed() if warmed else count * BATCH >= producers * cell.warm:
             break
@@ -62,34 +62,39 @@ def consume(
     if producers == 1 and not warmed and not np.array_equal(np.sort(np.concatenate(numbers)), np.arange(cell.warm)):
         raise BenchmarkError("Samples have been lost or repeated.")
     del first, numbers
-    count = 0
-    start = time.monotonic()
     gate.open()
+    batch, count, seconds = take_for(batches, cell.seconds)
+    samples = int(fresh()) if fresh else max(0, count - ahead) * BATCH
+    gate.stop()
+    check_batch(batch)
+    (cell.folder / "result.json").write_text(json.dumps({"samples": samples, "seconds": seconds}))
+
+
+def take_for(batches: Iterator[Any], seconds: float) -> tuple[Any, int, float]:
+    """Take batches for so many seconds; returns the last one, how many, and the seconds they took."""
+    count, start = 0, time.monotonic()
     while True:
         batch = next(batches)
         count += 1
-        now = time.monotonic()
-        if now - start >= cell.seconds:
-            break
-    samples = int(fresh()) if fresh else max(0, count - ahead) * BATCH
-    gate.stop()
-    _check(batch)
-    (cell.folder / "result.json").write_text(json.dumps({"samples": samples, "seconds": now - start}))
+        took = time.monotonic() - start
+        if took >= seconds:
+            return batch, count, took
 
 
-def _check(batch: torch.Tensor) -> None:
-    if batch.shape[0] != BATCH or not bool((batch[:, 0] == batch[:, -1]).all()):
+def check_batch(batch: Any, samples: int = BATCH) -> None:
+    """Raise BenchmarkError if a batch, array or torch.Tensor ``[samples, n]``, is not of whole samples."""
+    if batch.shape[0] != samples or not bool((batch[:, 0] == batch[:, -1]).all()):
         raise BenchmarkError("A batch is not what was sent.")
 
 
 class BatchRows:
     """Memory for batches, used in turn as a batch is forgotten at the next but one: no page is touched first time."""
 
-    def __init__(self, elements: int) -> None:
-        self._arrays = [np.zeros((BATCH, elements), np.float32) for _ in range(2)]
+    def __init__(self, elements: int, samples: int = BATCH) -> None:
+        self._arrays = [np.zeros((samples, elements), np.float32) for _ in range(2)]
         self._next = 0
 
     def take(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Rows to be filled, ``[32, elements]``."""
+        """Rows to be filled, ``[samples, elements]``."""
         self._next = 1 - self._next
         return self._arrays[self._next]

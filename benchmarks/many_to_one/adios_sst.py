@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.consume import BatchRows
 from benchmarks.contender import Cell
-from benchmarks.many_to_one.board import Board, Rows, produce
+from benchmarks.many_to_one.board import BATCH, Board, produce
 from benchmarks.many_to_one.loop import consume
 from benchmarks.many_to_one.roles import run_role
 
@@ -55,7 +56,7 @@ def take_steps(cell: Cell, board: Board, producers: int) -> None:
     for producer in range(producers):
         bindings, adios, io, name = _declare(cell, producer)
         streams.append((adios, io, io.Open(name, bindings.Mode.Read)))
-    memory = Rows(cell.elements)
+    memory = BatchRows(cell.elements, BATCH)
 
     def places() -> Iterator[Any]:
         while True:

@@ -13,7 +13,7 @@ from benchmarks.consume import stamp
 from benchmarks.contender import Cell
 from benchmarks.gate import Gate
 
-__all__ = ["BATCH", "COMPUTE_S", "MOST_PRODUCERS", "Board", "Rows", "plan", "produce"]
+__all__ = ["BATCH", "COMPUTE_S", "MOST_PRODUCERS", "Board", "plan", "produce"]
 
 BATCH = 8
 COMPUTE_S = 0.02  # of a producer, for each sample
@@ -82,19 +82,6 @@ class Board(Gate):
     def wait_until_all_left(self, producers: int) -> None:
         """Sleep until no producer puts anything."""
         self.wait_until(lambda: all(self._words[_LEFT + producer] for producer in range(producers)))
-
-
-class Rows:
-    """Memory for batches, two that are used in turn, as a batch is forgotten at the next but one."""
-
-    def __init__(self, elements: int) -> None:
-        self._arrays = [np.zeros((BATCH, elements), np.float32) for _ in range(2)]
-        self._next = 0
-
-    def take(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Rows to be filled, ``[8, elements]``."""
-        self._next = 1 - self._next
-        return self._arrays[self._next]
 
 
 def produce(cell: Cell, board: Board, producer: int, producers: int, put: Callable[[int, Any], None]) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.consume import BatchRows
 from benchmarks.contender import Cell
-from benchmarks.many_to_one.board import Board, Rows, produce
+from benchmarks.many_to_one.board import BATCH, Board, produce
 from benchmarks.many_to_one.loop import consume
 from benchmarks.many_to_one.roles import run_role
 
@@ -40,7 +41,7 @@ def make_folder(cell: Cell) -> Path:
 
 def take_files(cell: Cell, board: Board, producers: int) -> None:
     """Read what is there into batches, in the order of the listings."""
-    ready, memory = make_folder(cell), Rows(cell.elements)
+    ready, memory = make_folder(cell), BatchRows(cell.elements, BATCH)
 
     def names() -> Iterator[str]:
         while True:

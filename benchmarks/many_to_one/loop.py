@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.consume import check_batch, take_for
 from benchmarks.contender import BenchmarkError, Cell
 from benchmarks.many_to_one.board import BATCH, Board
 
@@ -30,26 +31,16 @@ def consume(batches: Iterator[Any], cell: Cell, board: Board, producers: int) ->
     numbers, batch = [], first
     for count in range(producers * cell.warm // BATCH):
         batch = batch if count == 0 else next(batches)
-        _check(batch)
+        check_batch(batch, BATCH)
         numbers.append(np.array(batch[:, 0]))
     if not np.array_equal(np.sort(np.concatenate(numbers)), np.arange(producers * cell.warm)):
         raise BenchmarkError("Samples have been lost or repeated.")
     del first, numbers
-    count, start, held = 0, time.monotonic(), board.held_s(producers)
+    held = board.held_s(producers)
     board.open()
-    while True:
-        batch = next(batches)
-        count += 1
-        now = time.monotonic()
-        if now - start >= cell.seconds:
-            break
+    batch, count, seconds = take_for(batches, cell.seconds)
     held = board.held_s(producers) - held
     board.stop()
-    _check(batch)
-    (cell.folder / "result.json").write_text(json.dumps({"samples": count * BATCH, "seconds": now - start}))
-    (cell.folder / "held.json").write_text(json.dumps(held / (now - start) / producers))
-
-
-def _check(batch: Any) -> None:
-    if batch.shape[0] != BATCH or not bool((batch[:, 0] == batch[:, -1]).all()):
-        raise BenchmarkError("A batch is not what was sent.")
+    check_batch(batch, BATCH)
+    (cell.folder / "result.json").write_text(json.dumps({"samples": count * BATCH, "seconds": seconds}))
+    (cell.folder / "held.json").write_text(json.dumps(held / seconds / producers))

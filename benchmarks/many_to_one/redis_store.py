@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.consume import BatchRows
 from benchmarks.contender import Cell
-from benchmarks.many_to_one.board import Board, Rows, produce
+from benchmarks.many_to_one.board import BATCH, Board, produce
 from benchmarks.many_to_one.loop import consume
 from benchmarks.many_to_one.roles import run_role
 
@@ -41,7 +42,7 @@ def put_values(cell: Cell, board: Board, producer: int, producers: int) -> None:
 
 def take_values(cell: Cell, board: Board, producers: int) -> None:
     """GETDEL what is there, each producer's in turn."""
-    store, memory = _connect(cell, board), Rows(cell.elements)
+    store, memory = _connect(cell, board), BatchRows(cell.elements, BATCH)
     most = max(1, _PIPELINE_BYTES // cell.sample_bytes)
 
     def values() -> Iterator[bytes]:
