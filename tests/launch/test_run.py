@@ -230,13 +230,16 @@ def test_dry_run_of_a_run_with_a_name(job: Run) -> None:
 def test_folders_are_where_they_should(job: Run) -> None:
     # Otherwise nothing_left would look in the wrong place.
     go = job.folder / "go"
-    program = "echo started; env | grep -E '^(PMIX_SERVER_TMPDIR|OMPI_MCA_btl_sm_backing_directory)='"
+    names = "PMIX_SERVER_TMPDIR", "OMPI_MCA_btl_sm_backing_directory"
+    program = f"echo started; env | grep -E '^({'|'.join(names)})='"
     job.start(write_job(job.folder, program, program), TEST_UNTIL=str(go))
     job.wait_for_ranks()
     assert not job.nothing_left()
+    log = job.run / "logs/rank-0001-trainer-0.log"
+    job.wait_for(lambda: all(f"{name}=" in log.read_text() for name in names))  # programs are ended soon after the job
     go.touch()
     assert job.finish()[0] == 0
-    said = dict(line.split("=") for line in (job.run / "logs/rank-0001-trainer-0.log").read_text().split()[1:])
+    said = dict(line.split("=") for line in log.read_text().splitlines() if line.startswith(names))
     assert said["PMIX_SERVER_TMPDIR"].startswith(str(job.temporary))
     assert not os.path.exists(said["OMPI_MCA_btl_sm_backing_directory"])
     assert tempfile.gettempdir() != str(job.temporary)
