@@ -201,7 +201,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int) -> str:
     folder.assert_nothing_left()
     parts = used(folder.path / "drawn")
     check_summary(one, result)
-    check_drawn(one, parts, one.starts[run_of(folder)])
+    check_drawn(one, parts, run_of(folder))
     if one.record:
         check_record(one, folder.path / "samples")
     resumed = ", ".join(str(part.resumed) for part in parts)

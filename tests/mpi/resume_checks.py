@@ -19,9 +19,10 @@ def check_summary(one: Draw, result: Result) -> None:
     assert summary["samples"]["validation"] == one.validation * one.steps, summary["samples"]
 
 
-def check_drawn(one: Draw, parts: list[Part], last: Start) -> None:
+def check_drawn(one: Draw, parts: list[Part], run: int) -> None:
     """What counts of all starts has every sample, once; what the last start could not draw evenly is as promised."""
-    size = max(1, one.batch)
+    last, size = one.starts[run], max(1, one.batch)
+    changed = len({start.trainers for start in one.starts[: run + 1]}) > 1
     for part, after in zip(parts, parts[1:], strict=False):
         for trainer, batches in part.batches.items():
             assert len(batches) == after.resumed - part.resumed, (part.attempt, trainer, len(batches), after.resumed)
@@ -39,14 +40,20 @@ def check_drawn(one: Draw, parts: list[Part], last: Start) -> None:
     assert max(before.values(), default=1) == 1, f"drawn twice: {[key for key, n in before.items() if n > 1][:10]}"
     left = {trainer: {key for key in one.samples - before.keys() if share(key, last) == trainer} for trainer in final}
     assert not (again := before.keys() & set().union(*final.values())) or last.tail == "repeat", sorted(again)[:10]
+    batches = {counted.total() / size for counted in final.values()}
     if last.tail == "drop":
-        batches = min(len(keys) // size for keys in left.values())
-        for trainer, counted in final.items():
-            assert counted.total() == len(counted) == batches * size, (trainer, counted.total(), len(counted), batches)
+        assert all(counted.total() == len(counted) for counted in final.values()), final
+        by_share = min(len(keys) // size for keys in left.values())
+        most = sum(map(len, left.values())) // size // last.trainers
     else:
-        batches = max(-(-len(keys) // size) for keys in left.values())
         assert not missing, sorted(missing)[:10]
-        assert {counted.total() for counted in final.values()} == {batches * size}, (batches * size, final)
+        by_share = max(-(-len(keys) // size) for keys in left.values())
+        most = -(-sum(map(len, left.values())) // size // last.trainers)
+    if changed:  # what was never drawn was dealt out evenly, so that no trainer is short of it
+        least, most = sorted([by_share, most])
+        assert len(batches) == 1 and least - 1 <= batches.pop() <= most + 1, (batches, by_share, most, final)
+    else:
+        assert batches == {by_share}, (batches, by_share, final)
 
 
 def share(key: str, start: Start) -> int:
