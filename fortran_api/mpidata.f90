@@ -58,6 +58,7 @@ module mpidata
 
   public :: mpidata_init, mpidata_next, mpidata_param, mpidata_param_text
   public :: mpidata_put, mpidata_put_indices, mpidata_iput, mpidata_wait, mpidata_wait_for
+  public :: mpidata_array, mpidata_named, mpidata_infer, mpidata_infer_begin, mpidata_infer_wait
   public :: mpidata_step, mpidata_fail, mpidata_finalize, mpidata_strerror, mpidata_last_error
 
   !> Status codes, as in mpidata.h.
@@ -82,6 +83,32 @@ module mpidata
   integer(c_int), parameter :: float32 = 1, float64 = 2, dtype_int32 = 3, dtype_int64 = 4, dtype_uint8 = 5, &
     dtype_int8 = 6, dtype_int16 = 7, dtype_bool = 11, complex64 = 14, complex128 = 15
   integer, parameter :: quad = merge(real128, real64, real128 > 0) ! not every compiler has real128
+
+  !> An array of a question: `mpidata_named(name, values)`.
+  type :: mpidata_array
+    private
+    character(kind=c_char) :: name(128) = c_null_char
+    type(c_ptr) :: values = c_null_ptr
+    integer(c_int) :: dtype = 0, ndim = 0
+    integer(c_int64_t) :: extents(MPIDATA_MAX_NDIM) = 0
+  end type mpidata_array
+
+  !> The same as C has it.
+  type, bind(c) :: c_array
+    type(c_ptr) :: name = c_null_ptr, values = c_null_ptr
+    integer(c_int) :: dtype = 0, ndim = 0
+    type(c_ptr) :: extents = c_null_ptr
+  end type c_array
+
+  !> `mpidata_named(name, values)`: an array of a question, by the name by which the function of `inference` knows it.
+  !>
+  !> values   array of 1 to 6 dimensions with the attributes `target, asynchronous`, contiguous; its last dimension has the
+  !>          rows. real(real32) and real(real64), integer(int8) to integer(int64), complex(real32) and complex(real64) are
+  !>          float32, float64, int8 to int64, complex64 and complex128. Not copied
+  interface mpidata_named
+    procedure :: named_real32, named_real64, named_complex32, named_complex64
+    procedure :: named_int8, named_int16, named_int32, named_int64
+  end interface mpidata_named
 
   !> `call mpidata_init(world, group [, ierror])`: join the job.
   !>
@@ -247,6 +274,17 @@ module mpidata
       integer(c_int), value :: status
       character(kind=c_char), intent(in) :: what(*), advice(*)
     end function c_misuse
+    integer(c_int) function c_infer_begin(inputs, n_in, outputs, n_out, version, question) bind(c, name='mpidata_infer_begin')
+      import :: c_int, c_int64_t, c_ptr, c_array
+      type(c_array), intent(in) :: inputs(*), outputs(*)
+      integer(c_int), value :: n_in, n_out
+      type(c_ptr), value :: version
+      integer(c_int64_t), intent(out) :: question
+    end function c_infer_begin
+    integer(c_int) function c_infer_wait(question) bind(c, name='mpidata_infer_wait')
+      import :: c_int, c_int64_t
+      integer(c_int64_t), intent(inout) :: question
+    end function c_infer_wait
     integer(c_int) function c_fail(reason) bind(c, name='mpidata_fail')
       import :: c_int, c_char
       character(kind=c_char), intent(in) :: reason(*)
@@ -665,6 +703,148 @@ contains
 
     call finish(c_wait_for(c_loc(values)), ierror)
   end subroutine mpidata_wait_for
+
+  !> `call mpidata_infer(inputs, outputs [, version] [, ierror])`: ask a rank that runs the model, and wait for the answer.
+  !>
+  !> `call mpidata_infer([mpidata_named('x', x)], [mpidata_named('y', y)])`. The last extents of all arrays are the same: the
+  !> rows of this question, any number of them, 0 too. When the job is stopping `ierror` is MPIDATA_END. Local. Blocks, without
+  !> spinning, until the answer is there.
+  subroutine mpidata_infer(inputs, outputs, version, ierror)
+    type(mpidata_array), intent(in), target :: inputs(:)       !< what the function gets
+    type(mpidata_array), intent(in), target :: outputs(:)      !< what it is to return: filled
+    integer(int64), intent(out), optional, target :: version   !< of the weights; 0: none was published
+    class(*), intent(out), optional :: ierror
+    integer(c_int64_t) :: question
+    integer(c_int) :: status
+
+    status = ask(inputs, outputs, question, version)
+    if (status == MPIDATA_SUCCESS) status = c_infer_wait(question)
+    call finish(status, ierror)
+  end subroutine mpidata_infer
+
+  !> As mpidata_infer, but return at once: no array may be changed or freed before mpidata_infer_wait returns. At most 8
+  !> questions may be open.
+  subroutine mpidata_infer_begin(inputs, outputs, question, version, ierror)
+    type(mpidata_array), intent(in), target :: inputs(:), outputs(:)
+    integer(int64), intent(out) :: question                    !< for mpidata_infer_wait
+    integer(int64), intent(out), optional, target, asynchronous :: version
+    class(*), intent(out), optional :: ierror
+
+    call finish(ask(inputs, outputs, question, version), ierror)
+  end subroutine mpidata_infer_begin
+
+  !> Wait until a question is answered, and set it to 0; returns at once if it is 0.
+  subroutine mpidata_infer_wait(question, ierror)
+    integer(int64), intent(inout) :: question
+    class(*), intent(out), optional :: ierror
+
+    call finish(c_infer_wait(question), ierror)
+  end subroutine mpidata_infer_wait
+
+  integer(c_int) function ask(inputs, outputs, question, version) result(status)
+    type(mpidata_array), intent(in), target :: inputs(:), outputs(:)
+    integer(c_int64_t), intent(out) :: question
+    integer(int64), intent(inout), optional, target :: version
+    type(c_ptr) :: place
+
+    place = c_null_ptr
+    if (present(version)) then
+      version = 0
+      place = c_loc(version)
+    end if
+    status = c_infer_begin(in_c(inputs), size(inputs, kind=c_int), in_c(outputs), size(outputs, kind=c_int), place, question)
+  end function ask
+
+  function in_c(arrays) result(listed)
+    type(mpidata_array), intent(in), target :: arrays(:)
+    type(c_array) :: listed(size(arrays))
+    integer :: i
+
+    do i = 1, size(arrays)
+      listed(i) = c_array(c_loc(arrays(i)%name), arrays(i)%values, arrays(i)%dtype, arrays(i)%ndim, c_loc(arrays(i)%extents))
+    end do
+  end function in_c
+
+  function named(name, values, dtype, extents) result(array)
+    character(*), intent(in) :: name
+    type(c_ptr), intent(in) :: values
+    integer(c_int), intent(in) :: dtype
+    integer(c_int64_t), intent(in) :: extents(:)
+    type(mpidata_array) :: array
+    integer :: i
+
+    do i = 1, min(len_trim(name), size(array%name) - 1)
+      array%name(i) = name(i:i)
+    end do
+    array%values = values
+    array%dtype = dtype
+    array%ndim = size(extents, kind=c_int)
+    if (size(extents) <= MPIDATA_MAX_NDIM) array%extents(:size(extents)) = reversed(extents)
+  end function named
+
+  function named_real32(name, values) result(array)
+    character(*), intent(in) :: name
+    real(real32), intent(in), contiguous, target, asynchronous :: values(..)
+    type(mpidata_array) :: array
+
+    array = named(name, c_loc(values), float32, int(shape(values), c_int64_t))
+  end function named_real32
+
+  function named_real64(name, values) result(array)
+    character(*), intent(in) :: name
+    real(real64), intent(in), contiguous, target, asynchronous :: values(..)
+    type(mpidata_array) :: array
+
+    array = named(name, c_loc(values), float64, int(shape(values), c_int64_t))
+  end function named_real64
+
+  function named_complex32(name, values) result(array)
+    character(*), intent(in) :: name
+    complex(real32), intent(in), contiguous, target, asynchronous :: values(..)
+    type(mpidata_array) :: array
+
+    array = named(name, c_loc(values), complex64, int(shape(values), c_int64_t))
+  end function named_complex32
+
+  function named_complex64(name, values) result(array)
+    character(*), intent(in) :: name
+    complex(real64), intent(in), contiguous, target, asynchronous :: values(..)
+    type(mpidata_array) :: array
+
+    array = named(name, c_loc(values), complex128, int(shape(values), c_int64_t))
+  end function named_complex64
+
+  function named_int8(name, values) result(array)
+    character(*), intent(in) :: name
+    integer(int8), intent(in), contiguous, target, asynchronous :: values(..)
+    type(mpidata_array) :: array
+
+    array = named(name, c_loc(values), dtype_int8, int(shape(values), c_int64_t))
+  end function named_int8
+
+  function named_int16(name, values) result(array)
+    character(*), intent(in) :: name
+    integer(int16), intent(in), contiguous, target, asynchronous :: values(..)
+    type(mpidata_array) :: array
+
+    array = named(name, c_loc(values), dtype_int16, int(shape(values), c_int64_t))
+  end function named_int16
+
+  function named_int32(name, values) result(array)
+    character(*), intent(in) :: name
+    integer(int32), intent(in), contiguous, target, asynchronous :: values(..)
+    type(mpidata_array) :: array
+
+    array = named(name, c_loc(values), dtype_int32, int(shape(values), c_int64_t))
+  end function named_int32
+
+  function named_int64(name, values) result(array)
+    character(*), intent(in) :: name
+    integer(int64), intent(in), contiguous, target, asynchronous :: values(..)
+    type(mpidata_array) :: array
+
+    array = named(name, c_loc(values), dtype_int64, int(shape(values), c_int64_t))
+  end function named_int64
 
   !> Commit the sample: everything put since the last step becomes one sample, which a trainer sees whole or not at all.
   !>

@@ -259,6 +259,42 @@ int mpidata_wait_for(const void *values);
  * messages; one that is held back for this leaves in a later call. */
 int mpidata_step(double time);
 
+/* An array of a question. */
+typedef struct {
+    const char *name;     /* by which the function knows it */
+    void *values;         /* in C order, contiguous; of arrays that are sent, read only */
+    mpidata_dtype dtype;
+    int ndim;             /* 1 to MPIDATA_MAX_NDIM */
+    const int64_t *shape; /* ndim extents; the first one is the number of rows, the same in all arrays of a question */
+} mpidata_array;
+
+/* A question that is open; 0: none. */
+typedef int64_t mpidata_question;
+
+/* Ask a rank that runs the model (`inference` in the job file): its function gets the rows of `in`, joined with those of other
+ * questions, and this call returns its rows of `out`.
+ *
+ * @param[in]  in, n_in    1 to 64 arrays, any number of rows, 0 too
+ * @param[out] out, n_out  1 to 64 arrays: the function must give each of these, of this dtype and shape
+ * @param[out] version     version of the weights that all rows were computed with; 0: no weights were published. May be NULL
+ *
+ * Local: each rank of a group may ask, or not. Blocks (without spinning) until the answer is there; samples move meanwhile. If an
+ * inference rank dies, its questions are asked again of another one. Returns MPIDATA_END when the job is stopping. Errors:
+ * MPIDATA_ERR_ORDER (outside a simulation, in a job without `inference`, outside a job, or in a carried program),
+ * MPIDATA_ERR_ARGUMENT, MPIDATA_ERR_SHAPE, MPIDATA_ERR_DTYPE. */
+int mpidata_infer(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version);
+
+/* As mpidata_infer, but return at once. The values of all arrays, and `version`, are lent until mpidata_infer_wait returns, and must
+ * not be changed or freed before that; names and shapes may. At most 8 questions may be open.
+ *
+ * @param[out] question  for mpidata_infer_wait */
+int mpidata_infer_begin(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version,
+                        mpidata_question *question);
+
+/* Wait until a question is answered, and set *question to 0; returns at once if it is 0. Returns MPIDATA_END when the job is stopping;
+ * the arrays are lent no more then, too. */
+int mpidata_infer_wait(mpidata_question *question);
+
 /* Give the current simulation up, because it diverged, say: it is set aside and not tried again. Then call
  * mpidata_next. Samples already committed stay with the trainers.
  *

@@ -30,6 +30,8 @@ class Layout:
         Number of spares among `groups`.
     loaders, loaders_later, loader_spares : int
         Number of loaders that start with the others, spares included; of those that the job spawns; of spares.
+    inference : int
+        Number of inference ranks, spares included.
     servers : int
         Number of parameter servers.
     ranks_per_group : int
@@ -50,6 +52,7 @@ class Layout:
     loaders: int = 0
     loaders_later: int = 0
     loader_spares: int = 0
+    inference: int = 0
     servers: int = 0
 
     @classmethod
@@ -71,6 +74,7 @@ class Layout:
             loaders=all_loaders if now else 0,
             loaders_later=0 if now else all_loaders,
             loader_spares=loader_spares,
+            inference=job.inference.ranks + job.inference.spares if job.inference is not None else 0,
             servers=job.servers.ranks if job.servers is not None else 0,
         )
 
@@ -81,8 +85,8 @@ class Layout:
 
     @property
     def others(self) -> int:
-        """Number of solver ranks, loaders and servers."""
-        return self.solvers + self.loaders + self.loaders_later + self.servers
+        """Number of solver ranks, loaders, inference ranks and servers."""
+        return self.solvers + self.loaders + self.loaders_later + self.inference + self.servers
 
     @property
     def cpus(self) -> int:

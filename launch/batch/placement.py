@@ -43,7 +43,9 @@ class Placement:
             solvers = [rank for rank in rest if rank < layout.groups * layout.ranks_per_group]
             last = [rank - layout.groups * layout.ranks_per_group for rank in rest[len(solvers) :]]
             loaders = [rank for rank in last if rank < layout.loaders]
-            servers = [rank - layout.loaders for rank in last[len(loaders) :]]
+            behind = [rank - layout.loaders for rank in last[len(loaders) :]]
+            inference = [rank for rank in behind if rank < layout.inference]
+            servers = [rank - layout.inference for rank in behind[len(inference) :]]
             parts = ["the scheduler"] if 0 in ranks else []
             parts += [_numbers("trainer", trainers)] if trainers else []
             if solvers:
@@ -51,6 +53,7 @@ class Placement:
                 count = f" ({len(solvers)} solver{'s' if len(solvers) > 1 else ''})"
                 parts.append(_numbers("group", groups) + count)
             parts += [_numbers("loader", loaders)] if loaders else []
+            parts += [_numbers("inference rank", inference)] if inference else []
             parts += [_numbers("server", servers)] if servers else []
             yield f"{host}: {', '.join(parts)}"
 
@@ -186,16 +189,16 @@ def _place_groups(layout: Layout, first: Sequence[str], rest: Sequence[str], fre
 
 
 def _place_loaders(layout: Layout, first: Sequence[str], rest: Sequence[str], free: dict[str, int]) -> list[str]:
-    """Nodes of the loaders and servers, each the emptiest one."""
+    """Nodes of the loaders, inference ranks and servers, each the emptiest one."""
     hosts = []
-    for _ in range(layout.loaders + layout.servers):
+    for _ in range(layout.loaders + layout.inference + layout.servers):
         for names in (first, rest):
             host = max(names, key=lambda name: free[name], default=None)
             if host is not None and free[host] >= 1:
                 hosts.append(host)
                 free[host] -= 1
                 break
-    if layout.loaders + layout.loaders_later + layout.servers > len(hosts) + sum(free[name] for name in rest):
+    if layout.loaders + layout.loaders_later + layout.inference + layout.servers > len(hosts) + sum(free[name] for name in rest):
         raise LaunchError("There are too few CPUs.")
     return hosts
 

@@ -17,6 +17,7 @@ __all__ = ["LOST", "View"]
 LOST = {
     "group_lost": "groups lost",
     "loader_lost": "loaders lost",
+    "inference_lost": "inference ranks lost",
     "trainer_lost": "trainers lost",
     "trainer_joined": "spare trainers joined",
     "trainer_retired": "trainers left",

@@ -20,6 +20,7 @@ static void write_place(FILE *file)
     if (me.role == MPIDATA_ROLE_TRAINER) fprintf(file, "\"trainer\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_LOADER) fprintf(file, "\"loader\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_SERVER) fprintf(file, "\"server\": %ld, ", me.index);
+    if (me.role == MPIDATA_ROLE_INFERENCE) fprintf(file, "\"inference\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_SOLVER)
         fprintf(file, "\"group\": %ld, \"rank_in_group\": %ld, ", me.index, me.rank_in_group);
 }
@@ -99,7 +100,7 @@ char *own_word(const char *log, long begun)
 
 char *unfinished(int joined)
 {
-    const int trainer = me.role == MPIDATA_ROLE_TRAINER, own = me.role == MPIDATA_ROLE_LOADER || me.role == MPIDATA_ROLE_SERVER;
+    const int trainer = me.role == MPIDATA_ROLE_TRAINER, own = !trainer && me.role != MPIDATA_ROLE_SOLVER;
     const char *join = trainer ? "creating an MPIStreamDataset" : own ? "joining the job" : "calling mpidata_init";
     const char *leave = trainer ? "its stream was closed" : own ? "it was let go" : "mpidata_finalize";
     if (joined)

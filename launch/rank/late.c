@@ -107,7 +107,7 @@ static const char *advice(int stack)
                " creates the MPIStreamDataset: let it do so early.";
     if (stack == STACK_IN_FINALIZE)
         return "It has come to its end, and is in MPI_Finalize, which waits for all ranks: its output says why it ended.";
-    if (me.role == MPIDATA_ROLE_LOADER || me.role == MPIDATA_ROLE_SERVER) return "All ranks wait for it.";
+    if (me.role > MPIDATA_ROLE_SOLVER) return "All ranks wait for it.";
     if (me.role != MPIDATA_ROLE_SOLVER) return "Create the MPIStreamDataset early in the script: all ranks wait for it.";
     return "The usual cause is a call on MPI_COMM_WORLD, its own or a library's: that holds all ranks of the job, and waits"
            " for them. Call mpidata_init first and use the communicator that it gives, or set 'start: spawn', where"

@@ -27,10 +27,11 @@ long read_launcher(void)
 
 static void find_place_in_group(const mpidata_plan *plan, long size)
 {
-    const int loader = me.role == MPIDATA_ROLE_LOADER, ranks = loader ? 1 : plan->ranks_per_group;
+    const int solver = me.role == MPIDATA_ROLE_SOLVER, ranks = solver ? plan->ranks_per_group : 1;
+    const char *what = solver ? "group" : me.role == MPIDATA_ROLE_LOADER ? "loader" : "inference rank";
     if ((size >= 0 && size != ranks) || me.rank >= ranks)
-        refuse("%s %ld was spawned with %ld ranks, but a %s has %d. %s/" MPIDATA_RUN_PLAN ". Start the job again.",
-               loader ? "Loader" : "Group", me.index, size, loader ? "loader" : "group", ranks, me.run_folder);
+        refuse("The spawned %s %ld has %ld ranks, but such a one has %d. %s/" MPIDATA_RUN_PLAN ". Start the job again.", what,
+               me.index, size, ranks, me.run_folder);
     me.rank_in_group = me.rank;
 }
 
@@ -64,13 +65,15 @@ int may_be_lost(const mpidata_plan *plan)
     return is_replaced() || (me.role == MPIDATA_ROLE_TRAINER && plan->trainers_at_least);
 }
 
-int is_replaced(void) { return me.role == MPIDATA_ROLE_SOLVER || me.role == MPIDATA_ROLE_LOADER; }
+int is_replaced(void) { return me.role == MPIDATA_ROLE_SOLVER || me.role == MPIDATA_ROLE_LOADER || me.role == MPIDATA_ROLE_INFERENCE; }
 
 char *rank_name(void)
 {
     if (me.role == MPIDATA_ROLE_LOADER)
         return me.spawned ? print("loader %ld, which was spawned", me.index) : print("rank %ld (loader %ld)", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_SERVER) return print("rank %ld (server %ld)", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_INFERENCE)
+        return me.spawned ? print("inference rank %ld, which was spawned", me.index) : print("rank %ld (inference rank %ld)", me.rank, me.index);
     if (me.spawned) return print("solver %ld of group %ld, which was spawned", me.rank_in_group, me.index);
     if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank %ld (the scheduler)", me.rank);
     if (me.role == MPIDATA_ROLE_TRAINER) return print("rank %ld (trainer %ld)", me.rank, me.index);
@@ -80,11 +83,13 @@ char *rank_name(void)
 char *file_name(int is_log)
 {
     if (me.spawned && me.role == MPIDATA_ROLE_LOADER) return print(is_log ? "loader-%04ld.log" : "loader-%04ld", me.index);
+    if (me.spawned && me.role == MPIDATA_ROLE_INFERENCE) return print(is_log ? "inference-%04ld.log" : "inference-%04ld", me.index);
     if (me.spawned) return print(is_log ? "group-%04ld-solver-%ld.log" : "group-%04ld-%ld", me.index, me.rank_in_group);
     if (!is_log) return print("rank-%04ld", me.rank);
     if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank-%04ld-scheduler.log", me.rank);
     if (me.role == MPIDATA_ROLE_TRAINER) return print("rank-%04ld-trainer-%ld.log", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_LOADER) return print("rank-%04ld-loader-%ld.log", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_SERVER) return print("rank-%04ld-server-%ld.log", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_INFERENCE) return print("rank-%04ld-inference-%ld.log", me.rank, me.index);
     return print("rank-%04ld-solver-%ld-%ld.log", me.rank, me.index, me.rank_in_group);
 }

@@ -68,7 +68,7 @@ _Noreturn void die(pid_t child)
     for (;;) kill(getpid(), SIGKILL);
 }
 
-/* The time for which a solver, loader or server has been silent; 0 if that is no matter.
+/* The time for which a solver, loader, inference rank or server has been silent; 0 if that is no matter.
  *
  * What stops all ranks for a while, a suspended job say, must not look like silence: only time in which this process was
  * awake counts. */
@@ -88,12 +88,14 @@ static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
 static double too_long(watch_t *watch, unsigned flags, uint64_t now, const char **key)
 {
     const mpidata_plan *plan = watch->plan;
-    const int starting = (flags & MPIDATA_PULSE_STARTING) != 0, loader = me.role == MPIDATA_ROLE_LOADER;
+    const int starting = (flags & MPIDATA_PULSE_STARTING) != 0;
     const struct { double s; const char *key; } all[] = {
         {plan->timeout_s, "solvers.timeout_s"}, {plan->start_timeout_s, "solvers.start_timeout_s"},
         {plan->loader_timeout_s, "loaders.timeout_s"}, {plan->loader_start_timeout_s, "loaders.start_timeout_s"},
+        {plan->inference_timeout_s, "inference.timeout_s"}, {plan->inference_start_timeout_s, "inference.start_timeout_s"},
         {plan->trainers_timeout_s, "trainers.timeout_s"}};
-    const int which = me.role == MPIDATA_ROLE_SERVER ? 4 : 2 * loader + starting;
+    const int first = me.role == MPIDATA_ROLE_LOADER ? 2 : me.role == MPIDATA_ROLE_INFERENCE ? 4 : 0;
+    const int which = me.role == MPIDATA_ROLE_SERVER ? 6 : first + starting;
     double allowed_s = all[which].s, silent_s = (double)silence(watch, flags, now) / 1e9;
     *key = all[which].key;
     if (me.role == MPIDATA_ROLE_SOLVER && plan->ranks_per_group > 1) {

@@ -89,6 +89,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.insert(2, ("first loss", f"group {first.get('group')}: a solver of it {first.get('how')}"))
     if untrained := (loaded or {}).get("untrained"):
         rows.append(("not trained on", f"{untrained} rows, which a trainer left in the middle of an epoch"))
+    if inference := summary.get("inference"):
+        rows.append(("inference ranks", f"{inference['joined']} joined, {inference['lost']} lost"))
     if servers := summary.get("servers"):
         rows.append(("servers", f"{servers['ranks']}, {servers['pushes']} pushes"))
     if changes := _changes_of_trainers(summary):

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, PrivateAttr, Strict
 
 from mpidata.config.base import Boolean, Key, Model, Text, fixed_key, free_key, refuse
 from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, LengthEntry, Record, Validation
+from mpidata.config.inference import Inference
 from mpidata.config.launching import Launch, Loaders, Servers, Slurm
 from mpidata.config.parameters import Parameters, Samples
 from mpidata.config.programs import Solvers, Trainers, argument_list, object_name
@@ -75,6 +76,11 @@ class Job(Model):
         description="The ranks that read and prepare data which already exists, beside `solvers` or instead of them. "
         "Without this key there are none.",
         examples=["{ranks: 8}"],
+    )
+    inference: Inference | None = free_key(
+        default=None,
+        description="The ranks that run the model for solvers that ask. Without this key there are none.",
+        examples=['{ranks: 2, function: "net:answer"}'],
     )
     servers: Servers | None = free_key(
         default=None,
@@ -164,6 +170,7 @@ class Job(Model):
         solvers, loaders = self.solvers, self.loaders
         groups = solvers.groups + solvers.spares if solvers.start == "split" else 0
         more = loaders.ranks + loaders.spares if loaders is not None and loaders.start == "split" else 0
+        more += self.inference.ranks + self.inference.spares if self.inference is not None else 0
         more += self.servers.ranks if self.servers is not None else 0
         return 1 + self.trainers.ranks + self.trainers.spares + groups * solvers.ranks_per_group + more
 
@@ -199,6 +206,8 @@ class Job(Model):
             kinds.append((groups, solvers.start, solvers.spares))
         if loaders is not None:
             kinds.append((_count(loaders.ranks, "loader"), loaders.start, loaders.spares))
+        if self.inference is not None:
+            kinds.append((_count(self.inference.ranks, "inference rank"), "split", self.inference.spares))
         if self.servers is not None:
             kinds.append((_count(self.servers.ranks, "server"), "split", 0))
         now = [f"1 scheduler, {_count(trainers, 'trainer')}"]

@@ -60,7 +60,8 @@ For instance:
 - Numbers and booleans are those of YAML 1.2: `1e-3` is a number, `no` is a text. The arguments of a program are taken
   as texts, just as they are written. Unless a key says otherwise, a whole number is at most 2147483647.
 - MPI starts 1 scheduler, `trainers.ranks` trainers and, with `start: split`, (`solvers.groups` + `solvers.spares`) ×
-  `solvers.ranks_per_group` solver ranks, `loaders.ranks` + `loaders.spares` loaders and `servers.ranks` servers.
+  `solvers.ranks_per_group` solver ranks, `loaders.ranks` + `loaders.spares` loaders, `inference.ranks` +
+  `inference.spares` inference ranks and `servers.ranks` servers.
 """
 
 

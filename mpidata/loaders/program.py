@@ -8,6 +8,7 @@ from mpidata.loaders.file_work import FileWork
 from mpidata.loaders.memory import give_back_freed, keep_freed
 from mpidata.loaders.serve import Worker, serve
 from mpidata.loading import over_mpi
+from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
@@ -24,7 +25,8 @@ def main() -> int:
     from mpi4py import MPI
 
     library = load_checked()
-    check(library, library.mpidata_loader_open(MPI.COMM_WORLD.py2f()))
+    check(library, library.mpidata_loader_open(MPI.COMM_WORLD.py2f(), constants.ROLE_LOADER))
+    check(library, library.mpidata_loader_begin())
     keep_freed()
     torch.set_num_threads(1)  # as torch's own workers: there is one loader for each core
     requests = over_mpi.MpiRequests(library)

@@ -17,7 +17,7 @@ from mpidata.loading.transport import Buffer, Closed, Joined, Kind, Lost, Parcel
 from mpidata.native import constants, structures
 from mpidata.native.library import Library, check
 
-__all__ = ["MpiLoaders", "MpiRequests"]
+__all__ = ["MpiLoaders", "MpiRequests", "parts_of"]
 
 # Longest time in the library while it waits, so that Python gets to handle signals.
 _SLICE_S = 0.2
@@ -38,7 +38,7 @@ class _Memory:
         self._release(self._parcel)
 
 
-def _parts(taken: structures.Taken, library: Library) -> list[memoryview]:
+def parts_of(taken: structures.Taken, library: Library) -> list[memoryview]:
     view = np.asarray(_Memory(taken, library.mpidata_parcel_release)).data
     count = taken.n_parts
     return [view[at : at + size] for at, size in zip(taken.offsets[:count], taken.sizes[:count], strict=True)]
@@ -117,7 +117,7 @@ class MpiLoaders:
             if taken.news in (constants.LOADER_JOINED, constants.LOADER_RETIRES):
                 return Joined(taken.peer) if taken.news == constants.LOADER_JOINED else Retires(taken.peer)
             return Lost(taken.peer, taken.at.decode("utf-8", errors="replace"))
-        pickle, *buffers = _parts(taken, self._library)
+        pickle, *buffers = parts_of(taken, self._library)
         return Parcel(taken.peer, taken.dataset, taken.kind, taken.number, taken.status, pickle, buffers)
 
     def drop(self, dataset: int) -> None:
@@ -174,7 +174,7 @@ class MpiRequests:
         if status in (constants.ERR_AGAIN, constants.END):
             return None if status == constants.ERR_AGAIN else Closed()
         check(self._library, status)
-        (payload,) = _parts(taken, self._library)[:1]
+        (payload,) = parts_of(taken, self._library)[:1]
         return Request(taken.peer, taken.dataset, taken.kind, taken.number, payload)
 
     def answer(self, request: Request, status: int, pickle: Buffer, buffers: Sequence[Buffer] = ()) -> None:

@@ -14,6 +14,7 @@ __all__ = ["Bar", "Clock", "Mark", "Story", "read_events", "tell"]
 _MARKS = {
     "group_lost": "group lost",
     "loader_lost": "loader lost",
+    "inference_lost": "inference rank lost",
     "trainer_lost": "trainer lost",
     "trainer_joined": "trainer joined",
     "trainer_retired": "trainer retired",

@@ -38,10 +38,15 @@ ITEM_MAX: int
 ROLE_SOLVER: int
 ROLE_LOADER: int
 ROLE_SERVER: int
+ROLE_INFERENCE: int
 ROLES: tuple[str, ...]
 DTYPES: Mapping[str, Dtype]
 NO_STATISTICS: int
 WHOLE_FIELD: int
+
+# description.h
+QUESTION_MAGIC: int
+PARCEL_QUESTION: int
 
 # convert.h
 CONVERSIONS: Mapping[str, tuple[str, ...]]

@@ -60,13 +60,14 @@ NO_USAGE = Usage(0, 0)
 
 @dataclass(kw_only=True)
 class Event:
-    """Where an event comes from: a rank of the group `index`, the loader `index`, or the trainer `index`."""
+    """Where an event comes from: a rank of the group `index`, the loader, inference rank or trainer `index`."""
 
     of_solver: bool
     index: int
     rank: int
     of_loader: bool = False
     of_server: bool = False
+    of_inference: bool = False
 
 
 @dataclass(kw_only=True)
@@ -90,11 +91,11 @@ class Closed(Event):
 
 
 class Next(Closed):
-    """A group asks for a simulation; a loader is ready for requests."""
+    """A group asks for a simulation; a loader, or an inference rank, is ready for requests."""
 
 
 class Finalized(Closed):
-    """A group, or a loader, has left."""
+    """A group, a loader, or an inference rank, has left."""
 
 
 @dataclass(kw_only=True)
@@ -147,7 +148,7 @@ class Ready(Event):
     `answer`: one of constants.ANSWER_....
     """
 
-    loader: bool
+    role: int
     number: int
     answer: int
 
@@ -269,6 +270,7 @@ def _losses(raw: Any, sender: dict[str, Any]) -> Losses:
 @functools.cache
 def _role(role: int) -> dict[str, bool]:
     of = {"of_solver": constants.ROLE_SOLVER, "of_loader": constants.ROLE_LOADER, "of_server": constants.ROLE_SERVER}
+    of["of_inference"] = constants.ROLE_INFERENCE
     return {name: role == one for name, one in of.items()}
 
 
@@ -293,7 +295,7 @@ def readers() -> dict[int, Callable[[Any, dict[str, Any]], Event]]:
         constants.EVENT_LOSSES: _losses,
         constants.EVENT_READY: lambda raw, sender: Ready(
             **sender,
-            loader=raw.ready.role == constants.ROLE_LOADER,
+            role=raw.ready.role,
             number=raw.ready.group,
             answer=raw.ready.answer,
         ),

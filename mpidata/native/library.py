@@ -38,6 +38,9 @@ SIGNATURES: dict[str, _Signature] = {
     },
     "mpidata_iput": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), POINTER(c_int64)]),
     "mpidata_wait": (c_int, []),
+    "mpidata_infer": (c_int, [c_void_p, c_int, c_void_p, c_int, POINTER(c_int64)]),
+    "mpidata_infer_begin": (c_int, [c_void_p, c_int, c_void_p, c_int, c_void_p, POINTER(c_int64)]),
+    "mpidata_infer_wait": (c_int, [POINTER(c_int64)]),
     "mpidata_wait_for": (c_int, [c_void_p]),
     "mpidata_step": (c_int, [c_double]),
     "mpidata_fail": (c_int, [c_char_p]),
@@ -62,7 +65,9 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_loader_answer": (c_int, [c_void_p, c_uint32, c_int64, c_void_p, c_void_p, c_int64]),
     "mpidata_loader_sent": (c_int, [POINTER(c_int64)]),
     "mpidata_loader_starts": (None, [c_int]),
-    "mpidata_loader_open": (c_int, [c_int]),
+    "mpidata_loader_open": (c_int, [c_int, c_int]),
+    "mpidata_loader_begin": (c_int, []),
+    "mpidata_loader_fail": (c_int, [c_char_p]),
     "mpidata_loader_close": (c_int, []),
     "mpidata_loader_rest": (c_int, []),
     # server.h
@@ -166,9 +171,9 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_trainers": (c_int, [c_int64, c_int64]),
     **{
         f"mpidata_scheduler_{name}": (c_int, [c_int])
-        for name in ("serves", "release", "retires", "rests", "hands_over")
+        for name in ("serves", "answers", "retires", "rests", "hands_over")
     },
-    **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite", "dismiss")},
+    **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite", "dismiss", "release")},
     "mpidata_scheduler_lose_trainer": (c_int, [c_int]),
     "mpidata_scheduler_retire_trainer": (c_int, [c_int]),
     "mpidata_scheduler_join_trainer": (c_int, [c_int]),
@@ -202,6 +207,9 @@ _SHARED = (
         "iput",
         "wait",
         "wait_for",
+        "infer",
+        "infer_begin",
+        "infer_wait",
         "step",
         "fail",
         "fail_try",

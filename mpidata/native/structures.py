@@ -32,6 +32,15 @@ if TYPE_CHECKING:
     class Taken(ctypes.Structure):
         """`mpidata_taken`."""
 
+    class Array(ctypes.Structure):
+        """`mpidata_array`."""
+
+    class Description(ctypes.Structure):
+        """`mpidata_description`."""
+
+    class Described(ctypes.Structure):
+        """`mpidata_described`."""
+
     class RawEvent(ctypes.Structure):
         """`mpidata_event`."""
 
@@ -47,6 +56,9 @@ _IN_C = {
     "RecordFigures": "mpidata_record_figures",
     "Taken": "mpidata_taken",
     "RawEvent": "mpidata_event",
+    "Array": "mpidata_array",
+    "Description": "mpidata_description",
+    "Described": "mpidata_described",
 }
 _KINDS: dict[str, Any] = {
     "i": ctypes.c_int32,

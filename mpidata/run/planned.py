@@ -47,6 +47,20 @@ class PlannedRun:
         rank = self.plan.rank_of_loader(loader)
         return self.run.exits / f"loader-{loader:04d}" if rank is None else self.run.rank_exit(rank)
 
+    def inference_log(self, number: int) -> Path:
+        """Output of an inference rank, whether it started with the others or was spawned."""
+        rank = self.plan.rank_of_inference(number)
+        return self.run.logs / f"inference-{number:04d}.log" if rank is None else self.log(rank)
+
+    def inference_exit(self, number: int) -> Path:
+        """Exit note of an inference rank."""
+        rank = self.plan.rank_of_inference(number)
+        return self.run.exits / f"inference-{number:04d}" if rank is None else self.run.rank_exit(rank)
+
+    def exit_of(self, kind: str, number: int) -> Path:
+        """Exit note of a `loader`, or of an `inference` rank."""
+        return self.loader_exit(number) if kind == "loader" else self.inference_exit(number)
+
     def log(self, rank: int) -> Path:
         """Output of the program of a rank."""
         role, index, rank_in_group = self.plan.role_of(rank)

@@ -36,7 +36,7 @@ class Ending:
     ----------
     trainers : int
         Number of trainers.
-    groups, loaders : Groups
+    groups, loaders, inference : Groups
         Those that are alive have not left.
 
     Attributes
@@ -51,7 +51,7 @@ class Ending:
     For one thread. Times are in seconds, of a clock that never goes back.
     """
 
-    def __init__(self, trainers: int, groups: Groups, loaders: Groups) -> None:
+    def __init__(self, trainers: int, groups: Groups, loaders: Groups, inference: Groups | None = None) -> None:
         self.conclusion: Conclusion = {"status": "complete", "error": None, "reason": None}
         self.stopping = False
         self._trainers_in_loop = set(range(trainers))
@@ -59,6 +59,7 @@ class Ending:
         self._untrained = set(range(trainers))
         self._groups = groups
         self._loaders = loaders
+        self._inference = inference
         self._by = float("inf")
         self._figures: set[int] = set()
         self._figures_by = 0.0
@@ -172,7 +173,7 @@ class Ending:
         return self.conclusion
 
     def is_over(self, now: float) -> bool:
-        """Whether all trainers, groups and loaders have left, and the last figures have come."""
+        """Whether all trainers, groups, loaders and inference ranks have left, and the last figures have come."""
         return not self._any_alive and self._trainers_final(now)
 
     def is_due(self, now: float) -> bool:
@@ -203,7 +204,8 @@ class Ending:
 
     @property
     def _any_alive(self) -> bool:
-        return bool(self._groups.alive or self._loaders.alive)
+        answering = self._inference is not None and self._inference.alive
+        return bool(self._groups.alive or self._loaders.alive or answering)
 
     def _trainers_final(self, now: float) -> bool:
         return not self._trainers and (not self._figures or now >= self._figures_by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from mpidata.errors import MpidataError
 from mpidata.native.event import Closed
@@ -15,8 +16,6 @@ from mpidata.scheduler.groups import Groups, Places
 from mpidata.scheduler.messages import MIXED, Messages
 
 __all__ = ["Loaders"]
-
-_KIND = "loader"
 
 
 class Loaders:
@@ -51,44 +50,63 @@ class Loaders:
     For one thread.
     """
 
+    kind = "loader"
+    name = "loader"
+    """In sentences."""
+
     def __init__(self, plan: Plan, messages: Messages, journal: Journal) -> None:
-        places = Places(plan.loaders, plan.loaders_in_world, plan.loader_start, "pool", plan.loader_retries)
-        self.groups = Groups(places, plan.loaders > 0 and messages.can_spawn_loaders)
+        self._plan = plan
+        self._messages = messages
+        self._journal = journal
+        self._any = self._places.groups > 0
+        self.groups = Groups(self._places, self._any and self._can_spawn)
         self.error = ""
         self.log: Path | None = None
         self.died_out = False
         self.leaving = False
         self.blameless = False
-        self._plan = plan
-        self._messages = messages
-        self._journal = journal
-        self._figures = journal.figures.loaders
-        self._untold = UntoldDeaths(plan, _KIND)
-        self._causes = Causes(plan, _KIND)
+        self._untold = UntoldDeaths(plan, self.kind)
+        self._causes = Causes(plan, self.kind)
         self._tries: dict[str, int] = {}  # by what lost loaders worked on
         self._serving: set[int] = set()
         self._served = 0
-        if plan.loaders:
+        if self._any:
             self._figures.update(joined=0, lost=0)
+
+    @property
+    def _places(self) -> Places:
+        plan = self._plan
+        return Places(plan.loaders, plan.loaders_in_world, plan.loader_start, "pool", plan.loader_retries)
+
+    @property
+    def _can_spawn(self) -> bool:
+        return self._messages.can_spawn_loaders
+
+    @property
+    def _figures(self) -> dict[str, int]:
+        return self._journal.figures.loaders
+
+    def _log_of(self, loader: int) -> Path:
+        return PlannedRun(RunFolder(self._plan.run), self._plan).loader_log(loader)
 
     def tick(self, now: float) -> None:
         """Take in loaders that were spawned, spawn those that are needed, and look into losses."""
-        if not self._plan.loaders:
+        if not self._any:
             return
         for loader, _ in self._untold.find(now, self.groups.is_alive):
             self.died(loader, 0, now)
         self._look_into_losses(now)
-        for loader, error in self._messages.spawned(not self.leaving, _KIND):
+        for loader, error in self._messages.spawned(not self.leaving, self.kind):
             if error:
                 self._spawn_failed(loader, error, now)
                 continue
             self.groups.spawned(loader)
             if self.leaving:
-                self._messages.release(loader)
+                self._messages.release(loader, self.kind)
         if not self.leaving:
             for loader in self.groups.to_spawn(self.groups.wanted, now):
-                self._journal.note("spawn", loader=loader)
-                self._messages.spawn(loader, [], _KIND)
+                self._note("spawn", loader)
+                self._messages.spawn(loader, [], self.kind)
 
     def next(self, loader: int, event: Closed) -> None:
         """Take in that a loader is ready for requests, or done with those it had; a spare one waits for a place."""
@@ -97,13 +115,13 @@ class Loaders:
         if self.groups.rest(loader):
             self._serving.discard(loader)
             self._messages.rests(loader)
-            self._journal.note("rests", loader=loader)
+            self._note("rests", loader)
             self._promote()
             return
         self.groups.works(loader)
         self.groups.ask(loader)
         self._figures["joined"] += 1
-        self._journal.note("loader_joined", loader=loader)
+        self._note(f"{self.kind}_joined", loader)
         self._serve()
 
     def finalized(self, loader: int, event: Closed) -> None:
@@ -112,10 +130,10 @@ class Loaders:
             return
         self.groups.leave(loader)
         self._serving.discard(loader)
-        self._messages.gone(loader, _KIND)
-        self._journal.note("loader_left", loader=loader)
+        self._messages.gone(loader, self.kind)
+        self._note(f"{self.kind}_left", loader)
         self._promote()
-        self._look_for_any(f"No loader is left: the last one, loader {loader}, has left.", loader)
+        self._look_for_any(f"No {self.name} is left: the last one, {self.name} {loader}, has left.", loader)
 
     def died(self, loader: int, rank_in_group: int, now: float) -> None:
         """Give up a loader that has died; the trainers hear of it when it is known what it worked on."""
@@ -133,11 +151,11 @@ class Loaders:
             return
         self.leaving = True
         for loader in self.groups.alive:
-            self._messages.release(loader)
+            self._messages.release(loader, self.kind)
 
     def scale(self, count: int) -> str:
         """Have so many at work from now on; returns a sentence, or raises MpidataError where that cannot be."""
-        if not self._plan.loaders:
+        if not self._any:
             raise MpidataError("This job has no loaders: its job file has no key 'loaders'.")
         if self.leaving:
             raise MpidataError("This job is ending and needs no loaders any more.")
@@ -149,13 +167,13 @@ class Loaders:
 
     def _look_into_losses(self, now: float) -> None:
         for loader, cause in self._causes.found(now):
-            self._messages.lose(loader, _KIND, cause.item or "")
+            self._messages.lose(loader, self.kind, cause.item or "")
             if self.blameless:
                 continue
             self._figures["lost"] += 1
-            self._journal.note("loader_lost", loader=loader, **cause.told())
+            self._note(f"{self.kind}_lost", loader, **cause.told())
             self._blame(loader, cause)
-            self._look_for_any(f"No loader is left: the last one, loader {loader}, {cause.sentence}.", loader)
+            self._look_for_any(f"No {self.name} is left: the last one, {self.name} {loader}, {cause.sentence}.", loader)
 
     def _blame(self, loader: int, cause: Cause) -> None:
         """Count the tries of what a lost loader worked on; after the last one the trainers leave it out."""
@@ -173,27 +191,28 @@ class Loaders:
 
     def _fail(self, sentence: str, loader: int, died_out: bool = False) -> None:
         if not self.error:
-            self.log, self.died_out = PlannedRun(RunFolder(self._plan.run), self._plan).loader_log(loader), died_out
+            self.log, self.died_out = self._log_of(loader), died_out
             resume = f"esume the job with `mpidata run --resume {self._plan.run}`."
             fix = f"R{resume}" if died_out else f"Correct it, and r{resume}"
             self.error = f"{sentence} Its output is in {self.log}. {fix}"
 
     def _spawn_failed(self, loader: int, error: str, now: float) -> None:
-        RunFolder(self._plan.run).give_up(loader, _KIND)
+        RunFolder(self._plan.run).give_up(loader, self.kind)
         again = self.groups.spawn_failed(loader, now)
-        self._journal.note("spawn_failed", loader=loader, error=error, again=again)
-        self._look_for_any(f"Loader {loader} could not be started, and no loader is left. {error}.", loader)
+        self._note("spawn_failed", loader, error=error, again=again)
+        which = f"{self.name.capitalize()} {loader}"
+        self._look_for_any(f"{which} could not be started, and no {self.name} is left. {error}.", loader)
 
     def _promote(self) -> None:
         if self.leaving:
             return
         for loader in self.groups.promote():
-            self._journal.note("spare_takes_over", loader=loader)
+            self._note("spare_takes_over", loader)
         self._serve()
 
     def _serve(self) -> None:
         for loader in self.groups.ready():
-            self._messages.serves(loader)
+            self._tell_serves(loader)
             self._serving.add(loader)
             self._served += 1
         # Those that came last have the least to hand over.
@@ -203,5 +222,11 @@ class Loaders:
     def _is_alive(self, loader: int) -> bool:
         """Whether a loader counts; a message of one that is lost may still come."""
         if not self.groups.is_alive(loader) and loader not in self.groups.lost:
-            raise MpidataError(f"There is no loader {loader}. {MIXED}")
+            raise MpidataError(f"There is no {self.name} {loader}. {MIXED}")
         return loader not in self.groups.lost
+
+    def _tell_serves(self, loader: int) -> None:
+        self._messages.serves(loader)
+
+    def _note(self, what: str, loader: int, **more: Any) -> None:
+        self._journal.note(what, **{self.kind: loader}, **more)

@@ -19,9 +19,9 @@ from mpidata.native.loading import load_checked
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
-from mpidata.spawning.spawner import Spawner, role_of
+from mpidata.spawning.spawner import Spawner, kind_of, role_of
 
-__all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "log_of"]
+__all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "kind_of", "log_of"]
 
 MIXED = "The ranks do not agree on the job: start all of them with the same version of mpidata, or report this."
 """What to do about a message that cannot be."""
@@ -75,8 +75,11 @@ class Messages(Protocol):
     def rests(self, loader: int) -> None:
         """Tell all trainers that a loader that retired has answered all; it may serve again."""
 
-    def release(self, loader: int) -> None:
-        """Tell a loader to leave."""
+    def release(self, number: int, kind: str = "loader") -> None:
+        """Tell a loader, or an `inference` rank, to leave."""
+
+    def answers(self, inference: int) -> None:
+        """Tell all solver ranks that an inference rank answers from now on."""
 
     @property
     def can_spawn(self) -> bool:
@@ -85,6 +88,10 @@ class Messages(Protocol):
     @property
     def can_spawn_loaders(self) -> bool:
         """Whether loaders can be spawned in this job."""
+
+    @property
+    def can_spawn_inference(self) -> bool:
+        """Whether inference ranks can be spawned in this job."""
 
     def spawn(self, group: int, values: Sequence[str], kind: str = "group") -> None:
         """Begin to spawn a group whose program's placeholders get these values, each `name=value`; or a `loader`."""
@@ -227,9 +234,13 @@ class LibraryMessages:
         """Tell all trainers that a loader that retired has answered all; it may serve again."""
         self._check(self._opened.mpidata_scheduler_rests(loader))
 
-    def release(self, loader: int) -> None:
-        """Tell a loader to leave."""
-        self._check(self._opened.mpidata_scheduler_release(loader))
+    def release(self, number: int, kind: str = "loader") -> None:
+        """Tell a loader, or an `inference` rank, to leave."""
+        self._check(self._opened.mpidata_scheduler_release(role_of(kind), number))
+
+    def answers(self, inference: int) -> None:
+        """Tell all solver ranks that an inference rank answers from now on."""
+        self._check(self._opened.mpidata_scheduler_answers(inference))
 
     @property
     def can_spawn(self) -> bool:
@@ -240,6 +251,11 @@ class LibraryMessages:
     def can_spawn_loaders(self) -> bool:
         """Whether loaders can be spawned in this job: likewise."""
         return self._can_spawn(self._plan.loader_start)
+
+    @property
+    def can_spawn_inference(self) -> bool:
+        """Whether inference ranks can be spawned in this job: likewise."""
+        return self._can_spawn("split")
 
     def _can_spawn(self, start: str) -> bool:
         may_die = self._plan.trainers_at_least > 0
@@ -347,8 +363,8 @@ def index_of(event: Event, count: int) -> int:
 def log_of(event: Event, plan: Plan) -> Path:
     """Return the log of the rank that an event came from."""
     run = PlannedRun(RunFolder(plan.run), plan)
-    if event.of_loader:
-        return run.loader_log(event.index)
+    if event.of_loader or event.of_inference:
+        return run.loader_log(event.index) if event.of_loader else run.inference_log(event.index)
     if event.of_solver and event.index >= plan.groups_in_world:  # its ranks follow those of the trainers
         return run.group_log(event.index, event.rank - 1 - plan.trainers)
     return run.log(event.rank)

@@ -18,6 +18,7 @@ from mpidata.native import event as kinds
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scale.scaling import Scaling
+from mpidata.scheduler.answering.inference import InferenceRanks
 from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.deaths.adoption import Adoption
 from mpidata.scheduler.deaths.lost_groups import Losses
@@ -29,7 +30,7 @@ from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.idle_trainers import IdleTrainers
 from mpidata.scheduler.loaders import Loaders
-from mpidata.scheduler.messages import Messages, index_of, log_of
+from mpidata.scheduler.messages import Messages, index_of, kind_of, log_of
 from mpidata.scheduler.relief import Relief, relieve
 from mpidata.scheduler.restore import restore, state_of
 from mpidata.scheduler.simulations import Simulations
@@ -81,9 +82,9 @@ class Scheduler:
         self.simulations = Simulations(count, plan.trainers, range(plan.simulations, count), plan.retries)
         self.groups = Groups(plan, messages.can_spawn)
         self.losses = Losses(plan)
-        self._journal = Journal(plan, self.simulations, self.losses, clock())
-        self.loaders = Loaders(plan, messages, self._journal)
-        self.ending = Ending(plan.trainers, self.groups, self.loaders.groups)
+        self._journal = journal = Journal(plan, self.simulations, self.losses, clock())
+        self.loaders, self.inference = Loaders(plan, messages, journal), InferenceRanks(plan, messages, journal)
+        self.ending = Ending(plan.trainers, self.groups, self.loaders.groups, self.inference.groups)
         self._dispatcher = Dispatcher(
             plan, parameters, messages, self._journal, self.simulations, self.groups, self.losses
         )
@@ -113,7 +114,7 @@ class Scheduler:
             kinds.Losses: lambda event: self._journal.figures.losses.add(event.sums),
             kinds.Stop: self._on_stop,
             kinds.Ready: lambda event: self._messages.ready(
-                index_of(event, plan.trainers), event.number, "loader" if event.loader else "group", event.answer
+                index_of(event, plan.trainers), event.number, kind_of(event.role), event.answer
             ),
             kinds.Lacks: lambda event: self._adoption.lacks(event.simulation),
             kinds.Adopted: lambda event: self._adoption.adopted(index_of(event, plan.trainers), event.changes),
@@ -164,7 +165,7 @@ class Scheduler:
             self._tick(now)
         if self._over or (self._first_cause.known and self._trainer_failed(now)):
             return
-        for keeper in (self._dispatcher, self.loaders):
+        for keeper in (self._dispatcher, self.loaders, self.inference):
             if keeper.error and not self.ending.stopping:
                 self.ending.conclusion.update({"died": True} if keeper.died_out else {})
                 self._fail(keeper.error, keeper.log)
@@ -175,6 +176,7 @@ class Scheduler:
         if self.ending.stopping or not trainers:
             self.loaders.leave()
             self.ending.loaders_leave(now)
+            self.inference.leave_after(self.groups)
         elif self._learner and self._learner.turn(now, self.simulations.queue, self._journal.figures.losses):
             self._dispatcher.feed()
         self._look_at_what_is_settled()
@@ -182,12 +184,11 @@ class Scheduler:
     def _tick(self, now: float) -> None:
         self._next_tick = now + _POLL_S
         self._journal.keep(now)
-        for keeper in (self._dispatcher, self.loaders):
+        for keeper in (self._dispatcher, self.loaders, self.inference):
             keeper.blameless = self._outside.by_terminate or self.ending.ends_groups
             keeper.tick(now)
         self._scaling.tick(now)
-        in_loop = self.ending.in_loop.intersection(self._training)
-        self._lost_trainers.tick(now, self.ending.trainers, in_loop)
+        self._lost_trainers.tick(now, self.ending.trainers, self.ending.in_loop.intersection(self._training))
         for trainer in self._silence.tick(now, self.ending.trainers):
             self._journal.note("trainer_silent", trainer=trainer)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
@@ -209,9 +210,8 @@ class Scheduler:
             self._finish(abort=self.ending.status)
         elif self.plan.fault_tolerance == "ulfm" and (late := self.ending.end_late(now)):
             self._journal.note("overdue", **late, trainers=[])
-            for kind, numbers in late.items():
-                for number in numbers:
-                    RunFolder(self.plan.run).give_up(number, kind.removesuffix("s"))
+            for kind, number in ((kind, number) for kind, numbers in late.items() for number in numbers):
+                RunFolder(self.plan.run).give_up(number, kind.removesuffix("s"))
 
     def _state(self) -> dict[str, object]:
         self._journal.write_losses()
@@ -219,7 +219,7 @@ class Scheduler:
         return state | (self._learner.state() if self._learner else {})
 
     def _keeper_of(self, event: kinds.Event) -> Dispatcher | Loaders:
-        return self.loaders if event.of_loader else self._dispatcher
+        return self.loaders if event.of_loader else self.inference if event.of_inference else self._dispatcher
 
     def _on_held(self, event: kinds.Held) -> None:
         simulation = event.simulation
@@ -232,7 +232,7 @@ class Scheduler:
             self._dispatcher.feed()
 
     def _on_died(self, event: kinds.Died) -> None:
-        if event.of_solver or event.of_loader:
+        if event.of_solver or event.of_loader or event.of_inference:
             self._keeper_of(event).died(event.index, event.rank_in_group, self._clock())
             return
         trainer = -1 if event.of_server else index_of(event, self.plan.trainers)
@@ -358,7 +358,7 @@ class Scheduler:
     def _on_error(self, event: kinds.Error) -> None:
         self._journal.note("error", rank=event.rank, error=event.text)
         lost = self.groups.lost if event.of_solver else self.loaders.groups.lost if event.of_loader else ()
-        if event.index in lost:
+        if event.index in (self.inference.groups.lost if event.of_inference else lost):
             return  # what follows from the loss is no fault of the program
         self.ending.fail_at_once(self._clock(), event.text, log_of(event, self.plan))
         self._dispatcher.stopping = True

@@ -103,6 +103,7 @@ class Figures:
         self.spares = 0
         self.run_again = 0
         self.loaders: dict[str, int] = {}
+        self.inference: dict[str, int] = {}
         self.servers = 0
         self.pushes: dict[int, int] = {}
         self.loaded = Loaded(trainers)
@@ -287,6 +288,7 @@ class Figures:
             **({"run_again": self.run_again} if self.run_again else {}),
             **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),
+            **({"inference": self.inference} if self.inference else {}),
             **({"servers": {"ranks": self.servers, "pushes": sum(self.pushes.values())}} if self.servers else {}),
             **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),
             **({"record": self.record} if self.record else {}),

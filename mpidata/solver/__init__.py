@@ -27,7 +27,7 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -40,12 +40,15 @@ from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
 from mpidata.solver.carried import attach, is_carried
 from mpidata.solver.group_rank import GroupRank, StopSimulation
+from mpidata.solver.infer import Answer, Wanted
+from mpidata.solver.infer import infer as ask
 from mpidata.solver.simulation import Simulation
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from mpi4py import MPI
 
-__all__ = ["Simulation", "StopSimulation", "finalize", "group", "simulations"]
+__all__ = ["Answer", "Simulation", "StopSimulation", "finalize", "group", "infer", "simulations"]
 
 _rank: GroupRank | None = None
 
@@ -116,6 +119,35 @@ def group() -> MPI.Intracomm:
     if rank.communicator is None:
         raise LibraryError("This rank has left the job, so it has no group. Use group() before finalize().")
     return rank.communicator
+
+
+def infer(inputs: Mapping[str, npt.ArrayLike], outputs: Mapping[str, Wanted]) -> Answer:
+    """Ask a rank that runs the model (`inference` in the job file).
+
+    Parameters
+    ----------
+    inputs : mapping from str to array_like
+        What its function gets, each of shape (rows, ...); any number of rows, also 0.
+    outputs : mapping from str to ndarray or (shape, dtype)
+        What it must return: arrays that are filled, or shapes (rows, ...) and dtypes of new ones.
+
+    Returns
+    -------
+    Answer
+        The arrays of `outputs` by name, and the `version` of the weights.
+
+    Raises
+    ------
+    StopSimulation
+        The job is stopping.
+    LibraryError
+        Outside a simulation, in a job without `inference`, or with arrays that do not fit. The job ends with it.
+
+    Notes
+    -----
+    Not collective: each rank may ask. Sleeps until the answer is there; samples move meanwhile.
+    """
+    return ask(joined(), inputs, outputs)
 
 
 def finalize() -> None:

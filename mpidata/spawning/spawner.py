@@ -28,12 +28,21 @@ from mpidata.spawning.cases import Cases
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Spawner", "role_of"]
+__all__ = ["Spawner", "kind_of", "role_of"]
 
 
 def role_of(kind: str) -> int:
-    """Get the role in C of what may be spawned, a `group` or a `loader`."""
-    return {"group": constants.ROLE_SOLVER, "loader": constants.ROLE_LOADER}[kind]
+    """Get the role in C of a `group`, a `loader` or an `inference` rank."""
+    return _roles()[kind]
+
+
+def kind_of(role: int) -> str:
+    """Get the kind of a role in C, as `role_of` takes it."""
+    return next(kind for kind, number in _roles().items() if number == role)
+
+
+def _roles() -> dict[str, int]:
+    return {"group": constants.ROLE_SOLVER, "loader": constants.ROLE_LOADER, "inference": constants.ROLE_INFERENCE}
 
 
 class _Start:
@@ -311,8 +320,8 @@ class Spawner:
         return f"It did not join the job within {deadlines.SPAWN_S:g} s" if late else ""
 
     def _exit_of(self, start: _Start) -> Exit | None:
-        if start.kind == "loader":
-            return read_exit_note(PlannedRun(RunFolder(self._plan.run), self._plan).loader_exit(start.group))
+        if start.kind != "group":
+            return read_exit_note(PlannedRun(RunFolder(self._plan.run), self._plan).exit_of(start.kind, start.group))
         ended = first_exit(self._plan.run, self._plan, start.group)
         return None if ended is None else ended[1]
 
@@ -320,8 +329,8 @@ class Spawner:
         """Whether one of its ranks lives no more, and has left no exit note."""
         run, plan = RunFolder(self._plan.run), self._plan
         notes = [PlannedRun(run, plan).group_exit(start.group, rank) for rank in range(plan.ranks_per_group)]
-        if start.kind == "loader":
-            notes = [PlannedRun(run, plan).loader_exit(start.group)]
+        if start.kind != "group":
+            notes = [PlannedRun(run, plan).exit_of(start.kind, start.group)]
         return any(has_vanished(run, note.name) for note in notes)
 
     def _bring(self, start: _Start, command: list[str], info: MPI.Info, values: Sequence[str]) -> None:
@@ -348,7 +357,7 @@ class Spawner:
     def _spawn_and_join(self, start: _Start, command: list[str], info: MPI.Info) -> None:
         from mpi4py import MPI
 
-        ranks = 1 if start.kind == "loader" else self._plan.ranks_per_group
+        ranks = self._plan.ranks_per_group if start.kind == "group" else 1
         between = MPI.COMM_SELF.Spawn(str(rank_program()), command, maxprocs=ranks, info=info)
         bridge, role = start.bridge, role_of(start.kind)
         greeted = self._library.mpidata_scheduler_greet(between.py2f(), role, start.group, ctypes.byref(bridge))

@@ -59,6 +59,18 @@ int main(void) {
     CHECK(names(&with_loaders, 11, "Server 1 (rank 11)"));
     CHECK(names(&with_loaders, 9, "The spawned loader 2") && names(&loader, 3, "The spawned loader 4"));
 
+    const mpidata_link with_inference = {.n_groups = 2, .n_loaders = 3, .n_trainers = 2, .n_inference = 2, .n_ranks = 13};
+    const mpidata_link inference = {.first_inference = 6, .n_inference = 1, .n_trainers = 2, .n_ranks = 4};
+    CHECK(mpidata_link_role(&with_inference, &plan, 9, &number) == MPIDATA_ROLE_LOADER && number == 2);
+    CHECK(mpidata_link_role(&with_inference, &plan, 11, &number) == MPIDATA_ROLE_INFERENCE && number == 1);
+    CHECK(mpidata_link_role(&with_inference, &plan, 12, &number) == MPIDATA_ROLE_SERVER && number == 0);
+    CHECK(mpidata_link_leader(&with_inference, &plan, MPIDATA_ROLE_INFERENCE, 1) == 11);
+    CHECK(mpidata_link_leader(&with_inference, &plan, MPIDATA_ROLE_INFERENCE, 2) == -1);
+    CHECK(mpidata_link_role(&inference, &plan, 3, &number) == MPIDATA_ROLE_INFERENCE && number == 6);
+    CHECK(mpidata_link_leader(&inference, &plan, MPIDATA_ROLE_INFERENCE, 6) == 3);
+    CHECK(mpidata_link_leader(&inference, &plan, MPIDATA_ROLE_INFERENCE, 0) == -1);
+    CHECK(names(&inference, 3, "The spawned inference rank 6"));
+
     CHECK(names(&world, 0, "The scheduler (rank 0)") && names(&spawned, 0, "The scheduler (rank 0)"));
     CHECK(names(&world, 2, "Trainer 1 (rank 2)") && names(&spawned, 2, "Trainer 1 (rank 2)"));
     CHECK(names(&world, 6, "Solver rank 6 (group 1, its rank 1)"));

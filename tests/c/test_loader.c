@@ -138,7 +138,7 @@ static int ends(void) {
 }
 
 static void opened(void) {
-    CHECK(mpidata_loader_open(0) == MPIDATA_SUCCESS && goes_on());
+    CHECK(mpidata_loader_open(0, MPIDATA_ROLE_LOADER) == MPIDATA_SUCCESS && mpidata_loader_begin() == MPIDATA_SUCCESS && goes_on());
     memset(lost, 0, sizeof lost);
 }
 

@@ -76,6 +76,17 @@ static void try_loaders(void) {
     CHECK(mpidata_plan_role(&plan, 9, &index, &rank_in_group) == MPIDATA_ROLE_LOADER && index == 2);
     CHECK(mpidata_plan_role(&plan, 11, &index, &rank_in_group) == MPIDATA_ROLE_SERVER && index == 1);
     mpidata_plan_free(&plan);
+    char inference[1024];
+    (void)snprintf(inference, sizeof inference, "inference 1\ninference_spares 1\n%s", servers);
+    refuse(with_loaders(14, groups, inference));
+    (void)snprintf(inference, sizeof inference,
+                   "inference 1\ninference_spares 1\ninference_timeout_s 5\ninference_start_timeout_s 6\n%s", servers);
+    CHECK(mpidata_plan_parse(with_loaders(14, groups, inference), &plan) == MPIDATA_SUCCESS);
+    CHECK(mpidata_plan_role(&plan, 9, &index, &rank_in_group) == MPIDATA_ROLE_LOADER && index == 2);
+    CHECK(mpidata_plan_role(&plan, 11, &index, &rank_in_group) == MPIDATA_ROLE_INFERENCE && index == 1);
+    CHECK(mpidata_plan_role(&plan, 12, &index, &rank_in_group) == MPIDATA_ROLE_SERVER && index == 0);
+    mpidata_plan_free(&plan);
+    refuse(with_loaders(12, groups, inference));
     refuse(with_loaders(10, groups, servers));
     refuse(with_loaders(9, groups, example_loaders));
     refuse(with_loaders(2, no_groups, ""));

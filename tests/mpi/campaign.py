@@ -17,6 +17,7 @@ from types import ModuleType
 import carried_campaign
 import elastic_campaign
 import fault_campaign
+import inference_campaign
 import kill_campaign
 import loader_campaign
 import resume_campaign
@@ -28,6 +29,7 @@ CAMPAIGNS: dict[str, ModuleType] = {
     "resumes": resume_campaign,
     "loaders": loader_campaign,
     "elastic": elastic_campaign,
+    "inference": inference_campaign,
     "faults": fault_campaign,
 }
 

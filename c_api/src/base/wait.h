@@ -8,6 +8,9 @@
 
 #include "base/status.h"
 
+/* For so long one who waits for an answer that is on its way yields, before the sleeps: most take less. */
+static const double MPIDATA_YIELDS_S = 1e-4;
+
 typedef struct {
     int idle;       /* pauses since the last work; 0 to start, as all */
     int64_t waited; /* ns of them */

@@ -88,6 +88,12 @@ static int enter(const char *call) {
     return mpidata_calls.state == MPIDATA_JOINED && mpidata_calls.stopping ? MPIDATA_END : need_simulation(call);
 }
 
+int mpidata_calls_enter(const char *call) { return enter(call); }
+
+const mpidata_transport *mpidata_calls_transport(void) { return transport; }
+
+int mpidata_calls_settle(int status) { return settle(status); }
+
 int mpidata_misuse(int status, const char *what, const char *advice) {
     MPIDATA_CALLED;
     MPIDATA_TRY(enter("mpidata_put"));

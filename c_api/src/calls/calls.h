@@ -28,6 +28,15 @@ typedef struct {
 
 extern mpidata_solver_calls mpidata_calls;
 
+/* What each call within a simulation begins with; MPIDATA_END where the job is stopping. */
+int mpidata_calls_enter(const char *call);
+
+/* NULL: this process has not joined yet. */
+const mpidata_transport *mpidata_calls_transport(void);
+
+/* What each call ends with; may end the process. */
+int mpidata_calls_settle(int status);
+
 /* Refuse to join twice. */
 int mpidata_calls_may_join(void);
 

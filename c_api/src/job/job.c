@@ -81,11 +81,11 @@ static int check_place(const mpidata_job *job, int kind, int size) {
     if (size != job->plan.world)
         return mpidata_error(MPIDATA_ERR_JOB,
                              "The job was planned for %d ranks (1 scheduler, %d trainers, %d groups of %d, %d loaders, %d "
-                             "servers), but has %d. Start it with -n %d, or change trainers.ranks, solvers, loaders or "
-                             "servers in the job file.",
+                             "inference ranks, %d servers), but has %d. Start it with -n %d, or change trainers.ranks, "
+                             "solvers, loaders, inference or servers in the job file.",
                              job->plan.world, job->plan.trainers, mpidata_plan_world_groups(&job->plan),
-                             job->plan.ranks_per_group, mpidata_plan_world_loaders(&job->plan), job->plan.servers, size,
-                             job->plan.world);
+                             job->plan.ranks_per_group, mpidata_plan_world_loaders(&job->plan),
+                             mpidata_plan_world_inference(&job->plan), job->plan.servers, size, job->plan.world);
     if (kind != job->kind)
         return mpidata_error(MPIDATA_ERR_JOB,
                              "Rank %d is a %s by the plan, but its program joined as a %s. Check trainers.program and "
@@ -174,10 +174,13 @@ static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(bridge, MPI_ERRORS_RETURN));
     MPIDATA_TRY(share_plan(bridge, NULL, &job->kind, &job->index, &job->plan));
     job->spawned = 1;
-    int wanted = job->kind == MPIDATA_ROLE_LOADER ? 1 : job->plan.ranks_per_group;
+    int wanted = job->kind == MPIDATA_ROLE_SOLVER ? job->plan.ranks_per_group : 1;
     if (kind != job->kind || size != wanted)
         return mpidata_error(MPIDATA_ERR_JOB, "%s %d was spawned with %d ranks of role %s. It needs %d of role %s.",
-                             job->kind == MPIDATA_ROLE_LOADER ? "Loader" : "Group", job->index, size,
+                             job->kind == MPIDATA_ROLE_SOLVER   ? "Group"
+                             : job->kind == MPIDATA_ROLE_LOADER ? "Loader"
+                                                                : "Inference rank",
+                             job->index, size,
                              mpidata_role_name(kind), wanted, mpidata_role_name(job->kind));
     MPIDATA_TRY(mpidata_wait_all_here(bridge));
     MPIDATA_TRY(mpidata_wait_all_here(bridge)); /* until it is this one's turn, and nobody has died */
@@ -302,7 +305,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     MPIDATA_TRY(status);
     MPIDATA_TRY(mpidata_job_at_finalize(finalize_begins));
     mpidata_beat();
-    const int starts = kind == MPIDATA_ROLE_SOLVER || kind == MPIDATA_ROLE_LOADER;
+    const int starts = kind == MPIDATA_ROLE_SOLVER || kind == MPIDATA_ROLE_LOADER || kind == MPIDATA_ROLE_INFERENCE;
     mpidata_tell(MPIDATA_PULSE_JOINED | (starts ? MPIDATA_PULSE_STARTING : 0u));
     return MPIDATA_SUCCESS;
 }
@@ -315,6 +318,7 @@ void mpidata_job_leave(mpidata_job *job) {
     if (job->kind == MPIDATA_ROLE_SOLVER && !job->spawned) left = job->data;
     mpidata_hub_close(&job->hub);
     free(job->dead_trainers);
+    mpidata_answerers_close(&job->answerers);
     free(job->trainer_ranks);
     job->dead_trainers = NULL;
     job->trainer_ranks = NULL;
@@ -328,6 +332,8 @@ void mpidata_job_who(const mpidata_job *job, char *text, size_t size) {
         (void)snprintf(text, size, "Trainer %d (rank %d)", job->index, job->rank);
     else if (job->kind == MPIDATA_ROLE_SERVER)
         (void)snprintf(text, size, "Server %d (rank %d)", job->index, job->rank);
+    else if (job->kind == MPIDATA_ROLE_INFERENCE)
+        (void)snprintf(text, size, "Inference rank %d (%s %d)", job->index, job->spawned ? "spawned, rank" : "rank", job->rank);
     else if (job->kind == MPIDATA_ROLE_LOADER)
         (void)snprintf(text, size, "Loader %d (%s %d)", job->index, job->spawned ? "spawned, rank" : "rank", job->rank);
     else if (job->spawned)
@@ -354,7 +360,11 @@ int mpidata_job_listen(mpidata_job *job) {
     MPIDATA_TRY_MPI(MPI_Recv(&what, 1, MPI_INT32_T, 0, MPIDATA_TAG_STOP, job->data, MPI_STATUS_IGNORE));
     if (what == MPIDATA_STOP_LOST)
         return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has given %s %d up.",
-                             job->kind == MPIDATA_ROLE_LOADER ? "loader" : "group", job->index);
+                             job->kind == MPIDATA_ROLE_LOADER      ? "loader"
+                             : job->kind == MPIDATA_ROLE_INFERENCE ? "inference rank"
+                                                                   : "group",
+                             job->index);
+    if (what < 0) return mpidata_answerers_hear(&job->answerers, what);
     if (what < MPIDATA_STOP_TRAINER_LOST)
         job->told_to_stop = 1;
     else if (job->dead_trainers && what - MPIDATA_STOP_TRAINER_LOST < job->plan.trainers)

@@ -2,6 +2,7 @@
 #ifndef MPIDATA_JOB_H
 #define MPIDATA_JOB_H
 
+#include "job/answerers.h"
 #include "job/hub.h"
 #include "job/unsent.h"
 #include "wire/messages.h"
@@ -18,7 +19,8 @@ typedef struct {
     int kind; /* MPIDATA_ROLE_... */
     int spawned;
     int one_host; /* the ranks of the world are all on one */
-    int told_to_stop; /* the scheduler wants this group, or loader, to leave */
+    int told_to_stop; /* the scheduler wants this group, loader or inference rank to leave */
+    mpidata_answerers answerers; /* solvers: the inference ranks, as far as the scheduler has said */
     char *dead_trainers; /* solvers: by trainer, where the others go on; NULL: the death of one ends the job */
     double touched;   /* when mpidata_job_waits left its sign last */
     mpidata_unsent *unsent; /* events that have not left, the newest first */

@@ -20,6 +20,7 @@ int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_pla
         .comm = comm,
         .n_groups = mpidata_plan_world_groups(plan),
         .n_loaders = mpidata_plan_world_loaders(plan),
+        .n_inference = mpidata_plan_world_inference(plan),
         .n_trainers = plan->trainers,
     };
     return open_link(link);
@@ -27,8 +28,10 @@ int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_pla
 
 int mpidata_link_open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number, const mpidata_plan *plan,
                               const int *trainer_ranks) {
-    *link = (mpidata_link){.comm = comm, .first_group = number, .first_loader = number};
-    *(role == MPIDATA_ROLE_LOADER ? &link->n_loaders : &link->n_groups) = 1;
+    *link = (mpidata_link){.comm = comm, .first_group = number, .first_loader = number, .first_inference = number};
+    *(role == MPIDATA_ROLE_LOADER      ? &link->n_loaders
+      : role == MPIDATA_ROLE_INFERENCE ? &link->n_inference
+                                       : &link->n_groups) = 1;
     link->trainers = malloc((size_t)plan->trainers * sizeof *link->trainers);
     if (!link->trainers) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for %d trainers.", plan->trainers);
     for (int t = 0; t < plan->trainers; t++)
@@ -62,8 +65,9 @@ int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int ra
     *number = mpidata_link_group(link, plan, rank, &rank_in_group);
     if (*number >= 0) return MPIDATA_ROLE_SOLVER;
     if (loader >= link->n_loaders) {
-        *number = loader - link->n_loaders;
-        return MPIDATA_ROLE_SERVER;
+        const int inference = loader - link->n_loaders, answers = inference < link->n_inference;
+        *number = answers ? link->first_inference + inference : inference - link->n_inference;
+        return answers ? MPIDATA_ROLE_INFERENCE : MPIDATA_ROLE_SERVER;
     }
     *number = loader >= 0 ? link->first_loader + loader : rank <= 0 ? 0 : link->trainers ? link->trainers[rank - 1] : rank - 1;
     return loader >= 0 ? MPIDATA_ROLE_LOADER : rank > 0 ? MPIDATA_ROLE_TRAINER : MPIDATA_ROLE_SCHEDULER;
@@ -71,6 +75,10 @@ int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int ra
 
 int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int role, int number) {
     const int loader = role == MPIDATA_ROLE_LOADER;
+    if (role == MPIDATA_ROLE_INFERENCE) {
+        const int place = number - link->first_inference;
+        return place >= 0 && place < link->n_inference ? first_loader_rank(link, plan) + link->n_loaders + place : -1;
+    }
     int i = number - (loader ? link->first_loader : link->first_group);
     if (i < 0 || i >= (loader ? link->n_loaders : link->n_groups)) return -1;
     return loader ? first_loader_rank(link, plan) + i : 1 + link->n_trainers + i * plan->ranks_per_group;
@@ -91,6 +99,10 @@ void mpidata_link_who(const mpidata_link *link, const mpidata_plan *plan, int ra
         (void)snprintf(text, size, "Trainer %d (rank %d)", number, rank);
     else if (role == MPIDATA_ROLE_SERVER)
         (void)snprintf(text, size, "Server %d (rank %d)", number, rank);
+    else if (role == MPIDATA_ROLE_INFERENCE && number < mpidata_plan_world_inference(plan))
+        (void)snprintf(text, size, "Inference rank %d (rank %d)", number, rank);
+    else if (role == MPIDATA_ROLE_INFERENCE)
+        (void)snprintf(text, size, "The spawned inference rank %d", number);
     else if (role == MPIDATA_ROLE_LOADER && number < mpidata_plan_world_loaders(plan))
         (void)snprintf(text, size, "Loader %d (rank %d)", number, rank);
     else if (role == MPIDATA_ROLE_LOADER)

@@ -1,5 +1,6 @@
 #include "loader/loader.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,27 +33,55 @@ static int check_threads(void) {
                                           "mpi4py.rc.threads alone, or use an MPI built with thread support.");
 }
 
-int mpidata_loader_open(MPI_Fint world) {
+static int is_inference(void) { return loader.job.kind == MPIDATA_ROLE_INFERENCE; }
+
+int mpidata_loader_open(MPI_Fint world, int role) {
     if (loader.open) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_loader_open: called a second time.");
     MPIDATA_TRY(check_threads());
-    MPIDATA_TRY(mpidata_job_join(MPI_Comm_f2c(world), MPIDATA_ROLE_LOADER, NULL, &loader.job));
-    if (mpidata_lock_open(&loader.lock) || mpidata_condition_open(&loader.news) || mpidata_condition_open(&loader.wake))
+    MPIDATA_TRY(mpidata_job_join(MPI_Comm_f2c(world), role, NULL, &loader.job));
+    if (mpidata_lock_open(&loader.lock) || mpidata_lock_open(&loader.rounds) ||
+        mpidata_condition_open(&loader.news) || mpidata_condition_open(&loader.wake))
         return mpidata_error(MPIDATA_ERR_MEMORY, "The loader's locks cannot be made.");
     loader.trainers = calloc((size_t)loader.job.plan.trainers, 1);
     if (!loader.trainers) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of the trainers.");
     for (int t = 0; t < loader.job.plan.trainers; t++)
         if (mpidata_job_trainer_rank(&loader.job, t) < 0) loader.trainers[t] = MPIDATA_TRAINER_DEAD;
+    MPIDATA_TRY(mpidata_loader_open_server(&loader));
     loader.open = 1;
-    MPIDATA_TRY(tell_scheduler(MPIDATA_EVENT_NEXT));
     int failed = pthread_create(&loader.thread, NULL, mpidata_loader_thread, &loader);
     return failed ? mpidata_error(MPIDATA_ERR_MEMORY, "The loader's thread cannot be started: %s.", strerror(failed))
                   : MPIDATA_SUCCESS;
+}
+
+int mpidata_loader_begin(void) {
+    MPIDATA_TRY(need_open());
+    return tell_scheduler(MPIDATA_EVENT_NEXT);
+}
+
+int mpidata_loader_fail(const char *sentence) {
+    mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
+    MPIDATA_TRY(need_open());
+    (void)snprintf(event.text, sizeof event.text, "%s", sentence);
+    return mpidata_job_send_event(&loader.job, &event);
 }
 
 static void wake_locked(void) {
     MPIDATA_LOCKED(&loader.lock);
     loader.woken = 1;
     mpidata_lock_tell_locked(&loader.lock, &loader.wake);
+}
+
+/* Of an inference rank: make MPI calls here, without a wait for the thread. Yields at first, then sleeps. */
+static void drive_locked(mpidata_backoff *backoff, double since, double now) {
+    MPIDATA_LOCKED(&loader.lock);
+    int did = 0;
+    mpidata_lock_give(&loader.lock);
+    if (mpidata_loader_round(&loader, &did) == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
+    if (did)
+        *backoff = (mpidata_backoff){0};
+    else
+        mpidata_pause(now - since < MPIDATA_YIELDS_S ? 0 : mpidata_backoff_next_patient(backoff));
+    mpidata_lock_take(&loader.lock);
 }
 
 /* Sleep until there is news, for so long at most; 0 at the deadline. */
@@ -72,22 +101,36 @@ static int failure_locked(void) {
 
 static int nobody_asks_locked(void) {
     MPIDATA_LOCKED(&loader.lock);
-    return !memchr(loader.trainers, MPIDATA_TRAINER_ASKS, (size_t)loader.job.plan.trainers);
+    return !is_inference() && !memchr(loader.trainers, MPIDATA_TRAINER_ASKS, (size_t)loader.job.plan.trainers);
+}
+
+/* As wait_locked. An inference rank looks once, at least. */
+static int wait_for_request_locked(mpidata_backoff *backoff, int *looked, double since, double deadline) {
+    MPIDATA_LOCKED(&loader.lock);
+    if (!is_inference()) return wait_locked(deadline);
+    const double now = mpidata_now();
+    if (now >= deadline && *looked) return 0;
+    *looked = 1;
+    drive_locked(backoff, since, now);
+    return 1;
 }
 
 int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
     MPIDATA_TRY(need_open());
-    double deadline = mpidata_now() + timeout_s;
-    int status;
+    double since = mpidata_now(), deadline = since + timeout_s;
+    int status, looked = 0;
+    mpidata_backoff backoff = {0};
     mpidata_parcel *first = NULL;
+    atomic_store(&loader.driven, is_inference());
     mpidata_lock_take(&loader.lock);
     do {
         status = failure_locked();
         if (!status && loader.leave) status = MPIDATA_END;
         if (!status && !(first = mpidata_parcels_pop(&loader.requests)))
             status = timeout_s > 0 && nobody_asks_locked() ? MPIDATA_END : MPIDATA_ERR_AGAIN;
-    } while (status == MPIDATA_ERR_AGAIN && wait_locked(deadline));
+    } while (status == MPIDATA_ERR_AGAIN && wait_for_request_locked(&backoff, &looked, since, deadline));
     mpidata_lock_give(&loader.lock);
+    atomic_store(&loader.driven, 0);
     mpidata_beat();
     if (!status) *request = mpidata_taken_of(first);
     return status;
@@ -103,8 +146,8 @@ int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t
                                       .number = request->number,
                                       .n_parts = n_parts};
     MPIDATA_TRY(need_open());
-    if (request->peer < 0 || request->peer >= loader.job.plan.trainers)
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %d.", (int)request->peer);
+    if (request->peer < 0 || request->peer >= loader.n_peers)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no %s %d.", is_inference() ? "rank" : "trainer", (int)request->peer);
     MPIDATA_TRY(mpidata_sending_new(&head, sizes, parts, 0, &answer));
     answer->to = request->peer;
     answer->ticket = ticket;
@@ -113,10 +156,15 @@ int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t
     if (!failed) {
         mpidata_sendings_append(&loader.answers, answer);
         loader.under_way++;
-        wake_locked();
+        if (!is_inference()) wake_locked();
     }
     mpidata_lock_give(&loader.lock);
     if (failed) mpidata_sending_free(answer);
+    if (!failed && is_inference()) {
+        int did = 0;
+        failed = mpidata_loader_round(&loader, &did);
+        if (failed == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
+    }
     mpidata_beat();
     return failed;
 }
@@ -160,10 +208,12 @@ int mpidata_loader_close(void) {
     wake_locked();
     mpidata_lock_give(&loader.lock);
     (void)pthread_join(loader.thread, NULL);
+    mpidata_loader_close_server(&loader);
     if (!failed) failed = tell_scheduler(MPIDATA_EVENT_FINALIZED);
     mpidata_parcels_free(&loader.requests);
     mpidata_sendings_free(&loader.sent);
     mpidata_lock_close(&loader.lock);
+    mpidata_lock_close(&loader.rounds);
     (void)pthread_cond_destroy(&loader.news);
     (void)pthread_cond_destroy(&loader.wake);
     mpidata_job_leave(&loader.job);

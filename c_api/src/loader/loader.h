@@ -1,8 +1,9 @@
-/* A loader of the job: a rank that reads and prepares what the trainers ask it for. What Python calls
+/* A loader of the job: a rank that reads and prepares what the trainers ask it for; or an inference rank, which runs the model
+ * for solver ranks that ask, and is the same but for who asks. What Python calls
  * (mpidata/native/library.py). Not installed.
  *
- * One loader per process, and one thread that calls. A thread owned by the library makes every MPI call between open and
- * close, hence MPI_THREAD_MULTIPLE. Functions return the codes of mpidata.h. A loader that was given up, or whose scheduler
+ * One per process, and one thread that calls. A thread owned by the library makes MPI calls between open and close, hence
+ * MPI_THREAD_MULTIPLE. Functions return the codes of mpidata.h. A loader that was given up, or whose scheduler
  * has died, ends. */
 #ifndef MPIDATA_LOADER_H
 #define MPIDATA_LOADER_H
@@ -11,19 +12,25 @@
 
 #include "parcel/taken.h"
 
-/* Join the job as a loader and tell the scheduler that it takes requests. Collective over world; blocks without spinning. */
-int mpidata_loader_open(MPI_Fint world);
+/* Join the job, role: MPIDATA_ROLE_LOADER or _INFERENCE. Collective over world; blocks without spinning. */
+int mpidata_loader_open(MPI_Fint world, int role);
+
+/* Tell the scheduler that it takes requests from now on. */
+int mpidata_loader_begin(void);
 
 /* Take the next request, whose memory is the caller's until mpidata_parcel_release. MPIDATA_SUCCESS; MPIDATA_ERR_AGAIN:
  * nothing within timeout_s; MPIDATA_END: this loader is to leave. Sleeps while it waits. timeout_s of 0 says that the caller
  * has work to do: a loader that the trainers need no more leaves only when it has none. */
 int mpidata_loader_next(mpidata_taken *request, double timeout_s);
 
-/* Answer a request: dataset, kind and number are those of the request, whose trainer it goes to. parts: n_parts addresses,
+/* Answer a request: dataset, kind and number are those of the request, to whose sender it goes. parts: n_parts addresses,
  * sizes: bytes of each. They must not change, and stay where they are, until mpidata_loader_sent has given `ticket`. Does
  * not block. */
 int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t n_parts, const void *const *parts,
                           const int64_t *sizes, int64_t ticket);
+
+/* Tell the scheduler of an error that ends the job. */
+int mpidata_loader_fail(const char *sentence);
 
 /* The ticket of an answer that has left: MPIDATA_SUCCESS; MPIDATA_ERR_AGAIN: of no more. Does not block. */
 int mpidata_loader_sent(int64_t *ticket);

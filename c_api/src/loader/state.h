@@ -1,6 +1,10 @@
-/* The state of this process's loader, shared by its thread, which makes all MPI calls, and the caller's. */
+/* The state of this process's loader or inference rank, shared by its thread and the caller's. MPI calls are made in rounds, by
+ * one of the two at a time: a loader's by the thread alone; an inference rank's by the caller while that waits or answers, as
+ * each handing over between threads would be a part of what a solver waits for, else by the thread. */
 #ifndef MPIDATA_LOADER_STATE_H
 #define MPIDATA_LOADER_STATE_H
+
+#include <stdatomic.h>
 
 #include "base/lock.h"
 #include "job/job.h"
@@ -15,6 +19,10 @@ typedef struct {
     int open;
     mpidata_job job;
     pthread_t thread;
+    mpidata_lock rounds; /* held by who makes one; taken before `lock` */
+    struct mpidata_loader_server *server; /* of rounds */
+    atomic_int driven;   /* the caller makes rounds */
+    int n_peers;         /* numbers of who asks, from 0: trainers; for an inference rank, ranks of its communicator */
     mpidata_lock lock;
     pthread_cond_t news; /* to the caller: a request, a parcel that has left, the end, an error */
     pthread_cond_t wake; /* to the thread */
@@ -31,6 +39,13 @@ typedef struct {
     int error;
     char error_text[MPIDATA_TEXT_MAX];
 } mpidata_loader;
+
+/* Make a round of MPI calls; *did becomes 1 if there was anything to do. An error is kept for the caller, too. */
+int mpidata_loader_round(mpidata_loader *loader, int *did);
+
+/* Get ready for rounds, and free what they need. */
+int mpidata_loader_open_server(mpidata_loader *loader);
+void mpidata_loader_close_server(mpidata_loader *loader);
 
 /* Its thread's main function; the argument is the mpidata_loader. */
 void *mpidata_loader_thread(void *loader);

@@ -12,9 +12,11 @@
 
 /* Between looks for what the scheduler says. */
 static const double LISTEN_EVERY_S = 1e-3;
+/* Between looks whether the caller makes rounds no more: so much later what it leaves under way goes on. */
+enum { DRIVEN_NS = 2000000 };
 
-/* The thread's own. */
-typedef struct {
+/* Of who makes a round. */
+typedef struct mpidata_loader_server {
     mpidata_loader *loader;
     mpidata_link link;
     mpidata_inbox *inbox;
@@ -29,33 +31,45 @@ void mpidata_loader_end_lost(void) {
     _exit(1);
 }
 
-static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the loader's thread."); }
+static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the loader."); }
+
+static int is_inference(const mpidata_loader *loader) { return loader->job.kind == MPIDATA_ROLE_INFERENCE; }
+
+/* Of this role are those who ask an inference rank, trainers for spawned solver ranks. */
+static int asks(int role) { return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_TRAINER; }
 
 static int open_inbox(server *s) {
     const mpidata_job *job = &s->loader->job;
     int *peers = malloc((size_t)s->link.n_ranks * sizeof *peers);
     if (!peers) return no_memory();
     for (int rank = 0; rank < s->link.n_ranks; rank++) peers[rank] = -1;
-    for (int t = 0; t < job->plan.trainers; t++)
+    for (int t = 0; t < job->plan.trainers && !is_inference(s->loader); t++)
         if (mpidata_job_trainer_rank(job, t) > 0) peers[mpidata_job_trainer_rank(job, t)] = t;
-    s->inbox = mpidata_inbox_open(job->data, MPIDATA_TAG_REQUEST, peers, s->link.n_ranks);
+    for (int rank = 0, number; rank < s->link.n_ranks && is_inference(s->loader); rank++)
+        if (asks(mpidata_link_role(&s->link, &job->plan, rank, &number))) peers[rank] = rank;
+    const int tag = is_inference(s->loader) ? MPIDATA_TAG_QUESTION : MPIDATA_TAG_REQUEST;
+    s->inbox = mpidata_inbox_open(job->data, tag, peers, s->link.n_ranks);
     free(peers);
     return s->inbox ? MPIDATA_SUCCESS : no_memory();
 }
 
-static int open_server(server *s, mpidata_loader *loader) {
+int mpidata_loader_open_server(mpidata_loader *loader) {
     const mpidata_job *job = &loader->job;
+    server *s = loader->server = calloc(1, sizeof *s); /* MPI may still write to it when all has been closed */
+    if (!s) return no_memory();
     s->loader = loader;
     if (job->spawned)
-        MPIDATA_TRY(mpidata_link_open_spawned(&s->link, job->data, MPIDATA_ROLE_LOADER, job->index, &job->plan,
+        MPIDATA_TRY(mpidata_link_open_spawned(&s->link, job->data, job->kind, job->index, &job->plan,
                                               job->trainer_ranks));
     else
         MPIDATA_TRY(mpidata_link_open_world(&s->link, job->data, &job->plan));
+    loader->n_peers = is_inference(loader) ? s->link.n_ranks : job->plan.trainers;
     return open_inbox(s);
 }
 
 /* What MPI still reads or writes stays until the end of the process. */
-static void close_server(server *s) {
+void mpidata_loader_close_server(mpidata_loader *loader) {
+    server *s = loader->server;
     if (s->transfers.n) return;
     mpidata_inbox_close(s->inbox);
     mpidata_sendings_free(&s->sending);
@@ -78,6 +92,10 @@ static int listen(server *s) {
     return MPIDATA_SUCCESS;
 }
 
+static int rank_of(const mpidata_loader *loader, int peer) {
+    return is_inference(loader) ? peer : mpidata_job_trainer_rank(&loader->job, peer);
+}
+
 static int send_answers(server *s, int *did) {
     mpidata_loader *loader = s->loader;
     for (;;) {
@@ -87,9 +105,16 @@ static int send_answers(server *s, int *did) {
         if (!answer) return MPIDATA_SUCCESS;
         *did = 1;
         mpidata_sendings_append(&s->sending, answer);
-        const int rank = mpidata_job_trainer_rank(&loader->job, answer->to);
-        MPIDATA_TRY(mpidata_sending_begin(answer, &s->transfers, rank, MPIDATA_TAG_PARCEL, loader->job.data));
+        const int rank = rank_of(loader, answer->to), tag = is_inference(loader) ? MPIDATA_TAG_ANSWER : MPIDATA_TAG_PARCEL;
+        if (rank >= 0 && s->link.dead[rank]) continue;
+        MPIDATA_TRY(mpidata_sending_begin(answer, &s->transfers, rank, tag, loader->job.data));
     }
+}
+
+/* What is under way to a dead rank has ended. */
+static void forget(server *s, int rank) {
+    for (mpidata_sending *answer = s->sending.first; answer; answer = answer->next)
+        if (rank_of(s->loader, answer->to) == rank) mpidata_transfers_forget(&s->transfers, &answer->pending);
 }
 
 /* A dead trainer says no farewell. */
@@ -101,9 +126,10 @@ static int note_deaths(server *s) {
     mpidata_lock_take(&loader->lock);
     for (int i = 0; i < link->n_newly; i++) {
         int number, role = mpidata_link_role(link, &loader->job.plan, link->newly[i], &number);
-        if (role != MPIDATA_ROLE_TRAINER) continue;
+        if (is_inference(loader) ? !asks(role) : role != MPIDATA_ROLE_TRAINER) continue;
         mpidata_inbox_lose(s->inbox, link->newly[i]);
-        loader->trainers[number] = MPIDATA_TRAINER_DEAD;
+        forget(s, link->newly[i]);
+        if (role == MPIDATA_ROLE_TRAINER) loader->trainers[number] = MPIDATA_TRAINER_DEAD;
     }
     mpidata_lock_tell_locked(&loader->lock, &loader->news);
     mpidata_lock_give(&loader->lock);
@@ -130,7 +156,7 @@ static void hand_over(server *s, mpidata_parcel_list *requests, mpidata_sending_
     if (!has_come && !sent->first) return;
     mpidata_lock_take(&loader->lock);
     for (mpidata_parcel *request; (request = mpidata_parcels_pop(requests));) {
-        if (request->head.kind == MPIDATA_PARCEL_FAREWELL) {
+        if (request->head.kind == MPIDATA_PARCEL_FAREWELL && !is_inference(loader)) {
             char *trainer = &loader->trainers[request->peer];
             if (*trainer == MPIDATA_TRAINER_ASKS) *trainer = MPIDATA_TRAINER_SAID_FAREWELL;
             mpidata_parcel_free(request);
@@ -171,40 +197,40 @@ static long next_pause(const server *s, mpidata_backoff *backoff) {
     return s->transfers.n ? mpidata_backoff_next(backoff) : mpidata_backoff_next_patient(backoff);
 }
 
-static void serve(server *s, mpidata_loader *loader) {
-    mpidata_backoff backoff = {0};
-    int status = open_server(s, loader), quit = 0;
-    while (!status && !quit) {
-        int did = 0;
-        status = one_round(s, &did);
-        if (did)
-            backoff = (mpidata_backoff){0};
-        else
-            quit = pause_until_woken(loader, next_pause(s, &backoff));
-    }
-    if (status == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
-    if (!status) return;
+int mpidata_loader_round(mpidata_loader *loader, int *did) {
+    mpidata_lock_take(&loader->rounds);
+    const int status = one_round(loader->server, did);
+    mpidata_lock_give(&loader->rounds);
+    if (!status || status == MPIDATA_ERR_DIED) return status;
     mpidata_lock_take(&loader->lock);
     loader->error = status;
     memcpy(loader->error_text, mpidata_last_error(), sizeof loader->error_text);
     mpidata_lock_tell_locked(&loader->lock, &loader->news);
     mpidata_lock_give(&loader->lock);
+    return status;
+}
+
+static void serve(mpidata_loader *loader) {
+    mpidata_backoff backoff = {0};
+    int status = MPIDATA_SUCCESS, quit = 0;
+    while (!status && !quit) {
+        int did = 0;
+        const int driven = atomic_load(&loader->driven);
+        if (!driven) status = mpidata_loader_round(loader, &did);
+        if (did)
+            backoff = (mpidata_backoff){0};
+        else if (driven)
+            quit = pause_until_woken(loader, DRIVEN_NS);
+        else
+            quit = pause_until_woken(loader, next_pause(loader->server, &backoff));
+    }
+    if (status == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
 }
 
 void *mpidata_loader_thread(void *argument) {
     MPIDATA_CALLED;
     /* Short sleeps are meant: the kernel's usual slack of 50 us would double them. */
     (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-    mpidata_loader *loader = argument;
-    server *s = calloc(1, sizeof *s); /* not on the stack: MPI may still write to it when the thread has ended */
-    if (s) {
-        serve(s, loader);
-        close_server(s);
-        return NULL;
-    }
-    mpidata_lock_take(&loader->lock);
-    loader->error = no_memory();
-    memcpy(loader->error_text, mpidata_last_error(), sizeof loader->error_text);
-    mpidata_lock_give(&loader->lock);
+    serve(argument);
     return NULL;
 }

@@ -77,3 +77,14 @@ int mpidata_transfers_test(mpidata_transfers *transfers, int *did) {
     *did = 1;
     return MPIDATA_SUCCESS;
 }
+
+void mpidata_transfers_forget(mpidata_transfers *transfers, mpidata_pending *pending) {
+    if (!pending->left) return;
+    for (int i = 0; i < transfers->n; i++) {
+        if (transfers->of[i] != pending) continue;
+        (void)MPI_Request_free(&transfers->requests[i]);
+        transfers->requests[i] = MPI_REQUEST_NULL;
+    }
+    transfers->n = mpidata_keep_under_way(transfers->n, transfers->requests, transfers->of, sizeof *transfers->of);
+    *pending = (mpidata_pending){.failed = 1};
+}

@@ -27,6 +27,9 @@ int mpidata_transfers_send(mpidata_transfers *transfers, const void *data, int b
 int mpidata_transfers_receive(mpidata_transfers *transfers, void *data, int bytes, MPI_Message *message,
                               mpidata_pending *pending);
 
+/* Forget those of one parcel that are under way, as its peer is dead: MPI does not always end them. */
+void mpidata_transfers_forget(mpidata_transfers *transfers, mpidata_pending *pending);
+
 /* Take out those that have ended; *did becomes 1 if there were any. */
 int mpidata_transfers_test(mpidata_transfers *transfers, int *did);
 

@@ -8,6 +8,7 @@
 #include "dtypes/convert.h"
 #include "job/run_files.h"
 #include "python/structures.h"
+#include "question/description.h"
 #include "wire/messages.h"
 #include "wire/moments.h"
 #include "wire/wire.h"
@@ -39,7 +40,8 @@ static const mpidata_constant constants[] = {
     STATUS(ERR_DTYPE) STATUS(ERR_BLOCK) STATUS(ERR_PARAMETER) STATUS(ERR_JOB) STATUS(ERR_MPI) STATUS(ERR_MEMORY)
     STATUS(ERR_WIRE) STATUS(ERR_AGAIN) STATUS(CHECKPOINT) STATUS(ERR_DIED) STATUS(MEET)
     NUMBER(MAX_NDIM) NUMBER(MAX_TEXT) NUMBER(NAME_MAX) NUMBER(ITEM_MAX) NUMBER(PLAN_CHANNELS) NUMBER(WHOLE_FIELD) NUMBER(NO_STATISTICS) NUMBER(STEPS_MAX)
-    NUMBER(ROLE_SCHEDULER) NUMBER(ROLE_TRAINER) NUMBER(ROLE_SOLVER) NUMBER(ROLE_LOADER) NUMBER(ROLE_SERVER)
+    NUMBER(ROLE_SCHEDULER) NUMBER(ROLE_TRAINER) NUMBER(ROLE_SOLVER) NUMBER(ROLE_LOADER) NUMBER(ROLE_SERVER) NUMBER(ROLE_INFERENCE)
+    NUMBER(QUESTION_MAGIC) NUMBER(PARCEL_QUESTION)
     NUMBER(EVENT_NEXT) NUMBER(EVENT_FINALIZED) NUMBER(EVENT_HELD) NUMBER(EVENT_STATUS) NUMBER(EVENT_REPORT)
     NUMBER(EVENT_STOP) NUMBER(EVENT_GOODBYE) NUMBER(EVENT_ERROR) NUMBER(EVENT_CHECKPOINT_WANTED)
     NUMBER(EVENT_CHECKPOINT_WRITTEN) NUMBER(EVENT_DIED) NUMBER(EVENT_RECORD_STOPPED) NUMBER(EVENT_LOSSES)
@@ -73,6 +75,15 @@ static const mpidata_constant constants[] = {
     FIELD(mpidata_taken, kind) FIELD(mpidata_taken, status) FIELD(mpidata_taken, unused) FIELD(mpidata_taken, number)
     FIELD(mpidata_taken, n_parts) FIELD(mpidata_taken, offsets) FIELD(mpidata_taken, sizes)
     POINTER(mpidata_taken, memory) FIELD(mpidata_taken, bytes) FIELD(mpidata_taken, at)
+    WHOLE(mpidata_array)
+    POINTER(mpidata_array, name) POINTER(mpidata_array, values) FIELD(mpidata_array, dtype) FIELD(mpidata_array, ndim)
+    FIELD(mpidata_array, shape)
+    WHOLE(mpidata_description)
+    FIELD(mpidata_description, magic) FIELD(mpidata_description, n_in) FIELD(mpidata_description, n_out)
+    FIELD(mpidata_description, unused) FIELD(mpidata_description, rows)
+    WHOLE(mpidata_described)
+    FIELD(mpidata_described, name) FIELD(mpidata_described, dtype) FIELD(mpidata_described, ndim)
+    FIELD(mpidata_described, shape)
     WHOLE(mpidata_usage)
     FIELD(mpidata_usage, memory_kb) FIELD(mpidata_usage, cpu_us)
     WHOLE(mpidata_event)

@@ -38,6 +38,7 @@ typedef struct {
     mpidata_link link;
     mpidata_source *sources; /* MPIDATA_STREAMS per rank */
     mpidata_inbox *inbox;    /* of parcels; NULL: none has been looked for */
+    mpidata_inbox *questions, *answers; /* that are passed on; NULL likewise */
     int gone, lost; /* its one group has left, or is lost */
 } mpidata_inlet;
 

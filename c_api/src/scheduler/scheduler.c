@@ -28,6 +28,7 @@ static struct {
     int joins;        /* one is being joined; if it fails, the hub is made anew */
     mpidata_backoff backoff; /* since the last event */
     int failed;       /* status of a poll that had events to give before */
+    mpidata_answerers answering; /* what solver ranks were told of the inference ranks */
 } scheduler;
 
 static int need_open(void) {
@@ -256,6 +257,19 @@ static int tell_solvers(int32_t what) {
     return MPIDATA_SUCCESS;
 }
 
+/* Groups that join later hear of it then. */
+static int tell_of_answerer(int number, int lost) {
+    const int32_t word = mpidata_answerer_word(number, lost);
+    MPIDATA_TRY(mpidata_answerers_hear(&scheduler.answering, word));
+    return tell_solvers(word);
+}
+
+static int tell_of_answerers(const mpidata_link *link) {
+    for (int i = 0; i < scheduler.answering.n; i++)
+        if (mpidata_answerer_lives(&scheduler.answering, i)) MPIDATA_TRY(tell_solvers_of(link, mpidata_answerer_word(i, 0)));
+    return MPIDATA_SUCCESS;
+}
+
 static int change_trainers(int trainer, int joins) {
     mpidata_order order = {.kind = joins ? MPIDATA_ORDER_TRAINER_JOINED : MPIDATA_ORDER_TRAINER_LOST, .of_trainer = {trainer}};
     MPIDATA_TRY(need_open());
@@ -301,7 +315,13 @@ int mpidata_scheduler_stop(void) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_scheduler_release(int loader) { return tell_to_leave(MPIDATA_ROLE_LOADER, loader); }
+int mpidata_scheduler_release(int role, int number) { return tell_to_leave(role, number); }
+
+int mpidata_scheduler_answers(int inference) {
+    mpidata_link *link;
+    MPIDATA_TRY(need_group(MPIDATA_ROLE_INFERENCE, inference, &link));
+    return tell_of_answerer(inference, 0);
+}
 
 static int order_about_loader(int kind, int loader) {
     mpidata_order order = {.kind = kind, .of_group = {.group = loader, .role = MPIDATA_ROLE_LOADER}};
@@ -339,10 +359,11 @@ int mpidata_scheduler_lose(int role, int number, const char *at) {
     (void)snprintf(order.of_group.at, sizeof order.of_group.at, "%s", at);
     MPIDATA_TRY(need_group(role, number, &link));
     int leader = mpidata_link_leader(link, &scheduler.job.plan, role, number);
-    int ranks = role == MPIDATA_ROLE_LOADER ? 1 : scheduler.job.plan.ranks_per_group;
+    int ranks = role == MPIDATA_ROLE_SOLVER ? scheduler.job.plan.ranks_per_group : 1;
     for (int r = 0; r < ranks; r++)
         MPIDATA_TRY(send_later(&lost, sizeof lost, leader + r, MPIDATA_TAG_STOP, link));
-    return order_all(&order);
+    if (role == MPIDATA_ROLE_INFERENCE) MPIDATA_TRY(tell_of_answerer(number, 1));
+    return role == MPIDATA_ROLE_INFERENCE && link == scheduler.links[0] ? MPIDATA_SUCCESS : order_all(&order);
 }
 
 int mpidata_scheduler_gone(int role, int number) {
@@ -456,7 +477,8 @@ int mpidata_scheduler_join(MPI_Fint bridge, MPI_Fint *comm) {
 int mpidata_scheduler_link(int role, int number, MPI_Fint comm) {
     MPIDATA_TRY(need_open());
     scheduler.joins = 0;
-    return add_link(MPI_Comm_f2c(comm), role, number);
+    MPIDATA_TRY(add_link(MPI_Comm_f2c(comm), role, number));
+    return tell_of_answerers(scheduler.links[scheduler.n_links - 1]);
 }
 
 int mpidata_scheduler_checkpoint(int64_t number) {
@@ -495,6 +517,7 @@ int mpidata_scheduler_close(void) {
         free(scheduler.links[i]);
     }
     free(scheduler.links);
+    mpidata_answerers_close(&scheduler.answering);
     free(scheduler.deaths);
     free(scheduler.plan);
     free(scheduler.members);

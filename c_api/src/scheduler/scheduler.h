@@ -33,8 +33,11 @@ int mpidata_scheduler_end_of_stream(void);
 /* Tell all trainers and groups to leave: draws and steps give MPIDATA_END from now. */
 int mpidata_scheduler_stop(void);
 
-/* Tell a loader to leave. */
-int mpidata_scheduler_release(int loader);
+/* Tell a loader or inference rank to leave. */
+int mpidata_scheduler_release(int role, int number);
+
+/* Tell all solver ranks that an inference rank answers from now on. */
+int mpidata_scheduler_answers(int inference);
 
 /* Tell all trainers that a loader takes requests from now on. */
 int mpidata_scheduler_serves(int loader);
@@ -59,9 +62,10 @@ int mpidata_scheduler_trainers(int64_t number, int64_t count);
 /* Tell all trainers that every validation sample that will come is there. */
 int mpidata_scheduler_validation(void);
 
-/* Give a group, or a loader, up: its ranks end at their next call, the trainers drop what it has not finished and what may
- * still come. role: MPIDATA_ROLE_SOLVER or _LOADER; number: which group or loader. So below. at: what a loader worked on, as
- * far as it is known, for the trainers. */
+/* Give a group, a loader, or an inference rank up: its ranks end at their next call, the trainers drop what it has not finished
+ * and what may still come. Of an inference rank the solver ranks hear, who ask another one, and not the trainers.
+ * role: MPIDATA_ROLE_SOLVER, _LOADER or _INFERENCE; number: which group, loader or inference rank. So below. at: what a loader
+ * worked on, as far as it is known, for the trainers. */
 int mpidata_scheduler_lose(int role, int number, const char *at);
 
 /* It has left in order: if it was spawned, its communicator is freed. The trainers hear of loaders and of what was spawned. */

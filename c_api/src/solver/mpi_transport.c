@@ -12,6 +12,7 @@
 #include "job/usage.h"
 #include "program/alone.h"
 #include "program/caller.h"
+#include "solver/infer.h"
 #include "solver/kept_constants.h"
 #include "solver/map_sending.h"
 #include "solver/sender.h"
@@ -333,6 +334,7 @@ static int leave(const mpidata_done *done) {
 static void close_all(void) {
     if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
     if (in_job()) {
+        mpidata_infer_close();
         mpidata_forget_nothing(&solver.sender);
         mpidata_sender_close(&solver.sender);
         mpidata_job_leave(&solver.job);
@@ -343,10 +345,16 @@ static void close_all(void) {
     solver.task = NULL;
 }
 
+static int ask(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version, int64_t *question) {
+    return mpidata_infer_ask(&solver.sender, in, n_in, out, n_out, version, question);
+}
+
+static int answer(int64_t question) { return mpidata_infer_answer(&solver.sender, question); }
+
 static const mpidata_transport BY_MPI = {
     .forked = mpidata_job_forked, .refuse_forked = mpidata_job_refuse_forked, .who = who, .settle = settle, .report = report,
     .stage = stage, .wait = wait_for_lent, .step = step, .drop = drop, .missing_row = missing_row, .forget = forget, .complete = complete, .next = next, .fail = fail,
-    .leave = leave, .close = close_all,
+    .ask = ask, .answer = answer, .leave = leave, .close = close_all,
 };
 
 /* -- join ----------------------------------------------------------------------------------------------------------- */

@@ -30,7 +30,8 @@ size_t mpidata_event_bytes(const mpidata_event *event) {
 static int may_send(int role, int kind) {
     switch (kind) {
     case MPIDATA_EVENT_NEXT:
-    case MPIDATA_EVENT_FINALIZED: return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER;
+    case MPIDATA_EVENT_FINALIZED:
+        return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER || role == MPIDATA_ROLE_INFERENCE;
     case MPIDATA_EVENT_ERROR: return role != MPIDATA_ROLE_SCHEDULER;
     case MPIDATA_EVENT_DIED: return 0; /* the scheduler's own */
     default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_ADOPTED;
@@ -79,7 +80,8 @@ static int reports_fit(const mpidata_event *event, int bytes) {
 }
 
 static int spawned_fits(int role, int group) {
-    return (role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER) && in_range(group, 0, INT_MAX - 1);
+    const int spawned = role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER || role == MPIDATA_ROLE_INFERENCE;
+    return spawned && in_range(group, 0, INT_MAX - 1);
 }
 
 int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes, int role) {

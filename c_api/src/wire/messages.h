@@ -17,17 +17,24 @@ enum {
     MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h) ... */
     MPIDATA_TAG_PARCEL = 8,  /* ... and the loader's answers: none is held up, as each was asked for */
     MPIDATA_TAG_HANDED = 9,  /* samples of a trainer that draws nothing, to one that draws, among trainers alone */
-    MPIDATA_TAG_TRAINERS = 10 /* scheduler -> each rank of what was spawned, once: the ranks of the trainers, an int each */
+    MPIDATA_TAG_TRAINERS = 10, /* scheduler -> each rank of what was spawned, once: the ranks of the trainers, an int each */
+    MPIDATA_TAG_QUESTION = 14, /* parcels of a solver rank to an inference rank, or by a trainer (receive/relay.h) ... */
+    MPIDATA_TAG_ANSWER = 15    /* ... and its answers: none is held up */
 };
 
 /* Leave; the group is given up; this trainer (added to it) has died, and the others go on. */
 enum { MPIDATA_STOP_OVER = 0, MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2, MPIDATA_STOP_TRAINER_LOST = 3 };
 
+/* Words of the same tag, below 0: an inference rank answers from now on, or is lost. */
+static inline int32_t mpidata_answerer_word(int number, int lost) { return -1 - 2 * number - lost; }
+static inline int mpidata_answerer_number(int32_t word) { return (-1 - word) / 2; }
+static inline int mpidata_answerer_is_lost(int32_t word) { return (-1 - word) % 2; }
+
 /* -- solver, loader, trainer -> scheduler -------------------------------------------------------------------------- */
 
 enum {
-    MPIDATA_EVENT_NEXT = 1,          /* group asks for a simulation; closed; text: why that has failed; loader: for requests */
-    MPIDATA_EVENT_FINALIZED,         /* group, or loader, has left; closed; text likewise */
+    MPIDATA_EVENT_NEXT = 1,          /* group asks for a simulation; closed; text: why that has failed; loader: for requests; so an inference rank */
+    MPIDATA_EVENT_FINALIZED,         /* group, loader or inference rank has left; closed; text likewise */
     MPIDATA_EVENT_HELD,              /* trainer holds every step it was to expect of a simulation: held */
     MPIDATA_EVENT_STATUS,            /* trainer's figures: status */
     MPIDATA_EVENT_REPORT,            /* trainer reports values: report; in place of text: them, see mpidata_reports_add */
@@ -65,7 +72,7 @@ enum { MPIDATA_WRITE_FAILED = 1, MPIDATA_LOOP_OVER = 2 };
 typedef struct {
     int32_t kind;
     int32_t role;  /* MPIDATA_ROLE_... of the sender. These three are taken from the envelope */
-    int32_t index; /* group, loader, or trainer */
+    int32_t index; /* group, loader, trainer, or inference rank */
     int32_t rank;  /* in the job's world, or in its link with a spawned group or loader */
     union {
         struct {
@@ -217,7 +224,7 @@ typedef struct {
         } of_trainer;
         struct {
             int32_t group; /* or loader */
-            int32_t role;  /* MPIDATA_ROLE_SOLVER or _LOADER */
+            int32_t role;  /* MPIDATA_ROLE_SOLVER, _LOADER or _INFERENCE */
             int32_t place, members; /* to join it: which of so many trainers it is in the new hub; 0, 0: the hub is as it was */
             char at[MPIDATA_ITEM_MAX]; /* what a loader that is lost worked on: UTF-8, ends with 0; "": not known */
         } of_group;

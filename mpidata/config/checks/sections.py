@@ -10,6 +10,7 @@ from typing import Any
 
 from mpidata.config.base import Location, Problem
 from mpidata.config.checks.fields import check_fields
+from mpidata.config.checks.inference import check_inference
 from mpidata.config.checks.launchers import check_no_launcher
 from mpidata.config.checks.programs import (
     check_launcher,
@@ -74,6 +75,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     problems += check_program(("solvers", "program"), solvers.get("program"), folder)
     problems += check_object(("solvers", "function"), solvers.get("function"), folder)
     problems += check_object(("parameters", "sampler"), parameters.get("sampler"), folder)
+    problems += check_inference(sections, data, folder)
     for i, logger in enumerate(sections.get("log", ())):
         problems += check_object(("log", i), logger, folder)
         if logger == "tensorboard" and find_spec("tensorboard") is None:
@@ -260,16 +262,17 @@ def _can_be_made(location: Location, value: str, path: Path) -> Iterator[Problem
 
 def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[Problem]:
     """Refuse what no machine has memory or ranks for."""
-    trainers, solvers, loaders, servers, parameters = (
-        sections.get(name) for name in ("trainers", "solvers", "loaders", "servers", "parameters")
+    trainers, solvers, loaders, inference, servers, parameters = (
+        sections.get(name) for name in ("trainers", "solvers", "loaders", "inference", "servers", "parameters")
     )
     ranks = 1 + (trainers.ranks + trainers.spares if trainers is not None else 0)
     ranks += (solvers.groups + solvers.spares) * solvers.ranks_per_group if solvers is not None else 0
     ranks += loaders.ranks + loaders.spares if loaders is not None else 0
+    ranks += inference.ranks + inference.spares if inference is not None else 0
     ranks += servers.ranks if servers is not None else 0
     if ranks > _MOST_RANKS:
-        fix = "Lower 'trainers.ranks', 'solvers.groups', 'solvers.ranks_per_group', 'loaders.ranks' or "
-        fix += "'servers.ranks'."
+        fix = "Lower 'trainers.ranks', 'solvers.groups', 'solvers.ranks_per_group', 'loaders.ranks', "
+        fix += "'inference.ranks' or 'servers.ranks'."
         yield ("solvers",), f"the job has {ranks} ranks, more than {_MOST_RANKS}. {fix}"
     if parameters is None:
         return

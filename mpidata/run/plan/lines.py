@@ -12,7 +12,7 @@ from mpidata.native import constants
 from mpidata.run.plan.programs import Program
 from mpidata.run.plan.samples import Field, Length
 
-__all__ = ["HEADER", "LOADERS", "RECORD", "SINGLE", "WHERE_GIVEN", "keys_in", "types_of"]
+__all__ = ["HEADER", "INFERENCE", "LOADERS", "RECORD", "SINGLE", "WHERE_GIVEN", "keys_in", "types_of"]
 
 Types: TypeAlias = "dict[str, Callable[[str], Any]]"
 """By the keys with one value: what makes the value of its text."""
@@ -27,6 +27,7 @@ RECORD = ("record_path", "record_every", "record_when_slow")
 LOADERS = tuple(
     "loaders loader_spares loader_start loader_retries loader_timeout_s loader_start_timeout_s loader_tolerate".split()
 )
+INFERENCE = ("inference", "inference_spares", "inference_timeout_s", "inference_start_timeout_s")
 # Those that are left out where they say nothing.
 WHERE_GIVEN = (
     "carried", "carried_each", "capacity_in_bytes", "repeats", "journal", "replay", "samples_window", "samples_stride",
@@ -58,6 +59,7 @@ def keys_in(text: str, types: Types) -> dict[str, Any]:
     missing = [key for key in SINGLE if key not in reader.single]
     several = {"solver": reader.single.get("groups")}
     several |= {role: reader.single.get(f"{role}s", "0") for role in ("loader", "server")}
+    several["inference"] = reader.single.get("inference", "0")
     needed = [role for role in constants.ROLES if several.get(role) != "0"]
     missing += [f"program {role}" for role in needed if role not in reader.programs]
     if missing:

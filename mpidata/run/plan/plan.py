@@ -11,7 +11,7 @@ from mpidata.errors import MpidataError
 from mpidata.native import constants
 from mpidata.run.own_files import read_own
 from mpidata.run.plan.buffer import BufferSection, buffer_of
-from mpidata.run.plan.lines import HEADER, LOADERS, RECORD, SINGLE, WHERE_GIVEN, keys_in, types_of
+from mpidata.run.plan.lines import HEADER, INFERENCE, LOADERS, RECORD, SINGLE, WHERE_GIVEN, keys_in, types_of
 from mpidata.run.plan.parameters import ParametersSection, parameters_of
 from mpidata.run.plan.programs import ProgramsSection, programs_of
 from mpidata.run.plan.ranks import RanksSection, ranks_of
@@ -79,6 +79,7 @@ class Plan(
     def text(self) -> str:
         """Write the plan as text, for the file `plan` of the run folder; raises MpidataError on a newline."""
         keys = SINGLE + (RECORD if self.record_path is not None else ()) + (LOADERS if self.loaders else ())
+        keys += INFERENCE if self.inference else ()
         given = [key for key in WHERE_GIVEN if getattr(self, key) != getattr(type(self), key)]
         lines = [HEADER, *(f"{key} {getattr(self, key)}" for key in (*keys, *given))]
         lines += [f"host {host}" for host in self.hosts]

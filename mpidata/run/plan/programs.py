@@ -17,6 +17,7 @@ from mpidata.run_module import module_command
 
 if TYPE_CHECKING:
     from mpidata.config import Job
+    from mpidata.config.inference import Inference
     from mpidata.config.programs import Solvers
 
 __all__ = ["Program", "ProgramsSection", "programs_of"]
@@ -51,7 +52,7 @@ def _programs(job: Job) -> dict[str, Program]:
         carried = job.solvers.carried
         each = carried.ranks if carried is not None else job.solvers.ranks_per_group  # carriers need next to nothing
         busy = 1 + job.trainers.ranks + job.solvers.groups * each  # spares wait
-        busy += sum(section.ranks for section in (job.loaders, job.servers) if section is not None)
+        busy += sum(section.ranks for section in (job.loaders, job.inference, job.servers) if section is not None)
         threads["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // busy))
     programs = {
         "scheduler": Program(module_command("mpidata.scheduler", folder=job.folder)),
@@ -67,9 +68,19 @@ def _programs(job: Job) -> dict[str, Program]:
         programs["solver"] = Program(_solver(job.solvers, job.solvers.program, job.folder), threads)
     if job.loaders is not None:
         programs["loader"] = Program(module_command("mpidata.loader", folder=job.folder), threads)
+    if job.inference is not None:
+        programs["inference"] = Program(_inference(job.inference, job.folder), threads)
     if job.servers is not None:
         programs["server"] = Program(module_command("mpidata.server", folder=job.folder), threads)
     return programs
+
+
+def _inference(inference: Inference, folder: Path) -> tuple[str, ...]:
+    """Compose the command of an inference rank."""
+    settings = {"function": inference.function, "batch": inference.batch, "wait_ms": inference.wait_ms}
+    weights = "" if inference.weights is None else os.path.abspath(folder / inference.weights)
+    settings |= {"weights": weights, "folder": os.path.abspath(folder)}
+    return module_command("mpidata.inference", _encoded(settings), folder=folder)
 
 
 def _solver(solvers: Solvers, program: Sequence[str], folder: Path) -> tuple[str, ...]:

@@ -84,10 +84,11 @@ class Cause:
         return cls("unknown", VANISHED, rank_in_group, output=last_lines(plan.run, plan, group, rank_in_group))
 
     @classmethod
-    def of_loader(cls, plan: Plan, loader: int) -> Cause:
-        """Find out why a loader was lost, from its exit note."""
+    def of_one(cls, plan: Plan, kind: str, number: int) -> Cause:
+        """Find out why a `loader`, or an `inference` rank, was lost, from its exit note."""
         run = PlannedRun(RunFolder(plan.run), plan)
-        ended, output = read_exit_note(run.loader_exit(loader)), tail(run.loader_log(loader), 10)
+        log = run.loader_log(number) if kind == "loader" else run.inference_log(number)
+        ended, output = read_exit_note(run.exit_of(kind, number)), tail(log, 10)
         if ended is None or ended.told:
             return cls("unknown", VANISHED, 0, output=output)
         return cls(ended.cause, ended.sentence(), 0, ended.signal, ended.status, output, ended.item)
@@ -198,7 +199,7 @@ class Causes:
     plan : Plan
         Of the job.
     kind : str
-        `group` or `loader`.
+        `group`, `loader` or `inference`.
     """
 
     def __init__(self, plan: Plan, kind: str = "group") -> None:
@@ -214,10 +215,10 @@ class Causes:
         """Return the groups, or loaders, whose cause is known now, or will not be, each with it; each once."""
         causes = []
         for group, (rank_in_group, deadline) in list(self._lost.items()):
-            of_loader = self._kind == "loader"
-            cause = (
-                Cause.of_loader(self._plan, group) if of_loader else Cause.of_group(self._plan, group, rank_in_group)
-            )
+            if self._kind == "group":
+                cause = Cause.of_group(self._plan, group, rank_in_group)
+            else:
+                cause = Cause.of_one(self._plan, self._kind, group)
             if cause.kind == "unknown" and now < deadline:
                 continue
             del self._lost[group]
@@ -236,7 +237,7 @@ class UntoldDeaths:
     plan : Plan
         Of the job.
     kind : str
-        `group` or `loader`.
+        `group`, `loader` or `inference`.
     """
 
     def __init__(self, plan: Plan, kind: str = "group") -> None:
@@ -264,6 +265,6 @@ class UntoldDeaths:
             return int(spawned[1]), int(spawned[2] or 0)
         if (world := re.fullmatch(r"rank-(\d+)", name)) and int(world[1]) < self._plan.world:
             role, number, rank_in_group = self._plan.role_of(int(world[1]))
-            if role == ("loader" if self._kind == "loader" else "solver"):
+            if role == ("solver" if self._kind == "group" else self._kind):
                 return number, rank_in_group
         return -1, 0

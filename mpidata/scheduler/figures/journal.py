@@ -68,6 +68,7 @@ class Journal:
         plan = self._plan
         sizes = {"trainers": plan.trainers, "groups": plan.groups, "ranks_per_group": plan.ranks_per_group}
         sizes |= {"loaders": plan.loaders} if plan.loaders else {}
+        sizes |= {"inference": plan.inference} if plan.inference else {}
         self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
         if self._events.problem is not None:
             say_aside(STARTED)

@@ -43,7 +43,7 @@ class Job:
         loaders = sizes.get("loaders", 0) + sizes.get("loader_spares", 0)
         loaders = 0 if sizes.get("loader_start") == "spawn" else loaders
         sizes["world"] = 1 + sizes["trainers"] + in_world * sizes["ranks_per_group"] + loaders
-        sizes["world"] += sizes.get("servers", 0)
+        sizes["world"] += sizes.get("servers", 0) + sizes.get("inference", 0) + sizes.get("inference_spares", 0)
         self.plan = Plan(
             run=run, folder=folder, policy="fifo", tail="drop", parameters=("alpha", "beta"),
             fields=(Field("u", "float32", (4,)),), programs=dict.fromkeys(("scheduler", "trainer", "solver"), PROGRAM),
@@ -51,6 +51,7 @@ class Job:
         )  # fmt: skip
         self.can_spawn = can_spawn or self.plan.start == "spawn"
         self.can_spawn_loaders = can_spawn or self.plan.loader_start == "spawn"
+        self.can_spawn_inference = can_spawn
         self.count = self.plan.simulations + self.plan.validation
         self.parameters: NDArray[np.float64] = np.arange(2.0 * self.count).reshape(self.count, 2)
         self.now = 1000.0
@@ -73,7 +74,8 @@ class Job:
     # What a test does
 
     def event(self, kind: type[Event], index: int = 0, after: float = 0.0, **values: Any) -> None:
-        of_solver = kind in (Next, Finalized, Error, Died) and not values.get("of_loader")
+        of_other = values.get("of_loader") or values.get("of_inference")
+        of_solver = kind in (Next, Finalized, Error, Died) and not of_other
         rank = 1 + self.plan.trainers + index if of_solver else 1 + index
         event: Event = make_event(kind, **{"index": index, "of_solver": of_solver, "rank": rank} | values)
         if after:
@@ -86,6 +88,8 @@ class Job:
             self.event(Next, group)
         for loader in range(self.plan.loaders_in_world):
             self.event(Next, loader, of_loader=True)
+        for number in range(self.plan.inference_in_world):
+            self.event(Next, number, of_inference=True)
 
     def run(self) -> int:
         """The exit status: 0 of an orderly end, that of the abort, or 1000 more if it is 0 too."""
@@ -205,8 +209,8 @@ class Job:
         self._call("validation")
 
     def lose(self, group: int, kind: str = "group", item: str = "") -> None:
-        if kind == "loader":
-            self._call("lose_loader", group, item)
+        if kind != "group":
+            self._call(f"lose_{kind}", group, item)
             return
         self._call("lose", group)
         self.has_left[group] = True
@@ -221,7 +225,7 @@ class Job:
         self._call("join_trainer", trainer)
 
     def gone(self, group: int, kind: str = "group") -> None:
-        self._call("gone" if kind == "group" else "loader_gone", group)
+        self._call("gone" if kind == "group" else f"{kind}_gone", group)
 
     def serves(self, loader: int) -> None:
         self._call("serves", loader)
@@ -234,20 +238,26 @@ class Job:
     def rests(self, loader: int) -> None:
         self._call("rests", loader)
 
-    def release(self, loader: int) -> None:
-        if self._call("release", loader):
-            self.event(Finalized, loader, of_loader=True)
+    def release(self, number: int, kind: str = "loader") -> None:
+        if kind == "inference":
+            self._call("release_inference", number)
+            self.event(Finalized, number, of_inference=True)
+        elif self._call("release", number):
+            self.event(Finalized, number, of_loader=True)
 
-    def lose_loader(self, loader: int, after: float = 0.0, **record: Any) -> None:
-        """A loader dies, with an exit note of this."""
-        path = PlannedRun(RunFolder(self.plan.run), self.plan).loader_exit(loader)
+    def answers(self, inference: int) -> None:
+        self._call("answers", inference)
+
+    def lose_loader(self, loader: int, after: float = 0.0, kind: str = "loader", **record: Any) -> None:
+        """A loader, or an inference rank, dies, with an exit note of this."""
+        path = PlannedRun(RunFolder(self.plan.run), self.plan).exit_of(kind, loader)
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"signal": 9, "exit": None, "joined": True, **record}))
-        self.event(Died, loader, after, of_loader=True)
+        self.event(Died, loader, after, **{f"of_{kind}": True})
 
     def spawn(self, group: int, values: Sequence[str], kind: str = "group") -> None:
-        if kind == "loader":
-            if self._call("spawn_loader", group):
+        if kind != "group":
+            if self._call(f"spawn_{kind}", group):
                 self.loader_news.append((group, ""))
             return
         self.running.append(-1)
@@ -261,10 +271,12 @@ class Job:
         self._call("ready", trainer, group, kind, answer)
 
     def spawned(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
-        if kind == "loader":
+        if kind != "group":
+            if not self.plan.loaders and kind == "loader":
+                return []
             news, self.loader_news = self.loader_news, []
             for loader in [loader for loader, error in news if not error]:
-                self.event(Next, loader, of_loader=True)
+                self.event(Next, loader, **{f"of_{kind}": True})
             return news
         news, self.news = self.news, []
         for group, error in news:

@@ -66,6 +66,8 @@ void mpidata_inlet_close(mpidata_incoming *in, mpidata_inlet *inlet) {
         mpidata_messages_free(&source->waiting);
     }
     mpidata_inbox_close(inlet->inbox);
+    mpidata_inbox_close(inlet->questions);
+    mpidata_inbox_close(inlet->answers);
     free(inlet->sources);
     mpidata_link_close(&inlet->link);
     free(inlet);

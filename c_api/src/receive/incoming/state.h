@@ -26,13 +26,14 @@ typedef struct {
     mpidata_source **pending; /* with pieces under way, or messages that wait; the longest first */
     int n_pending;
     int64_t pending_allocated;
-    /* receive/parcels.c */
-    int parcels_under_way;
+    /* receive/parcels.c, and receive/relay.c */
+    int parcels_under_way, questions_under_way;
 } mpidata_incoming;
 
 /* Is anything under way? */
 static inline int mpidata_incoming_busy(const mpidata_incoming *in) {
-    return in->receives.n > 0 || in->n_pending > 0 || in->parcels_under_way > 0;
+    return in->receives.n > 0 || in->n_pending > 0 || in->parcels_under_way > 0 ||
+           in->questions_under_way > 0;
 }
 
 #endif

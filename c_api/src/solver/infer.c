@@ -1,0 +1,59 @@
+#include "solver/infer.h"
+
+#include <stddef.h>
+
+#include "asked/questions.h"
+#include "base/wait.h"
+
+/* While it waits, this rank looks for what the scheduler says, and for its samples, so often. */
+static const double OTHERS_EVERY_S = 5e-5;
+
+static mpidata_questions *questions; /* NULL: nothing was asked yet */
+
+void mpidata_infer_close(void) {
+    mpidata_questions_close(questions);
+    questions = NULL;
+}
+
+int mpidata_infer_ask(mpidata_sender *sender, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
+                      int64_t *version, int64_t *question) {
+    if (!questions && !(questions = mpidata_questions_open(sender->job)))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for questions.");
+    return mpidata_questions_begin(questions, in, n_in, out, n_out, version, question);
+}
+
+/* A group of one that is to leave does not wait for an answer that nobody gives; of several, all leave at the same step. */
+static int gives_up(const mpidata_job *job) {
+    return job->told_to_stop && job->plan.ranks_per_group == 1 && !mpidata_questions_has_answerer(questions);
+}
+
+static int look_at_others(mpidata_sender *sender, double since) {
+    MPIDATA_TRY(mpidata_sender_wait(sender));
+    mpidata_job_waits(sender->job, since);
+    return gives_up(sender->job) ? MPIDATA_END : MPIDATA_SUCCESS;
+}
+
+static int wait_for(mpidata_sender *sender, int64_t question, double since) {
+    mpidata_backoff backoff = {0};
+    double looked = since;
+    for (;;) {
+        int did = 0;
+        MPIDATA_TRY(mpidata_questions_round(questions, &did));
+        if (mpidata_questions_ended(questions, question)) return MPIDATA_SUCCESS;
+        const double now = mpidata_now();
+        if (now - looked > OTHERS_EVERY_S) {
+            looked = now;
+            MPIDATA_TRY(look_at_others(sender, since));
+        }
+        if (did) backoff = (mpidata_backoff){0};
+        mpidata_pause(now - since < MPIDATA_YIELDS_S ? 0 : mpidata_backoff_next(&backoff));
+    }
+}
+
+int mpidata_infer_answer(mpidata_sender *sender, int64_t question) {
+    if (!questions || !mpidata_questions_knows(questions, question)) return MPIDATA_ERR_ARGUMENT;
+    const double since = mpidata_now();
+    const int status = wait_for(sender, question, since);
+    sender->waited += mpidata_now() - since;
+    return status;
+}

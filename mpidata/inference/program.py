@@ -1,0 +1,64 @@
+"""The program of an inference rank: it joins the job and answers the solvers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from mpidata.native import constants
+from mpidata.native.library import Library, check
+from mpidata.native.loading import load_checked
+from mpidata.native.uncaught import end_on_exception, fail
+from mpidata.run.lasting import keep_printing
+
+__all__ = ["main"]
+
+
+def main(encoded: str) -> int:
+    """Answer until the scheduler lets this rank go; returns its exit status. Initialises MPI.
+
+    Parameters
+    ----------
+    encoded : str
+        The settings, as the plan has them.
+    """
+    keep_printing()
+    settings = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
+    folder = Path(settings["folder"])
+    import torch  # noqa: F401  # before all ranks wait for this one
+    from mpi4py import MPI
+
+    library = load_checked()
+    check(library, library.mpidata_loader_open(MPI.COMM_WORLD.py2f(), constants.ROLE_INFERENCE))
+    end_on_exception(folder, lambda error, sentence: _report(library, sentence))
+    try:
+        _serve(library, settings)
+    except SystemExit:  # else Python's end would finalise MPI, which waits for the other ranks
+        _report(library, f"{settings['function']} has ended its rank by sys.exit()")
+        fail("mpidata: the function has ended this rank by sys.exit().")
+    return 0
+
+
+def _serve(library: Library, settings: dict[str, Any]) -> None:
+    from mpidata.inference.function import Function, read_weights
+    from mpidata.inference.over_mpi import Asked
+    from mpidata.inference.serving import Serving, Weights
+
+    function = Function(settings["function"])
+    weights = Weights(read_weights(settings["weights"]) if settings["weights"] else None)
+    check(library, library.mpidata_loader_begin())
+    library.mpidata_loader_starts(False)
+    asked = Asked(library)
+    Serving(asked, function, weights, settings["batch"], settings["wait_ms"] / 1e3).serve()
+    asked.close()
+
+
+def _report(library: Library, sentence: str) -> None:
+    """Let the scheduler end the job with what was raised, in which this rank ends, too."""
+    what = sentence.rstrip(".")
+    library.mpidata_beat_at(f"raised {what}".encode(errors="replace"))
+    library.mpidata_loader_fail(f"inference.function: {what}. The traceback is in the log of the inference rank.".encode())
+    time.sleep(constants.AFTER_ERROR_MS / 1e3)

@@ -1,0 +1,130 @@
+"""What an inference rank does all its life: join questions, call the function, and answer them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Protocol
+
+import torch
+
+from mpidata.inference.function import Function, Tensors
+from mpidata.inference.over_mpi import LEAVE
+from mpidata.inference.questions import Question, split_rows, tensors_of
+
+__all__ = ["Serving", "Weights"]
+
+
+class Questions(Protocol):
+    """Where questions come from; the methods of `Asked`."""
+
+    def next(self, timeout_s: float) -> Question | object | None:
+        """Take the next one."""
+
+    def answer(self, question: Question, version: int, outputs: list[torch.Tensor]) -> None:
+        """Answer one."""
+
+
+class Weights:
+    """The weights that the function is called with, and their version; None: there are none yet."""
+
+    def __init__(self, tensors: Tensors | None) -> None:
+        self.tensors = tensors
+        self.version = 0
+
+    def take_newer(self) -> None:
+        """Take over what was published since; called between two batches."""
+
+
+class Serving:
+    """Answers questions.
+
+    Parameters
+    ----------
+    asked : Asked
+        Where they come from.
+    function : Function
+        What answers them.
+    weights : Weights
+        Where it takes weights: nothing is answered before there are some.
+    batch : int
+        Most rows of a call.
+    wait_s : float
+        For which to wait for more rows.
+    """
+
+    def __init__(self, asked: Questions, function: Function, weights: Weights, batch: int, wait_s: float) -> None:
+        self._asked = asked
+        self._function = function
+        self._weights = weights
+        self._batch = batch
+        self._wait_s = wait_s
+        self._waiting: deque[Question] = deque()
+        self._left = False
+
+    def serve(self) -> None:
+        """Answer until this rank is to leave."""
+        while not self._left:
+            if not self._waiting:
+                self._take(0.2)
+            self._weights.take_newer()
+            if self._waiting and self._may_answer:
+                self._gather()
+                self._answer(self._next_batch())
+            elif self._waiting:
+                self._take(0.2)
+
+    @property
+    def _may_answer(self) -> bool:
+        return self._weights.tensors is not None or not self._function.takes_weights
+
+    def _take(self, timeout_s: float) -> bool:
+        """Take a question, if one comes in time."""
+        found = self._asked.next(timeout_s)
+        if isinstance(found, Question):
+            self._waiting.append(found)
+        self._left |= found is LEAVE
+        return isinstance(found, Question)
+
+    def _gather(self) -> None:
+        """Take all that have come, and wait a little for more while there are few rows."""
+        while self._take(0.0):
+            pass
+        if not self._wait_s:
+            return
+        deadline = time.monotonic() + self._wait_s
+        while not self._left and self._rows_of_first() < self._batch and (left := deadline - time.monotonic()) > 0:
+            self._take(left)
+
+    def _rows_of_first(self) -> int:
+        """Rows that could go into one call with the first question."""
+        kind = self._waiting[0].shape.kind
+        return sum(question.rows for question in self._waiting if question.shape.kind == kind)
+
+    def _next_batch(self) -> list[Question]:
+        """Take out the first question, and those like it that fit beside it, in their order."""
+        first = self._waiting.popleft()
+        chosen, rows, rest = [first], first.rows, deque[Question]()
+        for question in self._waiting:
+            if question.shape.kind == first.shape.kind and rows + question.rows <= self._batch:
+                chosen.append(question)
+                rows += question.rows
+            else:
+                rest.append(question)
+        self._waiting = rest
+        return chosen
+
+    def _answer(self, questions: list[Question]) -> None:
+        outputs = questions[0].shape.outputs
+        rows = sum(question.rows for question in questions)
+        each = [tensors_of(question) for question in questions]
+        if rows:
+            joined = each[0] if len(each) == 1 else {name: torch.cat([one[name] for one in each]) for name in each[0]}
+            found = self._function(joined, self._weights.tensors, outputs, rows)
+        else:
+            found = {array.name: torch.empty((0, *array.row), dtype=array.dtype, device="cpu") for array in outputs}
+        first = 0
+        for question in questions:
+            end = first + question.rows
+            self._asked.answer(question, self._weights.version, split_rows(found, outputs, first, end))
+            first = end

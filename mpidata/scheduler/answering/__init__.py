@@ -1,0 +1,1 @@
+"""The ranks that answer solvers, for the scheduler."""

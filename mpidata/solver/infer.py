@@ -1,0 +1,90 @@
+"""What a solver asks the ranks that run the model."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.arrays import NotPlainError, plain_array
+from mpidata.dtypes import array_dtype, dtype_name
+from mpidata.native import constants, structures
+from mpidata.native.library import check
+
+if TYPE_CHECKING:
+    from mpidata.solver.group_rank import GroupRank
+
+__all__ = ["Answer", "Wanted", "infer"]
+
+Wanted = npt.NDArray[Any] | tuple[Sequence[int], npt.DTypeLike]
+"""An array to fill, or the shape and dtype of a new one."""
+
+
+class Answer(dict[str, npt.NDArray[Any]]):
+    """Arrays by name, and the `version` of the weights that all of their rows were computed with; 0: of none."""
+
+    version: int = 0
+
+
+def infer(rank: GroupRank, inputs: Mapping[str, npt.ArrayLike], outputs: Mapping[str, Wanted]) -> Answer:
+    """Ask, and wait for the answer; see `mpidata.solver.infer`."""
+    sent = {name: _sent(rank, name, values) for name, values in inputs.items()}
+    answer = Answer({name: _wanted(rank, name, wanted) for name, wanted in outputs.items()})
+    version = ctypes.c_int64()
+    ins, outs = _arrays(sent), _arrays(answer)
+    status = rank.library.mpidata_infer(ins, len(sent), outs, len(answer), ctypes.byref(version))
+    if status == constants.END:
+        rank.stop()
+    check(rank.library, status)
+    answer.version = version.value
+    return answer
+
+
+def _sent(rank: GroupRank, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    try:
+        array = plain_array(values)
+    except NotPlainError as error:
+        rank.misuse(constants.ERR_ARGUMENT, f"infer, input {name!r}: it is {error.what}, {error.why}", error.advice)
+    return _checked(rank, f"infer, input {name!r}", np.require(array, array.dtype.newbyteorder("="), ["C", "A"]))
+
+
+def _wanted(rank: GroupRank, name: str, wanted: Wanted) -> npt.NDArray[Any]:
+    said = f"infer, output {name!r}"
+    if isinstance(wanted, tuple):
+        shape, dtype = wanted
+        array = np.empty(tuple(shape), array_dtype(dtype) if isinstance(dtype, str) else dtype)
+    else:
+        array = wanted
+    if not (isinstance(array, np.ndarray) and array.flags.carray):
+        what = f"{said}: it is no array of NumPy that is contiguous in C order and writable"
+        rank.misuse(constants.ERR_ARGUMENT, what, "Give one, or a tuple (shape, dtype).")
+    return _checked(rank, said, array)
+
+
+def _checked(rank: GroupRank, said: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if dtype_name(array.dtype) not in constants.DTYPES:
+        what = f"{said}: its dtype is {array.dtype}"
+        rank.misuse(constants.ERR_DTYPE, what, f"Convert it to one of {', '.join(constants.DTYPES)}.")
+    return array
+
+
+def _arrays(named: Mapping[str, npt.NDArray[Any]]) -> ctypes.Array[Any]:
+    """Describe arrays, which must be kept, for C."""
+    made = (structures.Array * len(named))()
+    for one, (name, array) in zip(made, named.items(), strict=True):
+        one.name, one.values = _address(name.encode()), array.ctypes.data
+        one.dtype, one.ndim = constants.DTYPES[dtype_name(array.dtype)].number, array.ndim
+        one.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+    return made
+
+
+def _address(text: bytes) -> int | None:
+    """Address of a text, which lives as long as Python keeps it: those of names are kept."""
+    kept = _NAMES.setdefault(text, ctypes.create_string_buffer(text))
+    return ctypes.addressof(kept)
+
+
+_NAMES: dict[bytes, ctypes.Array[ctypes.c_char]] = {}

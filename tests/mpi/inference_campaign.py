@@ -1,0 +1,156 @@
+"""One draw of the campaign of questions: solvers that ask, and deaths of solvers and of inference ranks, follow from one seed.
+
+Split and spawn, 1 to 3 inference ranks with spares or without, groups of 1 or 2 ranks, 1 or 2 trainers. Whoever dies, each answer is that
+of its question, of one call of the function, and the job completes without a restart.
+"""
+
+import dataclasses
+import random
+import signal
+from pathlib import Path
+
+import psutil
+import torch
+from jobs import JobFolder, python, ranks_of
+from killing import Killer
+
+NET = """
+import time
+import torch
+
+def answer(inputs, weights):
+    x, n = inputs["x"], inputs["n"]
+    time.sleep({seconds})
+    sums = torch.where(n, x.sum(1), torch.zeros(()))
+    return dict(y=x * weights["factor"] + 1, s=sums.double(), n=torch.full((len(x),), len(x)), more=x)
+"""
+COUNT = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Draw:
+    """What one seed has chosen."""
+
+    seed: int
+    start: str
+    groups: int
+    ranks_per_group: int
+    spares: int  # groups
+    trainers: int
+    inference: int
+    inference_spares: int
+    batch: int
+    wait_ms: float
+    seconds: float  # of a call
+    rows: int  # most of a question
+    kills_of_solvers: int
+    kills_of_inference: int
+
+    def __str__(self) -> str:
+        """In one line."""
+        return " ".join(f"{key}={value}" for key, value in dataclasses.asdict(self).items())
+
+
+def draw(seed: int, kills: int = 5) -> Draw:
+    """Choose."""
+    chosen = random.Random(f"inference campaign {seed}")
+    start = chosen.choice(["split", "split", "spawn"])
+    of_inference = chosen.randint(1, kills)
+    return Draw(
+        seed=seed,
+        start=start,
+        groups=chosen.randint(1, 3),
+        ranks_per_group=chosen.randint(1, 2),
+        spares=chosen.randint(0, 1) if start == "split" else 0,
+        trainers=chosen.randint(1, 2),
+        inference=chosen.randint(1, 2),
+        inference_spares=chosen.randint(0, 2),
+        batch=chosen.choice([1, 4, 1000]),
+        wait_ms=chosen.choice([0, 0, 5]),
+        seconds=chosen.choice([0.0, 0.01]),
+        rows=chosen.choice([5, 5, 20000]),
+        kills_of_solvers=kills - of_inference,
+        kills_of_inference=of_inference,
+    )
+
+
+def build(folder: Path) -> None:
+    """There is nothing to be built."""
+
+
+class _AskingKiller(Killer):
+    """Kills processes that have this word in their command."""
+
+    word, option = "", ""
+    ways = {signal.SIGKILL: "signal", signal.SIGSTOP: "silent"}
+
+    def ranks(self, folder: Path, **layout: int | str) -> dict[int, list]:
+        """Those that run, by group or number."""
+        found: dict[int, list] = {}
+        for process in ranks_of(folder):
+            try:
+                shim = process.parent().cmdline()
+                if self.word not in " ".join(process.cmdline()) or process.name() == "mpidata-rank":
+                    continue
+                rank = int(process.environ()["OMPI_COMM_WORLD_RANK"]) - int(layout["first"])
+                number = int(shim[shim.index(self.option) + 1]) if self.option in shim else rank // int(layout["each"])
+                found.setdefault(number, []).append(process)
+            except (psutil.Error, AttributeError, KeyError):
+                continue
+        return found
+
+
+class InferenceKiller(_AskingKiller):
+    """Kills inference ranks, those that are spare too."""
+
+    what, works, lost = "inference", "inference_joined", "inference_lost"
+    word, option = "mpidata.inference", "--inference"
+
+
+class SolverKiller(_AskingKiller):
+    """Kills ranks of groups that run a simulation."""
+
+    word, option = "asks.py", "--group"
+
+
+def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout: float = 240) -> str:
+    """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
+    one = draw(seed, kills)
+    torch.save({"factor": torch.tensor([1.0, 2.0, 3.0])}, folder.path / "net.pt")
+    folder.write(net=NET.format(seconds=one.seconds))
+    split = one.start == "split"
+    folder.job(
+        trainers={"ranks": one.trainers, "program": python("trainers/drain.py")},
+        solvers={
+            "program": python("solvers/python/asks.py", one.rows, folder.path / "kills", kills),
+            **{"groups": one.groups, "ranks_per_group": one.ranks_per_group, "start": one.start, "retries": 20},
+            **({"spares": one.spares} if split else {}),
+            "timeout_s": 4,
+        },
+        parameters={"count": COUNT, "space": {"alpha": [0.0, 1.0]}},
+        inference={
+            **{"function": "net:answer", "weights": "net.pt", "ranks": one.inference, "spares": one.inference_spares},
+            **{"batch": one.batch, "wait_ms": one.wait_ms, "timeout_s": 4},
+        },
+        fields={"u": {"dtype": "float32", "shape": [3]}},
+    )
+    first = 1 + one.trainers
+    behind = first + ((one.groups + one.spares) * one.ranks_per_group if split else 0)
+    killers = [
+        SolverKiller(folder.path, one.kills_of_solvers, seed, first=first, each=one.ranks_per_group),
+        InferenceKiller(folder.path, one.kills_of_inference, seed, first=behind, each=1),
+    ]
+    for killer in killers:
+        killer.start()
+    try:
+        result = folder.run(timeout=timeout)
+    finally:
+        for killer in killers:
+            killer.stop()
+    summary = result.summary
+    assert result.status == 0 and summary["status"] == "complete", result.logs()
+    assert summary["simulations"]["complete"] == COUNT and not summary["set_aside"], result.logs()
+    killed = [len(killer.killed) for killer in killers]
+    assert killed == [one.kills_of_solvers, one.kills_of_inference], f"the job ended after {killed}\n{result.logs()}"
+    assert summary["inference"]["lost"] <= one.kills_of_inference and summary["lost_groups"] <= one.kills_of_solvers
+    return f"{result.seconds:.0f} s, {killed[0]} solvers, {killed[1]} inference ranks"

@@ -1,0 +1,77 @@
+"""The description of a question, and the tensors made of one."""
+
+import ctypes
+from typing import Any
+
+import pytest
+import torch
+
+from mpidata.errors import MpidataError
+from mpidata.inference.questions import Question, read_shape, tensors_of
+from mpidata.native import constants, structures
+
+
+def described(name: str, dtype: str, *shape: int) -> Any:
+    """One array, as C writes it."""
+    one = structures.Described(name=name.encode(), dtype=constants.DTYPES[dtype].number, ndim=len(shape))
+    one.shape[: len(shape)] = shape
+    return one
+
+
+def description(rows: int, inputs: list[Any], outputs: list[Any]) -> bytes:
+    """The first part of a question, as C writes it."""
+    head = structures.Description(magic=constants.QUESTION_MAGIC, n_in=len(inputs), n_out=len(outputs), rows=rows)
+    return b"".join(bytes(part) for part in (head, *inputs, *outputs))
+
+
+GOOD = description(2, [described("x", "float32", 2, 3), described("b", "bool", 2)], [described("y", "bfloat16", 2, 1)])
+
+
+def test_a_description_gives_names_dtypes_and_rows() -> None:
+    shape = read_shape(GOOD)
+    x, b = shape.inputs
+    (y,) = shape.outputs
+    assert (shape.rows, x.name, x.dtype, x.row, x.row_bytes) == (2, "x", torch.float32, (3,), 12)
+    assert b.is_bool and b.row == () and y.dtype == torch.bfloat16 and y.row_bytes == 2
+
+
+def test_questions_of_other_numbers_of_rows_are_alike() -> None:
+    other = description(5, [described("x", "float32", 5, 3), described("b", "bool", 5)], [described("y", "bfloat16", 5, 1)])
+    assert read_shape(other).kind == read_shape(GOOD).kind
+    third = description(2, [described("x", "float32", 2, 4)], [described("y", "bfloat16", 2, 1)])
+    assert read_shape(third).kind != read_shape(GOOD).kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        GOOD[:-1],
+        b"\0" + GOOD[1:],
+        description(-1, [described("x", "float32", 2)], [described("y", "float32", 2)]),
+        description(3, [described("x", "float32", 2)], [described("y", "float32", 3)]),
+        description(2, [], [described("y", "float32", 2)]),
+        description(2, [described("x", "float32")], [described("y", "float32", 2)]),
+        description(2, [described("x", "float32", 2, -1)], [described("y", "float32", 2)]),
+    ],
+)
+def test_a_wrong_description_is_refused(text: bytes) -> None:
+    with pytest.raises(MpidataError, match="Use one build of mpidata"):
+        read_shape(text)
+
+
+def test_tensors_share_memory_and_bools_are_made_valid() -> None:
+    x = (ctypes.c_float * 6)(*range(6))
+    question = Question(3, 7, read_shape(GOOD), [memoryview(GOOD), memoryview(x).cast("B"), memoryview(b"\0\7")])
+    tensors = tensors_of(question)
+    assert tensors["x"].tolist() == [[0, 1, 2], [3, 4, 5]] and tensors["b"].tolist() == [False, True]
+    x[0] = 9
+    assert tensors["x"][0, 0] == 9
+    with pytest.raises(MpidataError, match="'x' of a question came with 20 bytes"):
+        tensors_of(question._replace(parts=[question.parts[0], question.parts[1][:20], question.parts[2]]))
+
+
+def test_no_rows_are_tensors_without_rows() -> None:
+    empty = read_shape(description(0, [described("x", "float32", 0, 3)], [described("y", "float32", 0)]))
+    tensors = tensors_of(Question(3, 7, empty, [memoryview(b""), memoryview(b"")]))
+    assert tensors["x"].shape == (0, 3)

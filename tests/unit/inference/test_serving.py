@@ -1,0 +1,134 @@
+"""How an inference rank joins questions, calls the function and splits what it returns."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from mpidata.errors import MpidataError
+from mpidata.inference.function import Function, FunctionError, read_weights
+from mpidata.inference.over_mpi import LEAVE
+from mpidata.inference.questions import Array, Question, Shape
+from mpidata.inference.serving import Serving, Weights
+
+X = Array("x", torch.float32, False, (), 4)
+Y = Array("y", torch.float32, False, (), 4)
+WIDE = Array("x", torch.float32, False, (2,), 8)
+
+
+class Asked:
+    """Questions that have come, and the answers to them."""
+
+    def __init__(self, *questions: Question) -> None:
+        self.questions = list(questions)
+        self.answers: dict[int, list[float]] = {}
+        self.waits: list[float] = []
+
+    def next(self, timeout_s: float) -> object:
+        self.waits.append(timeout_s)
+        if self.questions:
+            return self.questions.pop(0)
+        return None if timeout_s == 0 else LEAVE
+
+    def answer(self, question: Question, version: int, outputs: list[torch.Tensor]) -> None:
+        assert version == 0
+        self.answers[question.number] = [tensor.tolist() for tensor in outputs][0]
+
+
+def question(number: int, *values: float) -> Question:
+    """One with these rows."""
+    rows = len(values)
+    memory = memoryview(torch.tensor(values).numpy()).cast("B") if rows else memoryview(b"")
+    return Question(1, number, Shape(rows, (X,), (Y,)), [memoryview(b""), memory])
+
+
+def serve(asked: Asked, call: Callable[..., Any], batch: int = 100, weights: Any = None, wait_s: float = 0.0) -> None:
+    function = Function.__new__(Function)
+    function.name, function._call, function.takes_weights = "net:answer", call, weights is not None
+    Serving(asked, function, Weights(weights or None), batch, wait_s).serve()
+
+
+def test_rows_of_several_questions_go_into_one_call() -> None:
+    calls = []
+
+    def double(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        assert torch.is_inference_mode_enabled()
+        calls.append(len(inputs["x"]))
+        return {"y": 2 * inputs["x"], "more": torch.zeros(())}
+
+    asked = Asked(question(1, 1, 2), question(2), question(3, 3), question(4, 4, 5))
+    serve(asked, double, batch=4)
+    assert asked.answers == {1: [2, 4], 2: [], 3: [6], 4: [8, 10]} and calls == [3, 2]
+
+
+def test_a_question_without_rows_needs_no_call() -> None:
+    asked = Asked(question(1))
+    serve(asked, lambda inputs: pytest.fail("it was called"))
+    assert asked.answers == {1: []}
+
+
+def test_more_rows_than_a_batch_are_passed_alone() -> None:
+    calls = []
+    asked = Asked(question(1, 1, 2, 3), question(2, 4))
+    serve(asked, lambda inputs: calls.append(len(inputs["x"])) or {"y": inputs["x"]}, batch=2)
+    assert calls == [3, 1]
+
+
+def test_others_are_not_joined() -> None:
+    calls = []
+    wide = Question(1, 2, Shape(1, (WIDE,), (Y,)), [memoryview(b""), memoryview(bytes(8))])
+    asked = Asked(question(1, 1), wide, question(3, 2))
+    serve(asked, lambda inputs: calls.append(tuple(inputs["x"].shape)) or {"y": inputs["x"].reshape(len(inputs["x"]), -1)[:, 0]})
+    assert calls == [(2,), (1, 2)] and asked.answers[3] == [2]
+
+
+def test_it_waits_for_more_rows_for_so_long() -> None:
+    asked = Asked(question(1, 1))
+    serve(asked, lambda inputs: {"y": inputs["x"]}, wait_s=5.0)
+    assert any(4 < wait <= 5 for wait in asked.waits) and asked.answers == {1: [1]}
+    full = Asked(question(1, 1), question(2, 2))
+    serve(full, lambda inputs: {"y": inputs["x"]}, batch=2, wait_s=5.0)
+    assert not any(4 < wait <= 5 for wait in full.waits)
+
+
+def test_a_function_that_takes_weights_gets_them_and_is_not_called_without() -> None:
+    asked = Asked(question(1, 1))
+    serve(asked, lambda inputs, weights: {"y": inputs["x"] * weights["w"]}, weights={"w": torch.tensor(3.0)})
+    assert asked.answers == {1: [3]}
+    unanswered = Asked(question(1, 1))
+    serve(unanswered, lambda inputs, weights: pytest.fail("it was called"), weights={})
+    assert unanswered.answers == {}
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (torch.zeros(2), "returned an object of Tensor"),
+        ({}, "it is not in the dict"),
+        ({"y": [1, 2]}, "it is an object of list"),
+        ({"y": torch.zeros(1)}, r"its shape is \[1\], not \[2\]"),
+        ({"y": torch.zeros(2, dtype=torch.float64)}, "its dtype is torch.float64, but solvers ask for torch.float32"),
+    ],
+)
+def test_what_does_not_fit_is_refused(returned: object, said: str) -> None:
+    with pytest.raises(FunctionError, match=said):
+        serve(Asked(question(1, 1, 2)), lambda inputs: returned)
+
+
+def test_a_function_is_found_by_its_name(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "found_net.py").write_text("def plain(inputs): return inputs\ndef weighed(inputs, weights): return inputs\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert not Function("found_net:plain").takes_weights and Function("found_net:weighed").takes_weights
+    with pytest.raises(MpidataError, match="module 'found_net' has no function 'none'"):
+        Function("found_net:none")
+
+
+def test_weights_are_a_dict_of_tensors(tmp_path: Any) -> None:
+    torch.save({"w": torch.ones(2)}, tmp_path / "good.pt")
+    torch.save({"w": 3}, tmp_path / "bad.pt")
+    assert read_weights(str(tmp_path / "good.pt"))["w"].tolist() == [1, 1]
+    with pytest.raises(MpidataError, match="holds no dict of tensors"):
+        read_weights(str(tmp_path / "bad.pt"))
+    with pytest.raises(MpidataError, match="cannot be read: FileNotFoundError"):
+        read_weights(str(tmp_path / "none.pt"))

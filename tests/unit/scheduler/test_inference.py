@@ -1,0 +1,52 @@
+"""Inference ranks: which the solvers are told of, what takes the place of a lost one, and when they leave."""
+
+from collections.abc import Callable
+from typing import Any
+
+from mpidata.native.event import Error, Stop
+
+Make = Callable[..., Any]
+
+
+def test_they_answer_from_when_they_are_ready_and_leave_after_the_solvers(make_job: Make) -> None:
+    job = make_job(inference=2)
+    assert job.run() == 0
+    assert job.called("answers") == [(0,), (1,)] and job.called("release_inference") == [(0,), (1,)]
+    assert job.summary["inference"] == {"joined": 2, "lost": 0} and job.has_left == [True]
+    names = [call[0] for call in job.calls]
+    assert names.index("end_of_stream") < names.index("release_inference") < names.index("all_gone")
+    assert [event["inference"] for event in job.events("inference_left")] == [0, 1]
+
+
+def test_they_stay_while_a_solver_may_wait_for_an_answer(make_job: Make) -> None:
+    job = make_job(inference=1)
+    job.before["dispatch"] = lambda group, simulation: False  # it goes on for long
+    job.before["stop"] = lambda: job.goodbye(0) or job.finalize(0, after=3.0)
+    job.event(Stop, 0, text="enough")
+    begun = job.now
+    assert job.run() == 0 and job.summary["status"] == "stopped"
+    assert job.called("release_inference") == [(0,)] and job.now - begun >= 3.0
+
+
+def test_a_spare_answers_in_place_of_a_lost_one(make_job: Make) -> None:
+    job = make_job(inference=1, inference_spares=1, fault_tolerance="ulfm")
+    job.before["dispatch"] = lambda group, simulation: job.now > 1000 or job.lose_loader(0, kind="inference")
+    assert job.run() == 0, job.summary
+    assert job.called("lose_inference") == [(0, "")] and job.called("answers") == [(0,), (1,)]
+    (lost,) = job.events("inference_lost")
+    assert (lost["inference"], lost["cause"]) == (0, "signal")
+    assert job.summary["inference"] == {"joined": 2, "lost": 1}
+
+
+def test_without_any_the_job_fails(make_job: Make) -> None:
+    job = make_job(inference=1, fault_tolerance="ulfm")
+    job.before["dispatch"] = lambda group, simulation: job.lose_loader(0, kind="inference") or False
+    assert job.run() == 1
+    assert "No inference rank is left: the last one, inference rank 0, was killed by SIGKILL" in job.summary["error"]
+    assert "inference-0.log" in job.summary["error"]
+
+
+def test_an_error_of_the_function_ends_the_job(make_job: Make) -> None:
+    job = make_job(inference=1)
+    job.before["answers"] = lambda number: job.event(Error, 0, of_inference=True, rank=3, text="inference.function: no.")
+    assert job.run() == 1 and job.summary["error"] == "inference.function: no."
