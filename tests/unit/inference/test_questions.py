@@ -62,7 +62,7 @@ def test_a_wrong_description_is_refused(text: bytes) -> None:
 
 def test_tensors_share_memory_and_bools_are_made_valid() -> None:
     x = (ctypes.c_float * 6)(*range(6))
-    question = Question(3, 7, read_shape(GOOD), [memoryview(GOOD), memoryview(x).cast("B"), memoryview(b"\0\7")])
+    question = Question(3, 7, read_shape(GOOD), [memoryview(GOOD), memoryview(x).cast("B"), memoryview(bytearray(b"\0\7"))])
     tensors = tensors_of(question)
     assert tensors["x"].tolist() == [[0, 1, 2], [3, 4, 5]] and tensors["b"].tolist() == [False, True]
     x[0] = 9

@@ -39,7 +39,7 @@ class Asked:
 def question(number: int, *values: float) -> Question:
     """One with these rows."""
     rows = len(values)
-    memory = memoryview(torch.tensor(values).numpy()).cast("B") if rows else memoryview(b"")
+    memory = memoryview(torch.tensor(values, dtype=torch.float32).numpy()).cast("B") if rows else memoryview(b"")
     return Question(1, number, Shape(rows, (X,), (Y,)), [memoryview(b""), memory])
 
 

@@ -60,6 +60,8 @@ def test_every_message_is_a_call(library: Library, messages: LibraryMessages) ->
     told.gone(5, "loader")
     told.serves(1)
     told.release(6)
+    told.release(7, "inference")
+    told.answers(8)
     told.end_of_stream()
     told.stop()
     told.relieve(1, 8)
@@ -75,7 +77,9 @@ def test_every_message_is_a_call(library: Library, messages: LibraryMessages) ->
         ("gone", 2, 3),
         ("gone", 3, 5),
         ("serves", 1),
-        ("release", 6),
+        ("release", 3, 6),
+        ("release", 5, 7),
+        ("answers", 8),
         ("end_of_stream",),
         ("stop",),
         ("relieve", 1, 8),
