@@ -122,10 +122,11 @@ def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout:
     folder.job(
         trainers={"ranks": one.trainers, "program": python("trainers/drain.py")},
         solvers={
-            "program": python("solvers/python/asks.py", one.rows, folder.path / "kills", kills),
+            "program": python("solvers/python/asks.py", one.rows, folder.path / "kills", 2 * kills),  # each is noted again at the end
             **{"groups": one.groups, "ranks_per_group": one.ranks_per_group, "start": one.start, "retries": 20},
             **({"spares": one.spares} if split else {}),
             "timeout_s": 4,
+            "start_timeout_s": 4,
         },
         parameters={"count": COUNT, "space": {"alpha": [0.0, 1.0]}},
         inference={

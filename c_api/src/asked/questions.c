@@ -20,6 +20,7 @@ typedef struct {
     int via;          /* by which trainer, as one of both was spawned; NOBODY: by none */
     int answered;
     mpidata_sending *sending;
+    mpidata_sending_list leaving; /* to trainers, which were to pass it on to somebody that is lost */
     mpidata_description *description;
     int n_in, n_out;
     const void *parts[1 + MPIDATA_ARRAYS_MAX]; /* of the parcel: the description, then the arrays */
@@ -86,15 +87,29 @@ static void drop_sending(mpidata_questions *questions, asked *one) {
     one->sending = NULL;
 }
 
+static int trainer_lives(const mpidata_job *job, int trainer) {
+    return mpidata_job_trainer_rank(job, trainer) >= 0 && !(job->dead_trainers && job->dead_trainers[trainer]);
+}
+
+/* A trainer that lives takes what was sent to it, whoever it was to be passed on to: MPI reads it until then. */
+static void free_left(mpidata_questions *questions, asked *one, int all) {
+    mpidata_sending_list ended = {0};
+    for (mpidata_sending *sending = one->leaving.first; sending; sending = sending->next)
+        if (all || !trainer_lives(questions->job, sending->to)) mpidata_transfers_forget(&questions->transfers, &sending->pending);
+    mpidata_sendings_move_ended(&one->leaving, &ended);
+    mpidata_sendings_free(&ended);
+}
+
 static void close_question(mpidata_questions *questions, asked *one) {
     drop_sending(questions, one);
+    free_left(questions, one, 1);
     free(one->description);
     memset(one, 0, sizeof *one);
 }
 
 static int any_leaves(const mpidata_questions *questions) {
     for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
-        if (questions->open[i].sending && questions->open[i].sending->pending.left) return 1;
+        if (questions->open[i].leaving.first || (questions->open[i].sending && questions->open[i].sending->pending.left)) return 1;
     return 0;
 }
 
@@ -125,10 +140,6 @@ int mpidata_questions_has_answerer(const mpidata_questions *questions) {
     return mpidata_answerers_next(&questions->job->answerers, questions->last) >= 0;
 }
 
-static int trainer_lives(const mpidata_job *job, int trainer) {
-    return mpidata_job_trainer_rank(job, trainer) >= 0 && !(job->dead_trainers && job->dead_trainers[trainer]);
-}
-
 /* Which passes questions on; each rank has its own. NOBODY: none lives. */
 static int trainer_for(const mpidata_questions *questions) {
     const mpidata_job *job = questions->job;
@@ -153,6 +164,7 @@ static int ask(mpidata_questions *questions, asked *one) {
                                       .number = ++questions->parcels,
                                       .n_parts = 1 + one->n_in};
     MPIDATA_TRY(mpidata_sending_new(&head, one->sizes, one->parts, 0, &one->sending));
+    one->sending->to = via;
     one->sent_as = head.number;
     one->answerer = questions->last = answerer;
     one->via = via;
@@ -251,6 +263,8 @@ static int is_lost(const mpidata_questions *questions, const asked *one) {
 static int ask_again(mpidata_questions *questions, asked *one) {
     if (one->answerer != NOBODY && is_lost(questions, one)) {
         if (one->via == NOBODY) mpidata_inbox_lose(questions->inbox, rank_of(questions, one->answerer));
+        if (one->via != NOBODY && one->sending) mpidata_sendings_append(&one->leaving, one->sending);
+        if (one->via != NOBODY) one->sending = NULL;
         drop_sending(questions, one);
         one->answerer = NOBODY;
     }
@@ -261,13 +275,16 @@ int mpidata_questions_round(mpidata_questions *questions, int *did) {
     MPIDATA_TRY(mpidata_transfers_test(&questions->transfers, did));
     MPIDATA_TRY(take_answers(questions, did));
     for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
-        if (questions->open[i].question) MPIDATA_TRY(ask_again(questions, &questions->open[i]));
+        if (questions->open[i].question) {
+            free_left(questions, &questions->open[i], 0);
+            MPIDATA_TRY(ask_again(questions, &questions->open[i]));
+        }
     return MPIDATA_SUCCESS;
 }
 
 int mpidata_questions_ended(mpidata_questions *questions, int64_t question) {
     asked *one = find(questions, question);
-    if (!one->answered || (one->sending && one->sending->pending.left)) return 0;
+    if (!one->answered || one->leaving.first || (one->sending && one->sending->pending.left)) return 0;
     close_question(questions, one);
     return 1;
 }
