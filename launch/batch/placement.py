@@ -198,7 +198,9 @@ def _place_loaders(layout: Layout, first: Sequence[str], rest: Sequence[str], fr
                 hosts.append(host)
                 free[host] -= 1
                 break
-    if layout.loaders + layout.loaders_later + layout.inference + layout.servers > len(hosts) + sum(free[name] for name in rest):
+    if layout.loaders + layout.loaders_later + layout.inference + layout.servers > len(hosts) + sum(
+        free[name] for name in rest
+    ):
         raise LaunchError("There are too few CPUs.")
     return hosts
 

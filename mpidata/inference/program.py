@@ -60,5 +60,7 @@ def _report(library: Library, sentence: str) -> None:
     """Let the scheduler end the job with what was raised, in which this rank ends, too."""
     what = sentence.rstrip(".")
     library.mpidata_beat_at(f"raised {what}".encode(errors="replace"))
-    library.mpidata_loader_fail(f"inference.function: {what}. The traceback is in the log of the inference rank.".encode())
+    library.mpidata_loader_fail(
+        f"inference.function: {what}. The traceback is in the log of the inference rank.".encode()
+    )
     time.sleep(constants.AFTER_ERROR_MS / 1e3)

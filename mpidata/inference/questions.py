@@ -96,6 +96,8 @@ def tensors_of(question: Question) -> dict[str, torch.Tensor]:
     return found
 
 
-def split_rows(outputs: Mapping[str, torch.Tensor], wanted: tuple[Array, ...], first: int, end: int) -> list[torch.Tensor]:
+def split_rows(
+    outputs: Mapping[str, torch.Tensor], wanted: tuple[Array, ...], first: int, end: int
+) -> list[torch.Tensor]:
     """Give rows [first, end) of the outputs that a question wants, contiguous, in its order."""
     return [outputs[array.name][first:end] for array in wanted]

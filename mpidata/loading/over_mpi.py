@@ -39,6 +39,7 @@ class _Memory:
 
 
 def parts_of(taken: structures.Taken, library: Library) -> list[memoryview]:
+    """Give the parts of a parcel, whose memory is given back when nothing refers to it any more."""
     view = np.asarray(_Memory(taken, library.mpidata_parcel_release)).data
     count = taken.n_parts
     return [view[at : at + size] for at, size in zip(taken.offsets[:count], taken.sizes[:count], strict=True)]

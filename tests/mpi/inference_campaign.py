@@ -1,7 +1,7 @@
-"""One draw of the campaign of questions: solvers that ask, and deaths of solvers and of inference ranks, follow from one seed.
+"""One draw of the campaign of questions: solvers that ask, and deaths of solvers and inference ranks, all of one seed.
 
-Split and spawn, 1 to 3 inference ranks with spares or without, groups of 1 or 2 ranks, 1 or 2 trainers. Whoever dies, each answer is that
-of its question, of one call of the function, and the job completes without a restart.
+Split and spawn, 1 or 2 inference ranks with spares or without, groups of 1 or 2 ranks, 1 or 2 trainers. Whoever dies,
+each answer is that of its question, of one call of the function, and the job completes without a restart.
 """
 
 import dataclasses
@@ -122,7 +122,9 @@ def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout:
     folder.job(
         trainers={"ranks": one.trainers, "program": python("trainers/drain.py")},
         solvers={
-            "program": python("solvers/python/asks.py", one.rows, folder.path / "kills", 2 * kills),  # each is noted again at the end
+            "program": python(
+                "solvers/python/asks.py", one.rows, folder.path / "kills", 2 * kills
+            ),  # each is noted again at the end
             **{"groups": one.groups, "ranks_per_group": one.ranks_per_group, "start": one.start, "retries": 20},
             **({"spares": one.spares} if split else {}),
             "timeout_s": 4,

@@ -1,4 +1,4 @@
-"""Solvers ask ranks that run the model: each row of an answer is that of its question, whoever answers, and whoever dies."""
+"""Solvers ask ranks that run the model: each row of an answer is that of its question, whoever answers or dies."""
 
 import signal
 import subprocess
@@ -9,14 +9,17 @@ from typing import Any
 import psutil
 import pytest
 import torch
+from heat2d_job import HEAT2D
 from inference_campaign import NET, draw, run_draw
-from jobs import DRAIN, PROGRAMS, JobFolder, Result, config, environment, python, ranks_of
+from jobs import DRAIN, PROGRAMS, JobFolder, Result, config, environment, mpicc, python, ranks_of
 from waiting import wait_until
 
 DOUBLE = "def answer(inputs):\n    x = inputs['x']\n    return dict(y=2 * x, sums=x.double().sum(1))\n"
 
 
-def write_job(folder: JobFolder, seconds: float = 0.0, solvers: dict[str, Any] | None = None, **inference: object) -> None:
+def write_job(
+    folder: JobFolder, seconds: float = 0.0, solvers: dict[str, Any] | None = None, **inference: object
+) -> None:
     torch.save({"factor": torch.tensor([1.0, 2.0, 3.0])}, folder.path / "net.pt")
     folder.write(net=NET.format(seconds=seconds))
     folder.job(
@@ -65,9 +68,10 @@ def test_a_program_in_c_keeps_questions_open(folder: JobFolder, compiled: Callab
 def test_a_program_in_fortran_asks(folder: JobFolder, require: Callable[[str], str]) -> None:
     write_job(folder, ranks=1)
     folder.write(net=DOUBLE)
-    source = PROGRAMS / "solvers/fortran/asks.f90"
-    command = [require("gfortran"), *config("--fflags"), source, "-o", "asks", *config("--flibs")]
-    subprocess.run(command, cwd=folder.path, env=environment(), check=True)
+    few, source = HEAT2D / "mpifh", PROGRAMS / "solvers/fortran/asks.f90"
+    subprocess.run([mpicc(), "-c", few / "mpifh.c", "-o", "mpifh.o"], cwd=folder.path, env=environment(), check=True)
+    command = [require("gfortran"), f"-I{few}", *config("--fflags"), source, "mpifh.o", "-o", "asks"]
+    subprocess.run([*command, *config("--flibs")], cwd=folder.path, env=environment(), check=True)
     folder.change_job(solvers={"groups": 1, "program": ["./asks"]})
     result = folder.run()
     assert result.status == 0 and result.summary["samples"]["received"] == 4 * 10, result.logs()
@@ -145,8 +149,8 @@ def events(folder: JobFolder) -> str:
 )
 def test_a_function_that_fails_ends_the_job(folder: JobFolder, function: str, said: str) -> None:
     write_job(folder)
-    folder.write(net=f"def answer(inputs):\n    if len(inputs['x']) > 1:\n        {function}\n    return {{'y': inputs['x'] * 1, "
-                     "'s': inputs['x'].sum(1).double(), 'n': inputs['n'] + 0 * inputs['x'][:, 0].long()}\n")
+    rest = "{'y': x * 1, 's': x.sum(1).double(), 'n': inputs['n'].long()}"
+    folder.write(net=f"def answer(inputs):\n    if len(x := inputs['x']) > 1:\n        {function}\n    return {rest}\n")
     result = folder.run()
     assert result.status != 0 and said in result.output, result.logs()
 
@@ -161,4 +165,6 @@ def test_a_question_that_is_wrong_ends_the_job(folder: JobFolder) -> None:
     )
     folder.change_job(solvers={"groups": 1, "program": ["python", "asks.py"]})
     result = folder.run()
-    assert result.status != 0 and "Array 'y' of a question has 3 rows, the first one has 2" in result.output, result.logs()
+    assert result.status != 0 and "Array 'y' of a question has 3 rows, the first one has 2" in result.output, (
+        result.logs()
+    )

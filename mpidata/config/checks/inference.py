@@ -32,7 +32,10 @@ def _beside(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[Pr
     if "solvers" not in data:
         yield at, f"{said} there are no 'solvers' that could ask. Remove it, or add them."
     if sections.get("journal"):
-        yield at, f"{said} 'journal' is true: answers are in no journal, so no replay could give them again. Remove one."
+        yield (
+            at,
+            f"{said} 'journal' is true: answers are in no journal, so no replay could give them again. Remove one.",
+        )
     solvers = sections.get("solvers")
     if solvers is None:
         return

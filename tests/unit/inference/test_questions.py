@@ -36,7 +36,9 @@ def test_a_description_gives_names_dtypes_and_rows() -> None:
 
 
 def test_questions_of_other_numbers_of_rows_are_alike() -> None:
-    other = description(5, [described("x", "float32", 5, 3), described("b", "bool", 5)], [described("y", "bfloat16", 5, 1)])
+    other = description(
+        5, [described("x", "float32", 5, 3), described("b", "bool", 5)], [described("y", "bfloat16", 5, 1)]
+    )
     assert read_shape(other).kind == read_shape(GOOD).kind
     third = description(2, [described("x", "float32", 2, 4)], [described("y", "bfloat16", 2, 1)])
     assert read_shape(third).kind != read_shape(GOOD).kind
@@ -62,7 +64,9 @@ def test_a_wrong_description_is_refused(text: bytes) -> None:
 
 def test_tensors_share_memory_and_bools_are_made_valid() -> None:
     x = (ctypes.c_float * 6)(*range(6))
-    question = Question(3, 7, read_shape(GOOD), [memoryview(GOOD), memoryview(x).cast("B"), memoryview(bytearray(b"\0\7"))])
+    question = Question(
+        3, 7, read_shape(GOOD), [memoryview(GOOD), memoryview(x).cast("B"), memoryview(bytearray(b"\0\7"))]
+    )
     tensors = tensors_of(question)
     assert tensors["x"].tolist() == [[0, 1, 2], [3, 4, 5]] and tensors["b"].tolist() == [False, True]
     x[0] = 9

@@ -79,7 +79,10 @@ def test_others_are_not_joined() -> None:
     calls = []
     wide = Question(1, 2, Shape(1, (WIDE,), (Y,)), [memoryview(b""), memoryview(bytes(8))])
     asked = Asked(question(1, 1), wide, question(3, 2))
-    serve(asked, lambda inputs: calls.append(tuple(inputs["x"].shape)) or {"y": inputs["x"].reshape(len(inputs["x"]), -1)[:, 0]})
+    serve(
+        asked,
+        lambda inputs: calls.append(tuple(inputs["x"].shape)) or {"y": inputs["x"].reshape(len(inputs["x"]), -1)[:, 0]},
+    )
     assert calls == [(2,), (1, 2)] and asked.answers[3] == [2]
 
 
@@ -117,7 +120,9 @@ def test_what_does_not_fit_is_refused(returned: object, said: str) -> None:
 
 
 def test_a_function_is_found_by_its_name(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "found_net.py").write_text("def plain(inputs): return inputs\ndef weighed(inputs, weights): return inputs\n")
+    (tmp_path / "found_net.py").write_text(
+        "def plain(inputs): return inputs\ndef weighed(inputs, weights): return inputs\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     assert not Function("found_net:plain").takes_weights and Function("found_net:weighed").takes_weights
     with pytest.raises(MpidataError, match="module 'found_net' has no function 'none'"):

@@ -48,5 +48,7 @@ def test_without_any_the_job_fails(make_job: Make) -> None:
 
 def test_an_error_of_the_function_ends_the_job(make_job: Make) -> None:
     job = make_job(inference=1)
-    job.before["answers"] = lambda number: job.event(Error, 0, of_inference=True, rank=3, text="inference.function: no.")
+    job.before["answers"] = lambda number: job.event(
+        Error, 0, of_inference=True, rank=3, text="inference.function: no."
+    )
     assert job.run() == 1 and job.summary["error"] == "inference.function: no."

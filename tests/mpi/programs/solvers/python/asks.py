@@ -6,8 +6,9 @@ A simulation has 20 steps, and more until the file KILLS has COUNT letters.
 import os
 import sys
 
-import mpidata
 import numpy as np
+
+import mpidata
 
 FACTOR = np.array([1.0, 2.0, 3.0], np.float32)
 most = int(sys.argv[1]) if len(sys.argv) > 1 else 4
