@@ -241,7 +241,8 @@ int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int
                  const int64_t *start);
 
 /* Wait until every array that was lent by mpidata_iput before the last mpidata_step may be changed again. Local. Blocks
- * (without spinning) until the trainers have taken them. Arrays of a sample that is not committed yet stay lent. */
+ * (without spinning) until the trainers have taken them. Arrays of a sample that is not committed yet stay lent. Samples
+ * that wait for others to share a message with leave now. */
 int mpidata_wait(void);
 
 /* As mpidata_wait, for one array: the one that mpidata_iput was given as `values`. The others may still be under way,
