@@ -9,8 +9,9 @@ With several ranks in a group, a function with ``group`` runs on all of them: ea
 array for a whole field, ``(array, start)`` for a block, a list of such blocks, or nothing (``{}``). Without ``group``
 it runs on the group's first rank only.
 
-A function whose simulation is cancelled is closed at its `yield`. One that raises `GiveUp` has its simulation set aside. With any other exception of its own the try has failed;
-where the group has several ranks it is lost then, as there is no telling where the others are.
+A function whose simulation is cancelled is closed at its `yield`. One that raises `GiveUp` has its simulation set
+aside. With any other exception of its own the try has failed; where the group has several ranks it is lost then, as
+there is no telling where the others are.
 """
 
 from __future__ import annotations

@@ -229,9 +229,11 @@ def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]
         except WrongFilesError as error:
             return str(error)
         except SimulationCancelled:
-            return _end(process)
+            _end(process)
+            return None
         if cancelled():
-            return _end(process)
+            _end(process)
+            return None
         if status is not None:
             break
         if not taken:

@@ -303,8 +303,8 @@ class MPIStreamDataset(
         -----
         Known for fifo and firo, and with `buffer.repeats`, from the start where `steps_per_simulation` was given, else
         as soon as a simulation is complete (to one trainer perhaps before another), while all have the same number of
-        steps. Fewer come where simulations fail or are cancelled. Not known where a resume has changed the number of trainers, or
-        one has died. Does not block.
+        steps. Fewer come where simulations fail or are cancelled. Not known where a resume has changed the number of
+        trainers, or one has died. Does not block.
         """
         return expected_of_stream(self._trainer, self._steps)
 

@@ -15,5 +15,7 @@ def test_what_the_model_knows_is_cancelled(tmp_path: Path) -> None:
     assert len(cancelled) >= 3, result.summary
     assert f"cancelled {len(cancelled)} simulations" in result.log("trainer")
     assert result.summary["training"]["loss"]["last"] < 1e-4
-    ended = {event["simulation"]: event["steps"] for event in result.events() if event["event"] == "simulation_cancelled"}
+    ended = {
+        event["simulation"]: event["steps"] for event in result.events() if event["event"] == "simulation_cancelled"
+    }
     assert sorted(ended) == cancelled and max(ended.values()) < 300

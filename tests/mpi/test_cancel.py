@@ -1,4 +1,4 @@
-"""Simulations that the training cancels: they end, whatever runs them and wherever they are, and nothing else changes."""
+"""Simulations that the training cancels: they end, whatever runs them, and nothing else changes."""
 
 import json
 import subprocess
@@ -11,6 +11,7 @@ import pytest
 from jobs import PROGRAMS, JobFolder, Result, config, mpicc, python
 
 Build = Callable[..., Path]
+CONSTANT = {"dtype": "float32", "shape": [5], "per": "simulation"}
 DRAWN = 6  # samples of a simulation after which it is cancelled
 
 
@@ -65,7 +66,8 @@ def test_a_put_that_nobody_has_room_for_is_released(folder: JobFolder, function:
 @pytest.mark.full
 @pytest.mark.parametrize("trainers", [1, 2])
 def test_large_samples_are_released_too(folder: JobFolder, trainers: int) -> None:
-    folder.write(large="""
+    folder.write(
+        large="""
 import numpy as np
 from pathlib import Path
 def simulate(alpha, simulation):
@@ -77,12 +79,12 @@ def simulate(alpha, simulation):
     except GeneratorExit:
         Path(f"ended-{simulation}-0").write_text(str(step))
         raise
-""")
+"""
+    )
     fields = {"u": {"dtype": "float32", "shape": [1000, 100]}}
-    write(
-        folder, "blocked", count=2, trainers=trainers, fields=fields, buffer={"policy": "firo", "capacity": 4, "watermark": 1},
-        solvers={"groups": 2, "function": "large:simulate", "in_flight": 2},
-    )  # fmt: skip
+    solvers = {"groups": 2, "function": "large:simulate", "in_flight": 2}
+    buffer = {"policy": "firo", "capacity": 4, "watermark": 1}
+    write(folder, "blocked", count=2, trainers=trainers, fields=fields, buffer=buffer, solvers=solvers)
     result = folder.run()
     assert result.status == 0, result.logs()
     assert result.summary["simulations"]["cancelled"] == 2
@@ -90,9 +92,8 @@ def simulate(alpha, simulation):
 
 @pytest.mark.full
 def test_those_that_wait_never_run_and_validation_stays(folder: JobFolder) -> None:
-    write(
-        folder, "first", 2, 3, 4, 5, 99, count=5, solvers={"function": "functions.steps:simulate"}, validation={"count": 1},
-    )  # fmt: skip
+    solvers = {"function": "functions.steps:simulate"}
+    write(folder, "first", 2, 3, 4, 5, 99, count=5, solvers=solvers, validation={"count": 1})
     result = folder.run()
     assert result.status == 0, result.logs()
     said = told(result)
@@ -164,7 +165,7 @@ def test_a_program_that_only_writes_files_is_ended(folder: JobFolder) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("keys", [
     {"samples": {"window": 3}},
-    {"fields": {"u": {"dtype": "float32", "shape": [4, 6]}, "c": {"dtype": "float32", "shape": [5], "per": "simulation"}}},
+    {"fields": {"u": {"dtype": "float32", "shape": [4, 6]}, "c": CONSTANT}},
     {"trainers": 2},
     {"buffer": {"policy": "reservoir", "capacity": 8}},
 ])  # fmt: skip
@@ -178,20 +179,22 @@ def test_whatever_samples_are(folder: JobFolder, keys: dict[str, Any]) -> None:
 
 @pytest.mark.full
 def test_a_group_that_dies_right_after(folder: JobFolder) -> None:
-    folder.write(dying="""
+    folder.write(
+        dying="""
 import os, signal, time
 def simulate(alpha, simulation):
     step = 0
     try:
         while True:
-            yield {"u": [[step] * 6] * 4}
+            yield {"u": [[float(step)] * 6] * 4}
             step += 1
             time.sleep(0.001)
     except GeneratorExit:
         if simulation == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         raise
-""")
+"""
+    )
     write(folder, solvers={"groups": 2, "function": "dying:simulate"})
     result = folder.run()
     assert result.status == 0, result.logs()

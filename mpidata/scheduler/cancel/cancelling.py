@@ -72,9 +72,7 @@ class Cancelling:
         for simulation in newly:
             if (group := self._ending.pop(simulation, NONE)) != NONE:
                 self._messages.cancel(simulation, group, closed=True)
-            self._journal.write(
-                "simulation_cancelled", simulation=simulation, steps=self._simulations.steps(simulation)
-            )
+            self._journal.cancelled(simulation, self._simulations.steps(simulation))
 
     def _cancel(self, simulation: int) -> None:
         group = self._simulations.cancel(simulation)

@@ -59,6 +59,7 @@ class Journal:
         self._metrics = Metrics(RunFolder(plan.run).metrics)
         self.dispatched = self._events.of_numbers("dispatch", simulation="%d", group="%d")
         self.completed = self._events.of_numbers("simulation_complete", simulation="%d", steps="%d")
+        self.cancelled = self._events.of_numbers("simulation_cancelled", simulation="%d", steps="%d")
         seconds = dict.fromkeys(TIMES, "%.4f")
         self._ran = self._events.of_numbers("simulation_run", simulation="%d", group="%d", steps="%d", **seconds)
         self.write = self._events.write

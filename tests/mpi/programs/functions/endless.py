@@ -36,7 +36,9 @@ def by_rows(alpha, simulation, group):
 
 
 def whole(alpha, simulation):
-    yield from _until_cancelled(simulation, 0, lambda step: {"u": np.full((4, 6), 1000 * simulation + step, np.float32)})
+    yield from _until_cancelled(
+        simulation, 0, lambda step: {"u": np.full((4, 6), 1000 * simulation + step, np.float32)}
+    )
 
 
 def with_constants(alpha, simulation):
