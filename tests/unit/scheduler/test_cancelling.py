@@ -39,7 +39,7 @@ def test_one_that_runs_ends_and_the_trainers_hear_of_it_first(make_job: MakeJob)
     about = [call for call in job.calls if call[0] in ("cancel", "cancel_group")]
     assert about == [("cancel", 1, 0, False), ("cancel_group", 0, 1, 1), ("cancel", 1, 0, True)]
     assert sorted(job.called("expect")) == [(0, 7), (2, 7)]
-    assert job.events("simulation_cancelled")[0]["steps"] == 7
+    assert job.events("simulation_cancelled")[0]["steps"] == 7 and not job.events("run_again")
     assert job.summary["simulations"] == {"requested": 3, "complete": 2, "failed": 0, "cancelled": 1}
 
 
