@@ -41,8 +41,9 @@
 !> -fdefault-double-8.
 !>
 !> Errors. Every call has an optional last argument `ierror` (write `ierror=` where `start` is left out). It is set to
-!> MPIDATA_SUCCESS, MPIDATA_END or an MPIDATA_ERR_ code; after an error mpidata_last_error() returns the whole sentence.
-!> Without `ierror` an error stops the program with that sentence (`error stop`). MPIDATA_END is not an error.
+!> MPIDATA_SUCCESS, MPIDATA_END, MPIDATA_CANCELLED or an MPIDATA_ERR_ code; after an error mpidata_last_error() returns the whole sentence.
+!> Without `ierror` an error stops the program with that sentence (`error stop`). MPIDATA_END and
+!> MPIDATA_CANCELLED are no errors.
 !>
 !> Threads. All calls of a process come from one thread, the one that may call MPI. "Collective" means that every rank
 !> of the group makes the call, in the same order. A "local" call needs no other rank.
@@ -74,6 +75,7 @@ module mpidata
   integer, parameter, public :: MPIDATA_ERR_MPI = 10       !< an MPI call failed
   integer, parameter, public :: MPIDATA_ERR_MEMORY = 11    !< out of memory
   integer, parameter, public :: MPIDATA_ERR_WIRE = 12      !< a message that does not fit the job
+  integer, parameter, public :: MPIDATA_CANCELLED = 17     !< the simulation is cancelled: leave it, call mpidata_next
 
   integer, parameter, public :: MPIDATA_MAX_NDIM = 6         !< most dimensions of a field
   integer, parameter, public :: MPIDATA_MAX_TEXT = 256       !< room for the text of any parameter
@@ -668,7 +670,8 @@ contains
 
   !> Commit the sample: everything put since the last step becomes one sample, which a trainer sees whole or not at all.
   !>
-  !> When the job is stopping `ierror` is MPIDATA_END: leave the simulation and finalize. Collective over the group.
+  !> When the job is stopping `ierror` is MPIDATA_END: leave the simulation and finalize. When the simulation is cancelled it
+  !> is MPIDATA_CANCELLED, as after each put until mpidata_next: leave the simulation. Collective over the group.
   !> Does not block unless solvers.in_flight samples are under way.
   subroutine mpidata_step(time, ierror)
     class(*), intent(in) :: time                !< physical time, in the solver's units: finite, the same on all ranks
@@ -886,7 +889,7 @@ contains
       class default
         error stop 'mpidata: ierror is neither integer(int32) nor integer(int64)'
       end select
-    else if (status /= MPIDATA_SUCCESS .and. status /= MPIDATA_END) then
+    else if (status /= MPIDATA_SUCCESS .and. status /= MPIDATA_END .and. status /= MPIDATA_CANCELLED) then
       sentence = 'mpidata: ' // mpidata_last_error()
       error stop sentence
     end if

@@ -42,6 +42,7 @@ typedef struct {
     int64_t sent; /* samples, in this start of the program */
     int64_t seen; /* samples that all ranks here have committed, as ranks_take has found it */
     int diverged; /* the next one has a time that is not finite */
+    uint64_t cancel_from; /* as the ranks are told */
     int beside, turn; /* carriers of the group that share out the ranks of this host, and how many ranks have come so far */
     int carriers, place; /* of the group, and which of them this is */
     int in_order; /* all are known by distinct numbers */
@@ -144,6 +145,7 @@ const mpidata_carried_sample *ranks_slot(const ranks_t *ranks, const rank_t *ran
 void ranks_give_back(rank_t *rank, uint64_t released);
 void ranks_answer(rank_t *rank, int status, const char *sentence);
 void ranks_stop(ranks_t *ranks);              /* tell them that the job is stopping */
+void ranks_cancel(ranks_t *ranks);            /* tell them that the simulation is cancelled, and from which sample on */
 void ranks_sleep(ranks_t *ranks, int asleep); /* this process is about to, or does no more */
 int ranks_have_news(const ranks_t *ranks);    /* in their memory, since ranks_take */
 int ranks_poll(const ranks_t *ranks, struct pollfd *polled); /* room for 1 + ranks->n; returns how many */

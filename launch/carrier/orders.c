@@ -28,10 +28,12 @@ static void hand_over(carrier_t *carrier) {
         if (!shared) continue;
         memcpy((char *)shared + ranks->parameters_at, mpidata_solver_parameters(), bytes);
         shared->simulation = carrier->simulation;
+        MPIDATA_CARRIED_SET(shared->cancel_from, 0);
     }
     carrier->pending = 0;
     carrier->open = carrier->took = 1;
     carrier->began_at = ranks->sent;
+    ranks->cancel_from = 0; /* until the next look, where it is cancelled already */
 }
 
 static int answer_next(carrier_t *carrier) {
@@ -45,6 +47,7 @@ static int answer_next(carrier_t *carrier) {
 }
 
 static int answer_fail(carrier_t *carrier, int status) {
+    if (status == MPIDATA_CANCELLED) status = MPIDATA_SUCCESS; /* nothing has failed */
     if (status > MPIDATA_END) return status;
     carrier->open = 0;
     answer_all(carrier, status);
@@ -78,7 +81,7 @@ static int give_simulation_back(carrier_t *carrier, const char *how) {
     const int status = mpidata_fail_try(how);
     carrier->open = carrier->pending = 0;
     carrier->over |= status == MPIDATA_END;
-    return status == MPIDATA_END ? MPIDATA_SUCCESS : status;
+    return status == MPIDATA_END || status == MPIDATA_CANCELLED ? MPIDATA_SUCCESS : status;
 }
 
 static int clear(carrier_t *carrier) {

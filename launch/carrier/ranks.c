@@ -397,6 +397,13 @@ void ranks_stop(ranks_t *ranks) {
     }
 }
 
+/* A rank is ahead of what was sent by the slots at most, so none has made the step yet at which all end the simulation. */
+void ranks_cancel(ranks_t *ranks) {
+    if (!ranks->cancel_from) ranks->cancel_from = ranks->room == 1 ? 1 : (uint64_t)ranks->sent + ranks->slots + 1;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->all[i].shared) MPIDATA_CARRIED_SET(ranks->all[i].shared->cancel_from, ranks->cancel_from);
+}
+
 void ranks_sleep(ranks_t *ranks, int asleep) {
     for (int i = 0; i < ranks->n; i++)
         if (ranks->all[i].shared) MPIDATA_CARRIED_SET(ranks->all[i].shared->carrier_sleeps, (uint32_t)asleep);

@@ -72,6 +72,7 @@ SIGNATURES: dict[str, _Signature] = {
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
+    "mpidata_trainer_cancel": (c_int, [c_void_p, c_int64, c_void_p, POINTER(c_int64)]),
     "mpidata_trainer_regroup": (c_int, [c_int]),
     "mpidata_trainer_hold": (c_int, [c_int]),
     "mpidata_trainer_agreed_checkpoint": (c_int, [POINTER(c_int64), POINTER(c_int64)]),
@@ -161,6 +162,8 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_dispatch": (c_int, [c_int, c_int64, c_int64, c_int, POINTER(c_double)]),
     "mpidata_scheduler_no_more": (c_int, [c_int]),
     "mpidata_scheduler_expect": (c_int, [c_int64, c_int64, c_int]),
+    "mpidata_scheduler_cancel": (c_int, [c_int64, c_int, c_int]),
+    "mpidata_scheduler_cancel_group": (c_int, [c_int, c_int64, c_int64]),
     "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),
     "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
     "mpidata_scheduler_trainers": (c_int, [c_int64, c_int64]),
@@ -211,6 +214,7 @@ _SHARED = (
 )
 CARRIED: dict[str, _Signature] = {
     "mpidata_attach": (c_int, []),
+    "mpidata_carried_cancelled": (c_int, []),
     "mpidata_carried_plan": (c_char_p, []),
     "mpidata_carried_last_words": (None, [c_char_p]),
     # constants.h, routing.h

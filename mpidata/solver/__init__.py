@@ -18,6 +18,9 @@ unset), and drops the data.
 
 When the job is stopping, `Simulation.step` raises `StopSimulation`, a kind of SystemExit: the program leaves all its
 loops and ends in order, with status 0. A program with more to do catches it around the outer loop.
+
+When the training has cancelled the simulation, `Simulation.put` and `Simulation.step` raise `SimulationCancelled`: a
+program of a job that cancels catches it within the loop, and goes on with the next simulation.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from mpidata.errors import LibraryError, MpidataError, NotFiniteError
+from mpidata.errors import LibraryError, MpidataError, NotFiniteError, SimulationCancelled
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
@@ -45,7 +48,7 @@ from mpidata.solver.simulation import Simulation
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Simulation", "StopSimulation", "finalize", "group", "simulations"]
+__all__ = ["Simulation", "SimulationCancelled", "StopSimulation", "finalize", "group", "simulations"]
 
 _rank: GroupRank | None = None
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mpidata.arrays import NotPlainError, plain_array
 from mpidata.dtypes import array_dtype, dtype_name
-from mpidata.errors import MpidataError
+from mpidata.errors import MpidataError, SimulationCancelled
 from mpidata.native import constants
 from mpidata.native.library import Library, check
 from mpidata.native.uncaught import describe
@@ -94,7 +94,7 @@ class GroupRank:
         status = self.library.mpidata_misuse(status, what.encode(), advice.encode())
         if status == constants.END:
             self.stop()
-        check(self.library, status)
+        self.put(status)
         raise MpidataError(f"{what}. {advice}")
 
     def array(self, field: str, values: Any) -> npt.NDArray[Any]:
@@ -167,12 +167,20 @@ class GroupRank:
         status = call(reason.encode())
         if status == constants.END:
             self.stop()
-        check(self.library, status)
+        if status != constants.CANCELLED:  # nothing has failed then
+            check(self.library, status)
 
     def stop(self) -> NoReturn:
         """Raise StopSimulation, as the job is stopping."""
         self.within = False
         raise StopSimulation
+
+    def put(self, status: int) -> None:
+        """Check the status of a put or step; raises SimulationCancelled where the simulation is cancelled."""
+        if status == constants.CANCELLED:
+            self.within = False
+            raise SimulationCancelled(f"The training has cancelled simulation {self.current and self.current.id}.")
+        check(self.library, status)
 
     def committed(self) -> None:
         """Count a step that has been committed."""

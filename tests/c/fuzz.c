@@ -235,6 +235,9 @@ static void try_order(const uint8_t *input, size_t size) {
             CHECK(!mpidata_incoming_add(&in, MPI_COMM_NULL, order.of_group.role, order.of_group.group));
             break;
         case MPIDATA_ORDER_LOST: CHECK(!mpidata_incoming_lose(&in, order.of_group.role, order.of_group.group)); break;
+        case MPIDATA_ORDER_CANCEL:
+            CHECK(!mpidata_incoming_cancel(&in, order.cancel.simulation, order.cancel.group, order.cancel.closed));
+            break;
         case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&in, order.of_group.role, order.of_group.group); break;
         default: break;
         }
@@ -482,10 +485,11 @@ static void add_parcels(int64_t large) {
 static void make_good(void) {
     const mpidata_order orders[] = {{.kind = MPIDATA_ORDER_EXPECT, .expect = {3, 100, 1}},
                                     {.kind = MPIDATA_ORDER_RELIEVE, .relieve = {25}},
-                                    {.kind = MPIDATA_ORDER_JOIN, .of_group = {2}}, {.kind = MPIDATA_ORDER_LOST}};
+                                    {.kind = MPIDATA_ORDER_JOIN, .of_group = {2}}, {.kind = MPIDATA_ORDER_LOST},
+                                    {.kind = MPIDATA_ORDER_CANCEL, .cancel = {3, 0, 0}}};
     const mpidata_task task = {.kind = MPIDATA_TASK_RUN, .validation = 1, .simulation = 12, .by_try = 1};
     for (int i = 0; i < 2; i++) add_good(PLAN, plans[i], strlen(plans[i]));
-    for (int i = 0; i < 4; i++) add_good(ORDER, &orders[i], sizeof orders[i]);
+    for (int i = 0; i < 5; i++) add_good(ORDER, &orders[i], sizeof orders[i]);
     add_good(TASK, &task, sizeof task);
     add_pieces(0, 0, 3, 0);
     add_pieces(0, 1, 2, 1);

@@ -9,7 +9,7 @@ int mpidata_fail_try(const char *reason);
 
 /* Refuse a put with what the caller's language has found wrong with it: as the library's own refusals this ends the job, and
  * later calls fail. what: "Field 'u' has 2 dimensions", say, without a full stop; advice: a sentence. Returns the status, a
- * MPIDATA_ERR_, or MPIDATA_END where the job is stopping. */
+ * MPIDATA_ERR_, or MPIDATA_END where the job is stopping, MPIDATA_CANCELLED where the simulation is cancelled. */
 int mpidata_misuse(int status, const char *what, const char *advice);
 
 /* The map that has these indices, which count from `base`, for mpidata_put_mapped and mpidata_put_indices. It is the library's,

@@ -83,9 +83,15 @@ static int need_simulation(const char *call) {
 }
 
 /* What each call within a simulation begins with; MPIDATA_END where the job is stopping. */
-static int enter(const char *call) {
+static int enter_simulation(const char *call) {
     MPIDATA_TRY(refuse_forked());
     return mpidata_calls.state == MPIDATA_JOINED && mpidata_calls.stopping ? MPIDATA_END : need_simulation(call);
+}
+
+/* As each does that gives something away. */
+static int enter(const char *call) {
+    MPIDATA_TRY(enter_simulation(call));
+    return mpidata_calls.cancelled ? MPIDATA_CANCELLED : MPIDATA_SUCCESS;
 }
 
 int mpidata_misuse(int status, const char *what, const char *advice) {
@@ -122,7 +128,7 @@ int mpidata_calls_begin(const mpidata_transport *by, const mpidata_plan *plan, c
 static int need_parameters(const char *call, const void *name, const void *value) {
     MPIDATA_TRY(refuse_forked());
     if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s: a pointer is NULL.", call);
-    return enter(call);
+    return enter_simulation(call);
 }
 
 static int param(const char *name, double *value) {
@@ -369,7 +375,7 @@ int mpidata_step(double time) { MPIDATA_CALLED; return settle(step(time)); }
 
 static int check_committed(void) {
     const mpidata_plan *plan = mpidata_calls.plan;
-    for (int i = 0; i < mpidata_plan_counts(plan) && !mpidata_calls.failed; i++) {
+    for (int i = 0; i < mpidata_plan_counts(plan) && !mpidata_calls.failed && !mpidata_calls.cancelled; i++) {
         if (!mpidata_calls.counts[i] || plan->fields[i % plan->n_fields].per_simulation) continue;
         (void)mpidata_error(MPIDATA_ERR_ORDER, "Field '%s' was put, but no mpidata_step followed",
                             plan->fields[i % plan->n_fields].name);
@@ -387,7 +393,7 @@ static int close_simulation(mpidata_done *done) {
     }
     transport->drop();
     mpidata_calls_empty_step();
-    mpidata_calls.running = mpidata_calls.failed = mpidata_calls.lame = 0;
+    mpidata_calls.running = mpidata_calls.failed = mpidata_calls.lame = mpidata_calls.cancelled = 0;
     return MPIDATA_SUCCESS;
 }
 
@@ -422,6 +428,7 @@ static int fail(const char *reason, int how) {
     if (mpidata_calls.alone) (void)fprintf(stderr, "mpidata: the simulation is given up: %s\n", reason);
     if (mpidata_calls.alone) return MPIDATA_SUCCESS;
     MPIDATA_TRY(transport->fail(reason, how));
+    if (mpidata_calls.cancelled) return MPIDATA_CANCELLED;
     transport->drop();
     mpidata_calls_empty_step();
     mpidata_calls.failed = how;

@@ -9,7 +9,7 @@
 enum { MPIDATA_OUTSIDE = 0, MPIDATA_JOINED, MPIDATA_LEFT };
 enum { MPIDATA_LAME_HERE = 1, MPIDATA_LAME_ALL };
 
-/* One per process, as there is one job. The transport sets `stopping`, `lame`, `failed` and `broken` where it hears so. */
+/* One per process, as there is one job. The transport sets `stopping`, `cancelled`, `lame`, `failed` and `broken` where it hears so. */
 typedef struct {
     int state;
     int alone;    /* outside a job */
@@ -18,6 +18,7 @@ typedef struct {
     int lame;     /* the time was not finite: calls fail until next. LAME_HERE: no other rank knows yet */
     int broken;   /* status of what ends the job: nothing is sent any more */
     int stopping; /* the group is told to leave */
+    int cancelled; /* the simulation is, as all ranks of the group know: calls do nothing until next */
     int no_more;  /* next has returned MPIDATA_END */
     int64_t simulation, step;
     int64_t *counts; /* of this rank in the present step: mpidata_plan_counts */

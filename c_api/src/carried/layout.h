@@ -17,7 +17,7 @@
 
 #define MPIDATA_CARRIER_VARIABLE "MPIDATA_CARRIER" /* "<path of the socket>:<token of this start of the program>" */
 #define MPIDATA_CARRIED_MAGIC UINT32_C(0x4d504331)
-#define MPIDATA_CARRIED_VERSION 4u
+#define MPIDATA_CARRIED_VERSION 5u
 
 enum { MPIDATA_CARRIED_TOKEN = 32, MPIDATA_CARRIED_SENTENCE = 1024, MPIDATA_CARRIED_LINE = 64 };
 
@@ -69,6 +69,7 @@ typedef struct {
     uint32_t answered;            /* number of the last request that is answered ... */
     int32_t status;               /* ... and how */
     int64_t simulation;
+    uint64_t cancel_from;         /* the sample of this start from which on, counted from 1, the simulation is cancelled; 0: it is not */
     uint32_t stopping;            /* the job is */
     uint32_t carrier_sleeps;
     char sentence[MPIDATA_CARRIED_SENTENCE]; /* of an error */

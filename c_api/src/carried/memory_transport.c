@@ -48,8 +48,9 @@ static int settle_with_carrier(int status) {
     mpidata_carried *shared = rank.channel.shared;
     MPIDATA_CARRIED_SET(shared->beats, shared->beats + 1);
     if (MPIDATA_CARRIED_GET(shared->stopping)) mpidata_calls.stopping = 1;
+    if (mpidata_carried_cancelled()) mpidata_calls.cancelled = 1;
     if (status == MPIDATA_ERR_JOB && !mpidata_calls.broken) say();
-    if (status > MPIDATA_END && !mpidata_calls.broken) mpidata_calls.broken = status;
+    if (status > MPIDATA_END && status != MPIDATA_CANCELLED && !mpidata_calls.broken) mpidata_calls.broken = status;
     return status;
 }
 
@@ -58,6 +59,10 @@ static int is_forked(void) { return mpidata_calls.state == MPIDATA_JOINED && ran
 static int refuse_fork(void) {
     return mpidata_error(MPIDATA_ERR_ORDER, "This is a forked process, which has no part in the job. Make calls of libmpidata "
                                             "in the parent alone, and end the child with _exit.");
+}
+
+int mpidata_carried_cancelled(void) {
+    return is_carried() && mpidata_calls.running && MPIDATA_CARRIED_GET(rank.channel.shared->cancel_from) == 1;
 }
 
 const char *mpidata_carried_plan(void) { return is_carried() ? rank.channel.plan_text : NULL; }
@@ -154,8 +159,14 @@ static void drop_slot(void) {
     rank.used = 0;
 }
 
-/* The carrier looks at the time and at what all ranks have put. A rank that has put nothing commits an empty slot. */
+/* The carrier looks at the time and at what all ranks have put. A rank that has put nothing commits an empty slot. All ranks end a
+ * simulation that is cancelled here, at the same step: only a rank that is alone needs not wait for it. */
 static int commit_slot(double time) {
+    const uint64_t cancel_from = MPIDATA_CARRIED_GET(rank.channel.shared->cancel_from);
+    if (cancel_from && rank.channel.committed + 1 >= cancel_from) {
+        mpidata_calls.cancelled = 1;
+        return MPIDATA_CANCELLED;
+    }
     if (!rank.sample) MPIDATA_TRY(mpidata_channel_slot(&rank.channel, &rank.sample, &rank.values));
     rank.sample->time = time;
     rank.sample->n_blocks = rank.n_blocks;

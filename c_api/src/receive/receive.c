@@ -181,7 +181,7 @@ static int join(receiver *r, const mpidata_order *order) {
     return let_script_go_on(r->trainer, role, group, failed ? MPIDATA_ANSWER_FAILED : MPIDATA_ANSWER_JOINED);
 }
 
-/* Orders about groups and loaders; 0: it is none. Not under the lock. */
+/* Orders about groups and loaders, and what groups run; 0: it is none. Not under the lock. */
 static int obey_for_group(receiver *r, const mpidata_order *order, int *status) {
     int group = order->of_group.group, role = order->of_group.role; /* of those alone */
     *status = MPIDATA_SUCCESS;
@@ -195,6 +195,9 @@ static int obey_for_group(receiver *r, const mpidata_order *order, int *status) 
     case MPIDATA_ORDER_SERVES: *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_JOINED, ""); return 1;
     case MPIDATA_ORDER_RETIRES: *status = mpidata_parcel_retire(&r->parcels, group); return 1;
     case MPIDATA_ORDER_RESTS: *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_RESTS, ""); return 1;
+    case MPIDATA_ORDER_CANCEL:
+        *status = mpidata_incoming_cancel(&r->incoming, order->cancel.simulation, order->cancel.group, order->cancel.closed);
+        return 1;
     case MPIDATA_ORDER_LOST:
     case MPIDATA_ORDER_GONE:
         if (role == MPIDATA_ROLE_LOADER)

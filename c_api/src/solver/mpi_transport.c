@@ -66,9 +66,17 @@ static void end_this_rank(void) {
     _exit(1);
 }
 
+/* Has this rank, the first of its group, been told that the present try is needed no more? The word may come before the task, or
+ * when the group has closed it. */
+static int told_to_cancel(void) {
+    return mpidata_calls.running && solver.job.cancelled.by_try == solver.task->by_try &&
+           solver.job.cancelled.simulation == mpidata_calls.simulation;
+}
+
 /* A group that has lost a rank, or that the scheduler has given up, cannot go on: another one takes its simulation over. */
 static int settle(int status) {
     if (status == MPIDATA_ERR_DIED) end_this_rank();
+    if (solver.group_size == 1 && told_to_cancel()) mpidata_calls.cancelled = 1; /* others agree on it */
     mpidata_beat();
     return status;
 }
@@ -158,8 +166,8 @@ static int check_together(void) {
     return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_step, and mpidata_fail, equally often on all ranks of a group.");
 }
 
-/* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone hears of a stop, so that all
- * ranks leave at the same step. */
+/* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone hears of a stop, or a cancel, so
+ * that all ranks leave at the same step. */
 static int finish_tally(void) {
     mpidata_tally *tally = &solver.tally;
     if (!tally->under_way) return MPIDATA_SUCCESS;
@@ -167,6 +175,7 @@ static int finish_tally(void) {
     int64_t failed, at;
     const int stop = mpidata_tally_finish(tally, &failed, &at);
     if (stop) mpidata_calls.stopping = 1;
+    if (tally->cancelled) mpidata_calls.cancelled = 1;
     if (failed) fail_all(failed == solver.group_size && at == failed * mpidata_calls.step);
     if (failed) return MPIDATA_SUCCESS;
     if (!stop) MPIDATA_TRY(check_together());
@@ -180,8 +189,8 @@ static int finish_tally(void) {
 static int start_tally(int64_t last, int closes) {
     int leads = solver.job.rank_in_group == 0;
     const int64_t failed_at = mpidata_calls.lame == MPIDATA_LAME_HERE ? mpidata_calls.step : -1;
-    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, failed_at, closes,
-                               leads);
+    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, leads && told_to_cancel(),
+                               failed_at, closes, leads);
 }
 
 static int commit(double time) {
@@ -203,6 +212,7 @@ static int step_of_one(double time) {
     MPIDATA_TRY(listen_again());
     if (solver.job.told_to_stop) mpidata_calls.stopping = 1;
     if (mpidata_calls.stopping) return MPIDATA_END;
+    if (told_to_cancel()) return MPIDATA_CANCELLED;
     MPIDATA_TRY(mpidata_calls_check_cover(mpidata_calls.counts, mpidata_calls.step, 1));
     mpidata_release_put(&solver.sender, mpidata_calls.step + 1);
     return commit(time);
@@ -216,6 +226,7 @@ static int step_of_many(double time) {
     MPIDATA_TRY(finish_tally());
     if (mpidata_calls.stopping) return MPIDATA_END;
     if (mpidata_calls.lame) return mpidata_calls_not_finite();
+    if (mpidata_calls.cancelled) return MPIDATA_CANCELLED;
     MPIDATA_TRY(start_tally(mpidata_calls.step, 0));
     return commit(time);
 }
@@ -240,11 +251,12 @@ static void tell_times(mpidata_event *event) {
 
 static int complete(void) {
     MPIDATA_TRY(finish_tally());
-    if (solver.group_size > 1 && mpidata_calls.running && mpidata_calls.lame != MPIDATA_LAME_ALL && !mpidata_calls.stopping) {
+    const int agreed = mpidata_calls.lame == MPIDATA_LAME_ALL || mpidata_calls.stopping || mpidata_calls.cancelled;
+    if (solver.group_size > 1 && mpidata_calls.running && !agreed) {
         MPIDATA_TRY(start_tally(mpidata_calls.step - 1, 1));
         MPIDATA_TRY(finish_tally());
     }
-    if (mpidata_calls.lame) solver.tally.steps = 0;
+    if (mpidata_calls.lame || mpidata_calls.cancelled) solver.tally.steps = 0;
     return mpidata_sender_flush(&solver.sender);
 }
 

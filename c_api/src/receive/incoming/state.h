@@ -14,6 +14,7 @@ typedef struct {
     /* inlets.c, and each source within them: matching.c */
     mpidata_inlet **inlets;
     int n_inlets;
+    int drains; /* whether a source is drained: deaths.c */
     /* pieces.c; deaths.c drops those of a lost group */
     mpidata_assemblies assemblies;
     mpidata_assembly *ready[MPIDATA_READY_MAX]; /* whole steps of the message that is being taken */
