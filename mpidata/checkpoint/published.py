@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 
 from mpidata.checkpoint.trainer_file import Saved
 from mpidata.native.library import Library, check
@@ -13,7 +13,7 @@ __all__ = ["restore_published", "save_published"]
 _NAME = "mpidata.published"  # no identifier, so that no object of the script has it
 
 
-def save_published(library: Library) -> Mapping[str, Saved]:
+def save_published(library: Library) -> dict[str, Saved]:
     """Copy the newest version; empty where nothing has been published."""
     memory, size, edition = ctypes.c_void_p(), ctypes.c_int64(), ctypes.c_int64()
     found = ctypes.byref(memory), ctypes.byref(size), ctypes.byref(edition)

@@ -35,6 +35,6 @@ def _view(address: int | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if not size or address is None:
         return np.empty(shape, dtype)
-    array = np.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype).reshape(shape)
+    array = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address)).view(dtype).reshape(shape)
     array.flags.writeable = False
     return array
