@@ -84,7 +84,7 @@ enum {
     MPIDATA_ERR_MPI = 10,      /* an MPI call failed */
     MPIDATA_ERR_MEMORY = 11,   /* out of memory */
     MPIDATA_ERR_WIRE = 12,     /* a message that does not fit the job */
-    MPIDATA_ERR_AGAIN = 13,    /* nothing yet within the given time (trainer and scheduler side only) */
+    MPIDATA_ERR_AGAIN = 13,    /* nothing has been published yet (on trainers and the scheduler: nothing came in time) */
     MPIDATA_CHECKPOINT = 14,   /* this is the batch of a checkpoint (trainer side only) */
     MPIDATA_ERR_DIED = 15,     /* a rank has died (trainer and scheduler side only) */
     MPIDATA_MEET = 16,         /* the trainers are to come together, as one may have died (trainer side only) */
@@ -263,6 +263,29 @@ int mpidata_wait_for(const void *values);
  * rank that is one whole step ahead of another, until that one has caught up. Small samples of a fast solver share
  * messages; one that is held back for this leaves in a later call. */
 int mpidata_step(double time);
+
+/* Take over what a trainer has published since (mpidata.publish in its script): all of it, of one version.
+ *
+ * @param[out] version  of what this group has now, the same on all its ranks: 1, 2, ... with each call of publish; 0: nothing
+ *                      has been published yet, or the program runs outside a job
+ *
+ * Returns MPIDATA_SUCCESS, also where nothing is newer, or MPIDATA_END when the job is stopping. Collective over the group,
+ * between mpidata_init and mpidata_finalize, also outside a simulation. Blocks (without spinning) until a trainer has
+ * answered, which waits for nothing: one round trip, and the time that the values take. */
+int mpidata_refresh(int64_t *version);
+
+/* Get an array of what was published, as of this group's last mpidata_refresh. Local; does not block.
+ *
+ * @param[in]  name    as in mpidata.publish
+ * @param[out] dtype   of its elements
+ * @param[out] ndim    0 to MPIDATA_MAX_NDIM
+ * @param[out] shape   its ndim extents; has room for MPIDATA_MAX_NDIM
+ * @param[out] values  its elements, in C order, on a boundary of 64 bytes, in memory of the library: to be read only, until the
+ *                     next mpidata_refresh
+ *
+ * MPIDATA_ERR_AGAIN: nothing has been published yet, which ends nothing. Errors: MPIDATA_ERR_ARGUMENT (a name that was not
+ * published, a null pointer), MPIDATA_ERR_ORDER (before mpidata_init). */
+int mpidata_published(const char *name, mpidata_dtype *dtype, int *ndim, int64_t *shape, const void **values);
 
 /* Give the current simulation up, because it diverged, say: it is set aside and not tried again. Then call
  * mpidata_next. Samples already committed stay with the trainers.

@@ -5,6 +5,7 @@
 
 #include "carrier.h"
 #include "calls/bindings.h"
+#include "calls/calls.h"
 #include "solver/solver.h"
 
 static void answer_all(carrier_t *carrier, int status) {
@@ -58,6 +59,16 @@ static int answer_finalize(carrier_t *carrier) {
     for (int i = 0; i < carrier->ranks.n; i++) carrier->ranks.all[i].left = 1;
     carrier->open = 0;
     answer_all(carrier, MPIDATA_SUCCESS);
+    return MPIDATA_SUCCESS;
+}
+
+static int answer_refresh(carrier_t *carrier) {
+    int64_t version;
+    const int status = carrier->over ? MPIDATA_END : mpidata_refresh(&version);
+    carrier->over |= status == MPIDATA_END;
+    if (status > MPIDATA_END) return status;
+    if (!status && version) MPIDATA_TRY(memory_share(&carrier->ranks, mpidata_calls_transport()->published()));
+    answer_all(carrier, status);
     return MPIDATA_SUCCESS;
 }
 
@@ -118,6 +129,7 @@ int carry_out(carrier_t *carrier, const order_t *order) {
     case ORDER_FAIL: return answer_fail(carrier, mpidata_fail(order->text));
     case ORDER_FAIL_TRY: return answer_fail(carrier, mpidata_fail_try(order->text));
     case ORDER_FINALIZE: return answer_finalize(carrier);
+    case ORDER_REFRESH: return answer_refresh(carrier);
     case ORDER_OVER: return stop(carrier);
     case ORDER_END: program_end(&carrier->program, &carrier->ranks); return MPIDATA_SUCCESS;
     case ORDER_GIVE_BACK: return give_simulation_back(carrier, order->text);

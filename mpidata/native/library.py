@@ -40,6 +40,13 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_wait": (c_int, []),
     "mpidata_wait_for": (c_int, [c_void_p]),
     "mpidata_step": (c_int, [c_double]),
+    "mpidata_refresh": (c_int, [POINTER(c_int64)]),
+    "mpidata_published": (c_int, [c_char_p, POINTER(c_int), POINTER(c_int), POINTER(c_int64), POINTER(c_void_p)]),
+    "mpidata_published_as": (c_int, [c_char_p, c_int, c_int, POINTER(c_int64), POINTER(c_void_p)]),
+    "mpidata_published_at": (
+        c_int,
+        [c_int64, POINTER(c_char_p), POINTER(c_int), POINTER(c_int), POINTER(c_int64), POINTER(c_void_p)],
+    ),
     "mpidata_fail": (c_int, [c_char_p]),
     "mpidata_fail_try": (c_int, [c_char_p]),
     "mpidata_finalize": (c_int, []),
@@ -141,6 +148,11 @@ SIGNATURES: dict[str, _Signature] = {
     # scales.h
     "mpidata_trainer_scales": (c_int, [c_void_p]),
     "mpidata_trainer_restore_scales": (c_int, [c_void_p]),
+    # published/publish.h
+    "mpidata_trainer_publish": (c_int, [c_int64, *[c_void_p] * 5, c_int, POINTER(c_int64)]),
+    "mpidata_trainer_published": (c_int, [POINTER(c_void_p), POINTER(c_int64), POINTER(c_int64)]),
+    "mpidata_trainer_published_release": (c_int, [c_int64]),
+    "mpidata_trainer_restore_published": (c_int, [c_void_p, c_int64]),
     # rows.h
     "mpidata_permute": (None, [c_void_p, c_int, c_uint64, c_int, c_int, c_void_p, c_int64]),
     "mpidata_scatter": (c_int, [c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64]),
@@ -206,6 +218,10 @@ _SHARED = (
         "wait",
         "wait_for",
         "step",
+        "refresh",
+        "published",
+        "published_as",
+        "published_at",
         "fail",
         "fail_try",
         "finalize",

@@ -32,7 +32,7 @@ import os
 import sys
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpidata.errors import LibraryError, MpidataError, NotFiniteError, SimulationCancelled
 from mpidata.native.library import check
@@ -43,12 +43,23 @@ from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
 from mpidata.solver.carried import attach, is_carried
 from mpidata.solver.group_rank import GroupRank, StopSimulation
+from mpidata.solver.published import published_arrays
 from mpidata.solver.simulation import Simulation
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from mpi4py import MPI
 
-__all__ = ["Simulation", "SimulationCancelled", "StopSimulation", "finalize", "group", "simulations"]
+__all__ = [
+    "Simulation",
+    "SimulationCancelled",
+    "StopSimulation",
+    "finalize",
+    "group",
+    "published",
+    "refresh",
+    "simulations",
+]
 
 _rank: GroupRank | None = None
 
@@ -119,6 +130,48 @@ def group() -> MPI.Intracomm:
     if rank.communicator is None:
         raise LibraryError("This rank has left the job, so it has no group. Use group() before finalize().")
     return rank.communicator
+
+
+def refresh() -> int:
+    """Take over what a trainer has published since (`mpidata.publish`): all of it, of one version.
+
+    Returns
+    -------
+    int
+        The version that all ranks of this group have now; 0: nothing has been published yet, or there is no job.
+
+    Raises
+    ------
+    StopSimulation
+        The job is stopping.
+    NotFiniteError
+        A rank of the group has made a step at a time that is not finite: this try of the simulation has failed.
+    LibraryError
+        The job cannot be joined, or this rank has left it.
+
+    Notes
+    -----
+    Collective over the group, at any point between two steps, and outside a simulation. Sleeps until a trainer has
+    answered: one round trip, and the time that the values take.
+    """
+    rank = joined()
+    return rank.refresh()
+
+
+def published() -> dict[str, npt.NDArray[Any]]:
+    """Get what was published, by name, as of this group's last `refresh`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Read-only views of the library's memory, valid until the next `refresh`: copy what is needed for longer.
+        bfloat16 is a dtype with the one field `bfloat16` of uint16. Empty before the first `mpidata.publish`.
+
+    Notes
+    -----
+    Not collective, and cheap: nothing is copied.
+    """
+    return published_arrays(joined().library)
 
 
 def finalize() -> None:

@@ -217,6 +217,7 @@ def _run(name: str, rank: GroupRank) -> None:
     wanted = names_wanted(name, function, rank.plan.parameters if rank.plan else None)
     group, process = solver.group(), os.getpid()
     one_rank = "group" not in wanted
+    rank.others_follow = one_rank and group.Get_size() > 1
     for simulation in solver.simulations():
         if one_rank and group.Get_rank() > 0:
             _follow(simulation, group, rank.library.mpidata_beat)

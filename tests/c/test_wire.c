@@ -401,6 +401,12 @@ static void lost_trainers(void) {
     mpidata_plan_free(&elastic);
 }
 
+static void questions(void) {
+    const mpidata_ask good = {.version = 3, .waits = 1}, negative = {.version = -1}, odd = {.waits = 2};
+    CHECK(mpidata_ask_fits(&good, sizeof good) && !mpidata_ask_fits(&good, 4));
+    CHECK(!mpidata_ask_fits(&negative, sizeof negative) && !mpidata_ask_fits(&odd, sizeof odd));
+}
+
 int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
     CHECK(check(valid()) == MPIDATA_SUCCESS);
@@ -449,6 +455,7 @@ int main(void) {
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     walks();
     walks_at_the_limits();
+    questions();
     hostile_pieces();
     orders();
     events();

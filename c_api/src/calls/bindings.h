@@ -16,6 +16,13 @@ int mpidata_misuse(int status, const char *what, const char *advice);
  * and good until the next such call: equal indices are known again, so that they need not be sent once more. */
 int mpidata_map_known(int64_t n, const int64_t *indices, int64_t base, mpidata_map **map);
 
+/* As mpidata_published, of the array at this place, from 0, with its name; MPIDATA_END: there are no more. */
+int mpidata_published_at(int64_t index, const char **name, mpidata_dtype *dtype, int *ndim, int64_t *shape, const void **values);
+
+/* As mpidata_published, of an array that has this dtype and so many dimensions; another one is refused. MPIDATA_INT8 is any of one
+ * byte that is no float. */
+int mpidata_published_as(const char *name, mpidata_dtype dtype, int ndim, int64_t *shape, const void **values);
+
 /* The mpidata_dtype that the job declares for a field; 0 outside a job, and if there is no such field. */
 int mpidata_declared_dtype(const char *field);
 

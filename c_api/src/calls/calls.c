@@ -63,12 +63,16 @@ int mpidata_calls_misuse(int status, const char *advice) {
 /* Every call ends here. */
 static int settle(int status) { return in_job() ? transport->settle(status) : status; }
 
+int mpidata_calls_settle(int status) { return settle(status); }
+
+const mpidata_transport *mpidata_calls_transport(void) { return transport; }
+
 int mpidata_calls_not_finite(void) {
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_step: the time is not finite: this try of the simulation has failed. Call "
                                                "mpidata_next.");
 }
 
-static int need_simulation(const char *call) {
+static int need_job(const char *call) {
     const mpidata_solver_calls *calls = &mpidata_calls;
     if (calls->state != MPIDATA_JOINED) {
         (void)mpidata_error(MPIDATA_ERR_ORDER, "%s was called %s", call,
@@ -76,7 +80,17 @@ static int need_simulation(const char *call) {
         return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call " JOINS ", then mpidata_next, first.");
     }
     if (calls->broken) return calls->broken;
-    if (calls->lame) return mpidata_calls_not_finite();
+    return calls->lame ? mpidata_calls_not_finite() : MPIDATA_SUCCESS;
+}
+
+int mpidata_calls_enter(const char *call) {
+    MPIDATA_TRY(refuse_forked());
+    return need_job(call);
+}
+
+static int need_simulation(const char *call) {
+    const mpidata_solver_calls *calls = &mpidata_calls;
+    MPIDATA_TRY(need_job(call));
     if (calls->running && !calls->failed) return MPIDATA_SUCCESS;
     (void)mpidata_error(MPIDATA_ERR_ORDER, "%s was called %s", call, calls->failed ? "after mpidata_fail" : "outside a simulation");
     return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_next first.");

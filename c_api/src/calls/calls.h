@@ -51,6 +51,11 @@ int mpidata_calls_put(const mpidata_put_arguments *put, int lend);
 /* The error of calls after a time that is not finite. */
 int mpidata_calls_not_finite(void);
 
+/* For calls of other files that may come outside a simulation, too: what each begins with, how it ends, and the way to the job. */
+int mpidata_calls_enter(const char *call);
+int mpidata_calls_settle(int status);
+const mpidata_transport *mpidata_calls_transport(void);
+
 /* No field was put yet in the present step. */
 void mpidata_calls_empty_step(void);
 

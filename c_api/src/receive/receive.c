@@ -14,6 +14,7 @@
 #include "receive/incoming/received_constants.h"
 #include "receive/incoming/state.h"
 #include "receive/parcels.h"
+#include "receive/publishing.h"
 #include "receive/replay.h"
 #include "receive/whole.h"
 #include "stream/agreement.h"
@@ -34,6 +35,7 @@ typedef struct {
     mpidata_trainer *trainer;
     mpidata_incoming incoming;
     mpidata_parcel_traffic parcels;
+    mpidata_publishing publishing;
     mpidata_lanes lanes;
     mpidata_agreement agreement;
     mpidata_outgoing *sending;
@@ -202,6 +204,7 @@ static int obey_for_group(receiver *r, const mpidata_order *order, int *status) 
     case MPIDATA_ORDER_GONE:
         if (role == MPIDATA_ROLE_LOADER)
             *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_LOST, order->of_group.at);
+        mpidata_publishing_forget(&r->publishing, role, group);
         if (order->kind == MPIDATA_ORDER_GONE)
             mpidata_incoming_gone(&r->incoming, role, group);
         else if (!*status)
@@ -277,6 +280,7 @@ static int one_round(receiver *r, int *did, int *sent) {
     }
     int samples = 0; /* or parcels */
     if (r->trainer->job.plan.loaders) MPIDATA_TRY(mpidata_parcel_round(&r->parcels, &samples));
+    MPIDATA_TRY(mpidata_publishing_round(&r->publishing, did));
     MPIDATA_TRY(mpidata_incoming_take(&r->incoming, &samples));
     MPIDATA_TRY(mpidata_lanes_round(&r->lanes, &samples));
     if (samples)
@@ -308,7 +312,7 @@ static void pause_until_woken(mpidata_trainer *trainer, long sleep_ns) {
 
 /* What MPI still reads or writes stays until the end of the process. */
 static void close_receiver(receiver *r) {
-    int busy = mpidata_parcel_traffic_close(&r->parcels) | mpidata_lanes_close(&r->lanes);
+    int busy = mpidata_parcel_traffic_close(&r->parcels) | mpidata_lanes_close(&r->lanes) | mpidata_publishing_close(&r->publishing);
     r->trainer->slots_in_use = busy || mpidata_incoming_busy(&r->incoming);
     if (!r->trainer->slots_in_use) mpidata_incoming_close(&r->incoming);
     if (!r->agreement.under_way) mpidata_agreement_close(&r->agreement);
@@ -367,8 +371,8 @@ static void receive(receiver *r) {
 static receiver *new_receiver(mpidata_trainer *trainer) {
     receiver *r = calloc(1, sizeof *r);
     if (!r) return NULL;
-    r->trainer = r->parcels.trainer = r->lanes.trainer = trainer;
-    r->parcels.in = &r->incoming;
+    r->trainer = r->parcels.trainer = r->lanes.trainer = r->publishing.trainer = trainer;
+    r->parcels.in = r->publishing.in = &r->incoming;
     return r;
 }
 

@@ -14,6 +14,7 @@
 #include "program/caller.h"
 #include "solver/kept_constants.h"
 #include "solver/map_sending.h"
+#include "solver/refresh.h"
 #include "solver/sender.h"
 #include "solver/tally.h"
 #include "stream/state.h"
@@ -25,6 +26,7 @@ static const double LISTEN_EVERY_S = 5e-5, LISTEN_WAITING_S = 0.1;
 static struct {
     mpidata_job job;
     mpidata_sender sender;
+    mpidata_refreshing refreshing;
     MPI_Comm group;
     int group_size;
     double listened; /* to the scheduler, last; s */
@@ -233,6 +235,31 @@ static int step_of_many(double time) {
 
 static int step(double time) { return solver.group_size > 1 ? step_of_many(time) : step_of_one(time); }
 
+/* -- refresh -------------------------------------------------------------------------------------------------------- */
+
+/* Whether the group is to stop, or to give the simulation up, is agreed on first: all its ranks return the same. */
+static int refresh(void) {
+    MPIDATA_TRY(listen_again());
+    if (solver.group_size > 1) {
+        MPIDATA_TRY(finish_tally());
+        if (!mpidata_calls.lame && !mpidata_calls.stopping && !mpidata_calls.cancelled) {
+            MPIDATA_TRY(start_tally(mpidata_calls.step - 1, 0));
+            MPIDATA_TRY(finish_tally());
+        }
+    } else {
+        if (solver.job.told_to_stop) mpidata_calls.stopping = 1;
+        if (told_to_cancel()) mpidata_calls.cancelled = 1;
+    }
+    if (mpidata_calls.stopping) return MPIDATA_END;
+    if (mpidata_calls.lame) return mpidata_calls_not_finite();
+    if (mpidata_calls.cancelled) return MPIDATA_CANCELLED;
+    const int status = mpidata_refreshing_do(&solver.refreshing, solver.job.role, solver.group_size);
+    if (status == MPIDATA_ERR_WIRE) return mpidata_calls_misuse(status, "Use one build of libmpidata for the whole job.");
+    return status == MPIDATA_ERR_MEMORY ? mpidata_calls_misuse(status, "Publish less, or give solvers more memory.") : status;
+}
+
+static const mpidata_contents *published(void) { return solver.refreshing.held; }
+
 /* -- next, fail, finalize ------------------------------------------------------------------------------------------- */
 
 static int64_t microseconds(double seconds) { return seconds > 0 ? (int64_t)(1e6 * seconds) : 0; }
@@ -345,6 +372,7 @@ static int leave(const mpidata_done *done) {
 static void close_all(void) {
     if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
     if (in_job()) {
+        mpidata_refreshing_close(&solver.refreshing);
         mpidata_forget_nothing(&solver.sender);
         mpidata_sender_close(&solver.sender);
         mpidata_job_leave(&solver.job);
@@ -358,7 +386,7 @@ static void close_all(void) {
 static const mpidata_transport BY_MPI = {
     .forked = mpidata_job_forked, .refuse_forked = mpidata_job_refuse_forked, .who = who, .settle = settle, .report = report,
     .stage = stage, .wait = wait_for_lent, .step = step, .drop = drop, .missing_row = missing_row, .forget = forget, .complete = complete, .next = next, .fail = fail,
-    .leave = leave, .close = close_all,
+    .leave = leave, .close = close_all, .refresh = refresh, .published = published,
 };
 
 /* -- join ----------------------------------------------------------------------------------------------------------- */
@@ -380,7 +408,9 @@ static int open_memory(void) {
     solver.task = calloc(1, solver.task_bytes);
     if (!solver.task) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
     MPIDATA_TRY(mpidata_tally_open(&solver.tally, mpidata_plan_counts(plan)));
-    return mpidata_sender_open(&solver.sender, &solver.job);
+    MPIDATA_TRY(mpidata_sender_open(&solver.sender, &solver.job));
+    mpidata_refreshing_open(&solver.refreshing, &solver.sender);
+    return MPIDATA_SUCCESS;
 }
 
 /* Called first by MPI_Finalize, which would wait for ever where the scheduler waits for this rank. */

@@ -157,6 +157,10 @@ int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, in
                          bytes < (int)sizeof *order ? 0 : (int)order->kind, bytes);
 }
 
+int mpidata_ask_fits(const mpidata_ask *ask, int bytes) {
+    return bytes == (int)sizeof *ask && ask->version >= 0 && (ask->waits == 0 || ask->waits == 1);
+}
+
 size_t mpidata_task_bytes(const mpidata_plan *plan) {
     const size_t changes = plan->trainers_at_least ? (1 + (size_t)mpidata_plan_most_changes(plan)) * sizeof(int32_t) : 0;
     return sizeof(mpidata_task) + (size_t)plan->n_parameters * sizeof(double) + changes;

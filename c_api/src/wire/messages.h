@@ -18,7 +18,9 @@ enum {
     MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h) ... */
     MPIDATA_TAG_PARCEL = 8,  /* ... and the loader's answers: none is held up, as each was asked for */
     MPIDATA_TAG_HANDED = 9,  /* samples of a trainer that draws nothing, to one that draws, among trainers alone */
-    MPIDATA_TAG_TRAINERS = 10 /* scheduler -> each rank of what was spawned, once: the ranks of the trainers, an int each */
+    MPIDATA_TAG_TRAINERS = 10, /* scheduler -> each rank of what was spawned, once: the ranks of the trainers, an int each */
+    MPIDATA_TAG_ASK = 12,      /* rank 0 of a group -> trainer that publishes, mpidata_ask: what is newer than I have? ... */
+    MPIDATA_TAG_PUBLISHED = 13 /* ... and its answer, a parcel (parcel.h) with the contents (contents.h) as its one part */
 };
 
 /* Leave; the group is given up; this trainer (added to it) has died, and the others go on. */
@@ -181,6 +183,19 @@ int32_t *mpidata_task_changes(const mpidata_plan *plan, mpidata_task *task);
 /* Whether a task is as long as it must be, so that it may be read. */
 int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int bytes);
 int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task);
+
+/* -- solver -> trainer that publishes ------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t version; /* that it has; 0: none */
+    int32_t waits;   /* 0: answer at once; 1: when there is a newer one */
+    int32_t unused;
+} mpidata_ask;
+
+/* Kind of the answer's parcel, whose number is the version: no other one than the asker has, or a newer one. */
+enum { MPIDATA_PUBLISHED_SAME = 0, MPIDATA_PUBLISHED_NEWER = 1 };
+
+int mpidata_ask_fits(const mpidata_ask *ask, int bytes);
 
 /* -- scheduler -> trainer ------------------------------------------------------------------------------------------- */
 

@@ -29,11 +29,13 @@ typedef struct {
     int64_t pending_allocated;
     /* receive/parcels.c */
     int parcels_under_way;
+    /* receive/publishing.c */
+    int answers_under_way;
 } mpidata_incoming;
 
 /* Is anything under way? */
 static inline int mpidata_incoming_busy(const mpidata_incoming *in) {
-    return in->receives.n > 0 || in->n_pending > 0 || in->parcels_under_way > 0;
+    return in->receives.n > 0 || in->n_pending > 0 || in->parcels_under_way > 0 || in->answers_under_way > 0;
 }
 
 #endif
