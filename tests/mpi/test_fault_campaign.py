@@ -7,7 +7,7 @@ import pytest
 from jobs import JobFolder
 
 # A rank killed with its mpidata-rank, and a refused resume; in full also a part that kills who counts it, and in 11 a
-# spawned rank that is killed in MPI_Init, where Open MPI may make no communicator for as long as it waits for that rank.
+# spawned rank that is killed in MPI_Init, where Open MPI may make no communicator while it waits for that rank.
 FAST_SEED, MORE_SEEDS = 30, (45, *range(20))
 
 
