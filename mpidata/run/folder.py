@@ -193,9 +193,8 @@ class RunFolder:
             path.parent.mkdir(exist_ok=True)
             path.touch()
 
-    @property
     def signs(self) -> list[Path]:
-        """What ranks of a start have told one another here: that they wait, or are not waited for any more."""
+        """Return what ranks of a start have told one another here: that they wait, or are not waited for any more."""
         return [
             path for name in (constants.RUN_GIVEN_UP, constants.RUN_WAITING) for path in (self.path / name).glob("*")
         ]

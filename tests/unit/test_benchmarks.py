@@ -323,6 +323,20 @@ def test_one_pair_is_too_few(few: str, capsys: pytest.CaptureFixture[str]) -> No
     assert "one pair has no interval" in capsys.readouterr().err
 
 
+def test_what_has_no_limit_beside_it_is_measured_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = iter([0.09, 0.12, 0.08, 40_000.0, 41_000.0, 42_000.0])
+    alone = [edges.Figure("idle", "", lambda: next(values), 0.1, True)]
+    alone.append(edges.Figure("dispatches 2", "", lambda: next(values), 50_000, False))
+    monkeypatch.setattr(edges, "figures", lambda seconds: alone)
+    assert against.main(["--edges", "idle", "--pairs", "2", "--most", "3"]) == 0
+    assert against.main(["--edges", "dispatches 2", "--pairs", "3", "--most", "3"]) == 1
+    told = capsys.readouterr().out
+    assert "idle: 0.09 (0.08 to 0.12), 3 times, goal 0.1: met\n" in told
+    assert "dispatches 2: 4.1e+04 (4e+04 to 4.2e+04), 3 times, goal 50000: missed\n" in told
+
+
 def test_many_producers_are_measured_without_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producers, "measure", lambda way, count, *_: {"samples_per_s": 10.0 * count, "held": 0.5})
     monkeypatch.setattr(producers, "_missing", lambda way: "no server" if way == "Redis" else None)

@@ -74,7 +74,7 @@ def test_what_the_last_start_left_is_kept(run: RunFolder) -> None:
         *("events.jsonl", "exits", "exits-1", "given-up", "job.yaml", "logs", "parameters.csv", "private"),
         *("summary-1.json", "waiting"),
     ]
-    assert not run.signs
+    assert not run.signs()
     assert (run.path / "exits-1" / "rank-0003").exists() and not any(run.exits.iterdir())
     assert run.events.read_text() == "old" and any(run.logs.iterdir())
     assert sorted(entry.name for entry in run.private.iterdir()) == ["lock", "plan"]
