@@ -17,7 +17,8 @@ file costs, what it costs that the solver is no rank of the job (--carried), or 
 rows of four ranks go where maps say, or come out of strided memory (--rows, as in turns_rows.c), and are no contiguous
 blocks. With --loading no solver is there: batches of so many bytes come from one loader, by mpidata.DataLoader, or by
 FileDataset as shuffled rows. With --edges each of these edges (edges.py; all if none is named) is compared with its
-limit, hand-written code among them, at its own sizes, and status 1 means that a goal is missed. A pair is a job of each
+limit, hand-written code among them, at its own sizes; what has no limit beside it, as dispatches a second, is measured
+alone, until its interval is narrower than 0.06 of it. Status 1 means that a goal is missed. A pair is a job of each
 checkout; both are there at the same time, and while one moves a number of samples the other waits, in turn, so that
 both see the same machine.
 A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
@@ -31,22 +32,24 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import edges
 from benchmarks.contender import ROOT
-from benchmarks.pairs import Estimate, compare
+from benchmarks.pairs import NARROW, Estimate, compare
 from benchmarks.sides import CONSTANT, LOADING, ROWS, SPECIAL, STEPS, Way
 
 __all__ = ["main"]
+
+_FIGURE_S = 2.0  # of each measurement of what has no limit beside it
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and say how the two compare at each size."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=sys.modules[__name__].__doc__)
     parser.add_argument("other", type=Path, nargs="?", default=ROOT, help="folder of the other checkout")
-    names = [edge.name for edge in edges.EDGES]
+    figures = edges.figures(_FIGURE_S)
+    names = [one.name for one in [*edges.EDGES, *figures]]
     parser.add_argument("--edges", nargs="*", choices=names, help="beside their limits, and no other checkout")
     parser.add_argument("--sizes", type=int, nargs="+", default=[8 << 10, 256 << 10, 8 << 20], help="bytes of a sample")
     parser.add_argument("--turns", type=int, default=30, help="of each job of a pair")
@@ -69,7 +72,10 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--pairs and --most are at least 2: one pair has no interval.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # and the jobs with it
     if given.edges is not None:
-        return _edges([edge for edge in edges.EDGES if edge.name in (given.edges or names)], given.pairs, given.most)
+        chosen = given.edges or names
+        missed = [_edge(edge, given.pairs, given.most) for edge in edges.EDGES if edge.name in chosen]
+        missed += [_figure(one, given.pairs, given.most) for one in figures if one.name in chosen]
+        return int(any(missed))
     special = next((name for name in SPECIAL if getattr(given, name, False)), given.rows or given.loading)
     plain = given.loading or ("simulations" if given.constants else "blocks" if given.rows else "")
     ways = [
@@ -93,19 +99,36 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if all(estimate.known and estimate.as_fast for estimate in estimates.values()) else 1
 
 
-def _edges(chosen: Sequence[edges.Edge], pairs: int, most: int) -> int:
+def _edge(edge: edges.Edge, pairs: int, most: int) -> bool:
+    """Whether a goal is missed."""
     missed = False
-    for edge in chosen:
-        for size, goal in edge.goals.items():
-            ratios: list[float] = []
-            while len(ratios) < most and (len(ratios) < pairs or not Estimate.of(ratios).known):
-                ratios.append(edge.measure(size, len(ratios) % 2 == 1))
-                print(f"{len(ratios):3d}  {edge.name:10s} {size:8d} bytes  {ratios[-1]:.3f}", flush=True)
-            estimate = Estimate.of(ratios)
-            met = estimate.median >= goal
-            missed = missed or not met
-            print(f"{edge.name}, {size} bytes: {estimate}, goal {goal:g}: {'met' if met else 'missed'}", flush=True)
-    return int(missed)
+    for size, goal in edge.goals.items():
+        ratios: list[float] = []
+        while len(ratios) < most and (len(ratios) < pairs or not Estimate.of(ratios).known):
+            ratios.append(edge.measure(size, len(ratios) % 2 == 1))
+            print(f"{len(ratios):3d}  {edge.name:10s} {size:8d} bytes  {ratios[-1]:.3f}", flush=True)
+        estimate = Estimate.of(ratios)
+        met = estimate.median >= goal
+        missed = missed or not met
+        print(f"{edge.name}, {size} bytes: {estimate}, goal {goal:g}: {_judged(met)}", flush=True)
+    return missed
+
+
+def _figure(one: edges.Figure, times: int, most: int) -> bool:
+    """Whether its goal is missed."""
+    values: list[float] = []
+    while len(values) < most and (len(values) < times or not Estimate.of(values).known_within(NARROW)):
+        values.append(one.measure())
+        print(f"{len(values):3d}  {one.name:13s} {values[-1]:.4g}", flush=True)
+    estimate = Estimate.of(values)
+    met = one.meets(estimate.median)
+    told = f"{estimate.median:.4g} ({estimate.low:.4g} to {estimate.high:.4g}), {len(values)} times"
+    print(f"{one.name}: {told}, goal {one.goal:g}: {_judged(met)}", flush=True)
+    return not met
+
+
+def _judged(met: bool) -> str:
+    return "met" if met else "missed"
 
 
 if __name__ == "__main__":

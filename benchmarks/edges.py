@@ -15,7 +15,7 @@ from benchmarks.rows import ROWS, STORE, write_parts
 from benchmarks.sides import Way
 from benchmarks.table import size_name
 
-__all__ = ["ABOUT", "EDGES", "NAME", "Edge", "render", "run"]
+__all__ = ["ABOUT", "EDGES", "NAME", "Edge", "Figure", "figures", "render", "run"]
 
 NAME = "edges"
 ABOUT = "each edge beside its limit: lent arrays, reservoirs, small samples, loaders, many ranks"
@@ -107,6 +107,10 @@ class Figure:
     measure: Callable[[], float]
     goal: float
     most: bool  # the goal is the most that it may be
+
+    def meets(self, value: float) -> bool:
+        """Whether this is as good as the goal."""
+        return value <= self.goal if self.most else value >= self.goal
 
 
 def _cpu_of_loaders() -> float:

@@ -16,7 +16,7 @@ import scipy.stats
 from benchmarks.contender import BATCH, Cell
 from benchmarks.sides import Side, Way
 
-__all__ = ["Estimate", "compare", "pair"]
+__all__ = ["NARROW", "Estimate", "compare", "pair"]
 
 NARROW, MEDIAN, UPPER = 0.06, 0.95, 0.97
 _START_LIMIT_S = 120.0
@@ -43,6 +43,10 @@ class Estimate:
     def known(self) -> bool:
         """The interval is narrow enough."""
         return self.high - self.low < NARROW
+
+    def known_within(self, part: float) -> bool:
+        """The interval is narrower than this part of the median."""
+        return self.high - self.low < part * abs(self.median)
 
     @property
     def as_fast(self) -> bool:

@@ -13,6 +13,7 @@ from benchmarks import (
     loaders,
     meshes,
     producers,
+    publishing,
     ranks,
     rows,
     scheduling,
@@ -37,7 +38,21 @@ _MODULES = [
 
 def benchmarks() -> list[Benchmark]:
     """The benchmarks beside the stream's, quick ones first."""
-    return [scheduling, dispatching, failure, meshes, producers, batches, rows, loaders, edges, training, growth, ranks]
+    return [
+        scheduling,
+        dispatching,
+        failure,
+        meshes,
+        producers,
+        publishing,
+        batches,
+        rows,
+        loaders,
+        edges,
+        training,
+        growth,
+        ranks,
+    ]
 
 
 def contenders() -> list[Contender]:

@@ -41,8 +41,9 @@
 !> -fdefault-double-8.
 !>
 !> Errors. Every call has an optional last argument `ierror` (write `ierror=` where `start` is left out). It is set to
-!> MPIDATA_SUCCESS, MPIDATA_END or an MPIDATA_ERR_ code; after an error mpidata_last_error() returns the whole sentence.
-!> Without `ierror` an error stops the program with that sentence (`error stop`). MPIDATA_END is not an error.
+!> MPIDATA_SUCCESS, MPIDATA_END, MPIDATA_CANCELLED or an MPIDATA_ERR_ code; after an error mpidata_last_error() returns the whole sentence.
+!> Without `ierror` an error stops the program with that sentence (`error stop`). MPIDATA_END and
+!> MPIDATA_CANCELLED are no errors.
 !>
 !> Threads. All calls of a process come from one thread, the one that may call MPI. "Collective" means that every rank
 !> of the group makes the call, in the same order. A "local" call needs no other rank.
@@ -59,6 +60,7 @@ module mpidata
   public :: mpidata_init, mpidata_next, mpidata_param, mpidata_param_text
   public :: mpidata_put, mpidata_put_indices, mpidata_iput, mpidata_wait, mpidata_wait_for
   public :: mpidata_array, mpidata_named, mpidata_infer, mpidata_infer_begin, mpidata_infer_wait
+  public :: mpidata_refresh, mpidata_published
   public :: mpidata_step, mpidata_fail, mpidata_finalize, mpidata_strerror, mpidata_last_error
 
   !> Status codes, as in mpidata.h.
@@ -75,6 +77,8 @@ module mpidata
   integer, parameter, public :: MPIDATA_ERR_MPI = 10       !< an MPI call failed
   integer, parameter, public :: MPIDATA_ERR_MEMORY = 11    !< out of memory
   integer, parameter, public :: MPIDATA_ERR_WIRE = 12      !< a message that does not fit the job
+  integer, parameter, public :: MPIDATA_ERR_AGAIN = 13     !< nothing has been published yet
+  integer, parameter, public :: MPIDATA_CANCELLED = 17     !< the simulation is cancelled: leave it, call mpidata_next
 
   integer, parameter, public :: MPIDATA_MAX_NDIM = 6         !< most dimensions of a field
   integer, parameter, public :: MPIDATA_MAX_TEXT = 256       !< room for the text of any parameter
@@ -188,6 +192,21 @@ module mpidata
     procedure :: iput_logical8, iput_logical16, iput_logical32, iput_logical64
   end interface mpidata_iput
 
+  !> `call mpidata_published(name, values [, ierror])`: get an array of what was published, as of the last mpidata_refresh.
+  !>
+  !> name     as in mpidata.publish
+  !> values   pointer of 0 to 6 dimensions to what was published: real(real32), real(real64), complex(real32),
+  !>          complex(real64), integer(int8), also for uint8 and bool, or integer of another kind, as in mpidata_put. A
+  !>          tensor of shape [n, m] is `values(m, n)`. To be read only, until the next mpidata_refresh. Another kind or
+  !>          number of dimensions is an error. null() before anything was published: `ierror` is MPIDATA_ERR_AGAIN then,
+  !>          which does not stop the program where it is left out
+  !>
+  !> Local; does not block.
+  interface mpidata_published
+    procedure :: published_real32, published_real64, published_complex32, published_complex64
+    procedure :: published_int8, published_int16, published_int32, published_int64
+  end interface mpidata_published
+
   !> The C functions. One argument list for put, put_block and iput.
   interface
     integer(c_int) function c_init(world, group) bind(c, name='mpidata_init_f')
@@ -285,6 +304,17 @@ module mpidata
       import :: c_int, c_int64_t
       integer(c_int64_t), intent(inout) :: question
     end function c_infer_wait
+    integer(c_int) function c_refresh(version) bind(c, name='mpidata_refresh')
+      import :: c_int, c_int64_t
+      integer(c_int64_t), intent(out) :: version
+    end function c_refresh
+    integer(c_int) function c_published_as(name, dtype, ndim, shape, values) bind(c, name='mpidata_published_as')
+      import :: c_int, c_char, c_ptr, c_int64_t
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int), value :: dtype, ndim
+      integer(c_int64_t), intent(out) :: shape(*)
+      type(c_ptr), intent(out) :: values
+    end function c_published_as
     integer(c_int) function c_fail(reason) bind(c, name='mpidata_fail')
       import :: c_int, c_char
       character(kind=c_char), intent(in) :: reason(*)
@@ -415,6 +445,308 @@ contains
     value = real(number, real32)
     call ieee_set_status(status)
   end function as_real32
+
+  !> Take over what a trainer has published since: all of it, of one version. Collective over the group, between
+  !> mpidata_init and mpidata_finalize. Blocks, without spinning, until a trainer has answered, which waits for nothing.
+  subroutine mpidata_refresh(version, ierror)
+    class(*), intent(out) :: version            !< an integer: 1, 2, ...; 0: nothing has been published yet
+    class(*), intent(out), optional :: ierror
+    integer(c_int64_t) :: number
+    integer(c_int) :: status
+
+    number = 0
+    status = c_refresh(number)
+    select type (version)
+    type is (integer(int32))
+      version = int(number, int32)
+    type is (integer(int64))
+      version = number
+    class default
+      error stop 'mpidata_refresh: version is neither integer(int32) nor integer(int64)'
+    end select
+    call finish(status, ierror)
+  end subroutine mpidata_refresh
+
+  subroutine published_real32(name, values, ierror)
+    character(*), intent(in) :: name
+    real(real32), pointer, intent(inout) :: values(..)
+    class(*), intent(out), optional :: ierror
+    integer(c_int64_t) :: extents(MPIDATA_MAX_NDIM)
+    type(c_ptr) :: address
+
+    address = published_at(name, float32, rank(values), extents, ierror)
+    select rank (values)
+    rank (0)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values)
+    rank (1)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:1))
+    rank (2)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:2))
+    rank (3)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:3))
+    rank (4)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:4))
+    rank (5)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:5))
+    rank (6)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:6))
+    end select
+  end subroutine published_real32
+
+  subroutine published_real64(name, values, ierror)
+    character(*), intent(in) :: name
+    real(real64), pointer, intent(inout) :: values(..)
+    class(*), intent(out), optional :: ierror
+    integer(c_int64_t) :: extents(MPIDATA_MAX_NDIM)
+    type(c_ptr) :: address
+
+    address = published_at(name, float64, rank(values), extents, ierror)
+    select rank (values)
+    rank (0)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values)
+    rank (1)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:1))
+    rank (2)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:2))
+    rank (3)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:3))
+    rank (4)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:4))
+    rank (5)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:5))
+    rank (6)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:6))
+    end select
+  end subroutine published_real64
+
+  subroutine published_complex32(name, values, ierror)
+    character(*), intent(in) :: name
+    complex(real32), pointer, intent(inout) :: values(..)
+    class(*), intent(out), optional :: ierror
+    integer(c_int64_t) :: extents(MPIDATA_MAX_NDIM)
+    type(c_ptr) :: address
+
+    address = published_at(name, complex64, rank(values), extents, ierror)
+    select rank (values)
+    rank (0)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values)
+    rank (1)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:1))
+    rank (2)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:2))
+    rank (3)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:3))
+    rank (4)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:4))
+    rank (5)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:5))
+    rank (6)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:6))
+    end select
+  end subroutine published_complex32
+
+  subroutine published_complex64(name, values, ierror)
+    character(*), intent(in) :: name
+    complex(real64), pointer, intent(inout) :: values(..)
+    class(*), intent(out), optional :: ierror
+    integer(c_int64_t) :: extents(MPIDATA_MAX_NDIM)
+    type(c_ptr) :: address
+
+    address = published_at(name, complex128, rank(values), extents, ierror)
+    select rank (values)
+    rank (0)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values)
+    rank (1)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:1))
+    rank (2)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:2))
+    rank (3)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:3))
+    rank (4)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:4))
+    rank (5)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:5))
+    rank (6)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:6))
+    end select
+  end subroutine published_complex64
+
+  subroutine published_int8(name, values, ierror)
+    character(*), intent(in) :: name
+    integer(int8), pointer, intent(inout) :: values(..)
+    class(*), intent(out), optional :: ierror
+    integer(c_int64_t) :: extents(MPIDATA_MAX_NDIM)
+    type(c_ptr) :: address
+
+    address = published_at(name, dtype_int8, rank(values), extents, ierror)
+    select rank (values)
+    rank (0)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values)
+    rank (1)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:1))
+    rank (2)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:2))
+    rank (3)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:3))
+    rank (4)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:4))
+    rank (5)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:5))
+    rank (6)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:6))
+    end select
+  end subroutine published_int8
+
+  subroutine published_int16(name, values, ierror)
+    character(*), intent(in) :: name
+    integer(int16), pointer, intent(inout) :: values(..)
+    class(*), intent(out), optional :: ierror
+    integer(c_int64_t) :: extents(MPIDATA_MAX_NDIM)
+    type(c_ptr) :: address
+
+    address = published_at(name, dtype_int16, rank(values), extents, ierror)
+    select rank (values)
+    rank (0)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values)
+    rank (1)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:1))
+    rank (2)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:2))
+    rank (3)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:3))
+    rank (4)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:4))
+    rank (5)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:5))
+    rank (6)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:6))
+    end select
+  end subroutine published_int16
+
+  subroutine published_int32(name, values, ierror)
+    character(*), intent(in) :: name
+    integer(int32), pointer, intent(inout) :: values(..)
+    class(*), intent(out), optional :: ierror
+    integer(c_int64_t) :: extents(MPIDATA_MAX_NDIM)
+    type(c_ptr) :: address
+
+    address = published_at(name, dtype_int32, rank(values), extents, ierror)
+    select rank (values)
+    rank (0)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values)
+    rank (1)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:1))
+    rank (2)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:2))
+    rank (3)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:3))
+    rank (4)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:4))
+    rank (5)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:5))
+    rank (6)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:6))
+    end select
+  end subroutine published_int32
+
+  subroutine published_int64(name, values, ierror)
+    character(*), intent(in) :: name
+    integer(int64), pointer, intent(inout) :: values(..)
+    class(*), intent(out), optional :: ierror
+    integer(c_int64_t) :: extents(MPIDATA_MAX_NDIM)
+    type(c_ptr) :: address
+
+    address = published_at(name, dtype_int64, rank(values), extents, ierror)
+    select rank (values)
+    rank (0)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values)
+    rank (1)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:1))
+    rank (2)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:2))
+    rank (3)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:3))
+    rank (4)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:4))
+    rank (5)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:5))
+    rank (6)
+      nullify (values)
+      if (c_associated(address)) call c_f_pointer(address, values, extents(:6))
+    end select
+  end subroutine published_int64
+
+  !> Where an array lies, with its extents in Fortran's order; null where there is none.
+  type(c_ptr) function published_at(name, dtype, ndim, extents, ierror) result(address)
+    character(*), intent(in) :: name
+    integer(c_int), intent(in) :: dtype
+    integer, intent(in) :: ndim
+    integer(c_int64_t), intent(out) :: extents(MPIDATA_MAX_NDIM)
+    class(*), intent(out), optional :: ierror
+    integer(c_int) :: status
+
+    extents = 1
+    status = c_published_as(c_string(name), dtype, int(ndim, c_int), extents, address)
+    extents(:ndim) = reversed(extents(:ndim))
+    if (status /= MPIDATA_SUCCESS) address = c_null_ptr
+    if (status == MPIDATA_ERR_AGAIN .and. .not. present(ierror)) return
+    call finish(status, ierror)
+  end function published_at
 
   ! `contiguous` makes the compiler hand over any section as a packed copy, and a contiguous array as it is.
   subroutine put_real32(field, values, start, ierror, at)
@@ -848,7 +1180,8 @@ contains
 
   !> Commit the sample: everything put since the last step becomes one sample, which a trainer sees whole or not at all.
   !>
-  !> When the job is stopping `ierror` is MPIDATA_END: leave the simulation and finalize. Collective over the group.
+  !> When the job is stopping `ierror` is MPIDATA_END: leave the simulation and finalize. When the simulation is cancelled it
+  !> is MPIDATA_CANCELLED, as after each put until mpidata_next: leave the simulation. Collective over the group.
   !> Does not block unless solvers.in_flight samples are under way.
   subroutine mpidata_step(time, ierror)
     class(*), intent(in) :: time                !< physical time, in the solver's units: finite, the same on all ranks
@@ -1066,7 +1399,7 @@ contains
       class default
         error stop 'mpidata: ierror is neither integer(int32) nor integer(int64)'
       end select
-    else if (status /= MPIDATA_SUCCESS .and. status /= MPIDATA_END) then
+    else if (status /= MPIDATA_SUCCESS .and. status /= MPIDATA_END .and. status /= MPIDATA_CANCELLED) then
       sentence = 'mpidata: ' // mpidata_last_error()
       error stop sentence
     end if

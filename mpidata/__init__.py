@@ -1,7 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
 In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `PackedCollate`, `graphs`,
-`register`, `report`, `init_process_group`, `in_job` and `StreamError`.
+`register`, `report`, `publish`, `init_process_group`, `in_job` and `StreamError`.
 In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `Constants` and `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mpidata.trainer.elastic.data_parallel import DistributedDataParallel
     from mpidata.trainer.local_sgd.local_sgd import LocalSGD
     from mpidata.trainer.process_group import init_process_group
+    from mpidata.trainer.published.publish import publish
     from mpidata.trainer.script import register, report
     from mpidata.trainer.served.embedding import ServedEmbedding
     from mpidata.trainer.served.parameter_server import ParameterServer
@@ -52,6 +53,7 @@ __all__ = [
     "in_job",
     "init_process_group",
     "on_change",
+    "publish",
     "rank",
     "register",
     "report",
@@ -80,6 +82,7 @@ _HOME = {
     "in_job": "mpidata.alone.outside",
     "init_process_group": "mpidata.trainer.process_group",
     "on_change": "mpidata.trainer.elastic.calls",
+    "publish": "mpidata.trainer.published.publish",
     "rank": "mpidata.trainer.elastic.calls",
     "register": "mpidata.trainer.script",
     "report": "mpidata.trainer.script",

@@ -14,6 +14,7 @@ __all__ = [
     "MpidataError",
     "NotFiniteError",
     "RankDiedError",
+    "SimulationCancelled",
     "StreamError",
     "as_line",
 ]
@@ -21,6 +22,10 @@ __all__ = [
 
 class GiveUp(Exception):  # noqa: N818 what it does says more than what it is
     """To be raised by the function of `solvers.function`: this simulation has diverged, say, and is not tried again."""
+
+
+class SimulationCancelled(Exception):  # noqa: N818 nothing is wrong
+    """The training has cancelled this simulation: leave it, and go on with the next one."""
 
 
 DAMAGED = (

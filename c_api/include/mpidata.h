@@ -30,8 +30,9 @@
  * fields of one step, with the simulation's parameters, are a *sample*. `mpidata_step` commits it: a trainer sees all
  * of it or nothing.
  *
- * Errors. Every function returns MPIDATA_SUCCESS (0), MPIDATA_END or an MPIDATA_ERR_ code. From mpidata_next
- * MPIDATA_END means that there are no more simulations; from any other function it means that the job is stopping.
+ * Errors. Every function returns MPIDATA_SUCCESS (0), MPIDATA_END, MPIDATA_CANCELLED or an MPIDATA_ERR_ code. From
+ * mpidata_next MPIDATA_END means that there are no more simulations; from any other function it means that the job is
+ * stopping. MPIDATA_CANCELLED means that the training needs no more of this simulation: leave it, and call mpidata_next.
  * After an error mpidata_last_error() returns the whole sentence. Inside a job, a wrong use of the library (an
  * undeclared field, a wrong shape, ...) is also reported to the scheduler, which ends the job with that sentence,
  * because another try would fail in the same way. Outside a job the sentence goes to standard error. The library exits
@@ -83,10 +84,11 @@ enum {
     MPIDATA_ERR_MPI = 10,      /* an MPI call failed */
     MPIDATA_ERR_MEMORY = 11,   /* out of memory */
     MPIDATA_ERR_WIRE = 12,     /* a message that does not fit the job */
-    MPIDATA_ERR_AGAIN = 13,    /* nothing yet within the given time (trainer and scheduler side only) */
+    MPIDATA_ERR_AGAIN = 13,    /* nothing has been published yet (on trainers and the scheduler: nothing came in time) */
     MPIDATA_CHECKPOINT = 14,   /* this is the batch of a checkpoint (trainer side only) */
     MPIDATA_ERR_DIED = 15,     /* a rank has died (trainer and scheduler side only) */
-    MPIDATA_MEET = 16          /* the trainers are to come together, as one may have died (trainer side only) */
+    MPIDATA_MEET = 16,         /* the trainers are to come together, as one may have died (trainer side only) */
+    MPIDATA_CANCELLED = 17     /* the training has cancelled this simulation: leave it and call mpidata_next */
 };
 
 /* The dtypes of fields, and of what is put. Some are converted, once, by the call that puts them:
@@ -171,7 +173,7 @@ int mpidata_param_text(const char *name, char *text, size_t size);
  *                    ndim is 0
  *
  * Local. Blocks only while solvers.in_flight samples are under way (see the job file), because a trainer's buffer is
- * full. */
+ * full. Returns MPIDATA_CANCELLED, as all puts do, where the simulation is cancelled. */
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape);
 
 /* Put this rank's block of a field into the current sample. All ranks that hold a part of the field do this, and
@@ -241,7 +243,8 @@ int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int
                  const int64_t *start);
 
 /* Wait until every array that was lent by mpidata_iput before the last mpidata_step may be changed again. Local. Blocks
- * (without spinning) until the trainers have taken them. Arrays of a sample that is not committed yet stay lent. */
+ * (without spinning) until the trainers have taken them. Arrays of a sample that is not committed yet stay lent. Samples
+ * that wait for others to share a message with leave now. */
 int mpidata_wait(void);
 
 /* As mpidata_wait, for one array: the one that mpidata_iput was given as `values`. The others may still be under way,
@@ -252,7 +255,9 @@ int mpidata_wait_for(const void *values);
  *
  * @param[in] time  physical time of the sample, in the solver's units; finite, and the same on all ranks of the group
  *
- * Returns MPIDATA_SUCCESS, or MPIDATA_END when the job is stopping: leave the simulation and finalize. Collective over
+ * Returns MPIDATA_SUCCESS, or MPIDATA_END when the job is stopping: leave the simulation and finalize; or MPIDATA_CANCELLED,
+ * on all ranks of the group from the same step on, when the training needs no more of this simulation (stream.cancel): leave
+ * it and call mpidata_next. What was put since the last step is dropped then. Collective over
  * the group, whose ranks all make the same number of steps. As a rule it does not block. It does while solvers.in_flight
  * samples are under way; for at most 0.1 s with the first sample to each trainer, while MPI connects to it; and on a
  * rank that is one whole step ahead of another, until that one has caught up. Small samples of a fast solver share
@@ -295,12 +300,35 @@ int mpidata_infer_begin(const mpidata_array *in, int n_in, const mpidata_array *
  * the arrays are lent no more then, too. */
 int mpidata_infer_wait(mpidata_question *question);
 
+/* Take over what a trainer has published since (mpidata.publish in its script): all of it, of one version.
+ *
+ * @param[out] version  of what this group has now, the same on all its ranks: 1, 2, ... with each call of publish; 0: nothing
+ *                      has been published yet, or the program runs outside a job
+ *
+ * Returns MPIDATA_SUCCESS, also where nothing is newer, or MPIDATA_END when the job is stopping. Collective over the group,
+ * between mpidata_init and mpidata_finalize, also outside a simulation. Blocks (without spinning) until a trainer has
+ * answered, which waits for nothing: one round trip, and the time that the values take. */
+int mpidata_refresh(int64_t *version);
+
+/* Get an array of what was published, as of this group's last mpidata_refresh. Local; does not block.
+ *
+ * @param[in]  name    as in mpidata.publish
+ * @param[out] dtype   of its elements
+ * @param[out] ndim    0 to MPIDATA_MAX_NDIM
+ * @param[out] shape   its ndim extents; has room for MPIDATA_MAX_NDIM
+ * @param[out] values  its elements, in C order, on a boundary of 64 bytes, in memory of the library: to be read only, until the
+ *                     next mpidata_refresh
+ *
+ * MPIDATA_ERR_AGAIN: nothing has been published yet, which ends nothing. Errors: MPIDATA_ERR_ARGUMENT (a name that was not
+ * published, a null pointer), MPIDATA_ERR_ORDER (before mpidata_init). */
+int mpidata_published(const char *name, mpidata_dtype *dtype, int *ndim, int64_t *shape, const void **values);
+
 /* Give the current simulation up, because it diverged, say: it is set aside and not tried again. Then call
  * mpidata_next. Samples already committed stay with the trainers.
  *
  * @param[in] reason  one sentence for the log; that of the group's rank 0 counts
  *
- * Collective over the group. */
+ * Returns MPIDATA_CANCELLED, and nothing has failed, where the simulation is cancelled. Collective over the group. */
 int mpidata_fail(const char *reason);
 
 /* Close the current simulation if there is one, send what is left, and leave the job. Call it before MPI_Finalize. A

@@ -10,6 +10,7 @@
 
 #include "base/wait.h"
 #include "carried/layout.h"
+#include "published/contents.h"
 
 /* A map of a rank, by its number there. */
 typedef struct {
@@ -31,6 +32,7 @@ typedef struct {
     double alive;             /* ... and when; s */
     int asks;                 /* MPIDATA_CARRIED_ of a request that is not answered yet, or 0 */
     uint32_t request;
+    int64_t version;          /* of what is published, that it has */
     int left;                 /* it has finalized */
     int gone;                 /* its socket is closed */
     rank_map_t *maps;         /* that it has used lately, MOST_MAPS; NULL: none yet (sending.c) */
@@ -42,6 +44,7 @@ typedef struct {
     int64_t sent; /* samples, in this start of the program */
     int64_t seen; /* samples that all ranks here have committed, as ranks_take has found it */
     int diverged; /* the next one has a time that is not finite */
+    uint64_t cancel_from; /* as the ranks are told */
     int beside, turn; /* carriers of the group that share out the ranks of this host, and how many ranks have come so far */
     int carriers, place; /* of the group, and which of them this is */
     int in_order; /* all are known by distinct numbers */
@@ -60,6 +63,8 @@ typedef struct {
     /* Layout of the memory of each. */
     uint64_t parameters_at, slots_at, slot_bytes, values_at, values_bytes, bytes;
     uint32_t slots;
+    int published;           /* descriptor of memory with what is published, -1: none ... */
+    int64_t version;         /* ... of this version */
 } ranks_t;
 
 /* What a carrier knows of the ranks that have come to it; the first of its group goes by the sum. */
@@ -86,6 +91,7 @@ enum {
     ORDER_FAIL,      /* text: reason */
     ORDER_FAIL_TRY,  /* text: reason */
     ORDER_FINALIZE,
+    ORDER_REFRESH,
     ORDER_OVER,      /* the job is stopping */
     ORDER_END,       /* end the ranks here */
     ORDER_GIVE_BACK, /* text: how the program has ended; the simulation is to be tried again */
@@ -143,13 +149,18 @@ void ranks_view(const ranks_t *ranks, view_t *view); /* all but `orders` and `si
 const mpidata_carried_sample *ranks_slot(const ranks_t *ranks, const rank_t *rank, uint64_t number, const char **values);
 void ranks_give_back(rank_t *rank, uint64_t released);
 void ranks_answer(rank_t *rank, int status, const char *sentence);
+/* A message through its socket, with a descriptor if it is not -1; whether it has left. */
+int ranks_send(const rank_t *rank, const void *data, size_t bytes, int memory);
 void ranks_stop(ranks_t *ranks);              /* tell them that the job is stopping */
+void ranks_cancel(ranks_t *ranks);            /* tell them that the simulation is cancelled, and from which sample on */
 void ranks_sleep(ranks_t *ranks, int asleep); /* this process is about to, or does no more */
 int ranks_have_news(const ranks_t *ranks);    /* in their memory, since ranks_take */
 int ranks_poll(const ranks_t *ranks, struct pollfd *polled); /* room for 1 + ranks->n; returns how many */
 
 /* memory.c: MPIDATA_ERR_MEMORY, where what is to be shared with the ranks is more than there is. */
 int memory_check(const ranks_t *ranks);
+/* Give each rank that asks, and has another version, memory with this one. */
+int memory_share(ranks_t *ranks, const mpidata_contents *published);
 
 /* The program, or what launches it. program.c */
 typedef struct {

@@ -24,7 +24,7 @@ static int check_alike(carrier_t *carrier, const view_t *sum) {
     for (int what = 0; what < MPIDATA_CARRIED_ERROR; what++) ask += sum->asks[what];
     if (ask == carrier->ranks.room)
         return refuse(carrier, MPIDATA_ERR_ORDER, "The ranks of the carried program call different functions at the same point",
-                      "mpidata_next, mpidata_fail and mpidata_finalize are called by all ranks, in the same order.");
+                      "mpidata_next, mpidata_refresh, mpidata_fail and mpidata_finalize are called by all ranks, in the same order.");
     if (ask && ask + sum->ahead == carrier->ranks.room)
         return refuse(carrier, MPIDATA_ERR_ORDER, "The ranks of the carried program make different numbers of steps",
                       "Call mpidata_step on all ranks of the program equally often.");
@@ -36,6 +36,7 @@ static int answer_requests(carrier_t *carrier, const view_t *sum) {
     if (all_ask(carrier, sum, MPIDATA_CARRIED_NEXT)) return give_order(carrier, ORDER_NEXT, 0, NULL);
     if (all_ask(carrier, sum, MPIDATA_CARRIED_FAIL)) return give_order(carrier, ORDER_FAIL, 0, sum->reason);
     if (all_ask(carrier, sum, MPIDATA_CARRIED_FAIL_TRY)) return give_order(carrier, ORDER_FAIL_TRY, 0, sum->reason);
+    if (all_ask(carrier, sum, MPIDATA_CARRIED_REFRESH)) return give_order(carrier, ORDER_REFRESH, 0, NULL);
     if (all_ask(carrier, sum, MPIDATA_CARRIED_FINALIZE)) {
         carrier->finalized = 1;
         return give_order(carrier, ORDER_FINALIZE, 0, NULL);

@@ -5,6 +5,7 @@
 
 #include "carrier.h"
 #include "calls/bindings.h"
+#include "calls/calls.h"
 #include "solver/solver.h"
 
 static void answer_all(carrier_t *carrier, int status) {
@@ -28,10 +29,12 @@ static void hand_over(carrier_t *carrier) {
         if (!shared) continue;
         memcpy((char *)shared + ranks->parameters_at, mpidata_solver_parameters(), bytes);
         shared->simulation = carrier->simulation;
+        MPIDATA_CARRIED_SET(shared->cancel_from, 0);
     }
     carrier->pending = 0;
     carrier->open = carrier->took = 1;
     carrier->began_at = ranks->sent;
+    ranks->cancel_from = 0; /* until the next look, where it is cancelled already */
 }
 
 static int answer_next(carrier_t *carrier) {
@@ -45,6 +48,7 @@ static int answer_next(carrier_t *carrier) {
 }
 
 static int answer_fail(carrier_t *carrier, int status) {
+    if (status == MPIDATA_CANCELLED) status = MPIDATA_SUCCESS; /* nothing has failed */
     if (status > MPIDATA_END) return status;
     carrier->open = 0;
     answer_all(carrier, status);
@@ -55,6 +59,16 @@ static int answer_finalize(carrier_t *carrier) {
     for (int i = 0; i < carrier->ranks.n; i++) carrier->ranks.all[i].left = 1;
     carrier->open = 0;
     answer_all(carrier, MPIDATA_SUCCESS);
+    return MPIDATA_SUCCESS;
+}
+
+static int answer_refresh(carrier_t *carrier) {
+    int64_t version;
+    const int status = carrier->over ? MPIDATA_END : mpidata_refresh(&version);
+    carrier->over |= status == MPIDATA_END;
+    if (status > MPIDATA_END) return status;
+    if (!status && version) MPIDATA_TRY(memory_share(&carrier->ranks, mpidata_calls_transport()->published()));
+    answer_all(carrier, status);
     return MPIDATA_SUCCESS;
 }
 
@@ -78,7 +92,7 @@ static int give_simulation_back(carrier_t *carrier, const char *how) {
     const int status = mpidata_fail_try(how);
     carrier->open = carrier->pending = 0;
     carrier->over |= status == MPIDATA_END;
-    return status == MPIDATA_END ? MPIDATA_SUCCESS : status;
+    return status == MPIDATA_END || status == MPIDATA_CANCELLED ? MPIDATA_SUCCESS : status;
 }
 
 static int clear(carrier_t *carrier) {
@@ -115,6 +129,7 @@ int carry_out(carrier_t *carrier, const order_t *order) {
     case ORDER_FAIL: return answer_fail(carrier, mpidata_fail(order->text));
     case ORDER_FAIL_TRY: return answer_fail(carrier, mpidata_fail_try(order->text));
     case ORDER_FINALIZE: return answer_finalize(carrier);
+    case ORDER_REFRESH: return answer_refresh(carrier);
     case ORDER_OVER: return stop(carrier);
     case ORDER_END: program_end(&carrier->program, &carrier->ranks); return MPIDATA_SUCCESS;
     case ORDER_GIVE_BACK: return give_simulation_back(carrier, order->text);

@@ -111,12 +111,12 @@ static int make_memory(const ranks_t *ranks, rank_t *rank) {
     return memory;
 }
 
-static int send_welcome(const rank_t *rank, const mpidata_carried_welcome *welcome, int memory) {
+int ranks_send(const rank_t *rank, const void *data, size_t bytes, int memory) {
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(int))];
     } control = {.room = {0}};
-    struct iovec part = {.iov_base = (void *)(uintptr_t)welcome, .iov_len = sizeof *welcome};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = bytes};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     if (memory >= 0) {
         message.msg_control = &control;
@@ -127,7 +127,7 @@ static int send_welcome(const rank_t *rank, const mpidata_carried_welcome *welco
         head->cmsg_len = CMSG_LEN(sizeof memory);
         memcpy(CMSG_DATA(head), &memory, sizeof memory);
     }
-    return sendmsg(rank->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *welcome;
+    return sendmsg(rank->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
 }
 
 static void drop(rank_t *rank) {
@@ -196,7 +196,7 @@ static int greet(ranks_t *ranks, rank_t *rank, double now) {
     welcome.refused = why ? MPIDATA_CARRIED_REFUSED : other ? MPIDATA_CARRIED_ELSEWHERE : 0;
     if (other) why = other;
     snprintf(welcome.sentence, sizeof welcome.sentence, "%s", why ? why : "");
-    const int stays = send_welcome(rank, &welcome, memory) && !why;
+    const int stays = ranks_send(rank, &welcome, sizeof welcome, memory) && !why;
     if (memory >= 0) close(memory);
     rank->alive = now;
     return stays;
@@ -395,6 +395,13 @@ void ranks_stop(ranks_t *ranks) {
         const uint64_t committed = MPIDATA_CARRIED_GET(rank->shared->committed);
         if (committed - rank->released <= ranks->slots) rank->taken = committed; /* of no use any more */
     }
+}
+
+/* A rank is ahead of what was sent by the slots at most, so none has made the step yet at which all end the simulation. */
+void ranks_cancel(ranks_t *ranks) {
+    if (!ranks->cancel_from) ranks->cancel_from = ranks->room == 1 ? 1 : (uint64_t)ranks->sent + ranks->slots + 1;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->all[i].shared) MPIDATA_CARRIED_SET(ranks->all[i].shared->cancel_from, ranks->cancel_from);
 }
 
 void ranks_sleep(ranks_t *ranks, int asleep) {

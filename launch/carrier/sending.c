@@ -160,9 +160,13 @@ static int put_blocks(const ranks_t *ranks, rank_t *rank, double *time) {
 int send_samples(ranks_t *ranks, int64_t up_to) {
     for (; ranks->sent < up_to; ranks->sent++) {
         double time = 0;
-        for (int i = 0; i < ranks->n; i++) MPIDATA_TRY(put_blocks(ranks, &ranks->all[i], &time));
+        int status = MPIDATA_SUCCESS;
+        for (int i = 0; i < ranks->n && !status; i++) status = put_blocks(ranks, &ranks->all[i], &time);
+        if (status && status != MPIDATA_CANCELLED) return status;
         for (int i = 0; i < ranks->n; i++) ranks->all[i].taken += ranks->all[i].shared != NULL;
-        MPIDATA_TRY(mpidata_step(time));
+        if (!status) status = mpidata_step(time);
+        if (status == MPIDATA_CANCELLED) ranks_cancel(ranks); /* what comes before the step at which they end is dropped */
+        else MPIDATA_TRY(status);
         give_slots_back(ranks);
     }
     return MPIDATA_SUCCESS;

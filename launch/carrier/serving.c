@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/deadlines.h"
+#include "calls/calls.h"
 #include "carrier.h"
 #include "family.h"
 #include "solver/solver.h"
@@ -75,6 +76,7 @@ int look(carrier_t *carrier) {
         ranks_stop(ranks);
         answer_each(carrier);
     }
+    if (mpidata_calls.cancelled) ranks_cancel(ranks);
     ranks_view(ranks, &carrier->view);
     find_silent(carrier, now);
     give_slots_back(ranks);

@@ -16,8 +16,9 @@ def figures_line(figures: dict[str, Any]) -> str:
         "fill " + " ".join(f"{100 * fill:.0f}%" if state == "trains" else state for fill, state in fills(figures)),
         "batches " + " ".join(map(str, figures["batches"])),
     ]
-    if simulations["failed"]:
-        stream.insert(1, f"failed {simulations['failed']}")
+    for state in ("cancelled", "failed"):
+        if simulations.get(state):
+            stream.insert(1, f"{state} {simulations[state]}")
     parts = [f"{figures['seconds']:.0f} s", *(stream if simulations["requested"] else []), *loaded(figures)]
     return ", ".join(parts + [f"{name} {_number(value)}" for name, value in figures["report"].items()])
 

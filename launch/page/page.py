@@ -88,7 +88,7 @@ def left_s(view: View) -> float | None:
 
 def _ended(line: dict[str, Any]) -> int:
     simulations = line.get("simulations") or {}
-    return int(simulations.get("complete", 0)) + int(simulations.get("failed", 0))
+    return sum(int(simulations.get(state, 0)) for state in ("complete", "failed", "cancelled"))
 
 
 def _head(view: View) -> Text:
@@ -106,7 +106,7 @@ def _simulations(view: View, bar: int) -> list[tuple[str, Text]]:
     of = view.figures.get("simulations", {})
     if not of.get("requested"):
         return []
-    failed = f", {of['failed']} failed" if of.get("failed") else ""
+    failed = "".join(f", {of[state]} {state}" for state in ("failed", "cancelled") if of.get(state))
     told = f"{of['complete']}/{of['requested']}, {of['running']} running{failed}"
     return [("simulations", _bar(of["complete"] / of["requested"], bar, "green").append(f" {told}"))]
 

@@ -192,6 +192,7 @@ def _figures(attempt: Attempt, seconds: float) -> dict[str, Any]:
             "requested": simulations.get("requested", plan.simulations + plan.validation),
             "complete": simulations.get("complete", 0),
             "failed": simulations.get("failed", 0),
+            **({"cancelled": n} if (n := simulations.get("cancelled")) else {}),
         },
         **read_losses(run.events),
         "samples": {

@@ -59,6 +59,7 @@ def show_outcome(outcome: Outcome, console: Console, errors: Console) -> None:
 def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     simulations, samples = summary["simulations"], summary["samples"]
     failed = f", {simulations['failed']} failed" if simulations["failed"] else ""
+    failed += f", {n} cancelled" if (n := simulations.get("cancelled")) else ""
     seconds = summary["seconds"]
     rate = f", {samples['received'] / seconds:.0f}/s" if seconds > 0 else ""
     handed = f", {n} of trainers that drew nothing" if (n := samples.get("handed_over")) else ""

@@ -21,6 +21,7 @@ CAUSES = {
     "long simulation": "One long simulation held the job back",
     "slow trainer": "One slow trainer held the job back",
     "too many groups": "There are too many groups",
+    "short simulations": "Simulations are short",
     "start-up": "Start-up held the job back",
     "balanced": "The job is balanced",
     "unknown": "It cannot be told what held the job back",
@@ -30,6 +31,7 @@ _WAITS = 0.15  # a share of time that is worth a word
 _SLOW = 2.0  # times as long as the others
 _FASTER = 1.3  # times as many samples a second
 _MANY = 8  # groups more than are needed, and four times as many
+_MANY_EACH = 10  # simulations of a group, which do not wait for one another's end then
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ def _judge(m: Measured) -> Advice:
         return _training(m)
     if slow_group is not None and (waits or m.simulation >= _WAITS):
         return _slow_group_says(m, slow_group)
+    if m.simulation >= 0.3 and m.simulations >= _MANY_EACH * m.groups:
+        return _short(m)
     if m.simulation >= 0.3:
         enough = max(1, math.ceil(m.groups * (1 - m.simulation)))
         idle = f"There were fewer simulations than groups: {_count(enough, 'group')} would do the same."
@@ -114,6 +118,12 @@ def _startup(m: Measured) -> Advice:
         figures.append(f"Groups started simulations for {_percent(m.starting)} of their time, before a first step.")
     fix = "Run more simulations in a job, or let a group run many (`lifetime: pool`), and load less at the start."
     return _say("start-up", [*figures, fix])
+
+
+def _short(m: Measured) -> Advice:
+    rate = f"The scheduler handed out {_number(m.simulations / m.run_s)} simulations a second, and groups wait for that"
+    fix = f"{rate}, or for their parameters. Let a simulation do more: several short ones in one, or more steps."
+    return _say("short simulations", [_shares(m), fix])
 
 
 def _solvers(m: Measured) -> Advice:

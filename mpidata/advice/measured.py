@@ -65,6 +65,8 @@ class Measured:
     trainers : tuple of TrainerMeasured
         In the middle of the time in which samples came, as all that follows.
     groups, ranks_per_group : int
+    simulations : int
+        That the groups have closed, in the whole run.
     computing, room, simulation, starting : float
         Shares of the groups' time: computing, waiting for room in the buffers, for a simulation, and starting one.
     step_s : dict
@@ -94,6 +96,7 @@ class Measured:
     simulation: float
     starting: float
     ranks_per_group: int = 1
+    simulations: int = 0
     step_s: dict[int, float] = field(default_factory=dict)
     group_s: float | None = None
     capacity: int = 0
@@ -158,6 +161,7 @@ def measure(look: Look) -> Measured | None:
         trainers=trainers,
         groups=int(look.story.start.get("groups") or solvers.get("groups") or 1),
         ranks_per_group=int(_part(solvers, "carried").get("ranks") or solvers.get("ranks_per_group") or 1),
+        simulations=len(runs),
         **shares,
         step_s=_steps(runs),
         group_s=_group_samples_s(runs, sum(lines[-1]["received"])),

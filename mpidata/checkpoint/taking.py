@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mpidata.checkpoint.constants import SnapshotConstants
 from mpidata.checkpoint.files import Digest, digest, path_of, trainer_file, unfinished
 from mpidata.checkpoint.ledgers import samples_of
+from mpidata.checkpoint.published import restore_published, save_published
 from mpidata.checkpoint.restore import Restored, restore
 from mpidata.checkpoint.trainer_file import Head, Saved, TrainerFile, write
 from mpidata.errors import StreamError
@@ -83,6 +84,7 @@ class Checkpoints:
         """
         if self._plan.checkpoint:
             self.restored = restore(self._plan, self._library, self._index)
+            restore_published(self._library, self.restored.state)
 
     def register(self, objects: Mapping[str, Any]) -> None:
         """Keep these objects' states in checkpoints from now on, and restore them where a checkpoint is continued.
@@ -179,7 +181,7 @@ class Checkpoints:
 
     def states(self) -> dict[str, Saved]:
         """Copy the states of what is registered, and of mpidata's own objects."""
-        return self._state() | self._own_state()
+        return self._state() | self._own_state() | save_published(self._library)
 
     def _own_state(self) -> dict[str, Saved]:
         if not self._own:

@@ -149,6 +149,10 @@ def tell(events: Iterable[dict[str, Any]]) -> Story:
             done = last_of[simulation]
             if open_bars.get(done.group) is done:
                 close(done.group, now, "complete")
+        elif kind == "simulation_cancelled" and isinstance(simulation, int) and simulation in last_of:
+            done = last_of[simulation]
+            if open_bars.get(done.group) is done:
+                close(done.group, now, "complete")
         elif kind == "group_lost":
             close(group, now, "lost")
         elif kind == "group_left":

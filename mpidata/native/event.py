@@ -21,6 +21,7 @@ from mpidata.native import constants, structures
 __all__ = [
     "STATISTICS",
     "Adopted",
+    "Cancel",
     "CheckpointWanted",
     "CheckpointWritten",
     "Closed",
@@ -214,6 +215,13 @@ class RecordStopped(Event):
 
 
 @dataclass(kw_only=True)
+class Cancel(Event):
+    """A trainer needs no more of these simulations."""
+
+    simulations: tuple[int, ...]
+
+
+@dataclass(kw_only=True)
 class Losses(Event):
     """What a trainer was told of the losses of simulations: structures.LOSSES, one for each of them."""
 
@@ -267,6 +275,11 @@ def _losses(raw: Any, sender: dict[str, Any]) -> Losses:
     return Losses(**sender, sums=sums.copy())
 
 
+def _cancel(raw: Any, sender: dict[str, Any]) -> Cancel:
+    ids = np.frombuffer(raw, np.int64, raw.cancel.count, structures.RawEvent.text.offset)
+    return Cancel(**sender, simulations=tuple(ids.tolist()))
+
+
 @functools.cache
 def _role(role: int) -> dict[str, bool]:
     of = {"of_solver": constants.ROLE_SOLVER, "of_loader": constants.ROLE_LOADER, "of_server": constants.ROLE_SERVER}
@@ -301,6 +314,7 @@ def readers() -> dict[int, Callable[[Any, dict[str, Any]], Event]]:
         ),
         constants.EVENT_LACKS: lambda raw, sender: Lacks(**sender, simulation=raw.lacks.simulation),
         constants.EVENT_ADOPTED: lambda raw, sender: Adopted(**sender, changes=raw.adopted.changes),
+        constants.EVENT_CANCEL: _cancel,
     }
 
 

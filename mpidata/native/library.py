@@ -43,6 +43,13 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_infer_wait": (c_int, [POINTER(c_int64)]),
     "mpidata_wait_for": (c_int, [c_void_p]),
     "mpidata_step": (c_int, [c_double]),
+    "mpidata_refresh": (c_int, [POINTER(c_int64)]),
+    "mpidata_published": (c_int, [c_char_p, POINTER(c_int), POINTER(c_int), POINTER(c_int64), POINTER(c_void_p)]),
+    "mpidata_published_as": (c_int, [c_char_p, c_int, c_int, POINTER(c_int64), POINTER(c_void_p)]),
+    "mpidata_published_at": (
+        c_int,
+        [c_int64, POINTER(c_char_p), POINTER(c_int), POINTER(c_int), POINTER(c_int64), POINTER(c_void_p)],
+    ),
     "mpidata_fail": (c_int, [c_char_p]),
     "mpidata_fail_try": (c_int, [c_char_p]),
     "mpidata_finalize": (c_int, []),
@@ -77,6 +84,7 @@ SIGNATURES: dict[str, _Signature] = {
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
+    "mpidata_trainer_cancel": (c_int, [c_void_p, c_int64, c_void_p, POINTER(c_int64)]),
     "mpidata_trainer_regroup": (c_int, [c_int]),
     "mpidata_trainer_hold": (c_int, [c_int]),
     "mpidata_trainer_agreed_checkpoint": (c_int, [POINTER(c_int64), POINTER(c_int64)]),
@@ -145,6 +153,11 @@ SIGNATURES: dict[str, _Signature] = {
     # scales.h
     "mpidata_trainer_scales": (c_int, [c_void_p]),
     "mpidata_trainer_restore_scales": (c_int, [c_void_p]),
+    # published/publish.h
+    "mpidata_trainer_publish": (c_int, [c_int64, *[c_void_p] * 5, c_int, POINTER(c_int64)]),
+    "mpidata_trainer_published": (c_int, [POINTER(c_void_p), POINTER(c_int64), POINTER(c_int64)]),
+    "mpidata_trainer_published_release": (c_int, [c_int64]),
+    "mpidata_trainer_restore_published": (c_int, [c_void_p, c_int64]),
     # rows.h
     "mpidata_permute": (None, [c_void_p, c_int, c_uint64, c_int, c_int, c_void_p, c_int64]),
     "mpidata_scatter": (c_int, [c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64]),
@@ -166,6 +179,8 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_dispatch": (c_int, [c_int, c_int64, c_int64, c_int, POINTER(c_double)]),
     "mpidata_scheduler_no_more": (c_int, [c_int]),
     "mpidata_scheduler_expect": (c_int, [c_int64, c_int64, c_int]),
+    "mpidata_scheduler_cancel": (c_int, [c_int64, c_int, c_int]),
+    "mpidata_scheduler_cancel_group": (c_int, [c_int, c_int64, c_int64]),
     "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),
     "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
     "mpidata_scheduler_trainers": (c_int, [c_int64, c_int64]),
@@ -211,6 +226,10 @@ _SHARED = (
         "infer_begin",
         "infer_wait",
         "step",
+        "refresh",
+        "published",
+        "published_as",
+        "published_at",
         "fail",
         "fail_try",
         "finalize",
@@ -219,6 +238,7 @@ _SHARED = (
 )
 CARRIED: dict[str, _Signature] = {
     "mpidata_attach": (c_int, []),
+    "mpidata_carried_cancelled": (c_int, []),
     "mpidata_carried_plan": (c_char_p, []),
     "mpidata_carried_last_words": (None, [c_char_p]),
     # constants.h, routing.h

@@ -43,6 +43,7 @@ def came_out(look: Look) -> Rows:
     rows: Rows = [("status", look.status + (f" ({figures['reason']})" if figures.get("reason") else ""))]
     if simulations.get("requested"):
         failed = f", {simulations['failed']} set aside" if simulations.get("failed") else ""
+        failed += f", {n} cancelled" if (n := simulations.get("cancelled")) else ""
         rows.append(("simulations", f"{simulations.get('complete')} of {simulations['requested']} complete{failed}"))
         rate = f", {samples.get('received', 0) / seconds:.1f} a second" if seconds else ""
         validation = f", {samples['validation']} for validation" if samples.get("validation") else ""

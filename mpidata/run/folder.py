@@ -193,6 +193,12 @@ class RunFolder:
             path.parent.mkdir(exist_ok=True)
             path.touch()
 
+    def signs(self) -> list[Path]:
+        """Return what ranks of a start have told one another here: that they wait, or are not waited for any more."""
+        return [
+            path for name in (constants.RUN_GIVEN_UP, constants.RUN_WAITING) for path in (self.path / name).glob("*")
+        ]
+
     def vanished(self, group: int, kind: str = "group") -> Path:
         """There when a group, or a `loader`, was lost, but no rank of it has left an exit note."""
         return self.exits / f"{constants.VANISHED}{kind}-{group}"

@@ -24,16 +24,17 @@ def read_losses(events: Path) -> dict[str, Any]:
     ----------
     events : Path
         The file. What came before its last `start` counts only if the run was resumed there, but for what was set
-        aside, which stays so; a line that was cut off does not count.
+        aside or cancelled, which stays so; a line that was cut off does not count.
 
     Returns
     -------
     dict
         `lost_groups`, `retries` and `set_aside`, as in summary.json, and those of `run_again` and TRAINER_CHANGES of
-        which there is something.
+        which there is something; `cancelled`, ids, likewise.
     """
     found: dict[str, Any] = {"lost_groups": 0, "retries": []}
     set_aside: list[dict[str, Any]] = []
+    cancelled: list[int] = []
     before = found
     try:
         with open(events, encoding="utf-8", errors="replace") as lines:
@@ -47,12 +48,15 @@ def read_losses(events: Path) -> dict[str, Any]:
                     set_aside = []
                 elif kind == "group_lost":
                     found["lost_groups"] += 1
+                elif kind == "simulation_cancelled":
+                    with contextlib.suppress(ValueError, KeyError):
+                        cancelled.append(json.loads(line)["simulation"])
                 elif kind in ("retry", "set_aside", "run_again", *_CHANGES):
                     with contextlib.suppress(ValueError, KeyError):  # it was cut off
                         _add(json.loads(line), found, set_aside)
     except OSError:
         pass
-    return found | {"set_aside": set_aside}
+    return found | {"set_aside": set_aside} | ({"cancelled": cancelled} if cancelled else {})
 
 
 def _add(event: dict[str, Any], found: dict[str, Any], set_aside: list[dict[str, Any]]) -> None:

@@ -2,14 +2,15 @@
 
 Where a sampler learns, the file begins with the simulations for validation, and grows while the job runs. It has two
 more columns then, at its end: `rule` and `parent`, by which the sampler says how it came to a row. A parameter that is
-a text is one there, and elsewhere a number: the place of the text in its list.
+a text is one there, and elsewhere a number: the place of the text in its list. At the end of a run of which simulations
+were cancelled, a last column `state` says of which.
 """
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -19,11 +20,12 @@ import numpy.typing as npt
 from mpidata.errors import MpidataError
 from mpidata.run.own_files import opener
 
-__all__ = ["append_rows", "assignments", "named", "read_parameters", "write_parameters"]
+__all__ = ["append_rows", "assignments", "mark_cancelled", "named", "read_parameters", "write_parameters"]
 
 Texts = Mapping[str, Sequence[str]]
 Table = npt.NDArray[np.float64]
 _LEARNED = ("rule", "parent")
+_STATE = "state"
 
 
 def write_parameters(
@@ -94,6 +96,23 @@ def append_rows(
         ) from None
 
 
+def mark_cancelled(path: Path, cancelled: Collection[int], columns: int) -> None:
+    """Give the file a last column `state`, which is `cancelled` for these simulations and else empty.
+
+    `columns` is the number of parameters. Raises OSError or ValueError where the file cannot be read or written.
+    """
+    head, *rows = list(csv.reader(path.read_bytes().decode().splitlines(), strict=True))
+    known = len(head) - (head[-1] == _STATE and len(head) > 1 + columns)
+    beside = path.with_name(f"{path.name}.new")
+    with open(beside, "w", encoding="utf-8", newline="", opener=opener) as file:
+        write = csv.writer(file, lineterminator="\n")
+        write.writerow([*head[:known], _STATE])
+        write.writerows([*row[:known], "cancelled" if int(row[0]) in cancelled else ""] for row in rows)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
 def _cells(names: Sequence[str], table: Table, texts: Texts) -> list[list[str]]:
     cells = [list(map(repr, row)) for row in table.tolist()]
     for column in (column for column, name in enumerate(names) if name in texts):
@@ -139,7 +158,9 @@ def read_parameters(
     total, width = simulations + validation, 1 + len(names)
     try:
         lines = path.read_bytes().decode().splitlines(keepends=True)
-        learned = bool(lines) and lines[0].rstrip().split(",") == ["simulation", *names, *_LEARNED]
+        told = lines[0].rstrip().split(",") if lines else []
+        more = told[width:-1] if told[width:] and told[-1] == _STATE else told[width:]
+        learned = more == [*_LEARNED]
         if learned and not lines[-1].endswith("\n"):
             os.truncate(path, len("".join(lines[:-1]).encode()))
             lines.pop()
@@ -148,9 +169,8 @@ def read_parameters(
             known = (texts or {}).get(name)
             for row in rows if known else ():
                 row[column] = str(list(known or ()).index(row[column]))
-        read = np.array([row[:width] if learned else row for row in rows], np.float64).reshape(
-            len(rows), len(head[:width])
-        )
+        of_run = [row if more and not learned else row[:width] for row in rows]
+        read = np.array(of_run, np.float64).reshape(len(rows), len(head[:width]))
     except OSError as error:
         raise MpidataError(f"{path}: cannot read it: {error.strerror}. Start the job again.") from None
     except (ValueError, IndexError, csv.Error):

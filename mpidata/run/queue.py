@@ -68,8 +68,9 @@ class Queue:
 
     def take(self, is_pending: Callable[[int], bool]) -> int:
         """Take the next simulation that is pending and has parameters; NONE where none is."""
-        if self._again:
-            return self._again.popleft()
+        while self._again:
+            if is_pending(simulation := self._again.popleft()):
+                return simulation
         while self._taken < self._count:
             simulation = self._at(self._taken)
             if simulation >= self.drawn and not self.is_first(simulation):

@@ -15,6 +15,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import assignments
 from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
+from mpidata.scheduler.cancel.cancelling import Cancelling
 from mpidata.scheduler.deaths.lost_groups import Cause, Causes, Losses, UntoldDeaths
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
@@ -52,6 +53,8 @@ class Dispatcher:
         Set from outside: groups that ask are to leave.
     keeps_groups : bool
         Set from outside: groups wait though all is settled, as simulations may have to run again when a trainer dies.
+    cancelling : Cancelling
+        Takes simulations out.
     blameless : bool
         Set from outside: all ranks are being ended, so a group that dies is no loss and its simulation has not failed.
 
@@ -84,12 +87,14 @@ class Dispatcher:
         self._causes = Causes(plan)
         self._leaving: set[int] = set()  # groups that have left, but of which samples may still be under way
         self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
+        self.cancelling = Cancelling(plan, messages, journal, simulations, self._is_told)
 
     def tick(self, now: float) -> None:
         """Take in groups that were spawned, and spawn those that are needed."""
         for group, rank_in_group in self._untold.find(now, self._groups.is_alive):
             self.died(group, rank_in_group, now)
         self._look_into_losses(now)
+        self.cancelling.look()
         self._part()
         for group, error in self._messages.spawned(not (self.stopping or self._simulations.all_settled)):
             if error:
@@ -109,10 +114,14 @@ class Dispatcher:
         self._groups.works(group)
         if group in self._reserved:
             self._reserved.discard(group)
-            if self.stopping:
+            simulation = self._simulations.running[group]
+            cancelled = self._simulations.is_cancelled(simulation)
+            if cancelled:
+                self._simulations.close(group, simulation, 0, failed=False)
+            if self.stopping or cancelled:
                 self._messages.no_more(group)
             else:
-                self._dispatch(group, self._simulations.running[group])
+                self._dispatch(group, simulation)
             return
         self._close(group, event)
         if self._plan.lifetime == "simulation":  # it was started for one
@@ -240,6 +249,10 @@ class Dispatcher:
             raise MpidataError(f"There is no group {group}. {MIXED}")
         return group not in self._groups.lost
 
+    def _is_told(self, group: int) -> bool:
+        """Whether a group lives, and knows which simulation is its."""
+        return self._groups.is_alive(group) and group not in self._reserved
+
     def _dispatch(self, group: int, simulation: int) -> None:
         known, row = self._simulations, self._parameters[simulation]
         self._messages.dispatch(group, simulation, known.tries(simulation), known.is_first(simulation), row)
@@ -257,9 +270,11 @@ class Dispatcher:
         if self.stopping and failed != constants.GIVEN_UP:
             return  # cut short, so neither complete nor failed, and its number of steps says nothing
         if simulation == NONE:
-            self._simulations.check_idle(group)
+            self._simulations.check_runs(group, NONE)
             return
-        if failed:
+        if self._simulations.is_cancelled(simulation):
+            self._simulations.close(group, simulation, steps, failed=False)
+        elif failed:
             again = failed != constants.GIVEN_UP
             cause = (Cause.raised if again else Cause.given_up)(self._plan, group, event.text)
             self._close_failed(simulation, steps, group, cause, again)
@@ -274,6 +289,8 @@ class Dispatcher:
     def _close_failed(self, simulation: int, steps: int, group: int, cause: Cause, again: bool) -> None:
         """Take note of a simulation that its group has not run to its end, though it is well."""
         last = self._simulations.close(group, simulation, steps, failed=True, again=again)
+        if self._simulations.is_cancelled(simulation):
+            return
         self._failed(simulation, group, cause)
         if last and not self.stopping:
             self._messages.expect(simulation, steps, self._simulations.tries(simulation))

@@ -45,6 +45,12 @@ class Messages(Protocol):
     def expect(self, simulation: int, steps: int, by_try: int) -> None:
         """Tell all trainers how many steps a simulation has in all, as this try of it says."""
 
+    def cancel(self, simulation: int, group: int, closed: bool = False) -> None:
+        """Tell all trainers that a simulation is cancelled, which this group runs (-1: none), or has `closed`."""
+
+    def cancel_group(self, group: int, simulation: int, by_try: int) -> None:
+        """Tell a group that this try of a simulation is cancelled, if that is what it runs."""
+
     def validation(self) -> None:
         """Tell all trainers that every validation sample that will come is there."""
 
@@ -190,6 +196,14 @@ class LibraryMessages:
     def expect(self, simulation: int, steps: int, by_try: int) -> None:
         """Tell all trainers how many steps a simulation has in all, as this try of it says."""
         self._check(self._opened.mpidata_scheduler_expect(simulation, steps, by_try))
+
+    def cancel(self, simulation: int, group: int, closed: bool = False) -> None:
+        """Tell all trainers that a simulation is cancelled, which this group runs (-1: none), or has `closed`."""
+        self._check(self._opened.mpidata_scheduler_cancel(simulation, group, closed))
+
+    def cancel_group(self, group: int, simulation: int, by_try: int) -> None:
+        """Tell a group that this try of a simulation is cancelled, if that is what it runs."""
+        self._check(self._opened.mpidata_scheduler_cancel_group(group, simulation, by_try))
 
     def validation(self) -> None:
         """Tell all trainers that every validation sample that will come is there."""

@@ -11,18 +11,19 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import TRAINER_CHANGES, read_losses
 from mpidata.run.plan import Plan
 from mpidata.scheduler.deaths.lost_groups import Losses
-from mpidata.scheduler.simulations import Simulations
+from mpidata.scheduler.simulations import PENDING, RUNNING, Simulations
 from mpidata.scheduler.summary import Figures
 
-__all__ = ["restore", "state_of"]
+__all__ = ["restore", "state_of", "unfinished_tries"]
 
 
 def state_of(simulations: Simulations, losses: Losses, figures: Figures, seconds: float) -> dict[str, Any]:
     """Make the scheduler's part of a checkpoint: what does not follow from the trainers' ledgers, as JSON knows it."""
     return {
-        "tries": {str(simulation): used for simulation, used in simulations.unfinished_tries().items()},
+        "tries": {str(simulation): used for simulation, used in unfinished_tries(simulations).items()},
         "retries": list(losses.retries),
         "set_aside": list(losses.set_aside),
+        "cancelled": simulations.cancelled,
         "lost_groups": losses.groups,
         "run_again": figures.run_again,
         **figures.changes(),
@@ -35,12 +36,23 @@ def state_of(simulations: Simulations, losses: Losses, figures: Figures, seconds
     }
 
 
+def unfinished_tries(simulations: Simulations) -> dict[int, int]:
+    """Count the tries that failed, of simulations that are neither complete nor failed."""
+    running = set(simulations.running.values())
+    return {
+        simulation: failed
+        for simulation in range(simulations.count)
+        if simulations.state(simulation) in (PENDING, RUNNING)
+        and (failed := simulations.counted_tries(simulation) - (simulation in running))
+    }
+
+
 def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figures) -> dict[str, int] | None:
     """Go on from the plan's checkpoint, or begin again without one, before anything is dispatched.
 
     A simulation is complete if the trainers' ledgers say so; one that is not runs again from its beginning, and the
     trainers drop the steps they hold already. What was lost counts also where that was after the checkpoint, and what
-    was set aside stays so: trying it again is up to the user.
+    was set aside stays so: trying it again is up to the user. What was cancelled never runs again.
 
     Returns
     -------
@@ -55,7 +67,8 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     lost = read_losses(RunFolder(plan.run).events) if plan.attempt > 1 else {}
     if not plan.checkpoint:
         losses.keep(lost.get("set_aside", []))
-        simulations.restore({}, {}, [entry["simulation"] for entry in losses.set_aside])
+        set_aside = [entry["simulation"] for entry in losses.set_aside]
+        simulations.restore({}, {}, set_aside, lost.get("cancelled", []))
         return None
     folder: Path = path_of(RunFolder(plan.run).checkpoints, plan.checkpoint)
     count = plan.simulations + plan.validation
@@ -76,7 +89,8 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     figures.last.update(state.get("last", {}))
     figures.record_stopped.extend(state.get("record_stopped", []))
     tries = {int(simulation): used for simulation, used in state.get("tries", {}).items()}
-    simulations.restore(complete, tries, [entry["simulation"] for entry in losses.set_aside])
+    cancelled = {*state.get("cancelled", []), *lost.get("cancelled", [])}
+    simulations.restore(complete, tries, [entry["simulation"] for entry in losses.set_aside], sorted(cancelled))
     return {"checkpoint": plan.checkpoint, "attempt": plan.attempt, "complete": len(complete)}
 
 
@@ -90,6 +104,8 @@ def _makes_sense(state: dict[str, Any], count: int) -> bool:
         [*state.get("retries", []), *state.get("set_aside", [])] if _are(state, list, "retries", "set_aside") else [0]
     )
     if not all(isinstance(entry, dict) and is_simulation(entry.get("simulation")) for entry in entries):
+        return False
+    if not (_are(state, list, "cancelled") and all(map(is_simulation, state.get("cancelled", [])))):
         return False
     if not _are(state, dict, "tries", "first", "last") or not _are(state, list, "record_stopped"):
         return False

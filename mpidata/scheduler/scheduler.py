@@ -80,8 +80,7 @@ class Scheduler:
         count = plan.simulations + plan.validation
         self.plan, self._messages, self._clock = plan, messages, clock
         self.simulations = Simulations(count, plan.trainers, range(plan.simulations, count), plan.retries)
-        self.groups = Groups(plan, messages.can_spawn)
-        self.losses = Losses(plan)
+        self.groups, self.losses = Groups(plan, messages.can_spawn), Losses(plan)
         self._journal = journal = Journal(plan, self.simulations, self.losses, clock())
         self.loaders, self.inference = Loaders(plan, messages, journal), InferenceRanks(plan, messages, journal)
         self.ending = Ending(plan.trainers, self.groups, self.loaders.groups, self.inference.groups)
@@ -113,6 +112,7 @@ class Scheduler:
             kinds.Report: self._on_report,
             kinds.Losses: lambda event: self._journal.figures.losses.add(event.sums),
             kinds.Stop: self._on_stop,
+            kinds.Cancel: lambda event: self._dispatcher.cancelling.ask(event.index, event.simulations),
             kinds.Ready: lambda event: self._messages.ready(
                 index_of(event, plan.trainers), event.number, kind_of(event.role), event.answer
             ),
@@ -291,7 +291,7 @@ class Scheduler:
             self._idle.status(trainer, event)
         if self.ending.stopping or self._stream.ended or trainer in self._journal.figures.lost_trainers:
             return
-        found = self._relief.status(trainer, event.starved, event.full, statistics, self.simulations.first_waits)
+        found = self._relief.status(trainer, event.starved, event.full, statistics, self.simulations.queue.first_waits)
         relieve(found, self._messages, self._journal, "bytes" if self.plan.capacity_in_bytes else "samples")
 
     def _let_groups_go(self) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from mpidata.errors import MpidataError
 from mpidata.run.queue import NONE, Queue
 
-__all__ = ["COMPLETE", "COUNTED", "FAILED", "NONE", "PENDING", "RUNNING", "Simulations"]
+__all__ = ["CANCELLED", "COMPLETE", "COUNTED", "FAILED", "NONE", "PENDING", "RUNNING", "Simulations"]
 
-PENDING, RUNNING, COUNTED, COMPLETE, FAILED = range(5)
+PENDING, RUNNING, COUNTED, COMPLETE, FAILED, CANCELLED = range(6)
+_Counts = Mapping[int, int]
 
 
 class Simulations:
@@ -19,7 +20,8 @@ class Simulations:
     A simulation is *pending* until a group takes it, *running* until the group closes it, *counted* from then (the
     number of its steps is known) until every trainer holds its share, then *complete*. One that its own code gave up
     has *failed*. One whose try has failed, or whose group was lost before the trainers held all of it, is pending again
-    as long as it has tries left, and failed after the last one. A simulation is *settled* when nothing more is to come
+    as long as it has tries left, and failed after the last one. One that is *cancelled* never runs again; if it was
+    running, it is so once its group has closed it or is lost. A simulation is *settled* when nothing more is to come
     of it.
 
     Parameters
@@ -36,13 +38,15 @@ class Simulations:
     Attributes
     ----------
     totals : list of int
-        Number of simulations in each state, indexed by PENDING, RUNNING, COUNTED, COMPLETE, FAILED.
+        Number of simulations in each state, indexed by PENDING, RUNNING, COUNTED, COMPLETE, FAILED, CANCELLED.
     settled, first_settled : int
         Number of settled simulations, and of those among `first`.
     running : dict of int to int
         The simulation of each group that runs one.
     queue : Queue
         Those that wait.
+    newly_cancelled, cancelled_before : list of int
+        Those that are cancelled since they were taken from there; those that an earlier start of the run has left so.
     interrupted : bool
         Whether a trainer has died, left or joined, and not all know their steps yet: nothing is taken, or complete.
 
@@ -53,7 +57,10 @@ class Simulations:
 
     def __init__(self, count: int, trainers: int, first: range = range(0), retries: int = 0) -> None:
         self.count = count
-        self.totals = [count, 0, 0, 0, 0]
+        self.totals = [count, 0, 0, 0, 0, 0]
+        self.newly_cancelled: list[int] = []
+        self.cancelled_before: list[int] = []
+        self._to_cancel: set[int] = set()  # which run
         self.settled = self.first_settled = 0
         self.running: dict[int, int] = {}
         self.interrupted = False
@@ -80,16 +87,12 @@ class Simulations:
         return self.settled == self.count
 
     def state(self, simulation: int) -> int:
-        """Return the state of a simulation: PENDING, RUNNING, COUNTED, COMPLETE or FAILED."""
+        """Return the state of a simulation: PENDING, RUNNING, COUNTED, COMPLETE, FAILED or CANCELLED."""
         return self._state[simulation]
 
     def steps(self, simulation: int) -> int:
         """Return the steps a simulation has in all, as its last try to be closed said; 0 before."""
         return self._steps[simulation]
-
-    def count_short(self, span: int) -> int:
-        """Count those that are complete but have no window of steps, the last of which comes `span` after the first."""
-        return sum(self._state[i] == COMPLETE and self._steps[i] <= span for i in range(self.count if span else 0))
 
     def tries(self, simulation: int) -> int:
         """Return how often a simulation was begun."""
@@ -107,31 +110,25 @@ class Simulations:
         """Whether a simulation has been given up, or has failed on every try."""
         return self._state[simulation] == FAILED
 
+    def is_cancelled(self, simulation: int) -> bool:
+        """Whether a simulation is cancelled, or will be when its group closes it."""
+        return self._state[simulation] == CANCELLED or simulation in self._to_cancel
+
+    @property
+    def cancelled(self) -> list[int]:
+        """All that are cancelled, or will be."""
+        return [simulation for simulation in range(self.count) if self.is_cancelled(simulation)]
+
     def is_first(self, simulation: int) -> bool:
         """Whether a simulation is of those taken before all others."""
         return self.queue.is_first(simulation)
-
-    @property
-    def first_waits(self) -> bool:
-        """Whether one of `first` is to be tried again and no group has taken it yet."""
-        return self.queue.first_waits
 
     @property
     def ended(self) -> int:
         """How many have run to their end, whether or not all trainers hold them yet."""
         return self.totals[COUNTED] + self.totals[COMPLETE]
 
-    def unfinished_tries(self) -> dict[int, int]:
-        """Count the tries that failed, of simulations that are neither complete nor failed."""
-        running = set(self.running.values())
-        return {
-            simulation: failed
-            for simulation in range(self.count)
-            if self._state[simulation] in (PENDING, RUNNING)
-            and (failed := self.counted_tries(simulation) - (simulation in running))
-        }
-
-    def restore(self, complete: Mapping[int, int], tries: Mapping[int, int], failed: Iterable[int]) -> None:
+    def restore(self, complete: _Counts, tries: _Counts, failed: Iterable[int], cancelled: Iterable[int] = ()) -> None:
         """Begin with what an earlier run has left, before anything is taken.
 
         Parameters
@@ -140,8 +137,8 @@ class Simulations:
             Steps of each complete simulation.
         tries : mapping of int to int
             Tries that the others have used.
-        failed : iterable of int
-            Simulations that were given up, or failed on every try.
+        failed, cancelled : iterable of int
+            Simulations that were given up, or failed on every try; those that were cancelled.
         """
         for simulation, used in tries.items():
             self._tries[simulation] = used
@@ -154,6 +151,11 @@ class Simulations:
             if self._state[simulation] == PENDING:
                 self._move(simulation, FAILED)
                 self._settle(simulation)
+        for simulation in cancelled:
+            if self._state[simulation] == PENDING:
+                self._move(simulation, CANCELLED)
+                self._settle(simulation)
+                self.cancelled_before.append(simulation)
 
     def take(self, group: int) -> int:
         """Give a group the next pending simulation to run; returns its id, or NONE when none is pending."""
@@ -166,6 +168,25 @@ class Simulations:
             self._tries[simulation] += 1
             self.running[group] = simulation
         return simulation
+
+    def cancel(self, simulation: int) -> int | None:
+        """Have a simulation that is trained on run no more.
+
+        Returns
+        -------
+        int or None
+            The group that runs it, NONE where none does, so that it is cancelled now; None where it has come to its
+            end, is cancelled already, or is of `first`.
+        """
+        state = self._state[simulation]
+        if state in (COMPLETE, FAILED) or self.is_first(simulation) or self.is_cancelled(simulation):
+            return None
+        if state == RUNNING:
+            self._to_cancel.add(simulation)
+            return next(group for group, runs in self.running.items() if runs == simulation)
+        self._closed.get(self._closed_by[simulation], {}).pop(simulation, None)
+        self._end_cancelled(simulation)
+        return NONE
 
     def close(self, group: int, simulation: int, steps: int, failed: bool, again: bool = False) -> bool:
         """Note that a group has ended its simulation, or its try of it, after so many steps.
@@ -182,19 +203,22 @@ class Simulations:
         Returns
         -------
         bool
-            Whether the trainers are now to expect these steps; False for one that will be tried again.
+            Whether the trainers are now to expect these steps; False for one that will be tried again, or is cancelled.
 
         Raises
         ------
         MpidataError
             The group does not run this simulation, or the steps are negative.
         """
-        self._check_runs(group, simulation)
+        self.check_runs(group, simulation)
         if steps < 0:
             raise MpidataError(f"Group {group} closed simulation {simulation} with {steps} steps. {_MIXED}")
         del self.running[group]
         self._steps[simulation] = steps
         self._held.pop(simulation, None)
+        if simulation in self._to_cancel:
+            self._end_cancelled(simulation)
+            return False
         if simulation in self._outdated and not failed:
             self._excuse(simulation)
             return False
@@ -211,12 +235,8 @@ class Simulations:
         simulation = self.running.pop(group, NONE)
         if simulation != NONE:
             self._tries[simulation] -= 1
-            self._retry(simulation)
+            (self._end_cancelled if simulation in self._to_cancel else self._retry)(simulation)
         return simulation
-
-    def check_idle(self, group: int) -> None:
-        """Raise MpidataError if a group runs a simulation."""
-        self._check_runs(group, NONE)
 
     def lose(self, group: int) -> tuple[int, list[int]]:
         """Note that a group is lost, with all that the trainers do not hold of it.
@@ -225,16 +245,19 @@ class Simulations:
         -------
         int
             The simulation that it ran, else the last one it had closed: its try has failed, and it is pending again or
-            failed. NONE where the trainers hold all.
+            failed. NONE where the trainers hold all, or what it ran is cancelled.
         list of int
             Others it had closed before: pending again, and their tries do not count.
         """
         blamed = self.running.pop(group, NONE)
+        if was_cancelled := blamed in self._to_cancel:
+            self._end_cancelled(blamed)
+            blamed = NONE
         closed = self._closed.pop(group, {})
         lost = [simulation for simulation in closed if self._state[simulation] == COUNTED]
         for simulation in set(closed).difference(lost):  # given up: what the trainers have of it is all there is
             self._settle(simulation)
-        if blamed == NONE and lost:
+        if blamed == NONE and lost and not was_cancelled:
             blamed = lost.pop()
         for simulation in lost:
             self._excuse(simulation)
@@ -261,6 +284,8 @@ class Simulations:
         if not 0 <= simulation < self.count:
             raise MpidataError(f"Trainer {trainer} holds simulation {simulation} of {self.count}. {_MIXED}")
         state, tries = self._state[simulation], self._tries[simulation]
+        if state == CANCELLED:
+            return False
         earlier = by_try == 0 and simulation in self._restored  # the trainers know its steps from an earlier start
         if not earlier and (not 1 <= by_try <= tries or (by_try == tries and state == RUNNING)):
             raise MpidataError(
@@ -330,6 +355,13 @@ class Simulations:
         self._settle(simulation)
         return True
 
+    def _end_cancelled(self, simulation: int) -> None:
+        self._to_cancel.discard(simulation)
+        self._held.pop(simulation, None)
+        self._move(simulation, CANCELLED)
+        self._settle(simulation)
+        self.newly_cancelled.append(simulation)
+
     def _may_retry(self, simulation: int) -> bool:
         return self.counted_tries(simulation) <= self._retries
 
@@ -352,7 +384,8 @@ class Simulations:
         self.settled += 1
         self.first_settled += self.is_first(simulation)
 
-    def _check_runs(self, group: int, simulation: int) -> None:
+    def check_runs(self, group: int, simulation: int) -> None:
+        """Raise MpidataError if a group does not run this simulation, or, with NONE, if it runs one."""
         runs = self.running.get(group, NONE)
         if runs != simulation:
             raise MpidataError(

@@ -14,7 +14,7 @@ from mpidata.run.logged_losses import TRAINER_CHANGES
 from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.figures.usage import used
 from mpidata.scheduler.figures.writer import GroupTimes
-from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
+from mpidata.scheduler.simulations import CANCELLED, COMPLETE, FAILED, RUNNING, Simulations
 
 __all__ = ["CAPACITY", "DRAWN", "RECEIVED", "WINDOWS", "Figures", "Conclusion"]
 
@@ -209,6 +209,7 @@ class Figures:
                 "running": totals[RUNNING],
                 "complete": totals[COMPLETE],
                 "failed": totals[FAILED],
+                **({"cancelled": totals[CANCELLED]} if totals[CANCELLED] else {}),
             },
             "samples": {
                 "received": received,
@@ -268,11 +269,13 @@ class Figures:
                 "requested": simulations.count,
                 "complete": simulations.totals[COMPLETE],
                 "failed": simulations.totals[FAILED],
-                **({"short": short} if (short := simulations.count_short(self.span)) else {}),
+                **({"cancelled": n} if (n := simulations.totals[CANCELLED]) else {}),
+                **({"short": short} if (short := _count_short(simulations, self.span)) else {}),
             },
             "lost_groups": losses.groups if losses else 0,
             "retries": losses.retries if losses else [],
             "set_aside": losses.set_aside if losses else [],
+            **({"cancelled": cancelled} if (cancelled := simulations.cancelled) else {}),
             "samples": {
                 "received": sum(received),
                 "validation": sum(self.per_trainer(VALIDATION)),
@@ -296,3 +299,9 @@ class Figures:
 
     def _training(self) -> dict[str, dict[str, float]]:
         return {name: {"first": first, "last": self.last[name]} for name, first in self.first.items()}
+
+
+def _count_short(simulations: Simulations, span: int) -> int:
+    """Count those that are complete but have no window of steps, the last of which comes `span` after the first."""
+    those = range(simulations.count if span else 0)
+    return sum(simulations.state(one) == COMPLETE and simulations.steps(one) <= span for one in those)

@@ -18,6 +18,9 @@ unset), and drops the data.
 
 When the job is stopping, `Simulation.step` raises `StopSimulation`, a kind of SystemExit: the program leaves all its
 loops and ends in order, with status 0. A program with more to do catches it around the outer loop.
+
+When the training has cancelled the simulation, `Simulation.put` and `Simulation.step` raise `SimulationCancelled`: a
+program of a job that cancels catches it within the loop, and goes on with the next simulation.
 """
 
 from __future__ import annotations
@@ -29,9 +32,9 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mpidata.errors import LibraryError, MpidataError, NotFiniteError
+from mpidata.errors import LibraryError, MpidataError, NotFiniteError, SimulationCancelled
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
@@ -42,13 +45,25 @@ from mpidata.solver.carried import attach, is_carried
 from mpidata.solver.group_rank import GroupRank, StopSimulation
 from mpidata.solver.infer import Answer, Wanted
 from mpidata.solver.infer import infer as ask
+from mpidata.solver.published import published_arrays
 from mpidata.solver.simulation import Simulation
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from mpi4py import MPI
 
-__all__ = ["Answer", "Simulation", "StopSimulation", "finalize", "group", "infer", "simulations"]
+__all__ = [
+    "Answer",
+    "Simulation",
+    "SimulationCancelled",
+    "StopSimulation",
+    "finalize",
+    "group",
+    "infer",
+    "published",
+    "refresh",
+    "simulations",
+]
 
 _rank: GroupRank | None = None
 
@@ -148,6 +163,48 @@ def infer(inputs: Mapping[str, npt.ArrayLike], outputs: Mapping[str, Wanted]) ->
     Not collective: each rank may ask. Sleeps until the answer is there; samples move meanwhile.
     """
     return ask(joined(), inputs, outputs)
+
+
+def refresh() -> int:
+    """Take over what a trainer has published since (`mpidata.publish`): all of it, of one version.
+
+    Returns
+    -------
+    int
+        The version that all ranks of this group have now; 0: nothing has been published yet, or there is no job.
+
+    Raises
+    ------
+    StopSimulation
+        The job is stopping.
+    NotFiniteError
+        A rank of the group has made a step at a time that is not finite: this try of the simulation has failed.
+    LibraryError
+        The job cannot be joined, or this rank has left it.
+
+    Notes
+    -----
+    Collective over the group, at any point between two steps, and outside a simulation. Sleeps until a trainer has
+    answered: one round trip, and the time that the values take.
+    """
+    rank = joined()
+    return rank.refresh()
+
+
+def published() -> dict[str, npt.NDArray[Any]]:
+    """Get what was published, by name, as of this group's last `refresh`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Read-only views of the library's memory, valid until the next `refresh`: copy what is needed for longer.
+        bfloat16 is a dtype with the one field `bfloat16` of uint16. Empty before the first `mpidata.publish`.
+
+    Notes
+    -----
+    Not collective, and cheap: nothing is copied.
+    """
+    return published_arrays(joined().library)
 
 
 def finalize() -> None:

@@ -9,8 +9,9 @@ With several ranks in a group, a function with ``group`` runs on all of them: ea
 array for a whole field, ``(array, start)`` for a block, a list of such blocks, or nothing (``{}``). Without ``group``
 it runs on the group's first rank only.
 
-A function that raises `GiveUp` has its simulation set aside. With any other exception of its own the try has failed;
-where the group has several ranks it is lost then, as there is no telling where the others are.
+A function whose simulation is cancelled is closed at its `yield`. One that raises `GiveUp` has its simulation set
+aside. With any other exception of its own the try has failed; where the group has several ranks it is lost then, as
+there is no telling where the others are.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import operator
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -30,7 +31,7 @@ import numpy as np
 
 from mpidata import solver
 from mpidata.arrays import plain_number
-from mpidata.errors import GiveUp, LibraryError, MpidataError, NotFiniteError
+from mpidata.errors import GiveUp, LibraryError, MpidataError, NotFiniteError, SimulationCancelled
 from mpidata.native.uncaught import describe, fail
 from mpidata.native.waiting import wait
 from mpidata.solver.constants import Constants
@@ -216,6 +217,7 @@ def _run(name: str, rank: GroupRank) -> None:
     wanted = names_wanted(name, function, rank.plan.parameters if rank.plan else None)
     group, process = solver.group(), os.getpid()
     one_rank = "group" not in wanted
+    rank.others_follow = one_rank and group.Get_size() > 1
     for simulation in solver.simulations():
         if one_rank and group.Get_rank() > 0:
             _follow(simulation, group, rank.library.mpidata_beat)
@@ -224,10 +226,15 @@ def _run(name: str, rank: GroupRank) -> None:
         parameters = {key: extras[key] if key in extras else simulation.parameters[key] for key in wanted}
         end = _OVER
         try:
-            for time in put_steps(name, function(**parameters), simulation):
-                if one_rank:
-                    _tell(group, _STEP, time)
-                simulation.step(time)
+            steps = function(**parameters)
+            try:
+                for time in put_steps(name, steps, simulation):
+                    if one_rank:
+                        _tell(group, _STEP, time)
+                    simulation.step(time)
+            except SimulationCancelled:
+                if isinstance(steps, Generator):
+                    steps.close()
         except GiveUp as reason:
             _end_child(process, reason)
             end = _GIVEN_UP
@@ -290,7 +297,7 @@ def _follow(simulation: Simulation, group: MPI.Intracomm, beat: Callable[[], obj
     while True:
         wait(group.Ibcast(message, root=0), beat=beat)
         if message[0] == _STEP:
-            with contextlib.suppress(NotFiniteError):  # on all ranks, and rank 0 ends the simulation
+            with contextlib.suppress(NotFiniteError, SimulationCancelled):  # on all ranks, and rank 0 ends it
                 simulation.step(float(message[1]))
             continue
         if message[0] == _GIVEN_UP:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mpidata.arrays import NotPlainError, plain_array
 from mpidata.dtypes import array_dtype, dtype_name
-from mpidata.errors import MpidataError
+from mpidata.errors import MpidataError, NotFiniteError, SimulationCancelled
 from mpidata.native import constants
 from mpidata.native.library import Library, check
 from mpidata.native.uncaught import describe
@@ -55,6 +55,7 @@ class GroupRank:
         self.steps = 0
         self.finalized = False
         self.within = False  # a simulation that is neither complete nor given up
+        self.others_follow = False  # a function runs on this rank alone, of several
         # Arrays that belong to the library: of the current sample, and of those committed.
         self.lent: list[npt.NDArray[Any]] = []
         self._sent: list[npt.NDArray[Any]] = []
@@ -94,7 +95,7 @@ class GroupRank:
         status = self.library.mpidata_misuse(status, what.encode(), advice.encode())
         if status == constants.END:
             self.stop()
-        check(self.library, status)
+        self.put(status)
         raise MpidataError(f"{what}. {advice}")
 
     def array(self, field: str, values: Any) -> npt.NDArray[Any]:
@@ -161,18 +162,42 @@ class GroupRank:
         self.current, self.within = Simulation(self, identity.value), True
         return True
 
+    def refresh(self) -> int:
+        """Take over what is published; raises StopSimulation where the job is stopping."""
+        if self.others_follow:
+            what = "refresh was called by a function that runs on one rank of its group"
+            advice = "Give the function an argument `group`: it runs on all ranks then, which call refresh together."
+            self.misuse(constants.ERR_ORDER, what, advice)
+        version = ctypes.c_int64()
+        status = self.library.mpidata_refresh(ctypes.byref(version))
+        if status == constants.END:
+            self.stop()
+        if status == constants.ERR_ARGUMENT:  # of a step before
+            self.within = False
+            raise NotFiniteError((self.library.mpidata_last_error() or b"").decode())
+        check(self.library, status)
+        return version.value
+
     def fail(self, call: Callable[[bytes], int], reason: str) -> None:
         """Give the current simulation, or this try of it, up; raises StopSimulation where the job is stopping."""
         self.within = False
         status = call(reason.encode())
         if status == constants.END:
             self.stop()
-        check(self.library, status)
+        if status != constants.CANCELLED:  # nothing has failed then
+            check(self.library, status)
 
     def stop(self) -> NoReturn:
         """Raise StopSimulation, as the job is stopping."""
         self.within = False
         raise StopSimulation
+
+    def put(self, status: int) -> None:
+        """Check the status of a put or step; raises SimulationCancelled where the simulation is cancelled."""
+        if status == constants.CANCELLED:
+            self.within = False
+            raise SimulationCancelled(f"The training has cancelled simulation {self.current and self.current.id}.")
+        check(self.library, status)
 
     def committed(self) -> None:
         """Count a step that has been committed."""

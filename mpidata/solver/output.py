@@ -7,10 +7,12 @@ braces have a meaning there.
 from __future__ import annotations
 
 import base64
+import contextlib
 import importlib
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -24,7 +26,7 @@ import numpy.typing as npt
 
 import mpidata.solver
 from mpidata.dtypes import BFLOAT16, BITS_OF_BFLOAT16, dataset_dtype
-from mpidata.errors import MpidataError, as_line
+from mpidata.errors import MpidataError, SimulationCancelled, as_line
 from mpidata.solver.constants import Constants
 from mpidata.solver.simulation import Simulation
 from mpidata.solver.written import Files, WrongFilesError, removed_before_read
@@ -32,6 +34,7 @@ from mpidata.solver.written import Files, WrongFilesError, removed_before_read
 __all__ = ["read"]
 
 _LOOK_EVERY_S = 0.05
+_PATIENCE_S = 5.0  # for the end after SIGTERM
 Fields = Mapping[str, npt.NDArray[Any]]
 
 
@@ -158,7 +161,7 @@ class _Reading:
                     self._simulation.put(**arrays)
                     if not isinstance(fields, Constants):
                         self._simulation.step(when)
-            except MpidataError:
+            except (MpidataError, SimulationCancelled):
                 raise
             except Exception:
                 if gone := [path for path in files.values() if not path.exists()]:
@@ -217,6 +220,7 @@ def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]
     variables = {name: value for name, value in os.environ.items() if name != "MPIDATA_CARRIER"}
     # In a session of its own, as a script may signal all processes of its group.
     process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, start_new_session=True)
+    cancelled = mpidata.solver.joined().library.mpidata_carried_cancelled
     while True:
         status = process.poll()  # before the look at what it has left
         well = status in settings["success"]
@@ -224,6 +228,12 @@ def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]
             taken = reading.take(well)
         except WrongFilesError as error:
             return str(error)
+        except SimulationCancelled:
+            _end(process)
+            return None
+        if cancelled():
+            _end(process)
+            return None
         if status is not None:
             break
         if not taken:
@@ -231,6 +241,18 @@ def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]
     if not well:
         return f"ended with {f'signal {-status}' if status < 0 else f'exit status {status}'}"
     return reading.why_nothing()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a program whose simulation is cancelled, with all that it has started in its process group."""
+    by = time.monotonic() + _PATIENCE_S
+    with contextlib.suppress(ProcessLookupError):  # when all have ended
+        os.killpg(process.pid, signal.SIGTERM)
+        while True:
+            process.poll()  # reaps it
+            os.killpg(process.pid, 0 if time.monotonic() < by else signal.SIGKILL)
+            time.sleep(_LOOK_EVERY_S)
+    process.wait()
 
 
 def main(arguments: list[str]) -> int:

@@ -15,7 +15,6 @@ from mpidata.arrays import plain_number
 from mpidata.dtypes import dtype_name
 from mpidata.errors import NotFiniteError
 from mpidata.native import constants
-from mpidata.native.library import check
 from mpidata.solver.maps import as_indices, known_map
 from mpidata.solver.parameters import Parameters
 
@@ -180,6 +179,9 @@ class Simulation:
         ------
         StopSimulation
             The job is stopping.
+        SimulationCancelled
+            The training has cancelled this simulation: go on with the next one. All ranks of the group get it at the
+            same step, and puts from then on, too.
         LibraryError
             A field is missing, or the time is no number. The job ends with it.
         NotFiniteError
@@ -199,7 +201,7 @@ class Simulation:
         if status == constants.ERR_ARGUMENT and not math.isfinite(number):
             self._rank.within = False
             raise NotFiniteError((self._rank.library.mpidata_last_error() or b"").decode())
-        check(self._rank.library, status)
+        self._rank.put(status)
         self._rank.committed()
 
     def fail(self, reason: str) -> None:
@@ -223,7 +225,7 @@ class Simulation:
     def _send(self, function: Any, field: str, array: npt.NDArray[Any], *start: Any) -> None:
         dtype = constants.DTYPES[dtype_name(array.dtype)].number
         arguments = (field.encode(), array.ctypes.data, dtype, array.ndim, _extents(array.shape), *start)
-        check(self._rank.library, function(*arguments))
+        self._rank.put(function(*arguments))
 
     def _start(self, field: str, array: npt.NDArray[Any], start: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
         try:

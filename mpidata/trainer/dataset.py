@@ -19,6 +19,7 @@ from mpidata.packing import check_constants
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
+from mpidata.trainer.cancel.of_stream import StreamCancel
 from mpidata.trainer.constants import DrawnConstants, find_constants
 from mpidata.trainer.elastic.reducer import make_alike
 from mpidata.trainer.expected import expected_of_stream
@@ -35,7 +36,9 @@ from mpidata.trainer.validation.of_stream import StreamValidation
 __all__ = ["MPIStreamDataset"]
 
 
-class MPIStreamDataset(StreamScales, StreamValidation, NotCopied, IterableDataset[dict[str, torch.Tensor]]):
+class MPIStreamDataset(
+    StreamScales, StreamValidation, StreamCancel, NotCopied, IterableDataset[dict[str, torch.Tensor]]
+):
     """The samples that the job's solvers stream to this trainer.
 
     To be created in a program that `mpidata run` has started as a trainer, or that `mpidata try` runs; it finds the job
@@ -300,8 +303,8 @@ class MPIStreamDataset(StreamScales, StreamValidation, NotCopied, IterableDatase
         -----
         Known for fifo and firo, and with `buffer.repeats`, from the start where `steps_per_simulation` was given, else
         as soon as a simulation is complete (to one trainer perhaps before another), while all have the same number of
-        steps. Fewer come where simulations fail. Not known where a resume has changed the number of trainers, or
-        one has died. Does not block.
+        steps. Fewer come where simulations fail or are cancelled. Not known where a resume has changed the number of
+        trainers, or one has died. Does not block.
         """
         return expected_of_stream(self._trainer, self._steps)
 

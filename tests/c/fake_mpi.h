@@ -130,11 +130,12 @@ int MPI_Issend(const void *bytes, int count, MPI_Datatype type, int target, int 
 double mpidata_now(void) { return fake_clock += fake_tick; }
 
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int *here, MPI_Message *message, MPI_Status *status) {
-    (void)source, (void)comm;
+    (void)comm;
     if (fake_probed) fake_probed();
     *here = 0;
     for (int i = 0; i < fake_n && !*here; i++) {
         if (fake_messages[i].matched || fake_messages[i].tag != tag) continue;
+        if (source != MPI_ANY_SOURCE && fake_messages[i].source != source) continue;
         fake_messages[i].matched = *here = 1;
         FAKE_HANDLE(message, i + 1);
         *status = (MPI_Status){.MPI_SOURCE = fake_messages[i].source, .MPI_TAG = i};

@@ -1,4 +1,4 @@
-/* What a rank reads of others, with inputs that nobody meant: plans, pieces of samples, parcels, orders, tasks. Built with
+/* What a rank reads of others, with inputs that nobody meant: plans, pieces of samples, parcels, orders, tasks, what is published. Built with
  * the sanitizers. Inputs are made from good ones by a mutator that is drawn from a seed:
  *     fuzz FILE COUNT [SEED]    tries COUNT inputs of each kind; the one under way is in FILE
  *     fuzz FILE                 tries that one again
@@ -12,13 +12,14 @@
 #include "fake_mpi.h"
 #include "parcel/inbox.h"
 #include "parcel/sending.h"
+#include "published/contents.h"
 #include "receive/incoming.h"
 #include "receive/whole.h"
 #include "solver/kept_constants.h"
 #include "solver/map_sending.h"
 #include "solver/sender.h"
 
-enum { PLAN = 0, PIECES, PARTS, MAPS, CONSTANTS, ORDER, TASK, PARCELS, KINDS };
+enum { PLAN = 0, PIECES, PARTS, MAPS, CONSTANTS, ORDER, TASK, PUBLISHED, ASK, PARCELS, KINDS };
 enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };
 
 /* Ranks 1 and 2 are trainers, 3 and 4 group 0, 5 and 6 group 1. A block of `large` is a message of its own. */
@@ -235,6 +236,9 @@ static void try_order(const uint8_t *input, size_t size) {
             CHECK(!mpidata_incoming_add(&in, MPI_COMM_NULL, order.of_group.role, order.of_group.group));
             break;
         case MPIDATA_ORDER_LOST: CHECK(!mpidata_incoming_lose(&in, order.of_group.role, order.of_group.group)); break;
+        case MPIDATA_ORDER_CANCEL:
+            CHECK(!mpidata_incoming_cancel(&in, order.cancel.simulation, order.cancel.group, order.cancel.closed));
+            break;
         case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&in, order.of_group.role, order.of_group.group); break;
         default: break;
         }
@@ -254,6 +258,35 @@ static void try_task(const uint8_t *input, size_t size) {
     mpidata_plan_free(&plan);
 }
 
+/* All that is described lies within it. */
+static void try_published(const uint8_t *input, size_t size) {
+    uint8_t *memory = aligned_alloc(64, (size + 63) / 64 * 64), sum = 0;
+    char text[300];
+    CHECK(memory || !size);
+    if (size) memcpy(memory, input, size);
+    if (!mpidata_contents_check(memory, size)) {
+        const mpidata_contents *contents = (const mpidata_contents *)memory;
+        mpidata_contents_names(contents, text, sizeof text);
+        for (int64_t i = 0; i < contents->n; i++) {
+            const mpidata_published_array *array = &mpidata_contents_arrays(contents)[i];
+            CHECK(mpidata_contents_find(contents, array->name));
+            const size_t bytes = contents->described ? 0 : mpidata_published_bytes(array);
+            CHECK(bytes <= size);
+            for (size_t at = 0; at < bytes; at++) sum ^= memory[(size_t)array->at + at];
+        }
+        CHECK(!mpidata_contents_alike(contents, contents));
+    }
+    free(memory);
+    volatile uint8_t read = sum;
+    (void)read;
+}
+
+static void try_ask(const uint8_t *input, size_t size) {
+    mpidata_ask ask = {0};
+    memcpy(&ask, input, size < sizeof ask ? size : sizeof ask);
+    if (mpidata_ask_fits(&ask, (int)size)) CHECK(ask.version >= 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
@@ -266,6 +299,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     case CONSTANTS: (void)try_pieces(constants_text, input + 1, size - 1); break;
     case ORDER: try_order(input + 1, size - 1); break;
     case TASK: try_task(input + 1, size - 1); break;
+    case PUBLISHED: try_published(input + 1, size - 1); break;
+    case ASK: try_ask(input + 1, size - 1); break;
     default: (void)try_parcels(input + 1, size - 1); break;
     }
     return 0;
@@ -479,14 +514,37 @@ static void add_parcels(int64_t large) {
     add_good(PARCELS, bytes, size);
 }
 
+/* Some arrays, of which some have no elements, and what was only described. */
+static void add_published(int described) {
+    static const char *const names[] = {"weight", "bias", "none", "scalar"};
+    static const int32_t dtypes[] = {MPIDATA_FLOAT32, MPIDATA_BOOL, MPIDATA_COMPLEX128, MPIDATA_INT64}, ndims[] = {2, 1, 3, 0};
+    static const int64_t shapes[] = {30, 40, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 2, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    mpidata_contents *contents;
+    CHECK(!mpidata_contents_describe(4, names, dtypes, ndims, shapes, &contents));
+    const size_t head = mpidata_description_bytes(4), all = described ? head : (size_t)contents->bytes;
+    contents->version = 3;
+    contents->described = (uint32_t)described;
+    uint8_t *bytes = calloc(1, all);
+    CHECK(bytes);
+    memcpy(bytes, contents, head);
+    CHECK(!mpidata_contents_check(bytes, all));
+    add_good(PUBLISHED, bytes, all);
+    free(bytes);
+    free(contents);
+}
+
 static void make_good(void) {
     const mpidata_order orders[] = {{.kind = MPIDATA_ORDER_EXPECT, .expect = {3, 100, 1}},
                                     {.kind = MPIDATA_ORDER_RELIEVE, .relieve = {25}},
-                                    {.kind = MPIDATA_ORDER_JOIN, .of_group = {2}}, {.kind = MPIDATA_ORDER_LOST}};
+                                    {.kind = MPIDATA_ORDER_JOIN, .of_group = {2}}, {.kind = MPIDATA_ORDER_LOST},
+                                    {.kind = MPIDATA_ORDER_CANCEL, .cancel = {3, 0, 0}}};
     const mpidata_task task = {.kind = MPIDATA_TASK_RUN, .validation = 1, .simulation = 12, .by_try = 1};
     for (int i = 0; i < 2; i++) add_good(PLAN, plans[i], strlen(plans[i]));
-    for (int i = 0; i < 4; i++) add_good(ORDER, &orders[i], sizeof orders[i]);
+    for (int i = 0; i < 5; i++) add_good(ORDER, &orders[i], sizeof orders[i]);
     add_good(TASK, &task, sizeof task);
+    add_published(0);
+    add_published(1);
+    add_good(ASK, &(mpidata_ask){.version = 4}, sizeof(mpidata_ask));
     add_pieces(0, 0, 3, 0);
     add_pieces(0, 1, 2, 1);
     add_pieces(1, 11, 1, 1);

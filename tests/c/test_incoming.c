@@ -198,6 +198,65 @@ static void who_hangs_holds_up_nobody(int large) {
     close_all();
 }
 
+/* What is not whole is given back, also when it is still being written to; what comes is dropped, and others' samples are not. */
+static void a_cancelled_simulation_comes_no_more(void) {
+    header headers[6];
+    open_all();
+    fake_message *half = send_half(&headers[0], 2, 0);
+    half->held = 1;
+    (void)send_half(&headers[1], 3, 1);
+    take();
+    CHECK(in.assemblies.count == 2 && slots_in_use() == 2);
+    CHECK(!mpidata_incoming_cancel(&in, 0, 0, 0));
+    CHECK(in.assemblies.count == 1 && in.assemblies.lost == 1 && slots_in_use() == 1); /* that which is still being written to */
+    half->held = 0;
+    for (int i = 0; i < 4; i++) (void)send_half(&headers[2 + i], 2 + i, 0); /* 2 and 3 are of the group, 4 and 5 of another one */
+    take();
+    CHECK(in.assemblies.count == 0 && in.assemblies.lost == 0 && slots_in_use() == 1);
+    CHECK(trainer.statistics.received == 1 && trainer.statistics.duplicates == 0 && trainer.n_arrived == 1);
+    close_all();
+}
+
+/* Its group would wait for room for ever, and never hear that it is cancelled. */
+static void a_full_buffer_does_not_hold_it_up(int closed) {
+    header headers[4];
+    open_all();
+    trainer.n_arrived = 1; /* no room */
+    for (int i = 0; i < 4; i++) (void)send_half(&headers[i], 2 + i, 0);
+    take();
+    for (int i = 0; i < fake_n; i++) CHECK(!fake_messages[i].matched);
+    CHECK(!mpidata_incoming_cancel(&in, 0, 0, 0));
+    if (closed) CHECK(!mpidata_incoming_cancel(&in, 0, 0, 1));
+    take();
+    for (int i = 0; i < fake_n; i++) CHECK(fake_messages[i].matched == (!closed && fake_messages[i].source < 4));
+    CHECK(in.assemblies.count == 0 && slots_in_use() == 0 && in.drains == !closed);
+    CHECK(!mpidata_incoming_lose(&in, MPIDATA_ROLE_SOLVER, 0));
+    trainer.n_arrived = 0;
+    close_all();
+}
+
+/* Ranks and steps refer to constants: all let go, and those that come later are dropped. */
+static void constants_of_a_cancelled_simulation_are_given_back(void) {
+    static header constants[4], step;
+    fake_ranks = 6;
+    open_with(constants_text);
+    fake_message *last = send_constants(&constants[0], 3, 1);
+    last->held = 1;
+    (void)send_constants(&constants[1], 2, 1);
+    (void)send_half(&step, 2, 0);
+    take();
+    CHECK(in.assemblies.count == 2 && trainer.slots.constants.n == 1);
+    CHECK(!mpidata_incoming_cancel(&in, 0, 0, 0));
+    last->held = 0;
+    take();
+    CHECK(in.assemblies.count == 0 && trainer.slots.constants.n == 0 && slots_in_use() == 0);
+    (void)send_constants(&constants[2], 2, 1);
+    (void)send_constants(&constants[3], 3, 1);
+    take();
+    CHECK(in.assemblies.count == 0 && trainer.slots.constants.n == 0);
+    close_all();
+}
+
 /* A job that spawns for days is not to keep a communicator's memory for each group that it has lost. */
 static void what_a_lost_group_had_is_given_back(void) {
     header headers[2];
@@ -224,6 +283,10 @@ int main(void) {
     what_a_lost_group_had_is_given_back();
     a_lost_sample_ends_at_once(0);
     steps_wait_for_their_constants();
+    a_cancelled_simulation_comes_no_more();
+    a_full_buffer_does_not_hold_it_up(0);
+    a_full_buffer_does_not_hold_it_up(1);
+    constants_of_a_cancelled_simulation_are_given_back();
     for (int mistake = 0; mistake < 5; mistake++) constants_are_checked(mistake);
     if (FAKE_DEATH) a_lost_sample_ends_at_once(1);
     return 0;

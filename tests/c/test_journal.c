@@ -50,6 +50,30 @@ static void replay_it(void) {
     mpidata_journal_close(&journal);
 }
 
+/* A simulation that was cancelled is needed no more when what had come of it is in the buffer; nothing more of it is. */
+static void what_was_cancelled(void) {
+    mpidata_journal journal = {0};
+    char *replay = plan.replay;
+    plan.journal = 1;
+    plan.replay = NULL;
+    CHECK(!mpidata_journal_open(&journal, &plan, 1));
+    CHECK(!mpidata_journal_sample(&journal, &slots, sample(3, 7, 1)) && !mpidata_journal_cancel(&journal, 3));
+    CHECK(!mpidata_journal_sample(&journal, &slots, sample(2, 1, 1)) && !mpidata_journal_cancel(&journal, 4));
+    CHECK(!mpidata_journal_note(&journal, MPIDATA_JOURNAL_END, 0));
+    mpidata_journal_close(&journal);
+    plan.journal = 0;
+    plan.replay = replay;
+    CHECK(!mpidata_journal_open(&journal, &plan, 1) && journal.unsaid == 2);
+    CHECK(mpidata_journal_next_cancelled(&journal) == 4 && mpidata_journal_next_cancelled(&journal) == -1);
+    CHECK(mpidata_journal_drops(&journal, 3, 8) && mpidata_journal_drops(&journal, 3, 0) && !mpidata_journal_drops(&journal, 3, 7));
+    CHECK(mpidata_journal_drops(&journal, 4, 0) && !mpidata_journal_drops(&journal, 2, 9));
+    CHECK(!mpidata_journal_sample(&journal, &slots, sample(3, 7, 1)));
+    CHECK(mpidata_journal_next_cancelled(&journal) == 3 && mpidata_journal_next_cancelled(&journal) == -1 && !journal.unsaid);
+    CHECK(journal.next.kind == MPIDATA_JOURNAL_SAMPLE && journal.next.simulation == 2);
+    CHECK(!mpidata_journal_sample(&journal, &slots, sample(2, 1, 1)) && journal.next.kind == MPIDATA_JOURNAL_END);
+    mpidata_journal_close(&journal);
+}
+
 static int opened_with(const char *text) {
     mpidata_journal journal = {0};
     FILE *written = fopen(file, "w");
@@ -84,6 +108,7 @@ int main(void) {
     write_one();
     plan.replay = strdup(run);
     replay_it();
+    what_was_cancelled();
     refuse();
     (void)unlink(file);
     (void)rmdir(folder);

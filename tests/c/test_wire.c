@@ -219,12 +219,23 @@ static void orders_of_trainers(void) {
     CHECK(trainers(1, -1) == MPIDATA_ERR_WIRE && trainers(1, plan.trainers + 1) == MPIDATA_ERR_WIRE);
 }
 
+static int cancels(int64_t simulation, int group, int closed) {
+    return order((mpidata_order){.kind = MPIDATA_ORDER_CANCEL, .cancel = {simulation, group, closed}});
+}
+
+static void orders_to_cancel(void) {
+    const int64_t last = plan.simulations - 1;
+    CHECK(cancels(0, -1, 0) == MPIDATA_SUCCESS && cancels(last, 7, 0) == MPIDATA_SUCCESS && cancels(last, 7, 1) == MPIDATA_SUCCESS);
+    CHECK(cancels(-1, 0, 0) == MPIDATA_ERR_WIRE && cancels(last + 1, 0, 0) == MPIDATA_ERR_WIRE);
+    CHECK(cancels(0, -2, 0) == MPIDATA_ERR_WIRE && cancels(0, INT32_MAX, 0) == MPIDATA_ERR_WIRE && cancels(0, 0, 2) == MPIDATA_ERR_WIRE);
+}
+
 static void orders(void) {
     const mpidata_order stop = {.kind = MPIDATA_ORDER_STOP};
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop) == MPIDATA_SUCCESS);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop - 1) == MPIDATA_ERR_WIRE);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop + 1) == MPIDATA_ERR_WIRE);
-    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_HANDS_OVER + 1, 0) == MPIDATA_ERR_WIRE);
+    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_CANCEL + 1, 0) == MPIDATA_ERR_WIRE);
     CHECK(expect(12, 100) == MPIDATA_SUCCESS);
     CHECK(expect(13, 100) == MPIDATA_ERR_WIRE && expect(-1, 1) == MPIDATA_ERR_WIRE);
     CHECK(expect(0, -1) == MPIDATA_ERR_WIRE);
@@ -235,6 +246,7 @@ static void orders(void) {
     statistics();
     orders_of_loaders();
     orders_of_trainers();
+    orders_to_cancel();
 }
 
 static int event(int role, mpidata_event event) {
@@ -247,9 +259,9 @@ static int closes(int64_t simulation, int64_t steps) {
 
 /* Each kind from the role that sends it, and with numbers that can be. */
 static void events(void) {
-    for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_ADOPTED + 1; kind++) {
+    for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_CANCEL + 1; kind++) {
         int inside = kind >= MPIDATA_EVENT_NEXT && kind < MPIDATA_EVENT_LOSSES && kind != MPIDATA_EVENT_REPORT; /* without contents */
-        inside |= kind == MPIDATA_EVENT_LACKS || kind == MPIDATA_EVENT_ADOPTED;
+        inside |= kind == MPIDATA_EVENT_LACKS || kind == MPIDATA_EVENT_ADOPTED || kind == MPIDATA_EVENT_CANCEL;
         int of_solver = kind == MPIDATA_EVENT_NEXT || kind == MPIDATA_EVENT_FINALIZED;
         mpidata_event sent = {.kind = kind, .written = {.number = 1}};
         CHECK(!event(MPIDATA_ROLE_SCHEDULER, sent));
@@ -269,6 +281,18 @@ static void events(void) {
     CHECK(!mpidata_event_fits(&plan, &unended, (int)offsetof(mpidata_event, text), MPIDATA_ROLE_TRAINER));
     CHECK(mpidata_event_fits(&plan, &unended, (int)sizeof unended, MPIDATA_ROLE_TRAINER));
     CHECK(strlen(unended.text) == sizeof unended.text - 1);
+}
+
+static int asks_to_cancel(int count, int64_t last, int fewer) {
+    mpidata_event sent = {.kind = MPIDATA_EVENT_CANCEL, .cancel = {count}};
+    if (count > 0 && count <= MPIDATA_CANCEL_MAX) memcpy(sent.text + (size_t)(count - 1) * sizeof last, &last, sizeof last);
+    return mpidata_event_fits(&plan, &sent, (int)(offsetof(mpidata_event, text) + (size_t)(count - fewer) * sizeof last), MPIDATA_ROLE_TRAINER);
+}
+
+static void events_to_cancel(void) {
+    CHECK(asks_to_cancel(1, 12, 0) && asks_to_cancel(MPIDATA_CANCEL_MAX, 0, 0));
+    CHECK(!asks_to_cancel(1, 13, 0) && !asks_to_cancel(2, -1, 0) && !asks_to_cancel(2, 0, 1));
+    CHECK(!asks_to_cancel(MPIDATA_CANCEL_MAX + 1, 0, 0));
 }
 
 static int losses(int count, mpidata_losses last) {
@@ -377,6 +401,12 @@ static void lost_trainers(void) {
     mpidata_plan_free(&elastic);
 }
 
+static void questions(void) {
+    const mpidata_ask good = {.version = 3, .waits = 1}, negative = {.version = -1}, odd = {.waits = 2};
+    CHECK(mpidata_ask_fits(&good, sizeof good) && !mpidata_ask_fits(&good, 4));
+    CHECK(!mpidata_ask_fits(&negative, sizeof negative) && !mpidata_ask_fits(&odd, sizeof odd));
+}
+
 int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
     CHECK(check(valid()) == MPIDATA_SUCCESS);
@@ -425,9 +455,11 @@ int main(void) {
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     walks();
     walks_at_the_limits();
+    questions();
     hostile_pieces();
     orders();
     events();
+    events_to_cancel();
     reports();
     losses_by_simulation();
     tasks();

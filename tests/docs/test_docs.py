@@ -183,7 +183,7 @@ def keys(value: dict[str, object], above: str = "") -> set[str]:
 
 
 def test_the_keys_of_summary_and_progress() -> None:
-    figures, simulations = Figures(trainers=1, capacity=1), Simulations(1, trainers=1)
+    figures, simulations = Figures(trainers=1, capacity=1), Simulations(2, trainers=1)
     conclusion: Conclusion = {"status": "", "error": None, "reason": None, "log": "", "died": True, "in_order": True}
     figures.loaders.update(joined=0, lost=0)
     figures.excess, figures.draws, figures.span, figures.handed_over = 1, [0, 1], 2, 1
@@ -191,7 +191,7 @@ def test_the_keys_of_summary_and_progress() -> None:
     figures.run_again = 1
     figures.joined_trainers.append(2)
     figures.retired_trainers.append(1)
-    simulations.restore({0: 2}, {}, [])
+    simulations.restore({0: 2}, {}, [], [1])
     figures.losses.add(np.ones(1, LOSSES))
     figures.servers = 1
     figures.loaded.take(0, "epoch", 0)

@@ -6,8 +6,9 @@ import fault_campaign
 import pytest
 from jobs import JobFolder
 
-# A rank killed with its mpidata-rank, and a refused resume; in full also a part that kills who counts it.
-FAST_SEED, MORE_SEEDS = 11, (45, *(seed for seed in range(20) if seed != 11))
+# A rank killed with its mpidata-rank, and a refused resume; in full also a part that kills who counts it, and in 11 a
+# spawned rank that is killed in MPI_Init, where Open MPI may make no communicator while it waits for that rank.
+FAST_SEED, MORE_SEEDS = 30, (45, *range(20))
 
 
 @pytest.fixture(scope="session")

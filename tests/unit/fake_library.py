@@ -215,6 +215,10 @@ class FakeLibrary:
         self.calls.append("checkpoint")
         return SUCCESS
 
+    def mpidata_trainer_published(self, contents, size, edition):
+        size._obj.value = 0
+        return SUCCESS
+
     def mpidata_trainer_close(self, timeout):
         self.calls.append("close")
         return SUCCESS

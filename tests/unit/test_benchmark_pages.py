@@ -17,9 +17,9 @@ def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]
 
 
 def test_the_pages(tmp_path: Path) -> None:
-    scheduler, dispatch, failure, meshes, producers, batches, rows, loaders, edges, training, growth, ranks = (
-        benchmarks()
-    )
+    first, last = benchmarks()[:6], benchmarks()[6:]
+    scheduler, dispatch, failure, meshes, producers, publishing = first
+    batches, rows, loaders, edges, training, growth, ranks = last
     cost = {f"{n} groups": {"cpu_us": [10.0 * n**0.5] * 2, "per_second": [5e4, 7e4]} for n in (1, 10, 100)}
     text = page_of(scheduler, tmp_path, cost)
     assert "| thousand dispatches a second | 60.0 (50.0–70.0) |" in text and "grows as groups^0.50" in text
@@ -45,6 +45,11 @@ def test_the_pages(tmp_path: Path) -> None:
     assert (
         "- mpidata: held up by at most 5 %, where at most half" in text and "missed, it holds in 0 of 1 cases" in text
     )
+    values = {"100 MB": {"publish_ms": [20.0, 22.0], "ratio": [1.0, 1.1]}}
+    values |= {"published every 10 s": {"ratio": [0.99, 1.0], "low": [0.98, 0.99]}}
+    text = page_of(publishing, tmp_path, values)
+    assert "| publish to memcpy | – | – | 1.05 (1.00–1.10) |" in text
+    assert "| steps/s of a window with a version to those of one without | 0.99 (0.99–1.00) |" in text
     moved = {"torch DataLoader, 8 MB": [1e9, 2e9], "mpidata.DataLoader, 8 MB": [4e9, 8e9]}
     values = {name: {"bytes_per_s": told, "batches_per_s": told} for name, told in moved.items()}
     text = page_of(batches, tmp_path, values)

@@ -245,7 +245,7 @@ def test_cases_are_measured_in_turn_and_one_that_fails_is_named(tmp_path: Path) 
 
 def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     names = [one.NAME for one in benchmarks()]
-    first = ["scheduler", "dispatch", "failure", "meshes", "producers", "batches", "rows", "loaders"]
+    first = ["scheduler", "dispatch", "failure", "meshes", "producers", "publishing", "batches", "rows", "loaders"]
     assert names == [*first, "edges", "training", "growth", "ranks"]
     everything, everyone = choose(None, True), len(contenders())
     assert [one.NAME for one in everything.others] == names and len(everything.contenders) == everyone
@@ -321,6 +321,20 @@ def test_one_pair_is_too_few(few: str, capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         against.main(["--edges", "lent", few, "1"])
     assert "one pair has no interval" in capsys.readouterr().err
+
+
+def test_what_has_no_limit_beside_it_is_measured_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = iter([0.09, 0.12, 0.08, 40_000.0, 41_000.0, 42_000.0])
+    alone = [edges.Figure("idle", "", lambda: next(values), 0.1, True)]
+    alone.append(edges.Figure("dispatches 2", "", lambda: next(values), 50_000, False))
+    monkeypatch.setattr(edges, "figures", lambda seconds: alone)
+    assert against.main(["--edges", "idle", "--pairs", "2", "--most", "3"]) == 0
+    assert against.main(["--edges", "dispatches 2", "--pairs", "3", "--most", "3"]) == 1
+    told = capsys.readouterr().out
+    assert "idle: 0.09 (0.08 to 0.12), 3 times, goal 0.1: met\n" in told
+    assert "dispatches 2: 4.1e+04 (4e+04 to 4.2e+04), 3 times, goal 50000: missed\n" in told
 
 
 def test_many_producers_are_measured_without_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@
 
 #include "wire/plan.h"
 
+enum { MPIDATA_CANCEL_ASKED = 1, MPIDATA_CANCEL_TOLD };
+
 typedef struct {
     uint64_t *bits;  /* own steps received from `whole` on, by their number among the own steps; NULL: none */
     int64_t words;
@@ -15,6 +17,7 @@ typedef struct {
     int64_t missing; /* own samples among `steps` still to come, where these are known */
     int32_t expected_by; /* the try that told `steps` */
     int complete;    /* mpidata_ledger_completed has said so of these `steps` */
+    int cancelled;   /* MPIDATA_CANCEL_ASKED by this trainer; _TOLD by the scheduler: what comes is dropped */
 } mpidata_ledger_entry;
 
 typedef struct {

@@ -63,12 +63,16 @@ int mpidata_calls_misuse(int status, const char *advice) {
 /* Every call ends here. */
 static int settle(int status) { return in_job() ? transport->settle(status) : status; }
 
+int mpidata_calls_settle(int status) { return settle(status); }
+
+const mpidata_transport *mpidata_calls_transport(void) { return transport; }
+
 int mpidata_calls_not_finite(void) {
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_step: the time is not finite: this try of the simulation has failed. Call "
                                                "mpidata_next.");
 }
 
-static int need_simulation(const char *call) {
+static int need_job(const char *call) {
     const mpidata_solver_calls *calls = &mpidata_calls;
     if (calls->state != MPIDATA_JOINED) {
         (void)mpidata_error(MPIDATA_ERR_ORDER, "%s was called %s", call,
@@ -76,23 +80,35 @@ static int need_simulation(const char *call) {
         return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call " JOINS ", then mpidata_next, first.");
     }
     if (calls->broken) return calls->broken;
-    if (calls->lame) return mpidata_calls_not_finite();
+    return calls->lame ? mpidata_calls_not_finite() : MPIDATA_SUCCESS;
+}
+
+int mpidata_calls_enter(const char *call) {
+    MPIDATA_TRY(refuse_forked());
+    return need_job(call);
+}
+
+static int need_simulation(const char *call) {
+    const mpidata_solver_calls *calls = &mpidata_calls;
+    MPIDATA_TRY(need_job(call));
     if (calls->running && !calls->failed) return MPIDATA_SUCCESS;
     (void)mpidata_error(MPIDATA_ERR_ORDER, "%s was called %s", call, calls->failed ? "after mpidata_fail" : "outside a simulation");
     return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_next first.");
 }
 
 /* What each call within a simulation begins with; MPIDATA_END where the job is stopping. */
-static int enter(const char *call) {
+static int enter_simulation(const char *call) {
     MPIDATA_TRY(refuse_forked());
     return mpidata_calls.state == MPIDATA_JOINED && mpidata_calls.stopping ? MPIDATA_END : need_simulation(call);
 }
 
-int mpidata_calls_enter(const char *call) { return enter(call); }
+/* As each does that gives something away. */
+static int enter(const char *call) {
+    MPIDATA_TRY(enter_simulation(call));
+    return mpidata_calls.cancelled ? MPIDATA_CANCELLED : MPIDATA_SUCCESS;
+}
 
-const mpidata_transport *mpidata_calls_transport(void) { return transport; }
-
-int mpidata_calls_settle(int status) { return settle(status); }
+int mpidata_calls_enter_simulation(const char *call) { return enter(call); }
 
 int mpidata_misuse(int status, const char *what, const char *advice) {
     MPIDATA_CALLED;
@@ -128,7 +144,7 @@ int mpidata_calls_begin(const mpidata_transport *by, const mpidata_plan *plan, c
 static int need_parameters(const char *call, const void *name, const void *value) {
     MPIDATA_TRY(refuse_forked());
     if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s: a pointer is NULL.", call);
-    return enter(call);
+    return enter_simulation(call);
 }
 
 static int param(const char *name, double *value) {
@@ -375,7 +391,7 @@ int mpidata_step(double time) { MPIDATA_CALLED; return settle(step(time)); }
 
 static int check_committed(void) {
     const mpidata_plan *plan = mpidata_calls.plan;
-    for (int i = 0; i < mpidata_plan_counts(plan) && !mpidata_calls.failed; i++) {
+    for (int i = 0; i < mpidata_plan_counts(plan) && !mpidata_calls.failed && !mpidata_calls.cancelled; i++) {
         if (!mpidata_calls.counts[i] || plan->fields[i % plan->n_fields].per_simulation) continue;
         (void)mpidata_error(MPIDATA_ERR_ORDER, "Field '%s' was put, but no mpidata_step followed",
                             plan->fields[i % plan->n_fields].name);
@@ -393,7 +409,7 @@ static int close_simulation(mpidata_done *done) {
     }
     transport->drop();
     mpidata_calls_empty_step();
-    mpidata_calls.running = mpidata_calls.failed = mpidata_calls.lame = 0;
+    mpidata_calls.running = mpidata_calls.failed = mpidata_calls.lame = mpidata_calls.cancelled = 0;
     return MPIDATA_SUCCESS;
 }
 
@@ -428,6 +444,7 @@ static int fail(const char *reason, int how) {
     if (mpidata_calls.alone) (void)fprintf(stderr, "mpidata: the simulation is given up: %s\n", reason);
     if (mpidata_calls.alone) return MPIDATA_SUCCESS;
     MPIDATA_TRY(transport->fail(reason, how));
+    if (mpidata_calls.cancelled) return MPIDATA_CANCELLED;
     transport->drop();
     mpidata_calls_empty_step();
     mpidata_calls.failed = how;

@@ -9,7 +9,7 @@
 enum { MPIDATA_OUTSIDE = 0, MPIDATA_JOINED, MPIDATA_LEFT };
 enum { MPIDATA_LAME_HERE = 1, MPIDATA_LAME_ALL };
 
-/* One per process, as there is one job. The transport sets `stopping`, `lame`, `failed` and `broken` where it hears so. */
+/* One per process, as there is one job. The transport sets `stopping`, `cancelled`, `lame`, `failed` and `broken` where it hears so. */
 typedef struct {
     int state;
     int alone;    /* outside a job */
@@ -18,6 +18,7 @@ typedef struct {
     int lame;     /* the time was not finite: calls fail until next. LAME_HERE: no other rank knows yet */
     int broken;   /* status of what ends the job: nothing is sent any more */
     int stopping; /* the group is told to leave */
+    int cancelled; /* the simulation is, as all ranks of the group know: calls do nothing until next */
     int no_more;  /* next has returned MPIDATA_END */
     int64_t simulation, step;
     int64_t *counts; /* of this rank in the present step: mpidata_plan_counts */
@@ -28,14 +29,9 @@ typedef struct {
 
 extern mpidata_solver_calls mpidata_calls;
 
-/* What each call within a simulation begins with; MPIDATA_END where the job is stopping. */
-int mpidata_calls_enter(const char *call);
-
-/* NULL: this process has not joined yet. */
-const mpidata_transport *mpidata_calls_transport(void);
-
-/* What each call ends with; may end the process. */
-int mpidata_calls_settle(int status);
+/* What each call within a simulation begins with; MPIDATA_END where the job is stopping, MPIDATA_CANCELLED where the simulation
+ * is cancelled. */
+int mpidata_calls_enter_simulation(const char *call);
 
 /* Refuse to join twice. */
 int mpidata_calls_may_join(void);
@@ -58,6 +54,12 @@ int mpidata_calls_put(const mpidata_put_arguments *put, int lend);
 
 /* The error of calls after a time that is not finite. */
 int mpidata_calls_not_finite(void);
+
+/* For calls of other files that may come outside a simulation, too: what each begins with, how it ends (which may end the process),
+ * and the way to the job (NULL: this process has not joined yet). */
+int mpidata_calls_enter(const char *call);
+int mpidata_calls_settle(int status);
+const mpidata_transport *mpidata_calls_transport(void);
 
 /* No field was put yet in the present step. */
 void mpidata_calls_empty_step(void);

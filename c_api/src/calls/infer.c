@@ -17,7 +17,7 @@ static int need_answerer(const char **advice) {
 
 static int begin(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version, int64_t *question) {
     const char *advice;
-    MPIDATA_TRY(mpidata_calls_enter("mpidata_infer"));
+    MPIDATA_TRY(mpidata_calls_enter_simulation("mpidata_infer"));
     int status = need_answerer(&advice);
     if (!status) status = mpidata_question_check(in, n_in, out, n_out, &advice);
     if (status) return mpidata_calls_misuse(status, advice);

@@ -4,6 +4,7 @@
 #define MPIDATA_TRANSPORT_H
 
 #include "calls/put_check.h"
+#include "published/contents.h"
 
 /* What a rank has done with a simulation. */
 typedef struct {
@@ -27,6 +28,8 @@ typedef struct {
      * Not of carried programs, whose carrier counts. */
     int64_t (*missing_row)(int64_t step, int field, int64_t put, int64_t rows);
     void (*forget)(const mpidata_map *map); /* which was sent, and is needed no more */
+    int (*refresh)(void); /* take what has been published since; MPIDATA_END: the job is stopping */
+    const mpidata_contents *(*published)(void); /* as of that; NULL: nothing */
     int (*complete)(void);           /* what the ranks of a group agree on, before a simulation is closed */
     int (*next)(const mpidata_done *done, int64_t *simulation); /* ask for one; MPIDATA_END: there is none */
     /* Ask an inference rank, and wait for the answer to a question; ERR_ARGUMENT: too many are open, or it is not. NULL: none can

@@ -8,6 +8,9 @@ const char *mpidata_carried_plan(void);
 /* Why this process is about to end in the middle of a simulation: "raised ValueError: ...". Not collective, does not block. */
 void mpidata_carried_last_words(const char *words);
 
+/* Whether the simulation is cancelled, in a program of one rank. Not collective, does not block. */
+int mpidata_carried_cancelled(void);
+
 /* As solver/solver.h says. */
 int mpidata_report_error(const char *sentence);
 

@@ -51,21 +51,27 @@ static int connect_to(const char *path, int *connection) {
     return failed ? cannot("connect to", path) : MPIDATA_SUCCESS;
 }
 
-/* The carrier's first message, and the memory with it. */
-static int take_welcome(int connection, mpidata_carried_welcome *welcome, int *memory) {
+/* A message of the carrier's, and the descriptor that comes with it; *memory: that, or -1. As recv. */
+static ssize_t receive_with(int connection, void *data, size_t bytes, int flags, int *memory) {
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(int))];
     } control;
-    struct iovec part = {.iov_base = welcome, .iov_len = sizeof *welcome};
+    struct iovec part = {.iov_base = data, .iov_len = bytes};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t got;
-    do got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+    do got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC | flags);
     while (got < 0 && errno == EINTR);
     *memory = -1;
     const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(memory, CMSG_DATA(head), sizeof *memory);
+    return got;
+}
+
+/* The carrier's first message, and the memory with it. */
+static int take_welcome(int connection, mpidata_carried_welcome *welcome, int *memory) {
+    const ssize_t got = receive_with(connection, welcome, sizeof *welcome, 0, memory);
     if (got <= 0) return gone();
     if (got != (ssize_t)sizeof *welcome || welcome->magic != MPIDATA_CARRIED_MAGIC ||
         welcome->version != MPIDATA_CARRIED_VERSION)
@@ -168,7 +174,7 @@ int mpidata_channel_open(mpidata_channel *channel, const char *address) {
     char path[256];
     const char *colon = strrchr(address, ':');
     memset(channel, 0, sizeof *channel);
-    channel->socket = -1;
+    channel->socket = channel->came = -1;
     if (!colon || (size_t)(colon - address) >= sizeof path)
         return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: " MPIDATA_CARRIER_VARIABLE " is '%.200s', which names no "
                                               "carrier. Let the job start the program: mpidata run job.yaml.", address);
@@ -187,17 +193,31 @@ int mpidata_channel_open(mpidata_channel *channel, const char *address) {
 void mpidata_channel_close(mpidata_channel *channel) {
     if (channel->shared) (void)munmap(channel->shared, (size_t)channel->bytes);
     if (channel->socket >= 0) (void)close(channel->socket);
+    if (channel->came >= 0) (void)close(channel->came);
     channel->shared = NULL;
-    channel->socket = -1;
+    channel->socket = channel->came = -1;
 }
 
+/* Bytes that wake, and the newest descriptor of those that come with one. */
 int mpidata_channel_check(mpidata_channel *channel) {
     char bytes[64];
     ssize_t got;
-    do got = recv(channel->socket, bytes, sizeof bytes, MSG_DONTWAIT);
-    while (got > 0 || (got < 0 && errno == EINTR));
+    int memory;
+    do {
+        got = receive_with(channel->socket, bytes, sizeof bytes, MSG_DONTWAIT, &memory);
+        if (memory < 0) continue;
+        if (channel->came >= 0) (void)close(channel->came);
+        channel->came = memory;
+    } while (got > 0);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return MPIDATA_SUCCESS;
     return got < 0 && (errno == EBADF || errno == ENOTSOCK) ? closed_here() : gone();
+}
+
+int mpidata_channel_published(mpidata_channel *channel, int *memory) {
+    MPIDATA_TRY(mpidata_channel_check(channel));
+    *memory = channel->came;
+    channel->came = -1;
+    return MPIDATA_SUCCESS;
 }
 
 static void wake_carrier(mpidata_channel *channel) {

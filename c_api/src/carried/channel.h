@@ -8,6 +8,7 @@
 
 typedef struct {
     int socket;
+    int came; /* a descriptor that has come with a byte; -1: none */
     mpidata_carried *shared;
     /* Read once and checked: */
     uint64_t slots_at, slot_bytes, values_at, values_bytes, bytes;
@@ -33,6 +34,9 @@ int mpidata_channel_commit(mpidata_channel *channel);
 
 /* Ask, and wait for the answer, whose status this returns. reason: may be NULL. */
 int mpidata_channel_ask(mpidata_channel *channel, uint32_t kind, const char *reason);
+
+/* After an answer: the descriptor of what is published, to be closed, if another one has come since; -1: none has. */
+int mpidata_channel_published(mpidata_channel *channel, int *memory);
 
 /* MPIDATA_ERR_JOB where the carrier has ended. */
 int mpidata_channel_check(mpidata_channel *channel);

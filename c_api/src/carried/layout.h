@@ -7,7 +7,10 @@
  *
  * A rank fills the slots in their order and counts the samples that it has committed; the carrier sends from the slots, and
  * counts those that it has given back. All else is a request, which the carrier answers after the samples before it. Who
- * goes to sleep says so first, and is woken by a byte through the socket. */
+ * goes to sleep says so first, and is woken by a byte through the socket.
+ *
+ * What a trainer publishes comes in memory of its own, one for each version, whose descriptor the carrier sends with such a
+ * byte before its answer. */
 #ifndef MPIDATA_CARRIED_LAYOUT_H
 #define MPIDATA_CARRIED_LAYOUT_H
 
@@ -17,7 +20,7 @@
 
 #define MPIDATA_CARRIER_VARIABLE "MPIDATA_CARRIER" /* "<path of the socket>:<token of this start of the program>" */
 #define MPIDATA_CARRIED_MAGIC UINT32_C(0x4d504331)
-#define MPIDATA_CARRIED_VERSION 4u
+#define MPIDATA_CARRIED_VERSION 6u
 
 enum { MPIDATA_CARRIED_TOKEN = 32, MPIDATA_CARRIED_SENTENCE = 1024, MPIDATA_CARRIED_LINE = 64 };
 
@@ -50,7 +53,8 @@ enum {
     MPIDATA_CARRIED_FAIL = 2,     /* reason: why the simulation is given up */
     MPIDATA_CARRIED_FAIL_TRY = 3, /* reason: why this try of it is */
     MPIDATA_CARRIED_FINALIZE = 4,
-    MPIDATA_CARRIED_ERROR = 5     /* reason: the sentence with which the job ends */
+    MPIDATA_CARRIED_REFRESH = 5,
+    MPIDATA_CARRIED_ERROR = 6     /* reason: the sentence with which the job ends */
 };
 
 /* The beginning of the memory. */
@@ -69,8 +73,10 @@ typedef struct {
     uint32_t answered;            /* number of the last request that is answered ... */
     int32_t status;               /* ... and how */
     int64_t simulation;
+    uint64_t cancel_from;         /* the sample of this start from which on, counted from 1, the simulation is cancelled; 0: it is not */
     uint32_t stopping;            /* the job is */
     uint32_t carrier_sleeps;
+    uint64_t published;           /* bytes of what is published (published/contents.h), whose descriptor came before an answer; 0: none */
     char sentence[MPIDATA_CARRIED_SENTENCE]; /* of an error */
     /* What the rank writes from here on. */
     __attribute__((aligned(MPIDATA_CARRIED_LINE))) uint64_t committed; /* slots filled, ever */

@@ -14,6 +14,7 @@
 #include "calls/maps.h"
 #include "carried/carried.h"
 #include "carried/channel.h"
+#include "carried/published_memory.h"
 #include "dtypes/convert.h"
 #include "dtypes/indices.h"
 #include "program/alone.h"
@@ -23,6 +24,7 @@
 static struct {
     pid_t process;
     mpidata_channel channel;
+    mpidata_published_memory published; /* stays until the end of the process, as who has an address of it may read on */
     mpidata_plan plan;
     char who[128];
     mpidata_carried_sample *sample; /* that is being filled, or NULL */
@@ -48,8 +50,10 @@ static int settle_with_carrier(int status) {
     mpidata_carried *shared = rank.channel.shared;
     MPIDATA_CARRIED_SET(shared->beats, shared->beats + 1);
     if (MPIDATA_CARRIED_GET(shared->stopping)) mpidata_calls.stopping = 1;
+    if (mpidata_carried_cancelled()) mpidata_calls.cancelled = 1;
     if (status == MPIDATA_ERR_JOB && !mpidata_calls.broken) say();
-    if (status > MPIDATA_END && !mpidata_calls.broken) mpidata_calls.broken = status;
+    const int is_error = status > MPIDATA_END && status != MPIDATA_ERR_AGAIN && status != MPIDATA_CANCELLED;
+    if (is_error && !mpidata_calls.broken) mpidata_calls.broken = status;
     return status;
 }
 
@@ -58,6 +62,10 @@ static int is_forked(void) { return mpidata_calls.state == MPIDATA_JOINED && ran
 static int refuse_fork(void) {
     return mpidata_error(MPIDATA_ERR_ORDER, "This is a forked process, which has no part in the job. Make calls of libmpidata "
                                             "in the parent alone, and end the child with _exit.");
+}
+
+int mpidata_carried_cancelled(void) {
+    return is_carried() && mpidata_calls.running && MPIDATA_CARRIED_GET(rank.channel.shared->cancel_from) == 1;
 }
 
 const char *mpidata_carried_plan(void) { return is_carried() ? rank.channel.plan_text : NULL; }
@@ -154,8 +162,14 @@ static void drop_slot(void) {
     rank.used = 0;
 }
 
-/* The carrier looks at the time and at what all ranks have put. A rank that has put nothing commits an empty slot. */
+/* The carrier looks at the time and at what all ranks have put. A rank that has put nothing commits an empty slot. All ranks end a
+ * simulation that is cancelled here, at the same step: only a rank that is alone needs not wait for it. */
 static int commit_slot(double time) {
+    const uint64_t cancel_from = MPIDATA_CARRIED_GET(rank.channel.shared->cancel_from);
+    if (cancel_from && rank.channel.committed + 1 >= cancel_from) {
+        mpidata_calls.cancelled = 1;
+        return MPIDATA_CANCELLED;
+    }
     if (!rank.sample) MPIDATA_TRY(mpidata_channel_slot(&rank.channel, &rank.sample, &rank.values));
     rank.sample->time = time;
     rank.sample->n_blocks = rank.n_blocks;
@@ -165,6 +179,20 @@ static int commit_slot(double time) {
     mpidata_calls.step++;
     return MPIDATA_SUCCESS;
 }
+
+/* -- refresh -------------------------------------------------------------------------------------------------------- */
+
+static int ask_for_newer(void) {
+    int memory;
+    MPIDATA_TRY(mpidata_channel_ask(&rank.channel, MPIDATA_CARRIED_REFRESH, NULL));
+    MPIDATA_TRY(mpidata_channel_published(&rank.channel, &memory));
+    if (memory < 0) return MPIDATA_SUCCESS;
+    const int status = mpidata_published_memory_take(&rank.published, memory, rank.channel.shared->published);
+    (void)close(memory);
+    return status;
+}
+
+static const mpidata_contents *published_here(void) { return rank.published.contents; }
 
 /* -- next, fail, finalize: the carrier counts ------------------------------------------------------------------------ */
 
@@ -196,6 +224,7 @@ static const mpidata_transport BY_MEMORY = {
     .forked = is_forked, .refuse_forked = refuse_fork, .who = who_is_carried, .settle = settle_with_carrier,
     .report = report_to_carrier, .stage = stage_in_slot, .wait = wait_for_nothing, .step = commit_slot, .drop = drop_slot, .forget = forget_nothing,
     .complete = complete_nothing, .next = ask_for_next, .fail = tell_of_failure, .leave = leave_carrier, .close = close_carried,
+    .refresh = ask_for_newer, .published = published_here,
 };
 
 /* -- join ----------------------------------------------------------------------------------------------------------- */

@@ -250,12 +250,12 @@ static MPI_Comm left = MPI_COMM_NULL;
 /* Has the scheduler said so, or has it died? */
 static int has_ended(void) {
     int here = 1;
-    int32_t what = MPIDATA_STOP_LEAVE;
-    while (here && what != MPIDATA_STOP_OVER) {
+    mpidata_stop stop = {.what = MPIDATA_STOP_LEAVE};
+    while (here && stop.what != MPIDATA_STOP_OVER) {
         if (MPI_Iprobe(0, MPIDATA_TAG_STOP, left, &here, MPI_STATUS_IGNORE)) return 1;
-        if (here && MPI_Recv(&what, 1, MPI_INT32_T, 0, MPIDATA_TAG_STOP, left, MPI_STATUS_IGNORE)) return 1;
+        if (here && MPI_Recv(&stop, (int)sizeof stop, MPI_BYTE, 0, MPIDATA_TAG_STOP, left, MPI_STATUS_IGNORE)) return 1;
     }
-    return what == MPIDATA_STOP_OVER;
+    return stop.what == MPIDATA_STOP_OVER;
 }
 
 /* MPI_Finalize ends when all ranks have called it. A solver that is done would keep a core busy in it for as long as the
@@ -352,20 +352,25 @@ int mpidata_job_scheduler_gone(const mpidata_plan *plan) {
 
 int mpidata_job_listen(mpidata_job *job) {
     int here = 0;
-    int32_t what = 0;
+    mpidata_stop stop = {0};
     int status = mpidata_check_mpi(MPI_Iprobe(0, MPIDATA_TAG_STOP, job->data, &here, MPI_STATUS_IGNORE), "MPI_Iprobe");
     if (status == MPIDATA_ERR_DIED) return mpidata_job_scheduler_gone(&job->plan);
     MPIDATA_TRY(status);
     if (!here) return MPIDATA_SUCCESS;
-    MPIDATA_TRY_MPI(MPI_Recv(&what, 1, MPI_INT32_T, 0, MPIDATA_TAG_STOP, job->data, MPI_STATUS_IGNORE));
+    MPIDATA_TRY_MPI(MPI_Recv(&stop, (int)sizeof stop, MPI_BYTE, 0, MPIDATA_TAG_STOP, job->data, MPI_STATUS_IGNORE));
+    const int32_t what = stop.what;
     if (what == MPIDATA_STOP_LOST)
         return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has given %s %d up.",
                              job->kind == MPIDATA_ROLE_LOADER      ? "loader"
                              : job->kind == MPIDATA_ROLE_INFERENCE ? "inference rank"
                                                                    : "group",
                              job->index);
-    if (what < 0) return mpidata_answerers_hear(&job->answerers, what);
-    if (what < MPIDATA_STOP_TRAINER_LOST)
+    if (what == MPIDATA_STOP_CANCEL) {
+        job->cancelled.simulation = stop.simulation;
+        job->cancelled.by_try = stop.by_try;
+    } else if (what < MPIDATA_STOP_CANCEL)
+        MPIDATA_TRY(mpidata_answerers_hear(&job->answerers, what));
+    else if (what < MPIDATA_STOP_TRAINER_LOST)
         job->told_to_stop = 1;
     else if (job->dead_trainers && what - MPIDATA_STOP_TRAINER_LOST < job->plan.trainers)
         job->dead_trainers[what - MPIDATA_STOP_TRAINER_LOST] = 1;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/wait.h"
+#include "containers/array.h"
 #include "job/run_files.h"
 
 static const char FIX[] = "Replay the run with the programs and the job file that it had.";
@@ -40,20 +41,94 @@ static int parse_draw(const char *line, mpidata_journal_entry *entry) {
     return sscanf(line, "d %" SCNd64 "%n", &entry->count, &length) == 1 && line[length] == '\n' && entry->count > 0;
 }
 
+static int parse_cancel(const mpidata_journal *journal, const char *line, int64_t *simulation) {
+    int length = 0;
+    return sscanf(line, "c %" SCNd64 "%n", simulation, &length) == 1 && line[length] == '\n' && *simulation >= 0 &&
+           *simulation < journal->plan->simulations;
+}
+
 /* Read the next entry. A last line that is not whole was being written when the run was killed. */
 static int advance(mpidata_journal *journal) {
     char line[128];
     mpidata_journal_entry *next = &journal->next;
     memset(next, 0, sizeof *next);
+    int64_t cancelled;
     journal->since = mpidata_now();
-    journal->line++;
-    if (!fgets(line, sizeof line, journal->replayed) || !strchr(line, '\n'))
-        return ferror(journal->replayed) || !feof(journal->replayed) ? damaged(journal, journal->line) : MPIDATA_SUCCESS;
+    do {
+        journal->line++;
+        if (!fgets(line, sizeof line, journal->replayed) || !strchr(line, '\n'))
+            return ferror(journal->replayed) || !feof(journal->replayed) ? damaged(journal, journal->line) : MPIDATA_SUCCESS;
+    } while (*line == MPIDATA_JOURNAL_CANCEL && parse_cancel(journal, line, &cancelled));
     next->kind = line[0];
     int good = next->kind == MPIDATA_JOURNAL_SAMPLE ? parse_sample(journal, line, next)
                : next->kind == MPIDATA_JOURNAL_DRAW ? parse_draw(line, next)
                                                     : !strcmp(line, "e\n") || !strcmp(line, "o\n");
     return good ? MPIDATA_SUCCESS : damaged(journal, journal->line);
+}
+
+static int no_memory(const mpidata_journal *journal) {
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the journal of %s.", journal->plan->replay);
+}
+
+static mpidata_cancelled *cancelled_one(const mpidata_journal *journal, int64_t simulation) {
+    for (int64_t i = 0; i < journal->n_cancelled; i++)
+        if (journal->cancelled[i].simulation == simulation) return &journal->cancelled[i];
+    return NULL;
+}
+
+static int add_cancelled(mpidata_journal *journal, int64_t simulation) {
+    if (cancelled_one(journal, simulation)) return MPIDATA_SUCCESS;
+    if (!mpidata_array_reserve(&journal->cancelled, &journal->cancelled_allocated, journal->n_cancelled + 1, 4, sizeof *journal->cancelled))
+        return no_memory(journal);
+    journal->cancelled[journal->n_cancelled++] = (mpidata_cancelled){.simulation = simulation};
+    journal->unsaid++;
+    return MPIDATA_SUCCESS;
+}
+
+static int add_step(mpidata_journal *journal, mpidata_cancelled *to, int64_t step) {
+    if (!mpidata_array_reserve(&to->steps, &to->allocated, to->n + 1, 16, sizeof *to->steps)) return no_memory(journal);
+    to->steps[to->n++] = step;
+    to->left++;
+    return MPIDATA_SUCCESS;
+}
+
+static int by_number(const void *one, const void *other) {
+    const int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
+    return (a > b) - (a < b);
+}
+
+/* Find out which simulations were cancelled, and then what had come of them. */
+static int read_cancelled(mpidata_journal *journal) {
+    char line[128];
+    int64_t simulation;
+    mpidata_journal_entry entry;
+    const long begin = ftell(journal->replayed);
+    while (fgets(line, sizeof line, journal->replayed))
+        if (*line == MPIDATA_JOURNAL_CANCEL && parse_cancel(journal, line, &simulation)) MPIDATA_TRY(add_cancelled(journal, simulation));
+    if (begin < 0 || fseek(journal->replayed, begin, SEEK_SET)) return damaged(journal, journal->line);
+    while (journal->n_cancelled && fgets(line, sizeof line, journal->replayed)) {
+        mpidata_cancelled *of = *line == MPIDATA_JOURNAL_SAMPLE && parse_sample(journal, line, &entry) ? cancelled_one(journal, entry.simulation) : NULL;
+        if (of) MPIDATA_TRY(add_step(journal, of, entry.step));
+    }
+    for (int64_t i = 0; i < journal->n_cancelled; i++)
+        if (journal->cancelled[i].n) qsort(journal->cancelled[i].steps, (size_t)journal->cancelled[i].n, sizeof(int64_t), by_number);
+    return fseek(journal->replayed, begin, SEEK_SET) ? damaged(journal, journal->line) : MPIDATA_SUCCESS;
+}
+
+int mpidata_journal_drops(const mpidata_journal *journal, int64_t simulation, int64_t step) {
+    const mpidata_cancelled *of = journal->n_cancelled ? cancelled_one(journal, simulation) : NULL;
+    return of && (!of->n || !bsearch(&step, of->steps, (size_t)of->n, sizeof step, by_number));
+}
+
+int64_t mpidata_journal_next_cancelled(mpidata_journal *journal) {
+    for (int64_t i = 0; i < journal->n_cancelled && journal->unsaid; i++) {
+        mpidata_cancelled *of = &journal->cancelled[i];
+        if (of->left || of->said) continue;
+        of->said = 1;
+        journal->unsaid--;
+        return of->simulation;
+    }
+    return -1;
 }
 
 /* Find out how many steps each simulation has, where the file tells of all: it has come to its end. */
@@ -63,7 +138,7 @@ static int read_ends(mpidata_journal *journal) {
     const long begin = ftell(journal->replayed);
     mpidata_journal_entry entry;
     journal->ends = calloc((size_t)journal->plan->simulations + 1, sizeof *journal->ends);
-    if (!journal->ends) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the journal of %s.", journal->plan->replay);
+    if (!journal->ends) return no_memory(journal);
     while (!whole && fgets(line, sizeof line, journal->replayed)) {
         whole = *line == MPIDATA_JOURNAL_END;
         if (*line == MPIDATA_JOURNAL_SAMPLE && parse_sample(journal, line, &entry) &&
@@ -91,6 +166,7 @@ int mpidata_journal_open(mpidata_journal *journal, const mpidata_plan *plan, int
     MPIDATA_TRY(open_file(plan->replay, trainer, "re", &journal->replayed));
     journal->line = 1;
     if (!fgets(theirs, sizeof theirs, journal->replayed) || strcmp(mine, theirs)) return damaged(journal, 1);
+    MPIDATA_TRY(read_cancelled(journal));
     MPIDATA_TRY(read_ends(journal));
     return advance(journal);
 }
@@ -100,7 +176,11 @@ void mpidata_journal_close(mpidata_journal *journal) {
     if (journal->replayed) (void)fclose(journal->replayed);
     journal->written = journal->replayed = NULL;
     free(journal->ends);
+    for (int64_t i = 0; i < journal->n_cancelled; i++) free(journal->cancelled[i].steps);
+    free(journal->cancelled);
     journal->ends = NULL;
+    journal->cancelled = NULL;
+    journal->n_cancelled = 0;
 }
 
 int mpidata_journal_flush(mpidata_journal *journal) {
@@ -151,10 +231,17 @@ int mpidata_journal_sample(mpidata_journal *journal, const mpidata_slots *slots,
     long long simulation = *slot->simulation, step = *slot->step;
     if (journal->written) (void)fprintf(journal->written, "s %lld %lld %016" PRIx64 "\n", simulation, step, hash);
     if (!journal->replayed) return MPIDATA_SUCCESS;
+    mpidata_cancelled *cancelled = journal->n_cancelled ? cancelled_one(journal, simulation) : NULL;
+    if (cancelled) cancelled->left--;
     if (hash == journal->next.hash) return advance(journal);
     return mpidata_error(MPIDATA_ERR_ARGUMENT,
                          "Simulation %lld, step %lld has other values than in the run that is replayed, %s. %s",
                          simulation, step, journal->plan->replay, FIX);
+}
+
+int mpidata_journal_cancel(mpidata_journal *journal, int64_t simulation) {
+    if (journal->written) (void)fprintf(journal->written, "%c %lld\n", MPIDATA_JOURNAL_CANCEL, (long long)simulation);
+    return mpidata_journal_flush(journal);
 }
 
 int mpidata_journal_note(mpidata_journal *journal, int kind, int64_t count) {

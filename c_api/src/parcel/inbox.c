@@ -20,7 +20,7 @@ typedef struct source {
 
 struct mpidata_inbox {
     MPI_Comm comm;
-    int tag, n_ranks;
+    int tag, n_ranks, from;
     source *sources; /* by rank */
     source *listed;
     mpidata_parcel_list landing; /* all messages have been matched */
@@ -37,10 +37,13 @@ mpidata_inbox *mpidata_inbox_open(MPI_Comm comm, int tag, const int *peers, int 
     }
     inbox->comm = comm;
     inbox->tag = tag;
+    inbox->from = MPI_ANY_SOURCE;
     inbox->n_ranks = n_ranks;
     for (int rank = 0; rank < n_ranks; rank++) inbox->sources[rank].peer = peers[rank];
     return inbox;
 }
+
+void mpidata_inbox_listen_to(mpidata_inbox *inbox, int rank) { inbox->from = rank; }
 
 void mpidata_inbox_close(mpidata_inbox *inbox) {
     if (!inbox) return;
@@ -119,7 +122,7 @@ static int take_messages(mpidata_inbox *inbox, mpidata_transfers *transfers, int
         int here = 0;
         MPI_Message message;
         MPI_Status status;
-        MPIDATA_TRY_MPI(MPI_Improbe(MPI_ANY_SOURCE, inbox->tag, inbox->comm, &here, &message, &status));
+        MPIDATA_TRY_MPI(MPI_Improbe(inbox->from, inbox->tag, inbox->comm, &here, &message, &status));
         if (!here) return MPIDATA_SUCCESS;
         *did = 1;
         *rank = status.MPI_SOURCE;

@@ -12,6 +12,9 @@ typedef struct mpidata_inbox mpidata_inbox;
  * are copied. NULL: there is not enough memory. */
 mpidata_inbox *mpidata_inbox_open(MPI_Comm comm, int tag, const int *peers, int n_ranks);
 
+/* Receive from this rank alone from now on: the deaths of others are no error then. */
+void mpidata_inbox_listen_to(mpidata_inbox *inbox, int rank);
+
 /* Frees what has come of parcels that are not whole; not while anything is under way. */
 void mpidata_inbox_close(mpidata_inbox *inbox);
 

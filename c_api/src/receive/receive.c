@@ -15,6 +15,7 @@
 #include "receive/incoming/state.h"
 #include "receive/parcels.h"
 #include "receive/relay.h"
+#include "receive/publishing.h"
 #include "receive/replay.h"
 #include "receive/whole.h"
 #include "stream/agreement.h"
@@ -36,6 +37,7 @@ typedef struct {
     mpidata_incoming incoming;
     mpidata_parcel_traffic parcels;
     mpidata_relay relay;
+    mpidata_publishing publishing;
     mpidata_lanes lanes;
     mpidata_agreement agreement;
     mpidata_outgoing *sending;
@@ -183,7 +185,7 @@ static int join(receiver *r, const mpidata_order *order) {
     return let_script_go_on(r->trainer, role, group, failed ? MPIDATA_ANSWER_FAILED : MPIDATA_ANSWER_JOINED);
 }
 
-/* Orders about groups and loaders; 0: it is none. Not under the lock. */
+/* Orders about groups and loaders, and what groups run; 0: it is none. Not under the lock. */
 static int obey_for_group(receiver *r, const mpidata_order *order, int *status) {
     int group = order->of_group.group, role = order->of_group.role; /* of those alone */
     *status = MPIDATA_SUCCESS;
@@ -197,11 +199,15 @@ static int obey_for_group(receiver *r, const mpidata_order *order, int *status) 
     case MPIDATA_ORDER_SERVES: *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_JOINED, ""); return 1;
     case MPIDATA_ORDER_RETIRES: *status = mpidata_parcel_retire(&r->parcels, group); return 1;
     case MPIDATA_ORDER_RESTS: *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_RESTS, ""); return 1;
+    case MPIDATA_ORDER_CANCEL:
+        *status = mpidata_incoming_cancel(&r->incoming, order->cancel.simulation, order->cancel.group, order->cancel.closed);
+        return 1;
     case MPIDATA_ORDER_LOST:
     case MPIDATA_ORDER_GONE:
         mpidata_relay_lose(&r->relay, role, group);
         if (role == MPIDATA_ROLE_LOADER)
             *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_LOST, order->of_group.at);
+        mpidata_publishing_forget(&r->publishing, role, group);
         if (order->kind == MPIDATA_ORDER_GONE)
             mpidata_incoming_gone(&r->incoming, role, group);
         else if (!*status)
@@ -278,6 +284,7 @@ static int one_round(receiver *r, int *did, int *sent) {
     int samples = 0; /* or parcels */
     if (r->trainer->job.plan.loaders) MPIDATA_TRY(mpidata_parcel_round(&r->parcels, &samples));
     if (r->trainer->job.plan.inference) MPIDATA_TRY(mpidata_relay_round(&r->relay, &samples));
+    MPIDATA_TRY(mpidata_publishing_round(&r->publishing, did));
     MPIDATA_TRY(mpidata_incoming_take(&r->incoming, &samples));
     MPIDATA_TRY(mpidata_lanes_round(&r->lanes, &samples));
     if (samples)
@@ -309,7 +316,8 @@ static void pause_until_woken(mpidata_trainer *trainer, long sleep_ns) {
 
 /* What MPI still reads or writes stays until the end of the process. */
 static void close_receiver(receiver *r) {
-    int busy = mpidata_parcel_traffic_close(&r->parcels) | mpidata_relay_close(&r->relay) | mpidata_lanes_close(&r->lanes);
+    int busy = mpidata_parcel_traffic_close(&r->parcels) | mpidata_relay_close(&r->relay) | mpidata_lanes_close(&r->lanes) |
+               mpidata_publishing_close(&r->publishing);
     r->trainer->slots_in_use = busy || mpidata_incoming_busy(&r->incoming);
     if (!r->trainer->slots_in_use) mpidata_incoming_close(&r->incoming);
     if (!r->agreement.under_way) mpidata_agreement_close(&r->agreement);
@@ -368,8 +376,8 @@ static void receive(receiver *r) {
 static receiver *new_receiver(mpidata_trainer *trainer) {
     receiver *r = calloc(1, sizeof *r);
     if (!r) return NULL;
-    r->trainer = r->parcels.trainer = r->lanes.trainer = trainer;
-    r->parcels.in = r->relay.in = &r->incoming;
+    r->trainer = r->parcels.trainer = r->lanes.trainer = r->publishing.trainer = trainer;
+    r->parcels.in = r->relay.in = r->publishing.in = &r->incoming;
     return r;
 }
 

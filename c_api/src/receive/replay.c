@@ -27,7 +27,7 @@ int mpidata_replay_probe(mpidata_trainer *trainer, const mpidata_inlet *inlet, i
         if (source->group != group) {
             group = source->group;
             mpidata_lock_take(&trainer->lock);
-            open = source->lost || may_send_locked(trainer, group);
+            open = source->lost || source->drained || may_send_locked(trainer, group);
             mpidata_lock_give(&trainer->lock);
         }
         if (open) MPIDATA_TRY_MPI(MPI_Improbe(rank, MPIDATA_TAG_SAMPLE, inlet->link.comm, here, message, status));
@@ -102,8 +102,20 @@ static int end_locked(mpidata_trainer *trainer) {
     return MPIDATA_SUCCESS;
 }
 
+/* The scheduler cancels a simulation that the run had cancelled when all trainers have had what the run had of it. */
+static int say_what_is_needed_no_more_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_event event = {.kind = MPIDATA_EVENT_CANCEL, .cancel = {1}};
+    for (int64_t simulation; trainer->journal.unsaid && (simulation = mpidata_journal_next_cancelled(&trainer->journal)) >= 0;) {
+        memcpy(event.text, &simulation, sizeof simulation);
+        MPIDATA_TRY(mpidata_trainer_post_locked(trainer, &event));
+    }
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_replay_fill_locked(mpidata_trainer *trainer, int over, int64_t *n) {
     MPIDATA_LOCKED(&trainer->lock);
+    MPIDATA_TRY(say_what_is_needed_no_more_locked(trainer));
     const mpidata_journal_entry *next = &trainer->journal.next;
     for (*n = 0; next->kind == MPIDATA_JOURNAL_SAMPLE; ++*n) {
         int64_t i = find_locked(trainer, next);

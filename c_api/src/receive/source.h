@@ -21,6 +21,7 @@ typedef struct {
     int group, rank, rank_in_group, validation;
     const mpidata_link *link;
     int lost; /* its group is: what comes is dropped */
+    int drained; /* its group runs a simulation that is cancelled: what comes is taken though the buffer is full */
     mpidata_assembly *assembly; /* of the announced piece whose block messages are still to come; NULL: drop them */
     mpidata_try_constants *constants; /* which this rank has sent last; NULL: none, or its group has left */
     mpidata_expected_block *blocks;

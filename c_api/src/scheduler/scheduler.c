@@ -242,6 +242,19 @@ int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int by_try) {
     return order_all(&order);
 }
 
+int mpidata_scheduler_cancel(int64_t simulation, int group, int closed) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_CANCEL, .cancel = {simulation, group, closed}};
+    return order_all(&order);
+}
+
+int mpidata_scheduler_cancel_group(int group, int64_t simulation, int64_t by_try) {
+    mpidata_link *link;
+    const mpidata_stop stop = {.what = MPIDATA_STOP_CANCEL, .simulation = simulation, .by_try = by_try};
+    MPIDATA_TRY(need_group(MPIDATA_ROLE_SOLVER, group, &link));
+    int leader = mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_SOLVER, group);
+    return send_later(&stop, sizeof stop, leader, MPIDATA_TAG_STOP, link);
+}
+
 /* MPI does not always end what is sent to a dead rank. */
 static int tell_solvers_of(const mpidata_link *link, int32_t what) {
     for (int g = link->first_group; g < link->first_group + link->n_groups; g++) {

@@ -21,6 +21,13 @@ int mpidata_scheduler_no_more(int group);
  * its own. */
 int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int by_try);
 
+/* Tell all trainers that a simulation is cancelled: they drop what is not whole of it, and what still comes. group: which runs it,
+ * so that they take what comes from there though they are full, until it has `closed` it; -1: none does. */
+int mpidata_scheduler_cancel(int64_t simulation, int group, int closed);
+
+/* Tell a group that the simulation which it runs is cancelled, after the trainers; one that runs another try by now takes no note. */
+int mpidata_scheduler_cancel_group(int group, int64_t simulation, int64_t by_try);
+
 /* A trainer has died, or trains no more though it lives, and the others go on; or a spare trains from now on: tell all trainers,
  * and with each task from now on the groups. Each trainer answers LACKS and ADOPTED. */
 int mpidata_scheduler_lose_trainer(int trainer);

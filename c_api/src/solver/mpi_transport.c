@@ -15,6 +15,7 @@
 #include "solver/infer.h"
 #include "solver/kept_constants.h"
 #include "solver/map_sending.h"
+#include "solver/refresh.h"
 #include "solver/sender.h"
 #include "solver/tally.h"
 #include "stream/state.h"
@@ -26,6 +27,7 @@ static const double LISTEN_EVERY_S = 5e-5, LISTEN_WAITING_S = 0.1;
 static struct {
     mpidata_job job;
     mpidata_sender sender;
+    mpidata_refreshing refreshing;
     MPI_Comm group;
     int group_size;
     double listened; /* to the scheduler, last; s */
@@ -67,9 +69,17 @@ static void end_this_rank(void) {
     _exit(1);
 }
 
+/* Has this rank, the first of its group, been told that the present try is needed no more? The word may come before the task, or
+ * when the group has closed it. */
+static int told_to_cancel(void) {
+    return mpidata_calls.running && solver.job.cancelled.by_try == solver.task->by_try &&
+           solver.job.cancelled.simulation == mpidata_calls.simulation;
+}
+
 /* A group that has lost a rank, or that the scheduler has given up, cannot go on: another one takes its simulation over. */
 static int settle(int status) {
     if (status == MPIDATA_ERR_DIED) end_this_rank();
+    if (solver.group_size == 1 && told_to_cancel()) mpidata_calls.cancelled = 1; /* others agree on it */
     mpidata_beat();
     return status;
 }
@@ -159,8 +169,8 @@ static int check_together(void) {
     return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_step, and mpidata_fail, equally often on all ranks of a group.");
 }
 
-/* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone hears of a stop, so that all
- * ranks leave at the same step. */
+/* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone hears of a stop, or a cancel, so
+ * that all ranks leave at the same step. */
 static int finish_tally(void) {
     mpidata_tally *tally = &solver.tally;
     if (!tally->under_way) return MPIDATA_SUCCESS;
@@ -168,6 +178,7 @@ static int finish_tally(void) {
     int64_t failed, at;
     const int stop = mpidata_tally_finish(tally, &failed, &at);
     if (stop) mpidata_calls.stopping = 1;
+    if (tally->cancelled) mpidata_calls.cancelled = 1;
     if (failed) fail_all(failed == solver.group_size && at == failed * mpidata_calls.step);
     if (failed) return MPIDATA_SUCCESS;
     if (!stop) MPIDATA_TRY(check_together());
@@ -181,8 +192,8 @@ static int finish_tally(void) {
 static int start_tally(int64_t last, int closes) {
     int leads = solver.job.rank_in_group == 0;
     const int64_t failed_at = mpidata_calls.lame == MPIDATA_LAME_HERE ? mpidata_calls.step : -1;
-    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, failed_at, closes,
-                               leads);
+    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, leads && told_to_cancel(),
+                               failed_at, closes, leads);
 }
 
 static int commit(double time) {
@@ -204,6 +215,7 @@ static int step_of_one(double time) {
     MPIDATA_TRY(listen_again());
     if (solver.job.told_to_stop) mpidata_calls.stopping = 1;
     if (mpidata_calls.stopping) return MPIDATA_END;
+    if (told_to_cancel()) return MPIDATA_CANCELLED;
     MPIDATA_TRY(mpidata_calls_check_cover(mpidata_calls.counts, mpidata_calls.step, 1));
     mpidata_release_put(&solver.sender, mpidata_calls.step + 1);
     return commit(time);
@@ -217,11 +229,37 @@ static int step_of_many(double time) {
     MPIDATA_TRY(finish_tally());
     if (mpidata_calls.stopping) return MPIDATA_END;
     if (mpidata_calls.lame) return mpidata_calls_not_finite();
+    if (mpidata_calls.cancelled) return MPIDATA_CANCELLED;
     MPIDATA_TRY(start_tally(mpidata_calls.step, 0));
     return commit(time);
 }
 
 static int step(double time) { return solver.group_size > 1 ? step_of_many(time) : step_of_one(time); }
+
+/* -- refresh -------------------------------------------------------------------------------------------------------- */
+
+/* Whether the group is to stop, or to give the simulation up, is agreed on first: all its ranks return the same. */
+static int refresh(void) {
+    MPIDATA_TRY(listen_again());
+    if (solver.group_size > 1) {
+        MPIDATA_TRY(finish_tally());
+        if (!mpidata_calls.lame && !mpidata_calls.stopping && !mpidata_calls.cancelled) {
+            MPIDATA_TRY(start_tally(mpidata_calls.step - 1, 0));
+            MPIDATA_TRY(finish_tally());
+        }
+    } else {
+        if (solver.job.told_to_stop) mpidata_calls.stopping = 1;
+        if (told_to_cancel()) mpidata_calls.cancelled = 1;
+    }
+    if (mpidata_calls.stopping) return MPIDATA_END;
+    if (mpidata_calls.lame) return mpidata_calls_not_finite();
+    if (mpidata_calls.cancelled) return MPIDATA_CANCELLED;
+    const int status = mpidata_refreshing_do(&solver.refreshing, solver.job.role, solver.group_size);
+    if (status == MPIDATA_ERR_WIRE) return mpidata_calls_misuse(status, "Use one build of libmpidata for the whole job.");
+    return status == MPIDATA_ERR_MEMORY ? mpidata_calls_misuse(status, "Publish less, or give solvers more memory.") : status;
+}
+
+static const mpidata_contents *published(void) { return solver.refreshing.held; }
 
 /* -- next, fail, finalize ------------------------------------------------------------------------------------------- */
 
@@ -241,11 +279,12 @@ static void tell_times(mpidata_event *event) {
 
 static int complete(void) {
     MPIDATA_TRY(finish_tally());
-    if (solver.group_size > 1 && mpidata_calls.running && mpidata_calls.lame != MPIDATA_LAME_ALL && !mpidata_calls.stopping) {
+    const int agreed = mpidata_calls.lame == MPIDATA_LAME_ALL || mpidata_calls.stopping || mpidata_calls.cancelled;
+    if (solver.group_size > 1 && mpidata_calls.running && !agreed) {
         MPIDATA_TRY(start_tally(mpidata_calls.step - 1, 1));
         MPIDATA_TRY(finish_tally());
     }
-    if (mpidata_calls.lame) solver.tally.steps = 0;
+    if (mpidata_calls.lame || mpidata_calls.cancelled) solver.tally.steps = 0;
     return mpidata_sender_flush(&solver.sender);
 }
 
@@ -335,6 +374,7 @@ static void close_all(void) {
     if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
     if (in_job()) {
         mpidata_infer_close();
+        mpidata_refreshing_close(&solver.refreshing);
         mpidata_forget_nothing(&solver.sender);
         mpidata_sender_close(&solver.sender);
         mpidata_job_leave(&solver.job);
@@ -354,7 +394,7 @@ static int answer(int64_t question) { return mpidata_infer_answer(&solver.sender
 static const mpidata_transport BY_MPI = {
     .forked = mpidata_job_forked, .refuse_forked = mpidata_job_refuse_forked, .who = who, .settle = settle, .report = report,
     .stage = stage, .wait = wait_for_lent, .step = step, .drop = drop, .missing_row = missing_row, .forget = forget, .complete = complete, .next = next, .fail = fail,
-    .ask = ask, .answer = answer, .leave = leave, .close = close_all,
+    .ask = ask, .answer = answer, .leave = leave, .close = close_all, .refresh = refresh, .published = published,
 };
 
 /* -- join ----------------------------------------------------------------------------------------------------------- */
@@ -376,7 +416,9 @@ static int open_memory(void) {
     solver.task = calloc(1, solver.task_bytes);
     if (!solver.task) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
     MPIDATA_TRY(mpidata_tally_open(&solver.tally, mpidata_plan_counts(plan)));
-    return mpidata_sender_open(&solver.sender, &solver.job);
+    MPIDATA_TRY(mpidata_sender_open(&solver.sender, &solver.job));
+    mpidata_refreshing_open(&solver.refreshing, &solver.sender);
+    return MPIDATA_SUCCESS;
 }
 
 /* Called first by MPI_Finalize, which would wait for ever where the scheduler waits for this rank. */

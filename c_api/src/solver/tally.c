@@ -5,7 +5,7 @@
 
 #include "base/wait.h"
 
-enum { MOST = 16, STOP = 0, INTERVAL, FAILED, FAILED_AT, CLOSING, CLOSED_AT, OTHERS };
+enum { MOST = 16, STOP = 0, CANCEL, INTERVAL, FAILED, FAILED_AT, CLOSING, CLOSED_AT, OTHERS };
 static const double EVERY_S = 2e-3;
 
 static size_t length(const mpidata_tally *tally) { return (size_t)MOST * (size_t)tally->n_counts + OTHERS; }
@@ -39,14 +39,15 @@ static int next_interval(const mpidata_tally *tally, double now) {
     return steps < 1 ? 1 : steps > MOST ? MOST : (int)steps;
 }
 
-int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int64_t failed_at, int closes,
-                        int leads) {
+int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int cancel, int64_t failed_at,
+                        int closes, int leads) {
     double now = mpidata_now();
     size_t n = (size_t)tally->steps * (size_t)tally->n_counts;
     int64_t *others = tally->mine + length(tally) - OTHERS;
     memset(tally->mine, 0, length(tally) * sizeof *tally->mine);
     memcpy(tally->mine, tally->added, n * sizeof *tally->mine);
     others[STOP] = stop;
+    others[CANCEL] = cancel;
     others[INTERVAL] = leads ? next_interval(tally, now) : 0;
     others[FAILED] = failed_at >= 0;
     others[FAILED_AT] = failed_at >= 0 ? failed_at : 0;
@@ -70,6 +71,7 @@ int mpidata_tally_finish(mpidata_tally *tally, int64_t *failed, int64_t *failed_
     tally->next_interval = (int)others[INTERVAL];
     *failed = others[FAILED];
     *failed_at = others[FAILED_AT];
+    tally->cancelled = others[CANCEL] != 0;
     tally->closing = others[CLOSING];
     tally->closed_at = others[CLOSED_AT];
     return others[STOP] != 0;

@@ -119,6 +119,7 @@ int mpidata_trainer_open_state(mpidata_trainer *trainer) {
         mpidata_condition_open(&trainer->wake))
         return mpidata_error(MPIDATA_ERR_MEMORY, "The trainer's locks cannot be made.");
     trainer->phase.lock = trainer->parcels.lock = &trainer->lock;
+    mpidata_versions_open(&trainer->versions, &trainer->lock);
     return mpidata_record_open(&trainer->record, &trainer->lock);
 }
 
@@ -143,6 +144,7 @@ int mpidata_trainer_open_memory(mpidata_trainer *trainer) {
 void mpidata_trainer_close_state(mpidata_trainer *trainer) {
     mpidata_record_close(&trainer->record);
     mpidata_parcel_queue_close(&trainer->parcels);
+    if (!trainer->slots_in_use) mpidata_versions_close(&trainer->versions);
     mpidata_lock_close(&trainer->lock);
     (void)pthread_cond_destroy(&trainer->news);
     (void)pthread_cond_destroy(&trainer->wake);

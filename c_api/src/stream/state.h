@@ -9,6 +9,7 @@
 #include "buffer/windows.h"
 #include "job/job.h"
 #include "journal/journal.h"
+#include "published/versions.h"
 #include "stream/parcel_queue.h"
 #include "stream/phase.h"
 #include "stream/record_queue.h"
@@ -153,6 +154,7 @@ typedef struct {
     mpidata_phase phase;
     mpidata_record record;
     mpidata_parcel_queue parcels; /* to and from loaders */
+    mpidata_versions versions;    /* published */
     mpidata_statistics statistics;
     int64_t by_draws[MPIDATA_DRAWS_MOST + 1]; /* samples of this start of the run, by how often they were drawn; the last: or more */
     mpidata_outgoing *outbox, **outbox_end;

@@ -91,7 +91,8 @@ int mpidata_trainer_give(const void *const *fields, const int64_t *numbers, cons
     int64_t number = -1;
     mpidata_lock_take(&trainer->lock);
     int status = validation ? MPIDATA_SUCCESS : wait_for_room_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (!status && !mpidata_trainer_has_step_locked(trainer, simulation, step)) {
+    const int cancelled = trainer->ledger.entries[simulation].cancelled;
+    if (!status && !cancelled && !mpidata_trainer_has_step_locked(trainer, simulation, step)) {
         status = fill_slot_locked(trainer, validation ? -1 : trainer->buffer.count, simulation, by_try, fields, numbers, parameters, &number);
         if (!status) {
             mpidata_slot *slot = trainer->slots.slots[number];

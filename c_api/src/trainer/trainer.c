@@ -263,6 +263,42 @@ int mpidata_trainer_losses(const mpidata_losses *losses, int64_t count, int last
     return status;
 }
 
+static int may_cancel_locked(const mpidata_trainer *trainer, int64_t id) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (id < 0 || id >= trainer->job.plan.simulations || mpidata_stopping(&trainer->phase)) return 0;
+    const mpidata_ledger_entry *entry = &trainer->ledger.entries[id];
+    const int alone = !trainer->job.rank; /* without a job: all steps are known from the start */
+    return (entry->steps < 0 || alone) && !entry->cancelled;
+}
+
+static int post_cancel_locked(mpidata_trainer *trainer, const int64_t *ids, int64_t n) {
+    MPIDATA_LOCKED(&trainer->lock);
+    for (int64_t at = 0; at < n; at += MPIDATA_CANCEL_MAX) {
+        int64_t some = n - at < MPIDATA_CANCEL_MAX ? n - at : MPIDATA_CANCEL_MAX;
+        mpidata_event event = {.kind = MPIDATA_EVENT_CANCEL, .cancel = {(int32_t)some}};
+        memcpy(event.text, ids + at, (size_t)some * sizeof *ids);
+        MPIDATA_TRY(mpidata_trainer_post_locked(trainer, &event));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_cancel(const int64_t *ids, int64_t n, int64_t *taken, int64_t *n_taken) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    *n_taken = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!may_cancel_locked(trainer, ids[i])) continue;
+        trainer->ledger.entries[ids[i]].cancelled = MPIDATA_CANCEL_ASKED;
+        taken[(*n_taken)++] = ids[i];
+    }
+    /* In a replay the journal says what comes no more, and when (receive/replay.c). */
+    int status = trainer->journal.replayed ? MPIDATA_SUCCESS : post_cancel_locked(trainer, taken, *n_taken);
+    mpidata_trainer_wake_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
+    return status;
+}
+
 int mpidata_trainer_regroup(MPI_Fint living) {
     mpidata_trainer *trainer;
     MPI_Comm comm = MPI_Comm_f2c(living);

@@ -57,6 +57,11 @@ int mpidata_trainer_regroup(MPI_Fint living);
  * pairs may be within others. Returns once the thread is out of MPI. Any thread. */
 int mpidata_trainer_hold(int on);
 
+/* Cancel simulations: ask the scheduler to. *n_taken of the n ids are copied to `taken`, which has room for all: each once, but for
+ * ids of none that is trained on, and of those that were cancelled before, or have come to their end, as far as this trainer knows.
+ * Does not block. */
+int mpidata_trainer_cancel(const int64_t *ids, int64_t n, int64_t *taken, int64_t *n_taken);
+
 /* The newest order of how many are to train: its number, 0 before the first, and how many; -1 where the job ends. Does not
  * block. */
 int mpidata_trainer_wanted(int64_t *number, int64_t *count);

@@ -24,6 +24,7 @@ size_t mpidata_event_bytes(const mpidata_event *event) {
     if (event->kind == MPIDATA_EVENT_REPORT) return offsetof(mpidata_event, text) + (size_t)event->report.bytes;
     if (event->kind == MPIDATA_EVENT_LOSSES)
         return offsetof(mpidata_event, text) + (size_t)event->losses.count * sizeof(mpidata_losses);
+    if (event->kind == MPIDATA_EVENT_CANCEL) return offsetof(mpidata_event, text) + (size_t)event->cancel.count * sizeof(int64_t);
     return offsetof(mpidata_event, text) + strnlen(event->text, sizeof event->text - 1) + 1;
 }
 
@@ -34,7 +35,7 @@ static int may_send(int role, int kind) {
         return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER || role == MPIDATA_ROLE_INFERENCE;
     case MPIDATA_EVENT_ERROR: return role != MPIDATA_ROLE_SCHEDULER;
     case MPIDATA_EVENT_DIED: return 0; /* the scheduler's own */
-    default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_ADOPTED;
+    default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_CANCEL;
     }
 }
 
@@ -79,6 +80,17 @@ static int reports_fit(const mpidata_event *event, int bytes) {
     return 1;
 }
 
+static int cancel_fits(const mpidata_event *event, int bytes, int64_t last) {
+    int n = event->cancel.count;
+    if (n < 1 || n > MPIDATA_CANCEL_MAX || (size_t)bytes != mpidata_event_bytes(event)) return 0;
+    for (int i = 0; i < n; i++) {
+        int64_t simulation;
+        memcpy(&simulation, event->text + (size_t)i * sizeof simulation, sizeof simulation);
+        if (!in_range(simulation, 0, last)) return 0;
+    }
+    return 1;
+}
+
 static int spawned_fits(int role, int group) {
     const int spawned = role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER || role == MPIDATA_ROLE_INFERENCE;
     return spawned && in_range(group, 0, INT_MAX - 1);
@@ -86,7 +98,7 @@ static int spawned_fits(int role, int group) {
 
 int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes, int role) {
     int64_t last = plan->simulations + plan->validation - 1;
-    event->text[sizeof event->text - 1] = '\0'; /* reports and losses do not reach so far */
+    event->text[sizeof event->text - 1] = '\0'; /* reports, losses and ids do not reach so far */
     if (bytes <= (int)offsetof(mpidata_event, text) || !may_send(role, event->kind)) return 0;
     switch (event->kind) {
     case MPIDATA_EVENT_NEXT:
@@ -100,6 +112,7 @@ int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes
     case MPIDATA_EVENT_CHECKPOINT_WRITTEN: return event->written.number > 0 && event->written.bytes >= 0;
     case MPIDATA_EVENT_REPORT: return reports_fit(event, bytes);
     case MPIDATA_EVENT_LOSSES: return losses_fit(event, bytes, last);
+    case MPIDATA_EVENT_CANCEL: return cancel_fits(event, bytes, last);
     case MPIDATA_EVENT_READY:
         return spawned_fits(event->ready.role, event->ready.group) &&
                in_range(event->ready.answer, MPIDATA_ANSWER_READY, MPIDATA_ANSWER_FAILED);
@@ -133,6 +146,9 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
     case MPIDATA_ORDER_TRAINER_LOST:
     case MPIDATA_ORDER_TRAINER_JOINED:
     case MPIDATA_ORDER_HANDS_OVER: return in_range(order->of_trainer.trainer, 0, plan->trainers - 1);
+    case MPIDATA_ORDER_CANCEL:
+        return mpidata_plan_has(plan, order->cancel.simulation) && order->cancel.simulation < plan->simulations &&
+               in_range(order->cancel.group, -1, INT_MAX - 1) && in_range(order->cancel.closed, 0, 1);
     default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_PREPARE;
     }
 }
@@ -141,6 +157,10 @@ int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, in
     if (bytes == (int)sizeof *order && order_fits(plan, order)) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent an order (%d, %d bytes) that does not fit the job.",
                          bytes < (int)sizeof *order ? 0 : (int)order->kind, bytes);
+}
+
+int mpidata_ask_fits(const mpidata_ask *ask, int bytes) {
+    return bytes == (int)sizeof *ask && ask->version >= 0 && (ask->waits == 0 || ask->waits == 1);
 }
 
 size_t mpidata_task_bytes(const mpidata_plan *plan) {

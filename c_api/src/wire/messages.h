@@ -13,22 +13,32 @@ enum {
     MPIDATA_TAG_EVENT = 3,
     MPIDATA_TAG_TASK = 4,
     MPIDATA_TAG_ORDER = 5,
-    MPIDATA_TAG_STOP = 6, /* scheduler -> rank 0 of a group, or loader, an int32: MPIDATA_STOP_LEAVE; or -> each rank: the others */
+    MPIDATA_TAG_STOP = 6, /* scheduler -> rank 0 of a group, or loader, an int32: MPIDATA_STOP_LEAVE; or -> each rank: the others;
+                             or -> rank 0 of a group, an mpidata_stop: MPIDATA_STOP_CANCEL */
     MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h) ... */
     MPIDATA_TAG_PARCEL = 8,  /* ... and the loader's answers: none is held up, as each was asked for */
     MPIDATA_TAG_HANDED = 9,  /* samples of a trainer that draws nothing, to one that draws, among trainers alone */
     MPIDATA_TAG_TRAINERS = 10, /* scheduler -> each rank of what was spawned, once: the ranks of the trainers, an int each */
+    MPIDATA_TAG_ASK = 12,      /* rank 0 of a group -> trainer that publishes, mpidata_ask: what is newer than I have? ... */
+    MPIDATA_TAG_PUBLISHED = 13, /* ... and its answer, a parcel (parcel.h) with the contents (contents.h) as its one part */
     MPIDATA_TAG_QUESTION = 14, /* parcels of a solver rank to an inference rank, or by a trainer (receive/relay.h) ... */
     MPIDATA_TAG_ANSWER = 15    /* ... and its answers: none is held up */
 };
 
 /* Leave; the group is given up; this trainer (added to it) has died, and the others go on. */
-enum { MPIDATA_STOP_OVER = 0, MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2, MPIDATA_STOP_TRAINER_LOST = 3 };
+enum { MPIDATA_STOP_OVER = 0, MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2, MPIDATA_STOP_TRAINER_LOST = 3, MPIDATA_STOP_CANCEL = -1 };
 
-/* Words of the same tag, below 0: an inference rank answers from now on, or is lost. */
-static inline int32_t mpidata_answerer_word(int number, int lost) { return -1 - 2 * number - lost; }
-static inline int mpidata_answerer_number(int32_t word) { return (-1 - word) / 2; }
-static inline int mpidata_answerer_is_lost(int32_t word) { return (-1 - word) % 2; }
+/* One message, not a tag of its own, for which each look of a solver would cost another call of MPI. */
+typedef struct {
+    int32_t what; /* MPIDATA_STOP_...; of the others only this is sent */
+    int32_t unused;
+    int64_t simulation, by_try; /* what is cancelled: the group may run another one by now */
+} mpidata_stop;
+
+/* Words of the same tag, below all of these: an inference rank answers from now on, or is lost. */
+static inline int32_t mpidata_answerer_word(int number, int lost) { return MPIDATA_STOP_CANCEL - 1 - 2 * number - lost; }
+static inline int mpidata_answerer_number(int32_t word) { return (MPIDATA_STOP_CANCEL - 1 - word) / 2; }
+static inline int mpidata_answerer_is_lost(int32_t word) { return (MPIDATA_STOP_CANCEL - 1 - word) % 2; }
 
 /* -- solver, loader, trainer -> scheduler -------------------------------------------------------------------------- */
 
@@ -48,7 +58,8 @@ enum {
     MPIDATA_EVENT_LOSSES,            /* trainer's losses by simulation: losses; in place of text: mpidata_losses */
     MPIDATA_EVENT_READY,             /* trainer's answer to an order to prepare, or to join what was spawned: ready */
     MPIDATA_EVENT_LACKS,             /* trainer lacks steps of a simulation that one which has died had: lacks */
-    MPIDATA_EVENT_ADOPTED            /* trainer has its part of the steps of all that have died: adopted */
+    MPIDATA_EVENT_ADOPTED,           /* trainer has its part of the steps of all that have died: adopted */
+    MPIDATA_EVENT_CANCEL             /* trainer needs no more of simulations: cancel; in place of text: their ids, an int64 each */
 };
 
 /* What a process has used since it started. */
@@ -132,6 +143,9 @@ typedef struct {
         struct {
             int32_t changes; /* so many */
         } adopted;
+        struct {
+            int32_t count; /* of simulations, from 1 to MPIDATA_CANCEL_MAX */
+        } cancel;
     };
     char text[2048]; /* UTF-8, ends with 0; sent up to there */
 } mpidata_event;
@@ -145,13 +159,13 @@ typedef struct {
     double excess; /* sum of max(0, (loss - its batch's mean) / its batch's standard deviation) */
 } mpidata_losses;
 
-enum { MPIDATA_LOSSES_MAX = 2048 / sizeof(mpidata_losses) };
+enum { MPIDATA_LOSSES_MAX = 2048 / sizeof(mpidata_losses), MPIDATA_CANCEL_MAX = 2048 / sizeof(int64_t) - 1 };
 
 /* Add a value to an event of reports; 0 where it has no room. Each is the number of the batch, int64, the value, double,
  * and the name, which ends with 0 and is cut off if it is too long. Nothing is aligned. */
 int mpidata_reports_add(mpidata_event *event, const char *name, int64_t batch, double value);
 
-/* Bytes of an event to send: without the unused end of its text, its reports or its losses. */
+/* Bytes of an event to send: without the unused end of its text, or of what is there in place of one. */
 size_t mpidata_event_bytes(const mpidata_event *event);
 
 /* Whether a rank of this role may have sent these bytes. Its text is ended. */
@@ -177,6 +191,19 @@ int32_t *mpidata_task_changes(const mpidata_plan *plan, mpidata_task *task);
 int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int bytes);
 int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task);
 
+/* -- solver -> trainer that publishes ------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t version; /* that it has; 0: none */
+    int32_t waits;   /* 0: answer at once; 1: when there is a newer one */
+    int32_t unused;
+} mpidata_ask;
+
+/* Kind of the answer's parcel, whose number is the version: no other one than the asker has, or a newer one. */
+enum { MPIDATA_PUBLISHED_SAME = 0, MPIDATA_PUBLISHED_NEWER = 1 };
+
+int mpidata_ask_fits(const mpidata_ask *ask, int bytes);
+
 /* -- scheduler -> trainer ------------------------------------------------------------------------------------------- */
 
 enum {
@@ -198,7 +225,8 @@ enum {
     MPIDATA_ORDER_TRAINER_LOST, /* another trainer has died, or trains no more, and the others go on: of_trainer */
     MPIDATA_ORDER_TRAINER_JOINED, /* a spare trains from now on: of_trainer */
     MPIDATA_ORDER_DISMISS,        /* do not join one for now, or drop it if it was joined: of_group */
-    MPIDATA_ORDER_HANDS_OVER /* a trainer draws nothing, and hands its samples over: of_trainer */
+    MPIDATA_ORDER_HANDS_OVER, /* a trainer draws nothing, and hands its samples over: of_trainer */
+    MPIDATA_ORDER_CANCEL      /* drop what still comes of a simulation, though the buffer is full: cancel */
 };
 
 typedef struct {
@@ -222,6 +250,11 @@ typedef struct {
         struct {
             int32_t trainer;
         } of_trainer;
+        struct {
+            int64_t simulation;
+            int32_t group; /* that runs it; -1: none does */
+            int32_t closed; /* it runs it no more: what comes of it from now on waits for room again */
+        } cancel;
         struct {
             int32_t group; /* or loader */
             int32_t role;  /* MPIDATA_ROLE_SOLVER, _LOADER or _INFERENCE */

@@ -166,7 +166,7 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
         patterns = (".*.new", "scale*-*", f"{run.alive.name}/*")  # of what was left there
         beside = (*run.path.glob(".*.new"), *(path for pattern in patterns for path in run.private.glob(pattern)))
         afresh = () if resume.checkpoint else (run.losses,)
-        for path in (run.stop, run.over, run.progress, *afresh, *beside):
+        for path in (run.stop, run.over, run.progress, *run.signs(), *afresh, *beside):
             path.unlink(missing_ok=True)
         if resume.retry_set_aside and resume.set_aside:
             events = Events(run.events)

@@ -12,6 +12,7 @@ from mpidata.run.aside import STARTED, say_aside
 from mpidata.run.deadlines import LOGGERS_AT_ONCE_S, LOGGERS_S
 from mpidata.run.event_log import Events, as_json, write_json
 from mpidata.run.folder import RunFolder
+from mpidata.run.parameters import mark_cancelled
 from mpidata.run.plan import Plan
 from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.figures.writer import TIMES, Metrics
@@ -58,6 +59,7 @@ class Journal:
         self._metrics = Metrics(RunFolder(plan.run).metrics)
         self.dispatched = self._events.of_numbers("dispatch", simulation="%d", group="%d")
         self.completed = self._events.of_numbers("simulation_complete", simulation="%d", steps="%d")
+        self.cancelled = self._events.of_numbers("simulation_cancelled", simulation="%d", steps="%d")
         seconds = dict.fromkeys(TIMES, "%.4f")
         self._ran = self._events.of_numbers("simulation_run", simulation="%d", group="%d", steps="%d", **seconds)
         self.write = self._events.write
@@ -128,6 +130,8 @@ class Journal:
         self._write_progress(now)
         self._write_metrics(now)
         self.write_losses()
+        if not at_once:  # else a sampler may be adding rows
+            self._mark_cancelled()
         self.note("end", **conclusion)
         summary = self.figures.summary(self._plan.run, conclusion, self._simulations, self._losses, seconds)
         try:
@@ -142,6 +146,16 @@ class Journal:
             self.figures.losses.write(RunFolder(self._plan.run).losses)
         except OSError as error:
             self._say_once(error)
+
+    def _mark_cancelled(self) -> None:
+        cancelled = self._simulations.cancelled
+        try:
+            if cancelled:
+                mark_cancelled(RunFolder(self._plan.run).parameters, set(cancelled), len(self._plan.parameters))
+        except OSError as error:
+            self._say_once(error)
+        except ValueError:  # it was changed
+            pass
 
     def _say_once(self, problem: OSError | None) -> None:
         if problem is not None and not self._said:

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
+from mpidata.checkpoint.published import restore_published
 from mpidata.checkpoint.restore import Restored
 from mpidata.checkpoint.trainer_file import Saved
 from mpidata.errors import StreamError
@@ -55,6 +56,7 @@ def wait_for_place(trainer: Trainer) -> None:
         take_trained(library, trained)
     check(library, library.mpidata_trainer_be_at(trainer.drawn))
     saved = {name: Saved(*of) for name, of in held.items()}
+    restore_published(library, saved)
     trainer.checkpoints.restored = Restored(trainer.drawn, saved, members.count)
 
 

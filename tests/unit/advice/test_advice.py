@@ -48,6 +48,7 @@ def trainers(*figures: tuple[float, float]) -> tuple[TrainerMeasured, ...]:
          {"groups": 4, "samples_s": 80}),
         ("too many groups", {"simulation": 0.7, "computing": 0.3, "trainers": trainers((40, 0), (40, 0))},
          {"groups": 3}),
+        ("short simulations", {"simulation": 0.7, "computing": 0.3, "simulations": 20_000}, {}),
         ("start-up", {"startup_s": 40}, {}),
         ("start-up", {"starting": 0.6, "computing": 0.3}, {}),
         ("unknown", {"trainers": ()}, {}),

@@ -64,12 +64,17 @@ def test_what_the_last_start_left_is_kept(run: RunFolder) -> None:
     (run.exits / "rank-0003").touch()
     for path in (run.stop, run.over, run.progress, run.events):
         path.write_text("old")
+    run.give_up(0)  # its ranks would end at once
+    (run.path / "waiting").mkdir()
+    (run.path / "waiting" / "for").touch()
     answer(run, ask(run, 1, "loaders", 5), Answer(False, "Yes."))
     (run.logs / "rank-0000-scheduler.log").write_text("old")
     make_ready(look_at(run.path, ["trainers.ranks=3", "solvers={groups: 1, program: [./heat2d]}"]), "none")
     assert sorted(entry.name for entry in run.path.iterdir()) == [
-        *("events.jsonl", "exits", "exits-1", "job.yaml", "logs", "parameters.csv", "private", "summary-1.json"),
+        *("events.jsonl", "exits", "exits-1", "given-up", "job.yaml", "logs", "parameters.csv", "private"),
+        *("summary-1.json", "waiting"),
     ]
+    assert not run.signs()
     assert (run.path / "exits-1" / "rank-0003").exists() and not any(run.exits.iterdir())
     assert run.events.read_text() == "old" and any(run.logs.iterdir())
     assert sorted(entry.name for entry in run.private.iterdir()) == ["lock", "plan"]

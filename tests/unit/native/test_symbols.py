@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[3]
 ADDED = {  # since version 0.1
     *("mpidata_infer", "mpidata_infer_begin", "mpidata_infer_wait"),
     *("mpidata_map_create", "mpidata_map_free", "mpidata_put_indices", "mpidata_put_mapped", "mpidata_put_strided"),
+    *("mpidata_refresh", "mpidata_published"),
 }
 
 

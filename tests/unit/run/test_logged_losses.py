@@ -97,3 +97,12 @@ def test_the_first_loss_of_the_last_start(tmp_path: Path) -> None:
         for group in (1, 2):
             file.write(json.dumps({"event": "group_lost", "group": group, "how": "was silent"}) + "\n")
     assert read_first_loss(path) == {"event": "group_lost", "group": 1, "how": "was silent"}
+
+
+def test_what_was_cancelled_stays_so(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write_events(path, ("start", {}), ("simulation_cancelled", {"simulation": 2, "steps": 5}), ("start", {}))
+    write_events(
+        path, ("retry_set_aside", {"simulations": []}), ("simulation_cancelled", {"simulation": 4, "steps": 0})
+    )
+    assert read_losses(path)["cancelled"] == [2, 4]

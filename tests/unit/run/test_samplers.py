@@ -10,7 +10,7 @@ from scipy.stats import qmc
 
 from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, MpidataError
-from mpidata.run.parameters import append_rows, read_parameters, write_parameters
+from mpidata.run.parameters import append_rows, mark_cancelled, read_parameters, write_parameters
 from mpidata.run.samplers import draw_parameters
 
 TEXT = """\
@@ -253,6 +253,27 @@ def test_a_parameters_file_that_grows(tmp_path: Path) -> None:
         path.write_text("".join(whole.decode().splitlines(keepends=True)[line] for line in lines))
         with pytest.raises(MpidataError, match="it does not list simulations"):
             read_parameters(path, ["a", "rule"], 3, 1)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_the_file_says_at_the_end_which_were_cancelled(tmp_path: Path, learned: bool) -> None:
+    path = tmp_path / "parameters.csv"
+    if learned:
+        write_parameters(path, ["a", "state"], np.empty((0, 2)), learned=True)
+        append_rows(path, 0, np.array([[0.5, 4.0], [0.25, 5.0]]), [("uniform", ""), ("bred", "0")])
+    else:
+        write_parameters(path, ["a", "state"], np.array([[0.5, 4.0], [0.25, 5.0]]))
+    for cancelled in ([1], [0, 1]):
+        mark_cancelled(path, cancelled, columns=2)
+        rows = path.read_text().splitlines()
+        assert rows[0] == "simulation,a,state" + ",rule,parent" * learned + ",state"
+        assert [number for number in (0, 1) if rows[1 + number].endswith(",cancelled")] == cancelled
+        table, drawn = read_parameters(path, ["a", "state"], 2, 0)
+        np.testing.assert_array_equal(table, [[0.5, 4.0], [0.25, 5.0]])
+        assert drawn == (2 if learned else None)
+    if learned:
+        append_rows(path, 2, np.array([[1.0, 6.0]]), [("bred", "1")])
+        assert read_parameters(path, ["a", "state"], 3, 0)[1] == 3
 
 
 LEARNS = (

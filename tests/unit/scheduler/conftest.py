@@ -205,6 +205,13 @@ class Job:
             self.held[trainer][simulation] = len(range(first, steps, trainers))
             self.event(Held, trainer, simulation=simulation, by_try=by_try)
 
+    def cancel(self, simulation: int, group: int, closed: bool = False) -> None:
+        self._call("cancel", simulation, group, closed)
+
+    def cancel_group(self, group: int, simulation: int, by_try: int) -> None:
+        if self._call("cancel_group", group, simulation, by_try):
+            self.event(Next, group, **self.close_running(group))
+
     def validation(self) -> None:
         self._call("validation")
 

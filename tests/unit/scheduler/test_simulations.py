@@ -1,6 +1,7 @@
 import pytest
 
 from mpidata.errors import MpidataError
+from mpidata.scheduler.restore import unfinished_tries
 from mpidata.scheduler.simulations import COMPLETE, COUNTED, FAILED, NONE, PENDING, RUNNING, Simulations
 
 
@@ -29,7 +30,7 @@ def test_states_from_pending_to_complete() -> None:
     assert simulations.state(0) == COUNTED and simulations.steps(0) == 7 and simulations.running == {}
     assert [simulations.hold(trainer, 0, 1) for trainer in range(3)] == [False, False, True]
     assert simulations.state(0) == COMPLETE
-    assert simulations.totals == [1, 0, 0, 1, 0]
+    assert simulations.totals == [1, 0, 0, 1, 0, 0]
     assert simulations.settled == 1 and not simulations.all_settled
 
 
@@ -40,7 +41,7 @@ def test_a_failed_simulation_settles_but_is_not_complete() -> None:
     assert not simulations.hold(0, 0, 1)
     assert simulations.hold(1, 0, 1)
     assert simulations.state(0) == FAILED and simulations.has_failed(0) and simulations.all_settled
-    assert simulations.totals == [0, 0, 0, 0, 1]
+    assert simulations.totals == [0, 0, 0, 0, 1, 0]
 
 
 def test_closing_what_the_group_does_not_run() -> None:
@@ -50,11 +51,11 @@ def test_closing_what_the_group_does_not_run() -> None:
     with pytest.raises(MpidataError, match="Group 0 closed simulation 1, but the scheduler gave it simulation 0"):
         simulations.close(0, 1, steps=1, failed=False)
     with pytest.raises(MpidataError, match="Group 0 closed no simulation, but the scheduler gave it simulation 0"):
-        simulations.check_idle(0)
+        simulations.check_runs(0, NONE)
     with pytest.raises(MpidataError, match="-1 steps"):
         simulations.close(0, 0, steps=-1, failed=False)
     simulations.close(0, 0, steps=1, failed=False)
-    simulations.check_idle(0)
+    simulations.check_runs(0, NONE)
     with pytest.raises(MpidataError, match="gave it no simulation"):
         simulations.close(0, 0, steps=1, failed=False)
 
@@ -107,7 +108,7 @@ def test_one_whose_try_has_failed_is_tried_again_first() -> None:
     assert run(simulations, 2, 0, by_try=3, failed=True)
     assert simulations.has_failed(0) and simulations.settled == 1
     assert run(simulations, 0, 1)
-    assert simulations.totals == [2, 0, 0, 1, 1]
+    assert simulations.totals == [2, 0, 0, 1, 1, 0]
 
 
 def test_those_of_first_are_tried_again_before_the_others() -> None:
@@ -134,7 +135,7 @@ def test_a_lost_group_s_running_simulation_is_pending_again_until_its_tries_are_
     assert simulations.lose(5) == (NONE, []) and simulations.lose(7) == (NONE, [])
     simulations.take(6)
     assert simulations.lose(6) == (0, [])
-    assert simulations.has_failed(0) and simulations.settled == 1 and simulations.totals == [1, 0, 0, 0, 1]
+    assert simulations.has_failed(0) and simulations.settled == 1 and simulations.totals == [1, 0, 0, 0, 1, 0]
 
 
 def test_a_lost_group_s_closed_simulations_run_again_unless_they_are_complete() -> None:
@@ -148,7 +149,7 @@ def test_a_lost_group_s_closed_simulations_run_again_unless_they_are_complete() 
     assert simulations.take(0) == 3
     assert simulations.lose(0) == (3, [0, 2])
     assert [simulations.state(i) for i in range(4)] == [PENDING, COMPLETE, PENDING, PENDING]
-    assert simulations.totals == [3, 0, 0, 1, 0] and simulations.settled == 1
+    assert simulations.totals == [3, 0, 0, 1, 0, 0] and simulations.settled == 1
 
 
 def test_only_the_one_in_which_a_group_died_has_failed() -> None:
@@ -157,7 +158,7 @@ def test_only_the_one_in_which_a_group_died_has_failed() -> None:
         simulations.take(0)
         simulations.close(0, simulation, 4, failed=False)
     assert simulations.take(0) == 2
-    assert simulations.lose(0) == (2, [0, 1]) and simulations.has_failed(2) and simulations.unfinished_tries() == {}
+    assert simulations.lose(0) == (2, [0, 1]) and simulations.has_failed(2) and unfinished_tries(simulations) == {}
     assert [simulations.take(1), simulations.take(1)] == [0, 1]
     assert simulations.tries(0) == 2 and simulations.counted_tries(0) == 1
     # Where none was running it was the last one: a program that dies behind each simulation must not run for ever.
@@ -209,14 +210,14 @@ def test_giving_back_uses_up_no_try() -> None:
     assert simulations.take(0) == 0
     assert simulations.give_back(0) == 0 and simulations.give_back(0) == NONE
     assert simulations.tries(0) == 0 and simulations.pending == 2
-    simulations.check_idle(0)
+    simulations.check_runs(0, NONE)
     assert run(simulations, 1, 0)
 
 
 def test_going_on_from_an_earlier_run() -> None:
     simulations = Simulations(6, trainers=2, first=range(4, 6), retries=2)
     simulations.restore({0: 10, 4: 3}, {1: 2, 5: 1}, [2])
-    assert simulations.totals == [3, 0, 0, 2, 1]
+    assert simulations.totals == [3, 0, 0, 2, 1, 0]
     assert simulations.settled == 3 and simulations.first_settled == 1
     assert simulations.steps(0) == 10 and simulations.totals[COMPLETE] == 2
     assert [simulations.take(group) for group in range(4)] == [5, 1, 3, NONE]
@@ -230,7 +231,7 @@ def test_going_on_from_an_earlier_run() -> None:
 def test_what_failed_is_not_counted_among_the_complete_by_a_restore() -> None:
     simulations = Simulations(2, trainers=1)
     simulations.restore({0: 10}, {}, [0])  # set aside, yet complete: the trainers know
-    assert simulations.totals == [1, 0, 0, 1, 0] and simulations.settled == 1
+    assert simulations.totals == [1, 0, 0, 1, 0, 0] and simulations.settled == 1
 
 
 def run_all(simulations: Simulations, group: int = 0) -> None:
@@ -253,7 +254,7 @@ def test_what_lacks_steps_of_a_dead_trainer_runs_again_and_its_try_does_not_coun
     assert simulations.close(0, 0, steps=4, failed=False)
     assert not simulations.hold(0, 0, 1)  # of the first try
     assert [simulations.hold(trainer, 0, 2) for trainer in (0, 1, 2)] == [False, False, True]
-    assert simulations.all_settled and simulations.totals == [0, 0, 0, 3, 0]
+    assert simulations.all_settled and simulations.totals == [0, 0, 0, 3, 0, 0]
 
 
 def test_a_try_that_began_before_a_trainer_died_is_followed_by_another() -> None:

@@ -10,23 +10,31 @@ int mpidata_incoming_note_deaths(mpidata_inlet *inlet) {
     return inlet->link.dead[0] ? mpidata_error(MPIDATA_ERR_DIED, "The scheduler has died.") : MPIDATA_SUCCESS;
 }
 
+/* What is not whole: of a group, or with -1 of any, and of a simulation, or with -1 of any. */
+static void drop_assemblies_locked(mpidata_incoming *in, int group, int64_t simulation) {
+    MPIDATA_LOCKED(&in->trainer->lock);
+    for (int chain = 0; chain < MPIDATA_ASSEMBLY_CHAINS; chain++)
+        for (mpidata_assembly *assembly = in->assemblies.chains[chain], *next; assembly; assembly = next) {
+            next = assembly->next;
+            if ((group >= 0 && assembly->group != group) || (simulation >= 0 && assembly->simulation != simulation)) continue;
+            if (assembly->lost) continue;
+            assembly->lost = 1;
+            in->assemblies.lost++;
+            if (!assembly->under_way) mpidata_drop_assembly_locked(in->trainer, &in->assemblies, assembly);
+        }
+}
+
 static void drop_group(mpidata_incoming *in, mpidata_inlet *inlet, int group) {
     for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
         if (inlet->sources[i].group != group) continue;
         inlet->sources[i].lost = 1;
+        inlet->sources[i].drained = 0;
         mpidata_let_go_of_constants(in, &inlet->sources[i]);
         inlet->sources[i].assembly = NULL;
         mpidata_kept_clear(&inlet->sources[i].maps);
     }
     mpidata_lock_take(&in->trainer->lock);
-    for (int chain = 0; chain < MPIDATA_ASSEMBLY_CHAINS; chain++)
-        for (mpidata_assembly *assembly = in->assemblies.chains[chain], *next; assembly; assembly = next) {
-            next = assembly->next;
-            if (assembly->group != group || assembly->lost) continue;
-            assembly->lost = 1;
-            in->assemblies.lost++;
-            if (!assembly->under_way) mpidata_drop_assembly_locked(in->trainer, &in->assemblies, assembly);
-        }
+    drop_assemblies_locked(in, group, -1);
     if (in->trainer->windows.plan) mpidata_windows_drop_group(&in->trainer->windows, group);
     mpidata_lock_give(&in->trainer->lock);
 }
@@ -37,6 +45,40 @@ int mpidata_incoming_lose(mpidata_incoming *in, int role, int number) {
     inlet->lost = inlet != in->inlets[0];
     if (role == MPIDATA_ROLE_SOLVER) drop_group(in, inlet, number);
     return MPIDATA_SUCCESS;
+}
+
+/* Each rank's announced blocks, and the constants it has sent last, if they are of this simulation. */
+static void forget_in(mpidata_incoming *in, mpidata_inlet *inlet, int64_t simulation) {
+    for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
+        mpidata_source *source = &inlet->sources[i];
+        if (source->assembly && source->assembly->simulation == simulation) source->assembly = NULL;
+        if (source->constants && source->constants->simulation == simulation) mpidata_let_go_of_constants(in, source);
+    }
+}
+
+static void drain(mpidata_incoming *in, int group, int drained) {
+    mpidata_inlet *inlet = group < 0 ? NULL : mpidata_inlet_of(in, MPIDATA_ROLE_SOLVER, group);
+    for (int i = 0; inlet && i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
+        mpidata_source *source = &inlet->sources[i];
+        if (source->group == group && !source->validation) source->drained = drained;
+    }
+    in->drains = 0;
+    for (int n = 0; n < in->n_inlets; n++)
+        for (int i = 0; i < in->inlets[n]->link.n_ranks * MPIDATA_STREAMS; i++) in->drains |= in->inlets[n]->sources[i].drained;
+}
+
+int mpidata_incoming_cancel(mpidata_incoming *in, int64_t simulation, int group, int closed) {
+    mpidata_trainer *trainer = in->trainer;
+    drain(in, group, !closed);
+    for (int i = 0; i < in->n_inlets; i++) forget_in(in, in->inlets[i], simulation);
+    mpidata_lock_take(&trainer->lock);
+    const int news = trainer->ledger.entries[simulation].cancelled != MPIDATA_CANCEL_TOLD;
+    trainer->ledger.entries[simulation].cancelled = MPIDATA_CANCEL_TOLD;
+    drop_assemblies_locked(in, -1, simulation);
+    if (trainer->windows.plan) mpidata_windows_drop_tries(&trainer->windows, simulation, INT64_MAX);
+    const int status = news ? mpidata_journal_cancel(&trainer->journal, simulation) : MPIDATA_SUCCESS;
+    mpidata_lock_give(&trainer->lock);
+    return status;
 }
 
 void mpidata_incoming_gone(mpidata_incoming *in, int role, int number) {

@@ -1,5 +1,5 @@
-/* Groups and loaders that die, are lost, or leave. What a dead rank has under way is given up without a word: the scheduler
- * hears of its death, and acts. */
+/* Groups and loaders that die, are lost, or leave, and simulations that are cancelled: what is dropped then. What a dead rank has
+ * under way is given up without a word: the scheduler hears of its death, and acts. */
 #ifndef MPIDATA_DEATHS_H
 #define MPIDATA_DEATHS_H
 
@@ -13,6 +13,9 @@ int mpidata_incoming_note_deaths(mpidata_inlet *inlet);
 
 /* A group, or loader, is lost. */
 int mpidata_incoming_lose(mpidata_incoming *in, int role, int number);
+
+/* A simulation is cancelled; group: that runs it, or has `closed` it, -1: none. */
+int mpidata_incoming_cancel(mpidata_incoming *in, int64_t simulation, int group, int closed);
 
 /* A group, or loader, has left in order. */
 void mpidata_incoming_gone(mpidata_incoming *in, int role, int number);

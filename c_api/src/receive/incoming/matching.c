@@ -128,6 +128,32 @@ static int intake_open(mpidata_incoming *in) {
     return open;
 }
 
+static int take_matched(mpidata_incoming *in, mpidata_inlet *inlet, int validation, MPI_Message *message, const MPI_Status *status) {
+    MPIDATA_TRY(reserve_pending(in));
+    mpidata_source *source = &inlet->sources[MPIDATA_STREAMS * status->MPI_SOURCE + validation];
+    if (source->message || source->waiting.first) return enqueue(in, source, *message, status);
+    return start(in, source, message, status);
+}
+
+/* What the groups send whose simulations are cancelled, so that they go on though there is no room. What one had sent of the
+ * simulation before comes first, and waits for room here: no more than may be under way. */
+static int match_drained(mpidata_incoming *in, mpidata_inlet *inlet, int *did) {
+    for (int rank = 0; rank < inlet->link.n_ranks; rank++) {
+        int here = inlet->sources[MPIDATA_STREAMS * rank].drained;
+        while (here && mpidata_receives_may_begin(&in->receives) && may_begin_pieces(in)) {
+            MPI_Message message;
+            MPI_Status status;
+            int found = mpidata_check_mpi(MPI_Improbe(rank, MPIDATA_TAG_SAMPLE, inlet->link.comm, &here, &message, &status), "MPI_Improbe");
+            if (found == MPIDATA_ERR_DIED) return mpidata_incoming_note_deaths(inlet);
+            MPIDATA_TRY(found);
+            if (!here) break;
+            *did = 1;
+            MPIDATA_TRY(take_matched(in, inlet, 0, &message, &status));
+        }
+    }
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_match_messages(mpidata_incoming *in, mpidata_inlet *inlet, int validation, int *did) {
     int tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
     for (int n = 0; n < MPIDATA_RECEIVES_MAX; n++) {
@@ -135,7 +161,7 @@ int mpidata_match_messages(mpidata_incoming *in, mpidata_inlet *inlet, int valid
         MPI_Message message;
         MPI_Status status;
         if (!mpidata_receives_may_begin(&in->receives) || !may_begin_pieces(in)) break;
-        if (n % 8 == 0 && !validation && !intake_open(in)) break;
+        if (n % 8 == 0 && !validation && !intake_open(in)) return in->drains ? match_drained(in, inlet, did) : MPIDATA_SUCCESS;
         int found = !validation && in->trainer->journal.replayed
             ? mpidata_replay_probe(in->trainer, inlet, &here, &message, &status)
             : mpidata_check_mpi(MPI_Improbe(MPI_ANY_SOURCE, tag, inlet->link.comm, &here, &message, &status), "MPI_Improbe");
@@ -143,12 +169,7 @@ int mpidata_match_messages(mpidata_incoming *in, mpidata_inlet *inlet, int valid
         MPIDATA_TRY(found);
         if (!here) break;
         *did = 1;
-        MPIDATA_TRY(reserve_pending(in));
-        mpidata_source *source = &inlet->sources[MPIDATA_STREAMS * status.MPI_SOURCE + validation];
-        if (source->message || source->waiting.first)
-            MPIDATA_TRY(enqueue(in, source, message, &status));
-        else
-            MPIDATA_TRY(start(in, source, &message, &status));
+        MPIDATA_TRY(take_matched(in, inlet, validation, &message, &status));
     }
     return MPIDATA_SUCCESS;
 }

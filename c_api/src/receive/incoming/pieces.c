@@ -106,7 +106,8 @@ static int begin_assembly_locked(mpidata_incoming *in, const mpidata_source *sou
 static int unwanted_locked(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece, int begun) {
     MPIDATA_LOCKED(&in->trainer->lock);
     mpidata_trainer *trainer = in->trainer;
-    if (source->lost) return 1;
+    if (source->lost || trainer->ledger.entries[piece->simulation].cancelled == MPIDATA_CANCEL_TOLD) return 1;
+    if (trainer->journal.n_cancelled && !source->validation && mpidata_journal_drops(&trainer->journal, piece->simulation, piece->step)) return 1;
     int duplicate = !begun && mpidata_trainer_has_step_locked(trainer, piece->simulation, piece->step);
     trainer->statistics.duplicates += duplicate && !mpidata_stopping(&trainer->phase);
     const int anothers = !begun && !source->validation && mpidata_is_anothers_locked(trainer, piece->simulation, piece->step);

@@ -64,7 +64,8 @@ static int begin_locked(mpidata_incoming *in, mpidata_source *source, const mpid
                         mpidata_assembly **assembly) {
     MPIDATA_LOCKED(&in->trainer->lock);
     mpidata_constants_set *set = &in->trainer->slots.constants;
-    if (source->lost || mpidata_stopping(&in->trainer->phase)) return MPIDATA_SUCCESS;
+    const int cancelled = in->trainer->ledger.entries[piece->simulation].cancelled == MPIDATA_CANCEL_TOLD;
+    if (source->lost || cancelled || mpidata_stopping(&in->trainer->phase)) return MPIDATA_SUCCESS;
     if (mpidata_constants_find(set, source->group, piece->by_try, piece->simulation)) {
         *assembly = mpidata_assembly_find(&in->assemblies, source->group, piece->by_try, piece->simulation,
                                           piece->step);

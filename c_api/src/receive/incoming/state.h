@@ -14,6 +14,7 @@ typedef struct {
     /* inlets.c, and each source within them: matching.c */
     mpidata_inlet **inlets;
     int n_inlets;
+    int drains; /* whether a source is drained: deaths.c */
     /* pieces.c; deaths.c drops those of a lost group */
     mpidata_assemblies assemblies;
     mpidata_assembly *ready[MPIDATA_READY_MAX]; /* whole steps of the message that is being taken */
@@ -28,12 +29,14 @@ typedef struct {
     int64_t pending_allocated;
     /* receive/parcels.c, and receive/relay.c */
     int parcels_under_way, questions_under_way;
+    /* receive/publishing.c */
+    int answers_under_way;
 } mpidata_incoming;
 
 /* Is anything under way? */
 static inline int mpidata_incoming_busy(const mpidata_incoming *in) {
-    return in->receives.n > 0 || in->n_pending > 0 || in->parcels_under_way > 0 ||
-           in->questions_under_way > 0;
+    return in->receives.n > 0 || in->n_pending > 0 || in->parcels_under_way > 0 || in->questions_under_way > 0 ||
+           in->answers_under_way > 0;
 }
 
 #endif

@@ -1,0 +1,15 @@
+/* What is published, in a carried program: memory that the carrier has filled and sealed, seen here at one address. */
+#ifndef MPIDATA_CARRIED_PUBLISHED_MEMORY_H
+#define MPIDATA_CARRIED_PUBLISHED_MEMORY_H
+
+#include "published/contents.h"
+
+typedef struct {
+    mpidata_contents *contents; /* NULL: nothing has been published */
+    size_t bytes;
+} mpidata_published_memory;
+
+/* Take over what this descriptor has; MPIDATA_ERR_JOB where it is not what is published. */
+int mpidata_published_memory_take(mpidata_published_memory *published, int memory, uint64_t bytes);
+
+#endif

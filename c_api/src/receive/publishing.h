@@ -1,0 +1,35 @@
+/* The receive thread's part in publishing: it answers those who ask for what is newer than they have. Values leave from where
+ * they lie, which nobody writes to meanwhile. */
+#ifndef MPIDATA_RECEIVE_PUBLISHING_H
+#define MPIDATA_RECEIVE_PUBLISHING_H
+
+#include "receive/incoming.h"
+
+/* Who has asked, and waits for a newer version. */
+typedef struct {
+    const mpidata_inlet *inlet;
+    int rank;
+    int64_t version;
+} mpidata_asker;
+
+typedef struct {
+    mpidata_trainer *trainer;
+    mpidata_incoming *in; /* over whose links they ask */
+    mpidata_transfers transfers;
+    mpidata_sending_list sending; /* the ticket of each: which edition it reads; -1: none */
+    mpidata_asker *waiting;
+    int64_t n_waiting, allocated;
+    double next_look;
+    int used; /* somebody has asked */
+} mpidata_publishing;
+
+/* Take questions, and answer; *did becomes 1 if there was anything. */
+int mpidata_publishing_round(mpidata_publishing *publishing, int *did);
+
+/* A group is lost, or has left: nobody of it waits any more. */
+void mpidata_publishing_forget(mpidata_publishing *publishing, int role, int number);
+
+/* Frees what has ended; returns whether anything has not. */
+int mpidata_publishing_close(mpidata_publishing *publishing);
+
+#endif

@@ -1,0 +1,1 @@
+"""What a trainer publishes for solvers to read."""

@@ -1,0 +1,130 @@
+"""What the training script publishes, for solvers to read."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.alone.outside import in_job, say_no_job
+from mpidata.arrays import NotPlainError, plain_array
+from mpidata.dtypes import array_dtype, dtype_name
+from mpidata.errors import StreamError
+from mpidata.native import constants
+from mpidata.native.library import check
+from mpidata.trainer import join
+
+if TYPE_CHECKING:
+    from mpidata.trainer.trainer import Trainer
+
+__all__ = ["publish"]
+
+_lock = threading.Lock()
+
+
+def publish(arrays: Mapping[str, Any]) -> int:
+    """Publish arrays, the parameters of a model say, for solvers to read by `mpidata.solver.refresh`.
+
+    Parameters
+    ----------
+    arrays : mapping of str to tensor or ndarray
+        By name, of at most 127 bytes: tensors of torch on any device, or arrays of NumPy, of a dtype that fields have,
+        with 0 to 6 dimensions. Copied; `model.state_dict()` will do. Names, their order, dtypes and shapes are those
+        of the first call in each further one.
+
+    Returns
+    -------
+    int
+        The version: 1, 2, ..., in a resumed run from that of the checkpoint on; the same on all trainers that have
+        called it equally often. 0 outside a job, where nobody reads it.
+
+    Raises
+    ------
+    StreamError
+        A value is no array of numbers, has a dtype that no field has, or is a DTensor: publish its `full_tensor()`.
+    LibraryError
+        Names, dtypes or shapes are not those of the first call, or memory is short.
+
+    Notes
+    -----
+    Any trainer may call it, and trainer 0's values count; with `trainers.elastic` those of the first one that trains.
+    The others return at once. Not collective, any thread. Waits for no reader: the copy is all that it takes. The
+    newest version is kept in checkpoints. The first call of mpidata in a process joins the job, which is collective.
+    """
+    if not in_job():
+        say_no_job()
+        _arrays(arrays, copies=False)
+        return 0
+    trainer = join.join()
+    copies = _counts(trainer)
+    made = _arrays(arrays, copies)
+    n = len(made)
+    dtypes = np.array([constants.DTYPES[dtype_name(array.dtype)].number for array in made.values()], np.int32)
+    ndims = np.array([array.ndim for array in made.values()], np.int32)
+    shapes = np.zeros((n, constants.MAX_NDIM), np.int64)
+    for row, array in zip(shapes, made.values(), strict=True):
+        row[: array.ndim] = array.shape
+    names = (ctypes.c_char_p * n)(*(name.encode() for name in made))
+    values = (ctypes.c_void_p * n)(*(array.ctypes.data for array in made.values()))
+    version = ctypes.c_int64()
+    described = dtypes.ctypes.data, ndims.ctypes.data, shapes.ctypes.data
+    with _lock:
+        status = trainer.library.mpidata_trainer_publish(n, names, *described, values, copies, ctypes.byref(version))
+        check(trainer.library, status)
+    return version.value
+
+
+def _counts(trainer: Trainer) -> bool:
+    """Whether this trainer's values are those that are read."""
+    if trainer.members is not None:
+        return trainer.members.is_first
+    return trainer.communicator is None or trainer.communicator.Get_rank() == 0
+
+
+def _arrays(arrays: Mapping[str, Any], copies: bool) -> dict[str, npt.NDArray[Any]]:
+    if not isinstance(arrays, Mapping) or not arrays:
+        raise StreamError(f"publish: {arrays!r:.100} names no arrays. Pass a dict: publish({{'weight': tensor, ...}}).")
+    return {_name(name): _array(name, values, copies) for name, values in arrays.items()}
+
+
+def _name(name: object) -> str:
+    if isinstance(name, str) and "\0" not in name:
+        return name
+    raise StreamError(f"publish: {name!r:.100} cannot name an array. Use a str.")
+
+
+def _array(name: str, values: Any, copies: bool) -> npt.NDArray[Any]:
+    """Make the contiguous array that is copied; without `copies` one of its shape and dtype will do."""
+    if hasattr(values, "full_tensor"):
+        raise StreamError(
+            f"publish: {name!r} is a DTensor, of which this trainer has a part. Publish its full_tensor(), which all "
+            "trainers that have parts of it call."
+        )
+    if hasattr(values, "detach") and hasattr(values, "numpy"):  # a tensor of torch
+        kind = _fits(name, str(values.dtype).removeprefix("torch."))
+        if not copies:
+            return np.broadcast_to(np.zeros((), array_dtype(kind)), tuple(values.shape))
+    try:
+        array = plain_array(values)
+    except NotPlainError as error:
+        raise StreamError(f"publish: {name!r} is {error.what}, {error.why}. {error.advice}") from None
+    dtype = array.dtype.newbyteorder("=")
+    if array.ndim > constants.MAX_NDIM:
+        raise StreamError(
+            f"publish: {name!r} has {array.ndim} dimensions, at most {constants.MAX_NDIM} are possible. Reshape it."
+        )
+    _fits(name, dtype_name(dtype))
+    return np.require(array, dtype, ["C", "A"])
+
+
+def _fits(name: str, dtype: str) -> str:
+    if dtype in constants.DTYPES:
+        return dtype
+    raise StreamError(
+        f"publish: {name!r} is of {dtype}, a dtype that no field has. Convert it to one of "
+        f"{', '.join(constants.DTYPES)}."
+    )

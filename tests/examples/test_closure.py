@@ -1,0 +1,18 @@
+"""The example of a solver that evaluates what is being trained: its errors fall below those of the plain scheme."""
+
+from pathlib import Path
+
+import pytest
+from example_copy import copy_example
+from jobs import BIN, JobFolder
+
+
+@pytest.mark.full
+def test_the_closure_is_read_while_it_is_trained(tmp_path: Path) -> None:
+    copy_example("closure", tmp_path)
+    job = JobFolder(tmp_path)
+    command = [str(BIN / "mpidata"), "run", "closure.yaml", "--set", "name=job"]
+    result = job.run(command=command, timeout=120)
+    assert result.status == 0, result.logs()
+    training = result.summary["training"]
+    assert training["error_with_closure"]["last"] < 0.7 * training["error"]["last"], training

@@ -1,0 +1,53 @@
+"""Trainer that cancels simulations, draws the rest, and prints in JSON what it has drawn, and which ids were taken.
+
+Arguments: `drawn N`: each one when so many of its samples are drawn; `blocked`: all, before the first draw, once
+nothing more comes as the buffer is full; `first IDS...`: these, before the first draw. Trainers after the first one
+cancel nothing. STOP_AT in the environment: fail after so many samples, once.
+"""
+
+import ctypes
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from numpy_stream import stream
+
+from mpidata.native import structures
+from mpidata.trainer.cancel.of_stream import cancel
+from mpidata.trainer.join import join
+
+
+def wait_until_nothing_comes():
+    figures, received, since = structures.Statistics(), -1, time.monotonic()
+    while time.monotonic() - since < 0.5 or received < 1:
+        join().library.mpidata_trainer_statistics(ctypes.byref(figures))
+        if figures.received != received:
+            received, since = figures.received, time.monotonic()
+        time.sleep(0.01)
+
+
+how, values = sys.argv[1], [int(word) for word in sys.argv[2:]]
+samples, trainer = stream(), join()
+simulations = range(trainer.plan.simulations + trainer.plan.validation + 2)
+first, stop_at, marker = trainer.checkpoints.restored.batch, int(os.environ.get("STOP_AT", 0)), Path("stopped")
+index = 0 if trainer.communicator is None else trainer.communicator.Get_rank()
+taken, again, drawn = [], [], []
+if how == "blocked":
+    wait_until_nothing_comes()
+if index == 0 and how != "drawn":
+    ids = list(values or simulations)
+    taken += cancel(trainer, [*ids, *ids])
+    again += cancel(trainer, ids)
+for sample in samples:
+    drawn.append((int(sample["simulation"]), int(sample["step"].ravel()[0])))
+    if how == "drawn" and index == 0:
+        of = drawn[-1][0]
+        if sum(simulation == of for simulation, _ in drawn) == values[0]:
+            taken += cancel(trainer, sample["simulation"])
+            again += cancel(trainer, [of])
+    if stop_at and len(drawn) == stop_at and not marker.exists():
+        marker.touch()
+        sys.exit("as asked")
+print("=>", json.dumps({"drawn": drawn, "taken": taken, "again": again, "first": first}))

@@ -1,0 +1,66 @@
+"""What can be published, and what is refused with a sentence; outside a job nobody reads it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mpidata import StreamError, publish
+from mpidata.trainer.published import publish as module
+
+
+class Part:
+    """As a DTensor shows itself."""
+
+    def full_tensor(self) -> None:
+        raise AssertionError("this would be collective")
+
+
+def test_outside_a_job_it_is_checked_and_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MPIDATA_RUN", raising=False)
+    assert publish({"weight": torch.ones(3), "bias": np.zeros(())}) == 0
+    with pytest.raises(StreamError, match="'weight' is a DTensor, of which this trainer has a part"):
+        publish({"weight": Part()})
+
+
+@pytest.mark.parametrize(
+    ("arrays", "sentence"),
+    [
+        ({}, "names no arrays"),
+        ([1], "names no arrays"),
+        ({1: np.ones(2)}, "1 cannot name an array"),
+        ({"w": "text"}, "'w' is of str"),
+        ({"w": object()}, "'w' is object, of which NumPy makes an array of objects"),
+        ({"w": torch.ones(2).to(torch.float8_e4m3fn)}, "'w' is of float8_e4m3fn, a dtype that no field has"),
+        ({"w": np.ones(2, np.longdouble)}, "'w' is of float128, a dtype that no field has"),
+        ({"w": np.ones((1,) * 7)}, "'w' has 7 dimensions, at most 6 are possible"),
+    ],
+)
+def test_what_cannot_be_published(arrays: Any, sentence: str) -> None:
+    with pytest.raises(StreamError, match="^publish: ") as caught:
+        publish(arrays)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "bits"),
+    [
+        (torch.arange(6.0, requires_grad=True).reshape(2, 3).T, "float32", None),
+        (torch.tensor(7), "int64", None),
+        (torch.tensor([1.5, -2.0], dtype=torch.bfloat16), "bfloat16", [0x3FC0, 0xC000]),
+        (torch.tensor([True, False]), "bool", None),
+        (torch.ones(0, 4, dtype=torch.complex64), "complex64", None),
+        (np.arange(8, dtype=">i4")[::2], "int32", None),
+    ],
+)
+def test_the_array_that_is_copied(values: Any, name: str, bits: list[int] | None) -> None:
+    for copies in (True, False):
+        array = module._array("w", values, copies)
+        assert array.shape == tuple(values.shape) and module.dtype_name(array.dtype) == name
+    copied = module._array("w", values, True)
+    assert copied.flags.c_contiguous and copied.dtype.isnative
+    if bits is not None:
+        assert copied.view(np.uint16).tolist() == bits
+    else:
+        assert (copied == np.asarray(values.detach() if hasattr(values, "detach") else values)).all()
