@@ -45,7 +45,7 @@ def test_the_page_of_the_fortran_module_has_all_of_it() -> None:
     assert set(found) <= set(constants("status", "number"))
     assert re.findall(r"^\| `(MPIDATA_\w+)` \| (\d+) \| \S", page, re.MULTILINE) == found
     listed = {"put": ["field", "values", "start", "at"], "put_indices": ["values", "at"], "next": ["simulation"]}
-    listed["init"] = ["world", "group"]
+    listed["init"], listed["published"] = ["world", "group"], ["name", "values"]
     for one, arguments in listed.items():
         text = page.split(f"### `mpidata_{one}`")[1].split("###")[0]
         assert re.findall(r"^- `(\w+)`: \S", text, re.MULTILINE) == arguments

@@ -138,6 +138,18 @@ int mpidata_put_indices(const char *field, const void *values, mpidata_dtype dty
     return mpidata_put_mapped(field, values, dtype, ndim, shape, map);
 }
 
+/* What is published is tested in whole jobs, too. */
+int mpidata_refresh(int64_t *version) {
+    *version = 0;
+    return SUCCESS;
+}
+
+int mpidata_published_as(const char *name, mpidata_dtype dtype, int ndim, int64_t *shape, const void **values) {
+    (void)name, (void)dtype, (void)ndim, (void)shape;
+    *values = NULL;
+    return ERR_ORDER;
+}
+
 /* Reads the array in wait only, as late as the library may. */
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start) {

@@ -32,7 +32,7 @@ END_S = 20.0  # for all ranks to end, once one has been killed
 CAUSES = {
     "trainer": r"Trainer \d \(rank \d\) (was killed by SIGKILL|has died)",
     "scheduler": r"The scheduler \(rank 0\) (was killed by SIGKILL|has died)",
-    "mpidata-rank": r"(Trainer \d|The scheduler) \(rank \d\) (has died|is gone|vanished)",
+    "mpidata-rank": r"(Trainer \d|The scheduler) \(rank \d\) (has died|is gone|vanished|was killed by SIGKILL)",
     "mpirun": r"The launcher was killed by SIGKILL",
 }
 
