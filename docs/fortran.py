@@ -11,9 +11,10 @@ _CONSTANT = re.compile(r"public :: (MPIDATA_\w+) = (\d+)(?: +!< (.*))?$", re.MUL
 _LIST = re.compile(r"^ *public :: (mpidata_.*)$", re.MULTILINE)
 _ABOVE = r"((?:^ *!>.*\n)+) *"
 _GENERIC = _ABOVE + r"interface {name}$"
+_TYPE = _ABOVE + r"type :: {name}$"
 _PROCEDURE = _ABOVE + r"((?:subroutine|function) {name}\(.*)\n((?:.* :: .*\n)*)"
 _CALL = re.compile(r"\A`([^`]+)`: (.*)", re.DOTALL)
-_MEANING = re.compile(r":: (\w+) +!< (.*)")
+_MEANING = re.compile(r":: (\w+)(?:\(:\))? +!< (.*)")
 _ARGUMENT = re.compile(r"^(\w+) {2,}(\S.*(?:\n +.*)*)", re.MULTILINE)
 
 
@@ -37,6 +38,8 @@ def _call(module: str, name: str) -> str:
         match = _CALL.match(_lines(generic[1]))
         assert match is not None, name
         form, words = match[1], match[2][0].upper() + match[2][1:]
+    elif structure := re.search(_TYPE.format(name=name), module, re.MULTILINE):
+        form, words = f"type({name})", _lines(structure[1])
     else:
         procedure = re.search(_PROCEDURE.format(name=name), module, re.MULTILINE)
         assert procedure is not None, name

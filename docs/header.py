@@ -9,7 +9,7 @@ _COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 _DECLARED = re.compile(r"/\*((?:(?!\*/).)*)\*/\n((?:int|const char \*) ?(mpidata_\w+)\([^;]*\);)", re.DOTALL)
 _ENUM = re.compile(r"(typedef )?enum \{\n(.*?)\n\} ?(\w*);", re.DOTALL)
 _CONSTANT = re.compile(r"(MPIDATA_\w+) = (\d+),?(?: +/\* (.*?) \*/)?")
-_PARAMETER = re.compile(r"^@param\[(in|out)\] +(\w+) +(.*)$", re.DOTALL)
+_PARAMETER = re.compile(r"^@param\[(in|out)\] +(\w+(?:, \w+)*) +(.*)$", re.DOTALL)
 _NAME = re.compile(r"`[^`]*`|\b(?:mpidata|MPIDATA)_\w+(?:<\w+>)?(?:\(\))?")
 
 
@@ -58,7 +58,8 @@ def _paragraph(text: str, language: str) -> str:
 def _parameter(text: str) -> str:
     match = _PARAMETER.match(text)
     assert match is not None, text
-    return f"- `{match[2]}` ({match[1]}): {_paragraph(' '.join(match[3].split()), '')}"
+    names = ", ".join(f"`{name}`" for name in match[2].split(", "))
+    return f"- {names} ({match[1]}): {_paragraph(' '.join(match[3].split()), '')}"
 
 
 if __name__ == "__main__":

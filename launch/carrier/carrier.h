@@ -10,7 +10,7 @@
 
 #include "base/wait.h"
 #include "carried/layout.h"
-#include "published/contents.h"
+#include "contents/contents.h"
 
 /* A map of a rank, by its number there. */
 typedef struct {

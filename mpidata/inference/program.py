@@ -45,10 +45,12 @@ def main(encoded: str) -> int:
 def _serve(library: Library, settings: dict[str, Any]) -> None:
     from mpidata.inference.function import Function, read_weights
     from mpidata.inference.over_mpi import Asked
-    from mpidata.inference.serving import Serving, Weights
+    from mpidata.inference.serving import Serving
+    from mpidata.inference.weights import Published, Weights
 
     function = Function(settings["function"])
-    weights = Weights(read_weights(settings["weights"]) if settings["weights"] else None)
+    read = read_weights(settings["weights"]) if settings["weights"] else None
+    weights = Weights(read, Published(library) if function.takes_weights else None)
     check(library, library.mpidata_loader_begin())
     library.mpidata_loader_starts(False)
     asked = Asked(library)

@@ -8,11 +8,12 @@ from typing import Protocol
 
 import torch
 
-from mpidata.inference.function import Function, Tensors
+from mpidata.inference.function import Function
 from mpidata.inference.over_mpi import LEAVE
 from mpidata.inference.questions import Question, split_rows, tensors_of
+from mpidata.inference.weights import Weights
 
-__all__ = ["Serving", "Weights"]
+__all__ = ["Serving"]
 
 
 class Questions(Protocol):
@@ -23,17 +24,6 @@ class Questions(Protocol):
 
     def answer(self, question: Question, version: int, outputs: list[torch.Tensor]) -> None:
         """Answer one."""
-
-
-class Weights:
-    """The weights that the function is called with, and their version; None: there are none yet."""
-
-    def __init__(self, tensors: Tensors | None) -> None:
-        self.tensors = tensors
-        self.version = 0
-
-    def take_newer(self) -> None:
-        """Take over what was published since; called between two batches."""
 
 
 class Serving:
@@ -94,7 +84,8 @@ class Serving:
             return
         deadline = time.monotonic() + self._wait_s
         while not self._left and self._rows_of_first() < self._batch and (left := deadline - time.monotonic()) > 0:
-            self._take(left)
+            if not self._take(left):
+                self._weights.take_newer()  # which may be why it returned
 
     def _rows_of_first(self) -> int:
         """Rows that could go into one call with the first question."""

@@ -12,7 +12,7 @@
 #include "fake_mpi.h"
 #include "parcel/inbox.h"
 #include "parcel/sending.h"
-#include "published/contents.h"
+#include "contents/contents.h"
 #include "receive/incoming.h"
 #include "receive/whole.h"
 #include "solver/kept_constants.h"

@@ -2,7 +2,7 @@
 #include "example_plan.h"
 #include "fake_mpi.h"
 #include "published/asking.h"
-#include "receive/publishing.h"
+#include "receive/answering/publishing.h"
 #include "stream/state.h"
 #include "trainer/published/publish.h"
 

@@ -4,7 +4,7 @@
 #include "calls/bindings.h"
 #include "calls/calls.h"
 #include "program/caller.h"
-#include "published/contents.h"
+#include "contents/contents.h"
 
 static const char PUBLISH_IT[] = "Name one of those, or publish it: mpidata.publish on the trainers.";
 

@@ -4,7 +4,7 @@
 #define MPIDATA_TRANSPORT_H
 
 #include "calls/put_check.h"
-#include "published/contents.h"
+#include "contents/contents.h"
 
 /* What a rank has done with a simulation. */
 typedef struct {

@@ -76,7 +76,7 @@ typedef struct {
     uint64_t cancel_from;         /* the sample of this start from which on, counted from 1, the simulation is cancelled; 0: it is not */
     uint32_t stopping;            /* the job is */
     uint32_t carrier_sleeps;
-    uint64_t published;           /* bytes of what is published (published/contents.h), whose descriptor came before an answer; 0: none */
+    uint64_t published;           /* bytes of what is published (contents/contents.h), whose descriptor came before an answer; 0: none */
     char sentence[MPIDATA_CARRIED_SENTENCE]; /* of an error */
     /* What the rank writes from here on. */
     __attribute__((aligned(MPIDATA_CARRIED_LINE))) uint64_t committed; /* slots filled, ever */

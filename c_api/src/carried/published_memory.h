@@ -2,7 +2,7 @@
 #ifndef MPIDATA_CARRIED_PUBLISHED_MEMORY_H
 #define MPIDATA_CARRIED_PUBLISHED_MEMORY_H
 
-#include "published/contents.h"
+#include "contents/contents.h"
 
 typedef struct {
     mpidata_contents *contents; /* NULL: nothing has been published */

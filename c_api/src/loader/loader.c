@@ -43,7 +43,10 @@ int mpidata_loader_open(MPI_Fint world, int role) {
         mpidata_condition_open(&loader.news) || mpidata_condition_open(&loader.wake))
         return mpidata_error(MPIDATA_ERR_MEMORY, "The loader's locks cannot be made.");
     loader.trainers = calloc((size_t)loader.job.plan.trainers, 1);
-    if (!loader.trainers) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of the trainers.");
+    loader.job.dead_trainers = calloc((size_t)loader.job.plan.trainers, 1);
+    loader.asks_than = -1;
+    if (!loader.trainers || !loader.job.dead_trainers)
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of the trainers.");
     for (int t = 0; t < loader.job.plan.trainers; t++)
         if (mpidata_job_trainer_rank(&loader.job, t) < 0) loader.trainers[t] = MPIDATA_TRAINER_DEAD;
     MPIDATA_TRY(mpidata_loader_open_server(&loader));
@@ -56,6 +59,21 @@ int mpidata_loader_open(MPI_Fint world, int role) {
 int mpidata_loader_begin(void) {
     MPIDATA_TRY(need_open());
     return tell_scheduler(MPIDATA_EVENT_NEXT);
+}
+
+int mpidata_loader_published(int64_t version, mpidata_taken *newer) {
+    MPIDATA_TRY(need_open());
+    mpidata_lock_take(&loader.lock);
+    mpidata_parcel *found = loader.published;
+    loader.published = NULL;
+    if (!loader.asking && !found) {
+        loader.asking = 1;
+        loader.asks_than = version;
+    }
+    mpidata_lock_give(&loader.lock);
+    if (!found) return MPIDATA_ERR_AGAIN;
+    *newer = mpidata_taken_of(found);
+    return MPIDATA_SUCCESS;
 }
 
 int mpidata_loader_fail(const char *sentence) {
@@ -128,7 +146,7 @@ int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
         if (!status && loader.leave) status = MPIDATA_END;
         if (!status && !(first = mpidata_parcels_pop(&loader.requests)))
             status = timeout_s > 0 && nobody_asks_locked() ? MPIDATA_END : MPIDATA_ERR_AGAIN;
-    } while (status == MPIDATA_ERR_AGAIN && wait_for_request_locked(&backoff, &looked, since, deadline));
+    } while (status == MPIDATA_ERR_AGAIN && !loader.published && wait_for_request_locked(&backoff, &looked, since, deadline));
     mpidata_lock_give(&loader.lock);
     atomic_store(&loader.driven, 0);
     mpidata_beat();
@@ -212,6 +230,7 @@ int mpidata_loader_close(void) {
     if (!failed) failed = tell_scheduler(MPIDATA_EVENT_FINALIZED);
     mpidata_parcels_free(&loader.requests);
     mpidata_sendings_free(&loader.sent);
+    mpidata_parcel_free(loader.published);
     mpidata_lock_close(&loader.lock);
     mpidata_lock_close(&loader.rounds);
     (void)pthread_cond_destroy(&loader.news);

@@ -29,6 +29,11 @@ int mpidata_loader_next(mpidata_taken *request, double timeout_s);
 int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t n_parts, const void *const *parts,
                           const int64_t *sizes, int64_t ticket);
 
+/* Of an inference rank: take what a trainer has published, if it is newer than this version, 0: none. Its memory is as that of
+ * a request, number: its version. MPIDATA_ERR_AGAIN: it is asked for, and mpidata_loader_next returns MPIDATA_ERR_AGAIN when it
+ * has come. Does not block. */
+int mpidata_loader_published(int64_t version, mpidata_taken *newer);
+
 /* Tell the scheduler of an error that ends the job. */
 int mpidata_loader_fail(const char *sentence);
 

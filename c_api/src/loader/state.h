@@ -11,6 +11,7 @@
 #include "job/link.h"
 #include "parcel/inbox.h"
 #include "parcel/sending.h"
+#include "published/asking.h"
 
 /* What a trainer does: sends requests, will send no more, or is dead and sends none. */
 enum { MPIDATA_TRAINER_ASKS = 0, MPIDATA_TRAINER_SAID_FAREWELL, MPIDATA_TRAINER_DEAD };
@@ -33,6 +34,9 @@ typedef struct {
     mpidata_sending_list answers;  /* that are to be sent */
     mpidata_sending_list sent;     /* have left, or were to go to nobody */
     int under_way;                 /* answers that have not left */
+    int64_t asks_than;             /* of an inference rank: to ask for what was published later than this version; -1: not */
+    int asking;                    /* an answer to that is to come */
+    mpidata_parcel *published;     /* which has come; NULL: nothing */
     int leave;                     /* the scheduler wants this loader to */
     char *trainers;                /* what each does, as above */
     int quit;                      /* the thread is to end */

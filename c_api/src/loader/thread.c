@@ -22,6 +22,7 @@ typedef struct mpidata_loader_server {
     mpidata_inbox *inbox;
     mpidata_transfers transfers;
     mpidata_sending_list sending;
+    mpidata_asking asking; /* of an inference rank */
     double next_listen;
 } server;
 
@@ -63,6 +64,7 @@ int mpidata_loader_open_server(mpidata_loader *loader) {
                                               job->trainer_ranks));
     else
         MPIDATA_TRY(mpidata_link_open_world(&s->link, job->data, &job->plan));
+    mpidata_asking_open(&s->asking, &loader->job);
     loader->n_peers = is_inference(loader) ? s->link.n_ranks : job->plan.trainers;
     return open_inbox(s);
 }
@@ -70,12 +72,34 @@ int mpidata_loader_open_server(mpidata_loader *loader) {
 /* What MPI still reads or writes stays until the end of the process. */
 void mpidata_loader_close_server(mpidata_loader *loader) {
     server *s = loader->server;
-    if (s->transfers.n) return;
+    if (s->transfers.n || s->asking.transfers.n) return;
+    mpidata_asking_close(&s->asking);
     mpidata_inbox_close(s->inbox);
     mpidata_sendings_free(&s->sending);
     mpidata_transfers_close(&s->transfers);
     mpidata_link_close(&s->link);
     free(s);
+}
+
+/* Ask for what is published, if the caller wants it, and hand it over. */
+static int look_for_published(server *s) {
+    mpidata_loader *loader = s->loader;
+    mpidata_parcel *newer = NULL;
+    mpidata_lock_take(&loader->lock);
+    const int asking = loader->asking;
+    const int64_t than = loader->asks_than;
+    loader->asks_than = -1;
+    mpidata_lock_give(&loader->lock);
+    if (!asking) return MPIDATA_SUCCESS;
+    if (than >= 0) MPIDATA_TRY(mpidata_ask_for(&s->asking, than, 1));
+    MPIDATA_TRY(mpidata_asking_round(&s->asking, &newer));
+    if (!newer) return MPIDATA_SUCCESS;
+    mpidata_lock_take(&loader->lock);
+    loader->published = newer;
+    loader->asking = 0;
+    mpidata_lock_tell_locked(&loader->lock, &loader->news);
+    mpidata_lock_give(&loader->lock);
+    return MPIDATA_SUCCESS;
 }
 
 static int listen(server *s) {
@@ -84,6 +108,7 @@ static int listen(server *s) {
     if (now < s->next_listen) return MPIDATA_SUCCESS;
     s->next_listen = now + LISTEN_EVERY_S;
     MPIDATA_TRY(mpidata_job_listen(&loader->job));
+    if (is_inference(loader)) MPIDATA_TRY(look_for_published(s));
     if (!loader->job.told_to_stop) return MPIDATA_SUCCESS;
     mpidata_lock_take(&loader->lock);
     if (!loader->leave) mpidata_lock_tell_locked(&loader->lock, &loader->news);
@@ -130,6 +155,7 @@ static int note_deaths(server *s) {
         mpidata_inbox_lose(s->inbox, link->newly[i]);
         forget(s, link->newly[i]);
         if (role == MPIDATA_ROLE_TRAINER) loader->trainers[number] = MPIDATA_TRAINER_DEAD;
+        if (role == MPIDATA_ROLE_TRAINER) loader->job.dead_trainers[number] = 1;
     }
     mpidata_lock_tell_locked(&loader->lock, &loader->news);
     mpidata_lock_give(&loader->lock);

@@ -8,6 +8,7 @@ typedef struct mpidata_sending {
     struct mpidata_sending *next;
     int to;         /* trainer or loader */
     int64_t ticket; /* the caller's */
+    const void *over; /* the caller's: what it is sent over */
     mpidata_pending pending;
     int64_t n_parts;
     int64_t *sizes;

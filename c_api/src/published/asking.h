@@ -5,7 +5,7 @@
 
 #include "job/job.h"
 #include "parcel/inbox.h"
-#include "published/contents.h"
+#include "contents/contents.h"
 
 typedef struct {
     mpidata_job *job;

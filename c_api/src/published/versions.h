@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/lock.h"
-#include "published/contents.h"
+#include "contents/contents.h"
 
 typedef struct {
     mpidata_contents *contents; /* NULL: it has no memory yet */

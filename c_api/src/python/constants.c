@@ -8,6 +8,7 @@
 #include "dtypes/convert.h"
 #include "job/run_files.h"
 #include "python/structures.h"
+#include "contents/contents.h"
 #include "question/description.h"
 #include "wire/messages.h"
 #include "wire/moments.h"
@@ -84,6 +85,12 @@ static const mpidata_constant constants[] = {
     WHOLE(mpidata_described)
     FIELD(mpidata_described, name) FIELD(mpidata_described, dtype) FIELD(mpidata_described, ndim)
     FIELD(mpidata_described, shape)
+    WHOLE(mpidata_contents)
+    FIELD(mpidata_contents, magic) FIELD(mpidata_contents, described) FIELD(mpidata_contents, version)
+    FIELD(mpidata_contents, n) FIELD(mpidata_contents, bytes)
+    WHOLE(mpidata_published_array)
+    FIELD(mpidata_published_array, name) FIELD(mpidata_published_array, dtype) FIELD(mpidata_published_array, ndim)
+    FIELD(mpidata_published_array, shape) FIELD(mpidata_published_array, at)
     WHOLE(mpidata_usage)
     FIELD(mpidata_usage, memory_kb) FIELD(mpidata_usage, cpu_us)
     WHOLE(mpidata_event)

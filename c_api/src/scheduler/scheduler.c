@@ -295,8 +295,21 @@ static int change_trainers(int trainer, int joins) {
     return order_all(&order);
 }
 
+/* They ask trainers for what is published, too. */
+static int tell_inference(int32_t what) {
+    for (int i = 0; i < scheduler.n_links; i++) {
+        const mpidata_link *link = scheduler.links[i];
+        for (int number = link->first_inference; number < link->first_inference + link->n_inference; number++) {
+            const int rank = mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_INFERENCE, number);
+            MPIDATA_TRY(send_later(&what, sizeof what, rank, MPIDATA_TAG_STOP, link));
+        }
+    }
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_scheduler_lose_trainer(int trainer) {
     MPIDATA_TRY(mpidata_scheduler_retire_trainer(trainer));
+    MPIDATA_TRY(tell_inference(MPIDATA_STOP_TRAINER_LOST + trainer));
     return tell_solvers(MPIDATA_STOP_TRAINER_LOST + trainer);
 }
 

@@ -10,7 +10,8 @@ from mpidata.errors import MpidataError
 from mpidata.inference.function import Function, FunctionError, read_weights
 from mpidata.inference.over_mpi import LEAVE
 from mpidata.inference.questions import Array, Question, Shape
-from mpidata.inference.serving import Serving, Weights
+from mpidata.inference.serving import Serving
+from mpidata.inference.weights import Weights
 
 X = Array("x", torch.float32, False, (), 4)
 Y = Array("y", torch.float32, False, (), 4)

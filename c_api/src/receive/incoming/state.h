@@ -27,9 +27,9 @@ typedef struct {
     mpidata_source **pending; /* with pieces under way, or messages that wait; the longest first */
     int n_pending;
     int64_t pending_allocated;
-    /* receive/parcels.c, and receive/relay.c */
+    /* receive/parcels.c, and receive/answering/relay.c */
     int parcels_under_way, questions_under_way;
-    /* receive/publishing.c */
+    /* receive/answering/publishing.c */
     int answers_under_way;
 } mpidata_incoming;
 

@@ -11,7 +11,7 @@
 int mpidata_trainer_publish(int64_t n, const char *const *names, const int32_t *dtypes, const int32_t *ndims,
                             const int64_t *shapes, const void *const *values, int copies, int64_t *version);
 
-/* For a checkpoint, or a trainer that takes a place: the newest contents (published/contents.h), where this trainer has
+/* For a checkpoint, or a trainer that takes a place: the newest contents (contents/contents.h), where this trainer has
  * them, else what was said of them; *bytes 0: nothing has been published. They stay until mpidata_trainer_published_release of *edition. */
 int mpidata_trainer_published(const void **contents, int64_t *bytes, int64_t *edition);
 int mpidata_trainer_published_release(int64_t edition);

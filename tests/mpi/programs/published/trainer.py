@@ -2,7 +2,7 @@
 
 Options, in JSON: elements; every: batches from one version to the next; publishes: how often in a row; pause_s; kept:
 whether the number of versions is registered; dies: trainer and batch at which it kills itself, once there is a
-checkpoint, where `checkpoint` says so.
+checkpoint, where `checkpoint` says so; torch: with tensors of two further dtypes.
 """
 
 import json
@@ -26,6 +26,7 @@ DEFAULTS = {
     "kept": False,
     "dies": None,
     "checkpoint": True,
+    "torch": False,
 }
 options = DEFAULTS | json.loads(sys.argv[1] if len(sys.argv) > 1 else "{}")
 
@@ -42,10 +43,19 @@ class Count:
         self.version = state["version"]
 
 
+def with_tensors(found):
+    if not options["torch"]:
+        return found
+    import torch
+
+    odd = torch.tensor(bool(count.version % 2))
+    return found | {"odd": odd, "half": torch.full((2,), count.version % 8 + 0.5, dtype=torch.bfloat16)}
+
+
 def publish():
     for _ in range(options["publishes"]):
         count.version += 1
-        version = mpidata.publish(arrays(count.version, options["elements"]))
+        version = mpidata.publish(with_tensors(arrays(count.version, options["elements"])))
         assert version == count.version, (version, count.version)
 
 

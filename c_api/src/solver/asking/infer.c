@@ -1,4 +1,4 @@
-#include "solver/infer.h"
+#include "solver/asking/infer.h"
 
 #include <stddef.h>
 

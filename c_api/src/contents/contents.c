@@ -1,4 +1,4 @@
-#include "published/contents.h"
+#include "contents/contents.h"
 
 #include <stdio.h>
 #include <stdlib.h>

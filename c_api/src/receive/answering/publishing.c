@@ -1,4 +1,4 @@
-#include "receive/publishing.h"
+#include "receive/answering/publishing.h"
 
 #include <stdlib.h>
 
@@ -42,6 +42,8 @@ static int answer(mpidata_publishing *publishing, const mpidata_asker *asker, in
         return status;
     }
     sending->ticket = edition;
+    sending->to = asker->rank;
+    sending->over = asker->inlet;
     mpidata_sendings_append(&publishing->sending, sending);
     return mpidata_sending_begin(sending, &publishing->transfers, asker->rank, MPIDATA_TAG_PUBLISHED, asker->inlet->link.comm);
 }
@@ -91,7 +93,7 @@ static int take_question(mpidata_publishing *publishing, const mpidata_inlet *in
     MPIDATA_TRY_MPI(MPI_Get_count(status, MPI_BYTE, &bytes));
     MPIDATA_TRY_MPI(MPI_Mrecv(&ask, (int)sizeof ask, MPI_BYTE, message, MPI_STATUS_IGNORE));
     const int role = mpidata_link_role(&inlet->link, plan, status->MPI_SOURCE, &number);
-    if (role != MPIDATA_ROLE_SOLVER || !mpidata_ask_fits(&ask, bytes)) {
+    if ((role != MPIDATA_ROLE_SOLVER && role != MPIDATA_ROLE_INFERENCE) || !mpidata_ask_fits(&ask, bytes)) {
         mpidata_link_who(&inlet->link, plan, status->MPI_SOURCE, who, sizeof who);
         return mpidata_error(MPIDATA_ERR_WIRE, "%s asked for what is published by %d bytes that are no question. Use one build of "
                                                "libmpidata for the whole job.",
@@ -126,7 +128,7 @@ int mpidata_publishing_round(mpidata_publishing *publishing, int *did) {
     give_back_sent(publishing);
     for (int i = 0; i < publishing->in->n_inlets; i++) {
         mpidata_inlet *inlet = publishing->in->inlets[i];
-        if (inlet->link.n_groups && !inlet->lost) MPIDATA_TRY(take_questions(publishing, inlet, did));
+        if (inlet->link.n_groups + inlet->link.n_inference > 0 && !inlet->lost) MPIDATA_TRY(take_questions(publishing, inlet, did));
     }
     if (publishing->n_waiting) MPIDATA_TRY(answer_waiting(publishing, did));
     publishing->in->answers_under_way = publishing->transfers.n;
@@ -141,6 +143,10 @@ void mpidata_publishing_forget(mpidata_publishing *publishing, int role, int num
         if (asker.rank != mpidata_link_leader(&asker.inlet->link, plan, role, number)) publishing->waiting[kept++] = asker;
     }
     publishing->n_waiting = kept;
+    const mpidata_inlet *inlet = mpidata_inlet_of(publishing->in, role, number);
+    const int leader = inlet ? mpidata_link_leader(&inlet->link, plan, role, number) : -1;
+    for (mpidata_sending *sending = publishing->sending.first; sending && leader >= 0; sending = sending->next)
+        if (sending->over == inlet && sending->to == leader) mpidata_transfers_forget(&publishing->transfers, &sending->pending);
 }
 
 int mpidata_publishing_close(mpidata_publishing *publishing) {

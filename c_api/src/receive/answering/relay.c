@@ -1,4 +1,4 @@
-#include "receive/relay.h"
+#include "receive/answering/relay.h"
 
 #include <stdlib.h>
 

@@ -26,7 +26,7 @@ typedef struct {
 /* Take questions, and answer; *did becomes 1 if there was anything. */
 int mpidata_publishing_round(mpidata_publishing *publishing, int *did);
 
-/* A group is lost, or has left: nobody of it waits any more. */
+/* A group or an inference rank is lost, or has left: nobody of it waits any more, or takes what is sent to it. */
 void mpidata_publishing_forget(mpidata_publishing *publishing, int role, int number);
 
 /* Frees what has ended; returns whether anything has not. */

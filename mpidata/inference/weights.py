@@ -1,0 +1,84 @@
+"""The weights that an inference rank calls the function with: those of a file, then what trainers publish."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Protocol
+
+import torch
+
+from mpidata.inference.function import Tensors
+from mpidata.loading.over_mpi import parts_of
+from mpidata.native import constants, structures
+from mpidata.native.library import Library, check
+
+__all__ = ["Published", "Weights", "tensors_in"]
+
+
+class Newer(Protocol):
+    """Where newer versions come from; the method of `Published`."""
+
+    def newer_than(self, version: int) -> tuple[int, Tensors] | None:
+        """Take what is newer, if it is there."""
+
+
+class Published:
+    """What trainers publish, over libmpidata.
+
+    Parameters
+    ----------
+    library : Library
+        Opened as an inference rank.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._taken = structures.Taken()
+
+    def newer_than(self, version: int) -> tuple[int, Tensors] | None:
+        """Take what is newer than a version, if it has come; else it is asked for."""
+        status = self._library.mpidata_loader_published(version, ctypes.byref(self._taken))
+        if status == constants.ERR_AGAIN:
+            return None
+        check(self._library, status)
+        return self._taken.number, tensors_in(parts_of(self._taken, self._library)[0])
+
+
+class Weights:
+    """The weights that the function is called with, and their version.
+
+    Parameters
+    ----------
+    tensors : dict of str to torch.Tensor or None
+        Those to begin with; None: there are none yet.
+    published : Newer or None
+        Where newer ones come from; None: from nowhere, as the function takes none.
+    """
+
+    def __init__(self, tensors: Tensors | None, published: Newer | None = None) -> None:
+        self.tensors = tensors
+        self.version = 0
+        self._published = published
+
+    def take_newer(self) -> None:
+        """Take over what was published since; called between two batches."""
+        if self._published and (found := self._published.newer_than(self.version)):
+            self.version, self.tensors = found
+
+
+def tensors_in(contents: memoryview) -> Tensors:
+    """Make tensors over what was published, as libmpidata has checked it; they keep the memory alive."""
+    head, one = structures.Contents, structures.PublishedArray
+    names = {dtype.number: name for name, dtype in constants.DTYPES.items()}
+    count = head.from_buffer_copy(contents).n
+    found: Tensors = {}
+    for place in range(count):
+        array = one.from_buffer_copy(contents, ctypes.sizeof(head) + place * ctypes.sizeof(one))
+        shape = tuple(array.shape[: array.ndim])
+        dtype: torch.dtype = getattr(torch, names[array.dtype])
+        size = torch.Size(shape).numel()
+        values = contents[array.at : array.at + size * dtype.itemsize]
+        found[array.name.decode()] = (
+            torch.frombuffer(values, dtype=dtype).view(shape) if size else torch.empty(shape, dtype=dtype, device="cpu")
+        )
+    return found
