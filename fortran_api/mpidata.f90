@@ -1055,7 +1055,7 @@ contains
   end subroutine mpidata_infer
 
   !> As mpidata_infer, but return at once: no array may be changed or freed before mpidata_infer_wait returns. At most 8
-  !> questions may be open.
+  !> questions may be open; mpidata_next and mpidata_finalize wait for those that are.
   subroutine mpidata_infer_begin(inputs, outputs, question, version, ierror)
     type(mpidata_array), intent(in), target :: inputs(:), outputs(:)
     integer(int64), intent(out) :: question                    !< for mpidata_infer_wait

@@ -284,20 +284,23 @@ typedef int64_t mpidata_question;
  * @param[out] version     version of the weights that all rows were computed with; 0: no weights were published. May be NULL
  *
  * Local: each rank of a group may ask, or not. Blocks (without spinning) until the answer is there; samples move meanwhile. If an
- * inference rank dies, its questions are asked again of another one. Returns MPIDATA_END when the job is stopping. Errors:
- * MPIDATA_ERR_ORDER (outside a simulation, in a job without `inference`, outside a job, or in a carried program),
+ * inference rank dies, its questions are asked again of another one. Returns MPIDATA_END when the job is stopping, and
+ * MPIDATA_CANCELLED as mpidata_step does, until mpidata_next. Errors: MPIDATA_ERR_ORDER (outside a simulation, in a job without `inference`, outside a job, or in a carried program),
  * MPIDATA_ERR_ARGUMENT, MPIDATA_ERR_SHAPE, MPIDATA_ERR_DTYPE. */
 int mpidata_infer(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version);
 
 /* As mpidata_infer, but return at once. The values of all arrays, and `version`, are lent until mpidata_infer_wait returns, and must
- * not be changed or freed before that; names and shapes may. At most 8 questions may be open.
+ * not be changed or freed before that; names and shapes may. At most 8 questions may be open. mpidata_next and mpidata_finalize
+ * wait for those that are: when they return nothing is lent, and all is answered. Those stay open that are when a simulation is
+ * cancelled, or given up by mpidata_fail.
  *
  * @param[out] question  for mpidata_infer_wait */
 int mpidata_infer_begin(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version,
                         mpidata_question *question);
 
-/* Wait until a question is answered, and set *question to 0; returns at once if it is 0. Returns MPIDATA_END when the job is stopping;
- * the arrays are lent no more then, too. */
+/* Wait until a question is answered, and set *question to 0; returns at once if it is 0, or if mpidata_next has waited for it. The
+ * answer comes also where the simulation is cancelled, or was given up. Returns MPIDATA_END when the job is stopping; the arrays
+ * are lent no more then, too. */
 int mpidata_infer_wait(mpidata_question *question);
 
 /* Take over what a trainer has published since (mpidata.publish in its script): all of it, of one version.

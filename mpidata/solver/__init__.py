@@ -19,7 +19,7 @@ unset), and drops the data.
 When the job is stopping, `Simulation.step` raises `StopSimulation`, a kind of SystemExit: the program leaves all its
 loops and ends in order, with status 0. A program with more to do catches it around the outer loop.
 
-When the training has cancelled the simulation, `Simulation.put` and `Simulation.step` raise `SimulationCancelled`: a
+When the training has cancelled the simulation, `Simulation.put`, `Simulation.step` and `infer` raise `SimulationCancelled`: a
 program of a job that cancels catches it within the loop, and goes on with the next simulation.
 """
 
@@ -155,6 +155,8 @@ def infer(inputs: Mapping[str, npt.ArrayLike], outputs: Mapping[str, Wanted]) ->
     ------
     StopSimulation
         The job is stopping.
+    SimulationCancelled
+        The training has cancelled the simulation.
     LibraryError
         Outside a simulation, in a job without `inference`, or with arrays that do not fit. The job ends with it.
 

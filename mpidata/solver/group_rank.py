@@ -193,7 +193,7 @@ class GroupRank:
         raise StopSimulation
 
     def put(self, status: int) -> None:
-        """Check the status of a put or step; raises SimulationCancelled where the simulation is cancelled."""
+        """Check the status of a put, step or infer; raises SimulationCancelled where the simulation is cancelled."""
         if status == constants.CANCELLED:
             self.within = False
             raise SimulationCancelled(f"The training has cancelled simulation {self.current and self.current.id}.")

@@ -38,7 +38,7 @@ def infer(rank: GroupRank, inputs: Mapping[str, npt.ArrayLike], outputs: Mapping
     status = rank.library.mpidata_infer(ins, len(sent), outs, len(answer), ctypes.byref(version))
     if status == constants.END:
         rank.stop()
-    check(rank.library, status)
+    rank.put(status)
     answer.version = version.value
     return answer
 

@@ -36,7 +36,7 @@ struct mpidata_questions {
     mpidata_inbox *inbox;
     mpidata_transfers transfers;
     asked open[MPIDATA_QUESTIONS_MAX];
-    int64_t asked;
+    int64_t asked, settled; /* numbers of the last question, and of the last one that was settled */
     uint64_t parcels;
     int last; /* that was asked */
 };
@@ -135,6 +135,22 @@ static asked *find(const mpidata_questions *questions, int64_t question) {
 }
 
 int mpidata_questions_knows(const mpidata_questions *questions, int64_t question) { return question > 0 && find(questions, question); }
+
+int64_t mpidata_questions_any(const mpidata_questions *questions) {
+    for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
+        if (questions->open[i].question) return questions->open[i].question;
+    return 0;
+}
+
+void mpidata_questions_settle(mpidata_questions *questions) {
+    for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
+        if (questions->open[i].question) close_question(questions, &questions->open[i]);
+    questions->settled = questions->asked;
+}
+
+int mpidata_questions_settled(const mpidata_questions *questions, int64_t question) {
+    return question > 0 && question <= questions->settled;
+}
 
 int mpidata_questions_has_answerer(const mpidata_questions *questions) {
     return mpidata_answerers_next(&questions->job->answerers, questions->last) >= 0;

@@ -23,6 +23,15 @@ int mpidata_questions_begin(mpidata_questions *questions, const mpidata_array *i
 /* Is there an open question of this number? */
 int mpidata_questions_knows(const mpidata_questions *questions, int64_t question);
 
+/* One that is open; 0: none is. */
+int64_t mpidata_questions_any(const mpidata_questions *questions);
+
+/* All have been waited for by another call than that of their own, or are dropped: that call finds no fault then. */
+void mpidata_questions_settle(mpidata_questions *questions);
+
+/* Was it open when mpidata_questions_settle was called? */
+int mpidata_questions_settled(const mpidata_questions *questions, int64_t question);
+
 /* Let MPI move data, take answers, and ask what can be asked, also again. *did becomes 1 if anything came. */
 int mpidata_questions_round(mpidata_questions *questions, int *did);
 

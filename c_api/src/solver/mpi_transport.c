@@ -278,6 +278,7 @@ static void tell_times(mpidata_event *event) {
 }
 
 static int complete(void) {
+    MPIDATA_TRY(mpidata_infer_settle(&solver.sender));
     MPIDATA_TRY(finish_tally());
     const int agreed = mpidata_calls.lame == MPIDATA_LAME_ALL || mpidata_calls.stopping || mpidata_calls.cancelled;
     if (solver.group_size > 1 && mpidata_calls.running && !agreed) {

@@ -51,9 +51,19 @@ static int wait_for(mpidata_sender *sender, int64_t question, double since) {
 }
 
 int mpidata_infer_answer(mpidata_sender *sender, int64_t question) {
+    if (questions && mpidata_questions_settled(questions, question)) return MPIDATA_SUCCESS;
     if (!questions || !mpidata_questions_knows(questions, question)) return MPIDATA_ERR_ARGUMENT;
     const double since = mpidata_now();
     const int status = wait_for(sender, question, since);
     sender->waited += mpidata_now() - since;
     return status;
+}
+
+int mpidata_infer_settle(mpidata_sender *sender) {
+    int status = MPIDATA_SUCCESS;
+    for (int64_t question; !status && questions && (question = mpidata_questions_any(questions));)
+        status = mpidata_infer_answer(sender, question);
+    if (status && status != MPIDATA_END) return status;
+    if (questions) mpidata_questions_settle(questions);
+    return MPIDATA_SUCCESS;
 }

@@ -12,6 +12,9 @@ int mpidata_infer_ask(mpidata_sender *sender, const mpidata_array *in, int n_in,
  * stopping, and nobody answers. */
 int mpidata_infer_answer(mpidata_sender *sender, int64_t question);
 
+/* Wait for all that are open, so that their arrays are lent no more. */
+int mpidata_infer_settle(mpidata_sender *sender);
+
 /* Drop what was asked. */
 void mpidata_infer_close(void);
 
