@@ -1,8 +1,11 @@
 """Burgers' equation u_t + (u^2/2)_x = nu u_xx on a fine and a coarse periodic grid, the coarse one with a closure.
 
 The fine solution shows which flux the coarse scheme lacks at each face: that is what is learned from. A coarse run
-beside it takes the flux that it lacks from a small network, whose newest weights it reads in every step.
+beside it takes the flux that it lacks from a small network, in every step: it reads the newest weights and evaluates
+them itself (`python burgers.py reads`), or asks a rank that does (`python burgers.py asks`).
 """
+
+import sys
 
 import numpy as np
 
@@ -29,15 +32,23 @@ def stencils(u):
     return np.stack([np.roll(u, shift) for shift in (1, 0, -1, -2)], axis=1)
 
 
-def closure(weights, u):
-    """What the network adds to the flux; as train.py's, in NumPy. Nothing, as long as there is none."""
+def reads(u):
+    """What the network of net.py adds to the flux, in NumPy. Nothing, as long as there is none."""
+    mpidata.solver.refresh()
+    weights = mpidata.solver.published()
     if not weights:
         return 0.0
     hidden = np.tanh(stencils(u) @ weights["0.weight"].T + weights["0.bias"])
     return np.clip(hidden @ weights["2.weight"][0] + weights["2.bias"][0], -0.2, 0.2)
 
 
-def main():
+def asks(u):
+    """The same, from a rank that runs `answer` of net.py."""
+    question = {"stencils": stencils(u).astype(np.float32)}
+    return mpidata.solver.infer(question, {"fluxes": ((COARSE,), np.float32)})["fluxes"]
+
+
+def main(closure):
     for simulation in mpidata.solver.simulations():
         x = (np.arange(COARSE * FINER) + 0.5) * WIDTH / FINER
         amplitude, phase = simulation.parameters["amplitude"], simulation.parameters["phase"]
@@ -46,8 +57,7 @@ def main():
             coarse = fine.reshape(COARSE, FINER).mean(axis=1)
             if step % LONGEST == 0:
                 plain, closed = coarse, coarse
-            mpidata.solver.refresh()
-            closed = advance(closed, flux(closed, WIDTH) + closure(mpidata.solver.published(), closed), WIDTH, TIME)
+            closed = advance(closed, flux(closed, WIDTH) + closure(closed), WIDTH, TIME)
             plain = advance(plain, flux(plain, WIDTH), WIDTH, TIME)
             through = np.zeros(COARSE)
             for _ in range(FINER):
@@ -64,4 +74,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main({"reads": reads, "asks": asks}[sys.argv[1]])

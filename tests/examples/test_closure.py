@@ -1,4 +1,4 @@
-"""The example of a solver that evaluates what is being trained: its errors fall below those of the plain scheme."""
+"""The example of a solver with a closure that is being trained: its errors fall below those of the plain scheme."""
 
 from pathlib import Path
 
@@ -8,10 +8,11 @@ from jobs import BIN, JobFolder
 
 
 @pytest.mark.full
-def test_the_closure_is_read_while_it_is_trained(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["closure.yaml", "asked.yaml"])
+def test_the_closure_is_used_while_it_is_trained(tmp_path: Path, file: str) -> None:
     copy_example("closure", tmp_path)
     job = JobFolder(tmp_path)
-    command = [str(BIN / "mpidata"), "run", "closure.yaml", "--set", "name=job"]
+    command = [str(BIN / "mpidata"), "run", file, "--set", "name=job"]
     result = job.run(command=command, timeout=120)
     assert result.status == 0, result.logs()
     training = result.summary["training"]
