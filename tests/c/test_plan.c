@@ -76,7 +76,7 @@ static void try_loaders(void) {
     CHECK(mpidata_plan_role(&plan, 9, &index, &rank_in_group) == MPIDATA_ROLE_LOADER && index == 2);
     CHECK(mpidata_plan_role(&plan, 11, &index, &rank_in_group) == MPIDATA_ROLE_SERVER && index == 1);
     mpidata_plan_free(&plan);
-    char inference[1024];
+    char inference[2048];
     (void)snprintf(inference, sizeof inference, "inference 1\ninference_spares 1\n%s", servers);
     refuse(with_loaders(14, groups, inference));
     (void)snprintf(inference, sizeof inference,

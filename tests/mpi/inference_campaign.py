@@ -1,7 +1,8 @@
 """One draw of the campaign of questions: solvers that ask, and deaths of solvers and inference ranks, all of one seed.
 
-Split and spawn, 1 or 2 inference ranks with spares or without, groups of 1 or 2 ranks, 1 or 2 trainers. Whoever dies,
-each answer is that of its question, of one call of the function, and the job completes without a restart.
+Split and spawn, 1 to 3 inference ranks with spares or without, groups of 1 or 2 ranks, 1 or 2 trainers, one of which
+may die. The weights are those of a file or published. Whoever dies, each answer is that of its question, bit by bit, of
+one call of the function and of the version that it says, and the job completes without a restart.
 """
 
 import dataclasses
@@ -45,6 +46,8 @@ class Draw:
     rows: int  # most of a question
     kills_of_solvers: int
     kills_of_inference: int
+    published: bool  # the weights are
+    trainer_dies_at: int  # in which batch; 0: none dies
 
     def __str__(self) -> str:
         """In one line."""
@@ -56,14 +59,16 @@ def draw(seed: int, kills: int = 5) -> Draw:
     chosen = random.Random(f"inference campaign {seed}")
     start = chosen.choice(["split", "split", "spawn"])
     of_inference = chosen.randint(1, kills)
+    trainers = chosen.randint(1, 2)
+    published = chosen.random() < 0.5
     return Draw(
         seed=seed,
         start=start,
         groups=chosen.randint(1, 3),
         ranks_per_group=chosen.randint(1, 2),
         spares=chosen.randint(0, 1) if start == "split" else 0,
-        trainers=chosen.randint(1, 2),
-        inference=chosen.randint(1, 2),
+        trainers=trainers,
+        inference=chosen.randint(1, 3),
         inference_spares=chosen.randint(0, 2),
         batch=chosen.choice([1, 4, 1000]),
         wait_ms=chosen.choice([0, 0, 5]),
@@ -71,6 +76,8 @@ def draw(seed: int, kills: int = 5) -> Draw:
         rows=chosen.choice([5, 5, 20000]),
         kills_of_solvers=kills - of_inference,
         kills_of_inference=of_inference,
+        published=published,
+        trainer_dies_at=chosen.choice([0, 3, 20]) if published and trainers == 2 else 0,
     )
 
 
@@ -119,11 +126,14 @@ def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout:
     torch.save({"factor": torch.tensor([1.0, 2.0, 3.0])}, folder.path / "net.pt")
     folder.write(net=NET.format(seconds=one.seconds))
     split = one.start == "split"
+    program = python("trainers/publishes.py", one.trainer_dies_at) if one.published else python("trainers/drain.py")
     folder.job(
-        trainers={"ranks": one.trainers, "program": python("trainers/drain.py")},
+        trainers={"ranks": one.trainers, "program": program, **({"elastic": True} if one.trainer_dies_at else {})},
         solvers={
             "program": python(
-                "solvers/python/asks.py", one.rows, folder.path / "kills", 2 * kills
+                "solvers/python/asks.py",
+                *(one.rows, folder.path / "kills", 2 * kills),
+                *(["published"] if one.published else []),
             ),  # each is noted again at the end
             **{"groups": one.groups, "ranks_per_group": one.ranks_per_group, "start": one.start, "retries": 20},
             **({"spares": one.spares} if split else {}),
@@ -132,7 +142,8 @@ def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout:
         },
         parameters={"count": COUNT, "space": {"alpha": [0.0, 1.0]}},
         inference={
-            **{"function": "net:answer", "weights": "net.pt", "ranks": one.inference, "spares": one.inference_spares},
+            **({} if one.published else {"weights": "net.pt"}),
+            **{"function": "net:answer", "ranks": one.inference, "spares": one.inference_spares},
             **{"batch": one.batch, "wait_ms": one.wait_ms, "timeout_s": 4},
         },
         fields={"u": {"dtype": "float32", "shape": [3]}},
@@ -156,4 +167,5 @@ def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout:
     killed = [len(killer.killed) for killer in killers]
     assert killed == [one.kills_of_solvers, one.kills_of_inference], f"the job ended after {killed}\n{result.logs()}"
     assert summary["inference"]["lost"] <= one.kills_of_inference and summary["lost_groups"] <= one.kills_of_solvers
+    assert summary.get("lost_trainers", []) == ([0] if one.trainer_dies_at else []), result.logs()
     return f"{result.seconds:.0f} s, {killed[0]} solvers, {killed[1]} inference ranks"

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+from mpidata.native.event import Closed
 from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
+from mpidata.scheduler.deaths.lost_groups import Cause
+from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups, Places
 from mpidata.scheduler.loaders import Loaders
+from mpidata.scheduler.messages import Messages
 
 __all__ = ["InferenceRanks"]
 
 _TRIES = 2  # further ones of a rank that cannot be started
+_LOST_IN_A_ROW = 8  # soon after they had joined: the function crashes, or hangs, for what is asked
 
 
 class InferenceRanks(Loaders):
@@ -22,6 +29,28 @@ class InferenceRanks(Loaders):
 
     kind = "inference"
     name = "inference rank"
+
+    def __init__(self, plan: Plan, messages: Messages, journal: Journal) -> None:
+        super().__init__(plan, messages, journal)
+        self._joined: dict[int, float] = {}
+        self._soon_lost = 0
+
+    def next(self, loader: int, event: Closed) -> None:
+        """Take in that a rank is ready for questions."""
+        self._joined.setdefault(loader, time.monotonic())
+        super().next(loader, event)
+
+    def _blame(self, loader: int, cause: Cause) -> None:
+        """End a job whose ranks are lost one after the other, as those asked again are lost by the same question."""
+        lived = time.monotonic() - self._joined.get(loader, 0.0)
+        soon = lived < 10 + 2 * self._plan.inference_timeout_s
+        self._soon_lost = self._soon_lost + 1 if soon else 0
+        if self._soon_lost >= _LOST_IN_A_ROW and not self.leaving:
+            self._fail(
+                f"{self._soon_lost} inference ranks in a row were lost soon after they had joined, as by a call of "
+                f"inference.function that never returns. Inference rank {loader}, the last one, {cause.sentence}.",
+                loader,
+            )
 
     def leave_after(self, groups: Groups) -> None:
         """Let all go if no solver group is left."""

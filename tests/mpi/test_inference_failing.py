@@ -1,0 +1,96 @@
+"""What ends a job with inference ranks: the sentence says what to do, and nothing waits for ever."""
+
+import signal
+
+import psutil
+import pytest
+from jobs import DRAIN, JobFolder, ranks_of
+from waiting import wait_until
+
+ASKS = """
+import mpidata
+import numpy as np
+
+rank = mpidata.solver.group().Get_rank()
+for simulation in mpidata.solver.simulations():
+    for step in range(10):
+        if rank == 0:
+            open("asking", "w").close()
+        if rank == 0 or {all_ask}:
+            mpidata.solver.infer({{"x": np.ones((2, 3))}}, {{"y": ((2, 3), "float64")}})
+        if rank == 0:
+            simulation.put(u=np.full(5, step, np.float32))
+        simulation.step(step)
+"""
+
+
+def write(folder: JobFolder, net: str, *, all_ask: bool = True, ranks: int = 1, **inference: object) -> None:
+    folder.write(net=net, asks=ASKS.format(all_ask=all_ask))
+    folder.job(
+        trainers=DRAIN,
+        solvers={"groups": 1, "ranks_per_group": ranks, "program": ["python", "asks.py"], "retries": 1},
+        inference={"function": "net:answer", **inference},
+        fields={"u": {"dtype": "float32", "shape": [5]}},
+    )
+
+
+def solver_ranks(folder: JobFolder) -> list[psutil.Process]:
+    """Python of each, rank 0 of the group first."""
+    found = [one for one in ranks_of(folder.path) if one.cmdline()[1:] == ["asks.py"]]
+    return sorted(found, key=lambda process: int(process.environ()["OMPI_COMM_WORLD_RANK"]))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("net", "said"),
+    [
+        ("import of_nobody\ndef answer(inputs):\n    pass\n", "No module named 'of_nobody'"),
+        ("raise ValueError('not today')\ndef answer(inputs):\n    pass\n", "ValueError: not today"),
+        ("def answer(inputs):\n    pass\ndel answer\n", "module 'net' has no function 'answer'"),
+    ],
+)
+def test_a_module_that_cannot_be_imported(folder: JobFolder, net: str, said: str) -> None:
+    write(folder, net)
+    result = folder.run()
+    assert result.status != 0 and said in result.output, result.logs()
+
+
+@pytest.mark.full
+def test_a_function_that_kills_each_rank(folder: JobFolder) -> None:
+    write(folder, "import os\ndef answer(inputs):\n    os.kill(os.getpid(), 9)\n")
+    result = folder.run(timeout=120)
+    folder.assert_nothing_left()
+    assert result.status != 0 and "inference" in result.output and "SIGKILL" in result.output, result.logs()
+
+
+@pytest.mark.full
+def test_a_function_that_hangs_each_rank(folder: JobFolder) -> None:
+    write(folder, "import time\ndef answer(inputs):\n    time.sleep(1000)\n", timeout_s=2)
+    result = folder.run(timeout=120)
+    folder.assert_nothing_left()
+    assert result.status != 0 and "inference.timeout_s" in result.output, result.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("all_ask", [False, True])
+def test_the_death_of_a_mate_ends_a_wait(folder: JobFolder, all_ask: bool) -> None:
+    """The group is lost while its rank 0 waits, and its simulation runs again."""
+    waits = "    while not os.path.exists('go'):\n        time.sleep(0.01)\n"
+    net = f"import os, time\ndef answer(inputs):\n{waits}    return {{'y': inputs['x']}}\n"
+    write(folder, net, all_ask=all_ask, ranks=2)
+    process = folder.start()
+    wait_until(lambda: (folder.path / "asking").exists(), timeout_s=40, alive=process)
+    ranks = solver_ranks(folder)
+    ranks[1].send_signal(signal.SIGKILL)
+    wait_until(lambda: not ranks[0].is_running() or ranks[0].status() == "zombie", timeout_s=20, alive=process)
+    (folder.path / "go").touch()
+    result = folder.finish(process, 90, 0)
+    assert result.status == 0 and result.summary["lost_groups"] == 1, result.logs()
+
+
+@pytest.mark.full
+def test_nobody_can_take_the_place_of_the_last_one(folder: JobFolder) -> None:
+    write(folder, "import os\ndef answer(inputs):\n    os.kill(os.getpid(), 9)\n", spares=1)
+    folder.change_job(launch={"fault_tolerance": False})
+    result = folder.run(timeout=60)
+    assert result.status != 0 and "Inference rank 0" in result.output, result.logs()
