@@ -38,6 +38,11 @@ class LossTable:
         add(self._sums, sums["simulation"], sums)
         self._new.update(sums["simulation"].tolist())
 
+    @property
+    def has_news(self) -> bool:
+        """Whether something was told since the last call of `news`."""
+        return bool(self._new)
+
     def news(self) -> Sums:
         """Give the sums of each simulation of which something was told since the last call, in the order of ids."""
         sums = self._sums[sorted(self._new)]

@@ -53,6 +53,7 @@ PARCEL_QUESTION: int
 CONVERSIONS: Mapping[str, tuple[str, ...]]
 
 # messages.h
+PUBLISHED_NEWER: int
 EVENT_NEXT: int
 EVENT_FINALIZED: int
 EVENT_HELD: int

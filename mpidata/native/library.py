@@ -201,6 +201,8 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_greet": (c_int, [c_int, c_int, c_int, POINTER(c_int)]),
     "mpidata_scheduler_join": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_scheduler_link": (c_int, [c_int, c_int, c_int]),
+    "mpidata_scheduler_ask_published": (c_int, [c_int64]),
+    "mpidata_scheduler_published": (c_int, [c_void_p]),
     "mpidata_scheduler_abort": (None, [c_int]),
 }
 

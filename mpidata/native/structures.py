@@ -41,6 +41,12 @@ if TYPE_CHECKING:
     class Described(ctypes.Structure):
         """`mpidata_described`."""
 
+    class Contents(ctypes.Structure):
+        """`mpidata_contents`."""
+
+    class PublishedArray(ctypes.Structure):
+        """`mpidata_published_array`."""
+
     class RawEvent(ctypes.Structure):
         """`mpidata_event`."""
 
@@ -59,6 +65,8 @@ _IN_C = {
     "Array": "mpidata_array",
     "Description": "mpidata_description",
     "Described": "mpidata_described",
+    "Contents": "mpidata_contents",
+    "PublishedArray": "mpidata_published_array",
 }
 _KINDS: dict[str, Any] = {
     "i": ctypes.c_int32,

@@ -44,12 +44,13 @@ def main() -> int:
         parameters, drawn = read_parameters(
             run.parameters, plan.parameters, plan.simulations, plan.validation, plan.texts
         )
-        learner = None
+        learner, joined = None, LibraryMessages(plan)
         if drawn is not None:
             from mpidata.learning.learner import make_learner  # loads pydantic
+            from mpidata.learning.over_mpi import AskingOverMpi
 
-            learner = make_learner(run, plan, parameters, drawn)
-        messages = LibraryMessages(plan)
+            learner = make_learner(run, plan, parameters, drawn, AskingOverMpi(joined))
+        messages = joined
         messages.open()
         mpi = mpi_of_mpi4py()
         with contextlib.suppress(OSError):

@@ -24,7 +24,7 @@ typedef struct {
     struct {
         int64_t simulation, by_try; /* from 1; 0: none yet */
     } cancelled; /* rank 0 of a group: the last one that it was told of */
-    char *dead_trainers; /* solvers: by trainer, where the others go on; NULL: the death of one ends the job */
+    char *dead_trainers; /* solvers, scheduler: by trainer, where the others go on; NULL: the death of one ends the job */
     double touched;   /* when mpidata_job_waits left its sign last */
     mpidata_unsent *unsent; /* events that have not left, the newest first */
 } mpidata_job;

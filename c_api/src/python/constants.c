@@ -8,6 +8,7 @@
 #include "dtypes/convert.h"
 #include "job/run_files.h"
 #include "python/structures.h"
+#include "published/contents.h"
 #include "question/description.h"
 #include "wire/messages.h"
 #include "wire/moments.h"
@@ -41,7 +42,7 @@ static const mpidata_constant constants[] = {
     STATUS(ERR_WIRE) STATUS(ERR_AGAIN) STATUS(CHECKPOINT) STATUS(ERR_DIED) STATUS(MEET) STATUS(CANCELLED)
     NUMBER(MAX_NDIM) NUMBER(MAX_TEXT) NUMBER(NAME_MAX) NUMBER(ITEM_MAX) NUMBER(PLAN_CHANNELS) NUMBER(WHOLE_FIELD) NUMBER(NO_STATISTICS) NUMBER(STEPS_MAX)
     NUMBER(ROLE_SCHEDULER) NUMBER(ROLE_TRAINER) NUMBER(ROLE_SOLVER) NUMBER(ROLE_LOADER) NUMBER(ROLE_SERVER) NUMBER(ROLE_INFERENCE)
-    NUMBER(QUESTION_MAGIC) NUMBER(PARCEL_QUESTION)
+    NUMBER(QUESTION_MAGIC) NUMBER(PARCEL_QUESTION) NUMBER(PUBLISHED_NEWER)
     NUMBER(EVENT_NEXT) NUMBER(EVENT_FINALIZED) NUMBER(EVENT_HELD) NUMBER(EVENT_STATUS) NUMBER(EVENT_REPORT)
     NUMBER(EVENT_STOP) NUMBER(EVENT_GOODBYE) NUMBER(EVENT_ERROR) NUMBER(EVENT_CHECKPOINT_WANTED)
     NUMBER(EVENT_CHECKPOINT_WRITTEN) NUMBER(EVENT_DIED) NUMBER(EVENT_RECORD_STOPPED) NUMBER(EVENT_LOSSES)
@@ -78,6 +79,12 @@ static const mpidata_constant constants[] = {
     WHOLE(mpidata_array)
     POINTER(mpidata_array, name) POINTER(mpidata_array, values) FIELD(mpidata_array, dtype) FIELD(mpidata_array, ndim)
     FIELD(mpidata_array, shape)
+    WHOLE(mpidata_contents)
+    FIELD(mpidata_contents, magic) FIELD(mpidata_contents, described) FIELD(mpidata_contents, version)
+    FIELD(mpidata_contents, n) FIELD(mpidata_contents, bytes)
+    WHOLE(mpidata_published_array)
+    FIELD(mpidata_published_array, name) FIELD(mpidata_published_array, dtype) FIELD(mpidata_published_array, ndim)
+    FIELD(mpidata_published_array, shape) FIELD(mpidata_published_array, at)
     WHOLE(mpidata_description)
     FIELD(mpidata_description, magic) FIELD(mpidata_description, n_in) FIELD(mpidata_description, n_out)
     FIELD(mpidata_description, unused) FIELD(mpidata_description, rows)

@@ -8,6 +8,7 @@
 #include "job/link.h"
 #include "base/wait.h"
 #include "containers/array.h"
+#include "scheduler/reading.h"
 
 typedef struct {
     int role, index, rank_in_group, rank;
@@ -77,6 +78,8 @@ int mpidata_scheduler_open(MPI_Fint world, const char *plan) {
     scheduler.not_in_hub = calloc(trainers, 1);
     if (!scheduler.members || !scheduler.not_in_hub || !(scheduler.plan = strdup(plan))) return no_memory();
     MPIDATA_TRY(add_link(scheduler.job.data, 0, 0));
+    if (scheduler.job.plan.trainers_at_least && !(scheduler.job.dead_trainers = calloc(trainers, 1))) return no_memory();
+    mpidata_reading_open(&scheduler.job);
     scheduler.open = 1;
     return MPIDATA_SUCCESS;
 }
@@ -86,6 +89,12 @@ static int forgive_death(int status) { return status == MPIDATA_ERR_DIED ? MPIDA
 /* What was to go to a rank that has died is dropped. */
 static int progress(void) {
     return forgive_death(mpidata_unsent_test(&scheduler.unsent));
+}
+
+/* What is asked for a sampler; *came: something of it, for which there is no event. */
+static int progress_beside(int *came) {
+    MPIDATA_TRY(mpidata_reading_round(came));
+    return MPIDATA_SUCCESS;
 }
 
 /* Send a copy; never waits, since the receiver may itself be waiting for something else. */
@@ -131,6 +140,7 @@ static int note_deaths(mpidata_link *link) {
         (void)mpidata_link_group(link, &scheduler.job.plan, link->newly[i], &found->rank_in_group);
         /* A trainer is in every link, but dies once. */
         if (found->role == MPIDATA_ROLE_TRAINER && link != scheduler.links[0]) scheduler.n_deaths--;
+        if (found->role == MPIDATA_ROLE_TRAINER && scheduler.job.dead_trainers) scheduler.job.dead_trainers[found->index] = 1;
     }
     return MPIDATA_SUCCESS;
 }
@@ -193,12 +203,14 @@ int mpidata_scheduler_poll(mpidata_event *events, int room, double timeout_s, in
     MPIDATA_TRY(need_open());
     double deadline = mpidata_now() + timeout_s;
     for (;;) {
-        int status = scheduler.failed ? scheduler.failed : progress();
+        int came = 0, status = scheduler.failed ? scheduler.failed : progress();
+        if (!status) status = progress_beside(&came);
         for (; !status && *n < room && !(status = take_event(&events[*n])); ++*n) note_work(&events[*n]);
         scheduler.failed = *n && status != MPIDATA_ERR_AGAIN ? status : MPIDATA_SUCCESS;
         if (!*n && status != MPIDATA_ERR_AGAIN) return status;
         const double left = deadline - mpidata_now();
-        if (*n || left <= 0) return MPIDATA_SUCCESS;
+        if (came) scheduler.backoff = (mpidata_backoff){0};
+        if (*n || came || left <= 0) return MPIDATA_SUCCESS;
         pause_before(left);
     }
 }
@@ -518,6 +530,7 @@ void mpidata_scheduler_abort(int status) {
 
 int mpidata_scheduler_close(void) {
     MPIDATA_TRY(need_open());
+    mpidata_reading_close();
     /* The last orders must have left before MPI is finalised; the trainers take them within milliseconds. */
     double deadline = mpidata_now() + 5.0;
     mpidata_backoff backoff = {0};

@@ -8,7 +8,7 @@
 /* Join the job as its scheduler and give every rank the plan. Collective over world; blocks without spinning. */
 int mpidata_scheduler_open(MPI_Fint world, const char *plan);
 
-/* The next events, *n of them, for which there is room; 0 if none came within timeout_s. Sleeps while it waits. */
+/* The next events, *n of them, for which there is room; 0 if none came within timeout_s, or something of reading.h has come. Sleeps while it waits. */
 int mpidata_scheduler_poll(mpidata_event *events, int room, double timeout_s, int *n);
 
 /* Answer a group's NEXT: run `simulation` with its parameters (n_parameters float64). */

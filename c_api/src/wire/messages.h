@@ -19,7 +19,7 @@ enum {
     MPIDATA_TAG_PARCEL = 8,  /* ... and the loader's answers: none is held up, as each was asked for */
     MPIDATA_TAG_HANDED = 9,  /* samples of a trainer that draws nothing, to one that draws, among trainers alone */
     MPIDATA_TAG_TRAINERS = 10, /* scheduler -> each rank of what was spawned, once: the ranks of the trainers, an int each */
-    MPIDATA_TAG_ASK = 12,      /* rank 0 of a group -> trainer that publishes, mpidata_ask: what is newer than I have? ... */
+    MPIDATA_TAG_ASK = 12,      /* rank 0 of a group, or the scheduler -> trainer that publishes, mpidata_ask: what is newer than I have? ... */
     MPIDATA_TAG_PUBLISHED = 13, /* ... and its answer, a parcel (parcel.h) with the contents (contents.h) as its one part */
     MPIDATA_TAG_QUESTION = 14, /* parcels of a solver rank to an inference rank, or by a trainer (receive/relay.h) ... */
     MPIDATA_TAG_ANSWER = 15    /* ... and its answers: none is held up */
@@ -191,7 +191,7 @@ int32_t *mpidata_task_changes(const mpidata_plan *plan, mpidata_task *task);
 int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int bytes);
 int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task);
 
-/* -- solver -> trainer that publishes ------------------------------------------------------------------------------- */
+/* -- solver, scheduler -> trainer that publishes -------------------------------------------------------------------- */
 
 typedef struct {
     int64_t version; /* that it has; 0: none */
