@@ -1,4 +1,4 @@
-"""Learn the front from its parameters and the step, and tell the loss of each sample: the generator hears what is hard."""
+"""Learn the front from its parameters and the step, and tell the loss of each sample, for the generator."""
 
 import torch
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mpidata.checkpoint.files import path_of, read_scheduler
 from mpidata.config import Job, load_job
 from mpidata.errors import MpidataError
+from mpidata.learning.elsewhere import Learners, SamplingElsewhere
 from mpidata.learning.published import Asking, Contents, Newest
 from mpidata.learning.sampling import Begun, Sampling, SamplingHere
 from mpidata.learning.sums import Sums
@@ -49,12 +50,12 @@ class Learner:
         What `state` gave, in the checkpoint that the run continues.
     newest : Newest, optional
         What is published, for a sampler that takes it.
-    sampling : Sampling, optional
-        The sampler, if it is not in this process.
+    elsewhere : SamplingElsewhere, optional
+        The sampler, if it has a rank of its own.
 
     Notes
     -----
-    For one thread. The sampler is called in another one, and by no other.
+    For one thread. The sampler is called in another one, and by no other, or on a rank of its own.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Learner:
         drawn: int,
         kept: dict[str, Any] | None = None,
         newest: Newest | None = None,
-        sampling: Sampling | None = None,
+        elsewhere: SamplingElsewhere | None = None,
     ) -> None:
         self._job, self._run, self._table = job, run, table
         self._drawn = drawn
@@ -78,7 +79,8 @@ class Learner:
         self._said_slow = False
         self._error: MpidataError | None = None
         self._newest = newest
-        self._sampling: Sampling = SamplingHere(job) if sampling is None else sampling
+        self.elsewhere = elsewhere
+        self._sampling: Sampling = SamplingHere(job) if elsewhere is None else elsewhere
 
     def start(self, waiting: Queue) -> None:
         """Begin; of `waiting`, only simulations that have parameters can be taken from now on."""
@@ -119,7 +121,14 @@ class Learner:
             self._drawing, self._asked, self._said_slow = True, now, False
             self._has_drawn.clear()
             self._tasks.put(self._draw)
-            self._has_drawn.wait(_PATIENCE_S)
+            if self.elsewhere is None:
+                self._has_drawn.wait(_PATIENCE_S)
+        if self.elsewhere is not None:
+            self.elsewhere.needed = self._drawn < self._job.simulations
+            if self.elsewhere.forgot:
+                losses.tell_again()
+                self.elsewhere.forgot = False
+            self.elsewhere.turn(lambda: self._drawing or self._observing)
         if self._error is not None:
             raise self._error
         if self._drawn == waiting.drawn:
@@ -150,8 +159,10 @@ class Learner:
             self._sampling.begin(Begun(self._kept["state"], self._kept["drawn"], self._drawn))
             self._remember(self._drawn)
             self._observing = False
+            self._sampling.rest()
             while True:
                 self._tasks.get()()
+                self._sampling.rest()
         except MpidataError as error:
             self._error = error
         except Exception as error:
@@ -183,7 +194,12 @@ class Learner:
 
 
 def make_learner(
-    run: RunFolder, plan: Plan, table: NDArray[np.float64], drawn: int, trainers: Asking | None = None
+    run: RunFolder,
+    plan: Plan,
+    table: NDArray[np.float64],
+    drawn: int,
+    trainers: Asking | None = None,
+    learners: Learners | None = None,
 ) -> Learner:
     """Make the learner of a run.
 
@@ -198,7 +214,9 @@ def make_learner(
             f"{run.parameters} lacks simulations that checkpoint {plan.checkpoint} has, or that is damaged. Put "
             f"the file back, or remove {path_of(run.checkpoints, plan.checkpoint)} and resume from the one before."
         )
-    return Learner(load_job(run.job), run, table, drawn, kept, Newest(trainers) if trainers is not None else None)
+    newest = Newest(trainers) if trainers is not None else None
+    elsewhere = SamplingElsewhere(learners) if learners is not None and plan.learner else None
+    return Learner(load_job(run.job), run, table, drawn, kept, newest, elsewhere)
 
 
 def _makes_sense(kept: Any, drawn: int) -> bool:

@@ -61,6 +61,9 @@ class Sampling(Protocol):
     def draw(self, count: int) -> Drawn:
         """Have it draw so many simulations."""
 
+    def rest(self) -> None:
+        """Note that nothing more is to be done for now."""
+
 
 class SamplingHere:
     """The sampler in this process; the methods of `Sampling`."""
@@ -105,6 +108,9 @@ class SamplingHere:
         drawn = ask(self._job, self._sampler, count)
         self._remember()
         return drawn
+
+    def rest(self) -> None:
+        """Do nothing."""
 
     def _remember(self) -> None:
         if not hasattr(self._sampler, "state_dict"):

@@ -49,6 +49,10 @@ class LossTable:
         self._new.clear()
         return sums
 
+    def tell_again(self) -> None:
+        """Let all of which losses are known be news."""
+        self._new.update(self.told()["simulation"].tolist())
+
     def told(self) -> Sums:
         """Give the sums of each simulation of which losses are known, in the order of their ids."""
         sums = self._sums[(self._sums["count"] > 0) | (self._sums["not_finite"] > 0)]

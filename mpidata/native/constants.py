@@ -40,6 +40,7 @@ ROLE_SOLVER: int
 ROLE_LOADER: int
 ROLE_SERVER: int
 ROLE_INFERENCE: int
+ROLE_LEARNER: int
 ROLES: tuple[str, ...]
 DTYPES: Mapping[str, Dtype]
 NO_STATISTICS: int

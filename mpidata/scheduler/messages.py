@@ -82,7 +82,7 @@ class Messages(Protocol):
         """Tell all trainers that a loader that retired has answered all; it may serve again."""
 
     def release(self, number: int, kind: str = "loader") -> None:
-        """Tell a loader, or an `inference` rank, to leave."""
+        """Tell a loader, an `inference` rank or a `learner` to leave."""
 
     def answers(self, inference: int) -> None:
         """Tell all solver ranks that an inference rank answers from now on."""
@@ -97,7 +97,10 @@ class Messages(Protocol):
 
     @property
     def can_spawn_inference(self) -> bool:
-        """Whether inference ranks can be spawned in this job."""
+        """Whether inference ranks and learners can be spawned in this job."""
+
+    def teaches(self, learner: int) -> None:
+        """Have this learner run the sampler from now on."""
 
     def spawn(self, group: int, values: Sequence[str], kind: str = "group") -> None:
         """Begin to spawn a group whose program's placeholders get these values, each `name=value`; or a `loader`."""
@@ -249,7 +252,7 @@ class LibraryMessages:
         self._check(self.library.mpidata_scheduler_rests(loader))
 
     def release(self, number: int, kind: str = "loader") -> None:
-        """Tell a loader, or an `inference` rank, to leave."""
+        """Tell a loader, an `inference` rank or a `learner` to leave."""
         self._check(self.library.mpidata_scheduler_release(role_of(kind), number))
 
     def answers(self, inference: int) -> None:
@@ -266,9 +269,13 @@ class LibraryMessages:
         """Whether loaders can be spawned in this job: likewise."""
         return self._can_spawn(self._plan.loader_start)
 
+    def teaches(self, learner: int) -> None:
+        """Have this learner run the sampler from now on."""
+        self._check(self.library.mpidata_scheduler_teaches(learner))
+
     @property
     def can_spawn_inference(self) -> bool:
-        """Whether inference ranks can be spawned in this job: likewise."""
+        """Whether inference ranks and learners can be spawned in this job: likewise."""
         return self._can_spawn("split")
 
     def _can_spawn(self, start: str) -> bool:
@@ -378,8 +385,9 @@ def index_of(event: Event, count: int) -> int:
 def log_of(event: Event, plan: Plan) -> Path:
     """Return the log of the rank that an event came from."""
     run = PlannedRun(RunFolder(plan.run), plan)
-    if event.of_loader or event.of_inference:
-        return run.loader_log(event.index) if event.of_loader else run.inference_log(event.index)
+    kinds = {"loader": event.of_loader, "inference": event.of_inference, "learner": event.of_learner}
+    for kind in (kind for kind, yes in kinds.items() if yes):
+        return run.log_of(kind, event.index)
     if event.of_solver and event.index >= plan.groups_in_world:  # its ranks follow those of the trainers
         return run.group_log(event.index, event.rank - 1 - plan.trainers)
     return run.log(event.rank)

@@ -19,7 +19,7 @@ typedef struct {
     int kind; /* MPIDATA_ROLE_... */
     int spawned;
     int one_host; /* the ranks of the world are all on one */
-    int told_to_stop; /* the scheduler wants this group, loader or inference rank to leave */
+    int told_to_stop; /* the scheduler wants this group, loader, inference rank or learner to leave */
     mpidata_answerers answerers; /* solvers: the inference ranks, as far as the scheduler has said */
     struct {
         int64_t simulation, by_try; /* from 1; 0: none yet */

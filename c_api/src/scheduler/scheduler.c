@@ -9,6 +9,7 @@
 #include "base/wait.h"
 #include "containers/array.h"
 #include "scheduler/reading.h"
+#include "scheduler/teaching.h"
 
 typedef struct {
     int role, index, rank_in_group, rank;
@@ -94,7 +95,7 @@ static int progress(void) {
 /* What is asked for a sampler; *came: something of it, for which there is no event. */
 static int progress_beside(int *came) {
     MPIDATA_TRY(mpidata_reading_round(came));
-    return MPIDATA_SUCCESS;
+    return mpidata_teaching_round(came);
 }
 
 /* Send a copy; never waits, since the receiver may itself be waiting for something else. */
@@ -348,6 +349,12 @@ int mpidata_scheduler_answers(int inference) {
     return tell_of_answerer(inference, 0);
 }
 
+int mpidata_scheduler_teaches(int learner) {
+    mpidata_link *link;
+    MPIDATA_TRY(need_group(MPIDATA_ROLE_LEARNER, learner, &link));
+    return mpidata_teaching_begin(link, learner, mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_LEARNER, learner));
+}
+
 static int order_about_loader(int kind, int loader) {
     mpidata_order order = {.kind = kind, .of_group = {.group = loader, .role = MPIDATA_ROLE_LOADER}};
     return order_all(&order);
@@ -388,13 +395,16 @@ int mpidata_scheduler_lose(int role, int number, const char *at) {
     for (int r = 0; r < ranks; r++)
         MPIDATA_TRY(send_later(&lost, sizeof lost, leader + r, MPIDATA_TAG_STOP, link));
     if (role == MPIDATA_ROLE_INFERENCE) MPIDATA_TRY(tell_of_answerer(number, 1));
-    return role == MPIDATA_ROLE_INFERENCE && link == scheduler.links[0] ? MPIDATA_SUCCESS : order_all(&order);
+    if (role == MPIDATA_ROLE_LEARNER) mpidata_teaching_end(number);
+    const int known = role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER || link != scheduler.links[0];
+    return known ? order_all(&order) : MPIDATA_SUCCESS;
 }
 
 int mpidata_scheduler_gone(int role, int number) {
     mpidata_link *link;
     mpidata_order order = {.kind = MPIDATA_ORDER_GONE, .of_group = {.group = number, .role = role}};
     MPIDATA_TRY(need_group(role, number, &link));
+    if (role == MPIDATA_ROLE_LEARNER) mpidata_teaching_end(number);
     if (link == scheduler.links[0]) return role == MPIDATA_ROLE_LOADER ? order_all(&order) : MPIDATA_SUCCESS;
     int i = 0;
     while (scheduler.links[i] != link) i++;
@@ -531,6 +541,7 @@ void mpidata_scheduler_abort(int status) {
 int mpidata_scheduler_close(void) {
     MPIDATA_TRY(need_open());
     mpidata_reading_close();
+    mpidata_teaching_close();
     /* The last orders must have left before MPI is finalised; the trainers take them within milliseconds. */
     double deadline = mpidata_now() + 5.0;
     mpidata_backoff backoff = {0};
