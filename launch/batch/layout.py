@@ -32,6 +32,8 @@ class Layout:
         Number of loaders that start with the others, spares included; of those that the job spawns; of spares.
     inference : int
         Number of inference ranks, spares included.
+    learners : int
+        Number of ranks for the sampler, spares included.
     servers : int
         Number of parameter servers.
     ranks_per_group : int
@@ -53,6 +55,7 @@ class Layout:
     loaders_later: int = 0
     loader_spares: int = 0
     inference: int = 0
+    learners: int = 0
     servers: int = 0
 
     @classmethod
@@ -75,6 +78,7 @@ class Layout:
             loaders_later=0 if now else all_loaders,
             loader_spares=loader_spares,
             inference=job.inference.ranks + job.inference.spares if job.inference is not None else 0,
+            learners=job.learners,
             servers=job.servers.ranks if job.servers is not None else 0,
         )
 
@@ -84,9 +88,14 @@ class Layout:
         return (self.groups + self.later) * self.ranks_per_group
 
     @property
+    def last(self) -> int:
+        """Number of the ranks behind the loaders: inference ranks, learners and servers."""
+        return self.inference + self.learners + self.servers
+
+    @property
     def others(self) -> int:
-        """Number of solver ranks, loaders, inference ranks and servers."""
-        return self.solvers + self.loaders + self.loaders_later + self.inference + self.servers
+        """Number of solver ranks, loaders, inference ranks, learners and servers."""
+        return self.solvers + self.loaders + self.loaders_later + self.last
 
     @property
     def cpus(self) -> int:

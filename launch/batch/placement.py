@@ -45,7 +45,9 @@ class Placement:
             loaders = [rank for rank in last if rank < layout.loaders]
             behind = [rank - layout.loaders for rank in last[len(loaders) :]]
             inference = [rank for rank in behind if rank < layout.inference]
-            servers = [rank - layout.inference for rank in behind[len(inference) :]]
+            after = [rank - layout.inference for rank in behind[len(inference) :]]
+            learners = [rank for rank in after if rank < layout.learners]
+            servers = [rank - layout.learners for rank in after[len(learners) :]]
             parts = ["the scheduler"] if 0 in ranks else []
             parts += [_numbers("trainer", trainers)] if trainers else []
             if solvers:
@@ -54,6 +56,7 @@ class Placement:
                 parts.append(_numbers("group", groups) + count)
             parts += [_numbers("loader", loaders)] if loaders else []
             parts += [_numbers("inference rank", inference)] if inference else []
+            parts += [_numbers("learner", learners)] if learners else []
             parts += [_numbers("server", servers)] if servers else []
             yield f"{host}: {', '.join(parts)}"
 
@@ -189,18 +192,16 @@ def _place_groups(layout: Layout, first: Sequence[str], rest: Sequence[str], fre
 
 
 def _place_loaders(layout: Layout, first: Sequence[str], rest: Sequence[str], free: dict[str, int]) -> list[str]:
-    """Nodes of the loaders, inference ranks and servers, each the emptiest one."""
+    """Nodes of the loaders, inference ranks, learners and servers, each the emptiest one."""
     hosts = []
-    for _ in range(layout.loaders + layout.inference + layout.servers):
+    for _ in range(layout.loaders + layout.last):
         for names in (first, rest):
             host = max(names, key=lambda name: free[name], default=None)
             if host is not None and free[host] >= 1:
                 hosts.append(host)
                 free[host] -= 1
                 break
-    if layout.loaders + layout.loaders_later + layout.inference + layout.servers > len(hosts) + sum(
-        free[name] for name in rest
-    ):
+    if layout.loaders + layout.loaders_later + layout.last > len(hosts) + sum(free[name] for name in rest):
         raise LaunchError("There are too few CPUs.")
     return hosts
 

@@ -107,7 +107,7 @@ def _solver_resources(job: Job, layout: Layout) -> dict[str, Any]:
     if nodes is None:
         return {"ntasks": layout.others}
     groups = math.ceil((layout.groups + layout.later) / nodes)
-    rest = math.ceil((layout.loaders + layout.loaders_later + layout.inference + layout.servers) / nodes)
+    rest = math.ceil((layout.loaders + layout.loaders_later + layout.last) / nodes)
     return {"nodes": nodes, "ntasks-per-node": groups * layout.ranks_per_group + rest}
 
 

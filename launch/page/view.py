@@ -18,6 +18,7 @@ LOST = {
     "group_lost": "groups lost",
     "loader_lost": "loaders lost",
     "inference_lost": "inference ranks lost",
+    "learner_lost": "learners lost",
     "trainer_lost": "trainers lost",
     "trainer_joined": "spare trainers joined",
     "trainer_retired": "trainers left",

@@ -21,6 +21,7 @@ static void write_place(FILE *file)
     if (me.role == MPIDATA_ROLE_LOADER) fprintf(file, "\"loader\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_SERVER) fprintf(file, "\"server\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_INFERENCE) fprintf(file, "\"inference\": %ld, ", me.index);
+    if (me.role == MPIDATA_ROLE_LEARNER) fprintf(file, "\"learner\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_SOLVER)
         fprintf(file, "\"group\": %ld, \"rank_in_group\": %ld, ", me.index, me.rank_in_group);
 }

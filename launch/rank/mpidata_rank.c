@@ -1,7 +1,7 @@
 /* mpidata-rank RUN_FOLDER: what the launcher starts on every rank of a job.
  * mpidata-rank RUN_FOLDER --group 7 [name=value ...]: a rank of a group that the job has spawned; the values replace
  * {name} in the arguments of a program that is started for each simulation.
- * mpidata-rank RUN_FOLDER --loader 7: a loader that the job has spawned; --inference 7: an inference rank.
+ * mpidata-rank RUN_FOLDER --loader 7: a loader that the job has spawned; --inference 7: an inference rank; --learner 7: a learner.
  *
  * It reads its rank from the launcher's environment and the job's layout from RUN_FOLDER/private/plan, and runs the program of
  * its role as its child, with the output going to RUN_FOLDER/logs. It stays as the parent and passes the end on: exit 0
@@ -149,9 +149,12 @@ static void take_signals(sigset_t *mask)
 
 static void read_arguments(int argc, char **argv)
 {
-    const int loader = argc == 4 && strcmp(argv[2], "--loader") == 0, inference = argc == 4 && strcmp(argv[2], "--inference") == 0;
-    me.spawned = loader || inference || (argc > 3 && strcmp(argv[2], "--group") == 0);
-    me.role = loader ? MPIDATA_ROLE_LOADER : inference ? MPIDATA_ROLE_INFERENCE : MPIDATA_ROLE_SOLVER;
+    static const struct { const char *option; int role; } kinds[] = {
+        {"--loader", MPIDATA_ROLE_LOADER}, {"--inference", MPIDATA_ROLE_INFERENCE}, {"--learner", MPIDATA_ROLE_LEARNER}};
+    me.role = MPIDATA_ROLE_SOLVER;
+    me.spawned = argc > 3 && strcmp(argv[2], "--group") == 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && argc == 4; i++)
+        if (strcmp(argv[2], kinds[i].option) == 0) me.role = kinds[i].role, me.spawned = 1;
     me.index = me.spawned ? number(argv[3]) : 0;
     if ((argc != 2 && !me.spawned) || me.index < 0)
         refuse("mpidata-rank takes one argument, the run folder. Use `mpidata run JOB` instead.");

@@ -28,7 +28,7 @@ long read_launcher(void)
 static void find_place_in_group(const mpidata_plan *plan, long size)
 {
     const int solver = me.role == MPIDATA_ROLE_SOLVER, ranks = solver ? plan->ranks_per_group : 1;
-    const char *what = solver ? "group" : me.role == MPIDATA_ROLE_LOADER ? "loader" : "inference rank";
+    const char *what = solver ? "group" : me.role == MPIDATA_ROLE_LOADER ? "loader" : me.role == MPIDATA_ROLE_LEARNER ? "learner" : "inference rank";
     if ((size >= 0 && size != ranks) || me.rank >= ranks)
         refuse("The spawned %s %ld has %ld ranks, but such a one has %d. %s/" MPIDATA_RUN_PLAN ". Start the job again.", what,
                me.index, size, ranks, me.run_folder);
@@ -65,7 +65,7 @@ int may_be_lost(const mpidata_plan *plan)
     return is_replaced() || (me.role == MPIDATA_ROLE_TRAINER && plan->trainers_at_least);
 }
 
-int is_replaced(void) { return me.role == MPIDATA_ROLE_SOLVER || me.role == MPIDATA_ROLE_LOADER || me.role == MPIDATA_ROLE_INFERENCE; }
+int is_replaced(void) { return me.role >= MPIDATA_ROLE_SOLVER && me.role != MPIDATA_ROLE_SERVER; }
 
 char *rank_name(void)
 {
@@ -74,6 +74,8 @@ char *rank_name(void)
     if (me.role == MPIDATA_ROLE_SERVER) return print("rank %ld (server %ld)", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_INFERENCE)
         return me.spawned ? print("inference rank %ld, which was spawned", me.index) : print("rank %ld (inference rank %ld)", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_LEARNER)
+        return me.spawned ? print("learner %ld, which was spawned", me.index) : print("rank %ld (learner %ld)", me.rank, me.index);
     if (me.spawned) return print("solver %ld of group %ld, which was spawned", me.rank_in_group, me.index);
     if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank %ld (the scheduler)", me.rank);
     if (me.role == MPIDATA_ROLE_TRAINER) return print("rank %ld (trainer %ld)", me.rank, me.index);
@@ -84,6 +86,7 @@ char *file_name(int is_log)
 {
     if (me.spawned && me.role == MPIDATA_ROLE_LOADER) return print(is_log ? "loader-%04ld.log" : "loader-%04ld", me.index);
     if (me.spawned && me.role == MPIDATA_ROLE_INFERENCE) return print(is_log ? "inference-%04ld.log" : "inference-%04ld", me.index);
+    if (me.spawned && me.role == MPIDATA_ROLE_LEARNER) return print(is_log ? "learner-%04ld.log" : "learner-%04ld", me.index);
     if (me.spawned) return print(is_log ? "group-%04ld-solver-%ld.log" : "group-%04ld-%ld", me.index, me.rank_in_group);
     if (!is_log) return print("rank-%04ld", me.rank);
     if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank-%04ld-scheduler.log", me.rank);
@@ -91,5 +94,6 @@ char *file_name(int is_log)
     if (me.role == MPIDATA_ROLE_LOADER) return print("rank-%04ld-loader-%ld.log", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_SERVER) return print("rank-%04ld-server-%ld.log", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_INFERENCE) return print("rank-%04ld-inference-%ld.log", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_LEARNER) return print("rank-%04ld-learner-%ld.log", me.rank, me.index);
     return print("rank-%04ld-solver-%ld-%ld.log", me.rank, me.index, me.rank_in_group);
 }

@@ -21,7 +21,7 @@ typedef struct {
     long rank; /* of the launcher's job: of the world, or of the group or loader if that was spawned; -1: not known yet */
     int spawned, role, speaks; /* speaks: what all ranks find alike is behind us */
     int carries; /* its program starts one that is no rank, with processes anywhere */
-    long index, rank_in_group; /* trainer, group, loader or inference rank; rank within the group */
+    long index, rank_in_group; /* trainer, group, loader, inference rank or learner; rank within the group */
 } rank_t;
 extern rank_t me;
 
@@ -66,7 +66,7 @@ void end_cases(void);
 long read_launcher(void); /* sets me.rank; returns the number of ranks as the launcher promised it, -1 if it did not */
 void find_role(const mpidata_plan *plan, long size);
 int may_be_lost(const mpidata_plan *plan); /* its death need not end the job */
-int is_replaced(void);      /* a solver, loader or inference rank: its death need not end the job */
+int is_replaced(void);      /* a solver, loader, inference rank or learner: its death need not end the job */
 char *rank_name(void);      /* in a sentence */
 char *foreign_launcher(int status); /* why MPI may have ended the program so, in a sentence; NULL: not for its launcher */
 char *file_name(int is_log); /* of its log, or of its exit note, within their folders */

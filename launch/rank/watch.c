@@ -93,9 +93,9 @@ static double too_long(watch_t *watch, unsigned flags, uint64_t now, const char 
         {plan->timeout_s, "solvers.timeout_s"}, {plan->start_timeout_s, "solvers.start_timeout_s"},
         {plan->loader_timeout_s, "loaders.timeout_s"}, {plan->loader_start_timeout_s, "loaders.start_timeout_s"},
         {plan->inference_timeout_s, "inference.timeout_s"}, {plan->inference_start_timeout_s, "inference.start_timeout_s"},
-        {plan->trainers_timeout_s, "trainers.timeout_s"}};
+        {plan->trainers_timeout_s, "trainers.timeout_s"}, {0, ""} }; /* a learner may compute for long */
     const int first = me.role == MPIDATA_ROLE_LOADER ? 2 : me.role == MPIDATA_ROLE_INFERENCE ? 4 : 0;
-    const int which = me.role == MPIDATA_ROLE_SERVER ? 6 : first + starting;
+    const int which = me.role == MPIDATA_ROLE_SERVER ? 6 : me.role == MPIDATA_ROLE_LEARNER ? 7 : first + starting;
     double allowed_s = all[which].s, silent_s = (double)silence(watch, flags, now) / 1e9;
     *key = all[which].key;
     if (me.role == MPIDATA_ROLE_SOLVER && plan->ranks_per_group > 1) {
@@ -312,8 +312,8 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
     end.abort_code = atomic_load(&pulse->abort_code);
     end.batches = me.role == MPIDATA_ROLE_TRAINER ? (long long)atomic_load(&pulse->batches) : 0;
     const char *at = *pulse->at ? print("%.*s", (int)sizeof pulse->at - 1, pulse->at) : NULL;
-    end.item = me.role == MPIDATA_ROLE_LOADER ? at : NULL;
-    const int may_raise = me.role != MPIDATA_ROLE_SCHEDULER && me.role != MPIDATA_ROLE_LOADER;
+    end.item = me.role == MPIDATA_ROLE_LOADER || me.role == MPIDATA_ROLE_LEARNER ? at : NULL;
+    const int may_raise = me.role != MPIDATA_ROLE_SCHEDULER && me.role != MPIDATA_ROLE_LOADER && me.role != MPIDATA_ROLE_LEARNER;
     const int is_exception = may_raise && end.joined && WIFEXITED(end.status) && WEXITSTATUS(end.status);
     end.raised = is_exception ? at : NULL;
     /* Of a scheduler that was killed the others tell by that file, maybe before this process has learned of it. */

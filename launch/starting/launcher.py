@@ -194,7 +194,14 @@ def hydra_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = Non
 def with_threads(plan: Plan, cpus: int) -> Plan:
     """Let each trainer use the CPUs that it has to itself, but one for its receive thread."""
     programs = dict(plan.programs)
-    for role, threads in (("trainer", max(1, cpus - 1)), ("solver", 1), ("loader", 1), ("inference", 1), ("server", 1)):
+    for role, threads in (
+        ("trainer", max(1, cpus - 1)),
+        ("solver", 1),
+        ("loader", 1),
+        ("inference", 1),
+        ("learner", 1),
+        ("server", 1),
+    ):
         program = programs.get(role)
         if program is not None and "OMP_NUM_THREADS" in program.environment:
             environment = {**program.environment, "OMP_NUM_THREADS": str(threads)}

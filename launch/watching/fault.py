@@ -169,6 +169,7 @@ def _ended(attempt: Attempt, rank: int, how: str, died: bool, at: int = 0) -> Fa
         "solver": f"A solver of group {index} (rank {rank}{of_group})",
         "loader": f"Loader {index} (rank {rank})",
         "inference": f"Inference rank {index} (rank {rank})",
+        "learner": f"Learner {index} (rank {rank})",
         "server": f"Server {index} (rank {rank})",
     }[role]
     resume = _resume(attempt) if died else f"Correct it. {_resume(attempt)}"

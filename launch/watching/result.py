@@ -92,6 +92,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("not trained on", f"{untrained} rows, which a trainer left in the middle of an epoch"))
     if inference := summary.get("inference"):
         rows.append(("inference ranks", f"{inference['joined']} joined, {inference['lost']} lost"))
+    if learner := summary.get("learner"):
+        rows.append(("learner", f"{learner['joined']} joined, {learner['lost']} lost"))
     if servers := summary.get("servers"):
         rows.append(("servers", f"{servers['ranks']}, {servers['pushes']} pushes"))
     if changes := _changes_of_trainers(summary):

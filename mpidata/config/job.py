@@ -165,12 +165,18 @@ class Job(Model):
         return self.parameters.generation or self.solvers.groups
 
     @property
+    def learners(self) -> int:
+        """Number of ranks for the sampler, spares included."""
+        return 1 + self.parameters.learner_spares if self.parameters.learner_rank else 0
+
+    @property
     def world_size(self) -> int:
         """Number of ranks that start together; with `start: split`, these include solvers and loaders."""
         solvers, loaders = self.solvers, self.loaders
         groups = solvers.groups + solvers.spares if solvers.start == "split" else 0
         more = loaders.ranks + loaders.spares if loaders is not None and loaders.start == "split" else 0
         more += self.inference.ranks + self.inference.spares if self.inference is not None else 0
+        more += self.learners
         more += self.servers.ranks if self.servers is not None else 0
         return 1 + self.trainers.ranks + self.trainers.spares + groups * solvers.ranks_per_group + more
 
@@ -208,6 +214,8 @@ class Job(Model):
             kinds.append((_count(loaders.ranks, "loader"), loaders.start, loaders.spares))
         if self.inference is not None:
             kinds.append((_count(self.inference.ranks, "inference rank"), "split", self.inference.spares))
+        if self.learners:
+            kinds.append(("1 learner", "split", self.parameters.learner_spares))
         if self.servers is not None:
             kinds.append((_count(self.servers.ranks, "server"), "split", 0))
         now = [f"1 scheduler, {_count(trainers, 'trainer')}"]

@@ -92,6 +92,8 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
             yield "parameters", name, None, f"'parameters.sampler: {parameters.sampler}', which is another one"
     if parameters is not None and parameters.sampler not in LEARNING and ":" not in parameters.sampler:
         yield "parameters", "generation", None, f"'parameters.sampler: {parameters.sampler}', which does not learn"
+    if parameters is not None and not parameters.learner_rank:
+        yield "parameters", "learner_spares", 0, "'parameters.learner_rank', without which there is no learner"
     if samples is not None and samples.window == 1:
         yield "samples", "stride", 1, "'samples.window: 1', where a sample is one step"
         yield "samples", "run", None, "'samples.window: 1', where a sample is one step"

@@ -11,7 +11,21 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, JsonValue, 
 from pydantic_core import PydanticCustomError
 from typing_extensions import Self
 
-from mpidata.config.base import MOST, Boolean, Count, Key, Model, Number, Positive, Problem, Text, fixed_key, refuse
+from mpidata.config.base import (
+    MOST,
+    Boolean,
+    Count,
+    Key,
+    Model,
+    Natural,
+    Number,
+    Positive,
+    Problem,
+    Text,
+    fixed_key,
+    free_key,
+    refuse,
+)
 from mpidata.config.data import identifier
 from mpidata.config.programs import object_name
 from mpidata.native import constants
@@ -261,6 +275,16 @@ class Parameters(Model):
         examples=["16"],
         json_schema_extra={"default": "`solvers.groups`"},
     )
+    learner_rank: Boolean = free_key(
+        default=False,
+        description="For samplers that learn: whether the sampler has a rank of its own, "
+        "[the learner](loop.md#learners-that-know-the-model), and not a thread of the scheduler.",
+    )
+    learner_spares: Natural = free_key(
+        default=0,
+        description="With `learner_rank`: ranks that wait to take the place of a learner that dies, where the launcher "
+        "lets the job go on.",
+    )
     breed: BreedKeys | None = fixed_key(
         default=None, description="For `sampler: breed`, else without effect.", examples=["{end: 0.7, breakpoint: 20}"]
     )
@@ -304,6 +328,9 @@ class Parameters(Model):
             yield (), "missing key 'parameters.path'. Add the table to read, for instance 'path: design.csv'."
         if self.sampler not in ("grid", "file") and self.count is None:
             yield (), "missing key 'parameters.count'. Add the number of simulations, for instance 'count: 200'."
+        if self.learner_rank and self.sampler in SAMPLERS and self.sampler not in LEARNING:
+            said = f"'parameters.learner_rank' is true, but 'sampler: {self.sampler}' does not learn"
+            yield ("learner_rank",), f"{said}. Remove it, or use a sampler that does."
         yield from self._axis_problems()
 
     def _axis_problems(self) -> Iterator[Problem]:

@@ -61,7 +61,8 @@ For instance:
   as texts, just as they are written. Unless a key says otherwise, a whole number is at most 2147483647.
 - MPI starts 1 scheduler, `trainers.ranks` trainers and, with `start: split`, (`solvers.groups` + `solvers.spares`) ×
   `solvers.ranks_per_group` solver ranks, `loaders.ranks` + `loaders.spares` loaders, `inference.ranks` +
-  `inference.spares` inference ranks and `servers.ranks` servers.
+  `inference.spares` inference ranks, with `parameters.learner_rank` 1 + `parameters.learner_spares` learners, and
+  `servers.ranks` servers.
 """
 
 

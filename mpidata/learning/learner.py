@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import functools
-import pickle
 import queue
 import threading
 from collections.abc import Callable
@@ -16,6 +14,9 @@ from numpy.typing import NDArray
 from mpidata.checkpoint.files import path_of, read_scheduler
 from mpidata.config import Job, load_job
 from mpidata.errors import MpidataError
+from mpidata.learning.elsewhere import Learners, SamplingElsewhere
+from mpidata.learning.published import Asking, Contents, Newest
+from mpidata.learning.sampling import Begun, Sampling, SamplingHere
 from mpidata.learning.sums import Sums
 from mpidata.learning.table import LossTable
 from mpidata.run.folder import RunFolder
@@ -23,7 +24,6 @@ from mpidata.run.parameters import append_rows
 from mpidata.run.plan import Plan
 from mpidata.run.plan.parameters import texts_of
 from mpidata.run.queue import Queue
-from mpidata.run.samplers import ask, failing, make_sampler
 
 __all__ = ["Learner", "make_learner"]
 
@@ -48,26 +48,39 @@ class Learner:
         How many of the simulations to train on have their parameters already.
     kept : dict, optional
         What `state` gave, in the checkpoint that the run continues.
+    newest : Newest, optional
+        What is published, for a sampler that takes it.
+    elsewhere : SamplingElsewhere, optional
+        The sampler, if it has a rank of its own.
 
     Notes
     -----
-    For one thread. The sampler is called in another one, and by no other.
+    For one thread. The sampler is called in another one, and by no other, or on a rank of its own.
     """
 
     def __init__(
-        self, job: Job, run: RunFolder, table: NDArray[np.float64], drawn: int, kept: dict[str, Any] | None = None
+        self,
+        job: Job,
+        run: RunFolder,
+        table: NDArray[np.float64],
+        drawn: int,
+        kept: dict[str, Any] | None = None,
+        newest: Newest | None = None,
+        elsewhere: SamplingElsewhere | None = None,
     ) -> None:
         self._job, self._run, self._table = job, run, table
         self._drawn = drawn
         self._kept = kept or {"drawn": 0, "state": None}
         self._remembered: tuple[int, str | None] = self._kept["drawn"], self._kept["state"]
         self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._drawing = self._observing = False
+        self._drawing, self._observing = False, True  # until it has begun
         self._has_drawn = threading.Event()
         self._next, self._asked = 0.0, 0.0
         self._said_slow = False
         self._error: MpidataError | None = None
-        self._sampler: Any = None
+        self._newest = newest
+        self.elsewhere = elsewhere
+        self._sampling: Sampling = SamplingHere(job) if elsewhere is None else elsewhere
 
     def start(self, waiting: Queue) -> None:
         """Begin; of `waiting`, only simulations that have parameters can be taken from now on."""
@@ -100,20 +113,32 @@ class Learner:
         -----
         Waits for 20 ms at most, once for each generation.
         """
-        if not self._observing and now >= self._next and len(news := losses.news()):
+        if not self._observing and now >= self._next and losses.has_news and self._is_published_here():
             self._observing, self._next = True, now + _OBSERVE_EVERY_S
-            self._tasks.put(functools.partial(self._observe, news))
+            published = self._newest.contents if self._newest is not None else None
+            self._tasks.put(functools.partial(self._observe, losses.news(), published))
         if waiting.starved and not self._drawing and self._drawn == waiting.drawn:
             self._drawing, self._asked, self._said_slow = True, now, False
             self._has_drawn.clear()
             self._tasks.put(self._draw)
-            self._has_drawn.wait(_PATIENCE_S)
+            if self.elsewhere is None:
+                self._has_drawn.wait(_PATIENCE_S)
+        if self.elsewhere is not None:
+            self.elsewhere.needed = self._drawn < self._job.simulations
+            if self.elsewhere.forgot:
+                losses.tell_again()
+                self.elsewhere.forgot = False
+            self.elsewhere.turn(lambda: self._drawing or self._observing)
         if self._error is not None:
             raise self._error
         if self._drawn == waiting.drawn:
             return False
         waiting.draw(self._drawn)
         return True
+
+    def _is_published_here(self) -> bool:
+        """Whether the sampler needs no newer version than there is here; else it is on its way."""
+        return self._newest is None or not self._sampling.takes_published or self._newest.is_here()
 
     def slow_s(self, now: float) -> float:
         """Tell how long groups have waited for the sampler, in s: once in each wait that has become long; else 0."""
@@ -131,42 +156,31 @@ class Learner:
 
     def _work(self) -> None:
         try:
-            self._begin()
+            self._sampling.begin(Begun(self._kept["state"], self._kept["drawn"], self._drawn))
+            self._remember(self._drawn)
+            self._observing = False
+            self._sampling.rest()
             while True:
                 self._tasks.get()()
+                self._sampling.rest()
         except MpidataError as error:
             self._error = error
         except Exception as error:
             self._error = MpidataError(f"The sampler's thread failed with {type(error).__name__}: {error}. Report it.")
 
-    def _begin(self) -> None:
-        """Bring the sampler to where it was, also behind what it drew after its state was kept: that is final."""
-        self._sampler = make_sampler(self._job)
-        drawn, state = self._remembered
-        if state is not None:
-            with failing(self._job):
-                self._sampler.load_state_dict(pickle.loads(base64.b64decode(state)))
-        before = drawn if state is not None else 0
-        while before < self._drawn:
-            count = min(self._job.generation, self._drawn - before)
-            ask(self._job, self._sampler, count)
-            before += count
-        self._remember(self._drawn)
-
-    def _observe(self, news: Sums) -> None:
+    def _observe(self, news: Sums, published: Contents | None) -> None:
         news = news[(news["simulation"] < self._drawn) & (news["count"] > 0)]
         if len(news):
             ids = news["simulation"].copy()
             losses = {"mean": news["sum"] / news["count"], "excess": news["excess"] / news["count"]}
             losses |= {name: news[name].copy() for name in ("count", "max", "last", "not_finite")}
-            with failing(self._job):
-                self._sampler.observe(ids, self._table[ids], losses)
+            self._sampling.observe(ids, self._table[ids], losses, published)
             self._remember(self._drawn)
         self._observing = False
 
     def _draw(self) -> None:
         first, last = self._drawn, min(self._drawn + self._job.generation, self._job.simulations)
-        drawn = ask(self._job, self._sampler, last - first)
+        drawn = self._sampling.draw(last - first)
         names, texts = self._job.parameter_names, texts_of(self._job)
         append_rows(self._run.parameters, first, drawn.table, drawn.more, names, texts)
         self._table[first:last] = drawn.table
@@ -175,13 +189,18 @@ class Learner:
         self._has_drawn.set()
 
     def _remember(self, drawn: int) -> None:
-        if not hasattr(self._sampler, "state_dict"):
-            return
-        with failing(self._job):
-            self._remembered = drawn, base64.b64encode(pickle.dumps(self._sampler.state_dict())).decode()
+        if self._sampling.state is not None:
+            self._remembered = drawn, self._sampling.state
 
 
-def make_learner(run: RunFolder, plan: Plan, table: NDArray[np.float64], drawn: int) -> Learner:
+def make_learner(
+    run: RunFolder,
+    plan: Plan,
+    table: NDArray[np.float64],
+    drawn: int,
+    trainers: Asking | None = None,
+    learners: Learners | None = None,
+) -> Learner:
     """Make the learner of a run.
 
     Raises
@@ -195,7 +214,9 @@ def make_learner(run: RunFolder, plan: Plan, table: NDArray[np.float64], drawn: 
             f"{run.parameters} lacks simulations that checkpoint {plan.checkpoint} has, or that is damaged. Put "
             f"the file back, or remove {path_of(run.checkpoints, plan.checkpoint)} and resume from the one before."
         )
-    return Learner(load_job(run.job), run, table, drawn, kept)
+    newest = Newest(trainers) if trainers is not None else None
+    elsewhere = SamplingElsewhere(learners) if learners is not None and plan.learner else None
+    return Learner(load_job(run.job), run, table, drawn, kept, newest, elsewhere)
 
 
 def _makes_sense(kept: Any, drawn: int) -> bool:

@@ -38,11 +38,20 @@ class LossTable:
         add(self._sums, sums["simulation"], sums)
         self._new.update(sums["simulation"].tolist())
 
+    @property
+    def has_news(self) -> bool:
+        """Whether something was told since the last call of `news`."""
+        return bool(self._new)
+
     def news(self) -> Sums:
         """Give the sums of each simulation of which something was told since the last call, in the order of ids."""
         sums = self._sums[sorted(self._new)]
         self._new.clear()
         return sums
+
+    def tell_again(self) -> None:
+        """Let all of which losses are known be news."""
+        self._new.update(self.told()["simulation"].tolist())
 
     def told(self) -> Sums:
         """Give the sums of each simulation of which losses are known, in the order of their ids."""

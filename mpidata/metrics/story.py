@@ -15,6 +15,7 @@ _MARKS = {
     "group_lost": "group lost",
     "loader_lost": "loader lost",
     "inference_lost": "inference rank lost",
+    "learner_lost": "learner lost",
     "trainer_lost": "trainer lost",
     "trainer_joined": "trainer joined",
     "trainer_retired": "trainer retired",

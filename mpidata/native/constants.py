@@ -40,6 +40,7 @@ ROLE_SOLVER: int
 ROLE_LOADER: int
 ROLE_SERVER: int
 ROLE_INFERENCE: int
+ROLE_LEARNER: int
 ROLES: tuple[str, ...]
 DTYPES: Mapping[str, Dtype]
 NO_STATISTICS: int
@@ -53,6 +54,7 @@ PARCEL_QUESTION: int
 CONVERSIONS: Mapping[str, tuple[str, ...]]
 
 # messages.h
+PUBLISHED_NEWER: int
 EVENT_NEXT: int
 EVENT_FINALIZED: int
 EVENT_HELD: int

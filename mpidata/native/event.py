@@ -69,6 +69,7 @@ class Event:
     of_loader: bool = False
     of_server: bool = False
     of_inference: bool = False
+    of_learner: bool = False
 
 
 @dataclass(kw_only=True)
@@ -283,7 +284,7 @@ def _cancel(raw: Any, sender: dict[str, Any]) -> Cancel:
 @functools.cache
 def _role(role: int) -> dict[str, bool]:
     of = {"of_solver": constants.ROLE_SOLVER, "of_loader": constants.ROLE_LOADER, "of_server": constants.ROLE_SERVER}
-    of["of_inference"] = constants.ROLE_INFERENCE
+    of |= {"of_inference": constants.ROLE_INFERENCE, "of_learner": constants.ROLE_LEARNER}
     return {name: role == one for name, one in of.items()}
 
 

@@ -187,7 +187,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_trainers": (c_int, [c_int64, c_int64]),
     **{
         f"mpidata_scheduler_{name}": (c_int, [c_int])
-        for name in ("serves", "answers", "retires", "rests", "hands_over")
+        for name in ("serves", "answers", "teaches", "retires", "rests", "hands_over")
     },
     **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite", "dismiss", "release")},
     "mpidata_scheduler_lose_trainer": (c_int, [c_int]),
@@ -202,6 +202,10 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_greet": (c_int, [c_int, c_int, c_int, POINTER(c_int)]),
     "mpidata_scheduler_join": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_scheduler_link": (c_int, [c_int, c_int, c_int]),
+    "mpidata_scheduler_ask_published": (c_int, [c_int64]),
+    "mpidata_scheduler_published": (c_int, [c_void_p]),
+    "mpidata_scheduler_teach": (c_int, [c_uint64, c_int64, c_void_p, c_void_p]),
+    "mpidata_scheduler_learnt": (c_int, [c_void_p]),
     "mpidata_scheduler_abort": (None, [c_int]),
 }
 

@@ -135,6 +135,11 @@ class RunFolder:
         """There when the job has failed or was stopped: every program then ends soon, or is ended."""
         return self.path / constants.RUN_OVER
 
+    def note_over(self) -> None:
+        """Let every program end: where a rank's end is not the end of all, its mpidata-rank looks for this sign."""
+        with contextlib.suppress(OSError):
+            self.over.touch()
+
     @property
     def checkpoints(self) -> Path:
         """Folder of the checkpoints."""

@@ -57,9 +57,24 @@ class PlannedRun:
         rank = self.plan.rank_of_inference(number)
         return self.run.exits / f"inference-{number:04d}" if rank is None else self.run.rank_exit(rank)
 
+    def learner_log(self, number: int) -> Path:
+        """Output of a learner, whether it started with the others or was spawned."""
+        rank = self.plan.rank_of_learner(number)
+        return self.run.logs / f"learner-{number:04d}.log" if rank is None else self.log(rank)
+
+    def learner_exit(self, number: int) -> Path:
+        """Exit note of a learner."""
+        rank = self.plan.rank_of_learner(number)
+        return self.run.exits / f"learner-{number:04d}" if rank is None else self.run.rank_exit(rank)
+
+    def log_of(self, kind: str, number: int) -> Path:
+        """Output of a `loader`, an `inference` rank or a `learner`."""
+        return {"loader": self.loader_log, "inference": self.inference_log, "learner": self.learner_log}[kind](number)
+
     def exit_of(self, kind: str, number: int) -> Path:
-        """Exit note of a `loader`, or of an `inference` rank."""
-        return self.loader_exit(number) if kind == "loader" else self.inference_exit(number)
+        """Exit note of a `loader`, an `inference` rank or a `learner`."""
+        found = {"loader": self.loader_exit, "inference": self.inference_exit, "learner": self.learner_exit}
+        return found[kind](number)
 
     def log(self, rank: int) -> Path:
         """Output of the program of a rank."""

@@ -143,6 +143,8 @@ def _from_file(job: Job) -> Array:
 def _from_class(job: Job) -> Array:
     sampler = make_sampler(job)
     if not learns(sampler):
+        if job.parameters.learner_rank:
+            raise _refusal(job, "sampler", "it has no 'observe', so it needs no rank. Set 'learner_rank: false'.")
         return ask(job, sampler, job.simulations + job.validation.count).table
     unbounded = [name for name, axis in job.parameters.space.items() if axis is None]
     if unbounded:

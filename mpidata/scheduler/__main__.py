@@ -44,12 +44,14 @@ def main() -> int:
         parameters, drawn = read_parameters(
             run.parameters, plan.parameters, plan.simulations, plan.validation, plan.texts
         )
-        learner = None
+        learner, joined = None, LibraryMessages(plan)
         if drawn is not None:
             from mpidata.learning.learner import make_learner  # loads pydantic
+            from mpidata.learning.over_mpi import AskingOverMpi, LearnersOverMpi
 
-            learner = make_learner(run, plan, parameters, drawn)
-        messages = LibraryMessages(plan)
+            asked = AskingOverMpi(joined), LearnersOverMpi(joined)
+            learner = make_learner(run, plan, parameters, drawn, *asked)
+        messages = joined
         messages.open()
         mpi = mpi_of_mpi4py()
         with contextlib.suppress(OSError):
@@ -64,8 +66,7 @@ def main() -> int:
     except Exception as error:  # nothing may leave through MPI_Finalize, where all others would wait
         if not (isinstance(error, RankDiedError) and _has_exit_note(run)):
             write_failure(run.path, _sentence(error))
-        with contextlib.suppress(OSError):
-            run.over.touch()
+        run.note_over()
         if messages is not None:
             messages.abort(1)
         os._exit(1)

@@ -36,8 +36,10 @@ class Ending:
     ----------
     trainers : int
         Number of trainers.
-    groups, loaders, inference : Groups
+    groups, loaders : Groups
         Those that are alive have not left.
+    others : sequence of Groups
+        Likewise: inference ranks, learners.
 
     Attributes
     ----------
@@ -51,7 +53,7 @@ class Ending:
     For one thread. Times are in seconds, of a clock that never goes back.
     """
 
-    def __init__(self, trainers: int, groups: Groups, loaders: Groups, inference: Groups | None = None) -> None:
+    def __init__(self, trainers: int, groups: Groups, loaders: Groups, *others: Groups) -> None:
         self.conclusion: Conclusion = {"status": "complete", "error": None, "reason": None}
         self.stopping = False
         self._trainers_in_loop = set(range(trainers))
@@ -59,7 +61,7 @@ class Ending:
         self._untrained = set(range(trainers))
         self._groups = groups
         self._loaders = loaders
-        self._inference = inference
+        self._others = others
         self._by = float("inf")
         self._figures: set[int] = set()
         self._figures_by = 0.0
@@ -173,7 +175,7 @@ class Ending:
         return self.conclusion
 
     def is_over(self, now: float) -> bool:
-        """Whether all trainers, groups, loaders and inference ranks have left, and the last figures have come."""
+        """Whether all ranks but the servers have left, and the last figures have come."""
         return not self._any_alive and self._trainers_final(now)
 
     def is_due(self, now: float) -> bool:
@@ -204,8 +206,7 @@ class Ending:
 
     @property
     def _any_alive(self) -> bool:
-        answering = self._inference is not None and self._inference.alive
-        return bool(self._groups.alive or self._loaders.alive or answering)
+        return any(those.alive for those in (self._groups, self._loaders, *self._others))
 
     def _trainers_final(self, now: float) -> bool:
         return not self._trainers and (not self._figures or now >= self._figures_by)

@@ -82,7 +82,7 @@ class Messages(Protocol):
         """Tell all trainers that a loader that retired has answered all; it may serve again."""
 
     def release(self, number: int, kind: str = "loader") -> None:
-        """Tell a loader, or an `inference` rank, to leave."""
+        """Tell a loader, an `inference` rank or a `learner` to leave."""
 
     def answers(self, inference: int) -> None:
         """Tell all solver ranks that an inference rank answers from now on."""
@@ -97,7 +97,10 @@ class Messages(Protocol):
 
     @property
     def can_spawn_inference(self) -> bool:
-        """Whether inference ranks can be spawned in this job."""
+        """Whether inference ranks and learners can be spawned in this job."""
+
+    def teaches(self, learner: int) -> None:
+        """Have this learner run the sampler from now on."""
 
     def spawn(self, group: int, values: Sequence[str], kind: str = "group") -> None:
         """Begin to spawn a group whose program's placeholders get these values, each `name=value`; or a `loader`."""
@@ -179,7 +182,7 @@ class LibraryMessages:
     def poll(self, timeout_s: float) -> list[Event]:
         """Next events, or none if none came in time. Sleeps while it waits."""
         came = self._came
-        self._check(self._opened.mpidata_scheduler_poll(self._events, _AT_ONCE, timeout_s, came))
+        self._check(self.library.mpidata_scheduler_poll(self._events, _AT_ONCE, timeout_s, came))
         return [_read(raw) for raw in self._each[: came.value]]
 
     def dispatch(
@@ -187,74 +190,74 @@ class LibraryMessages:
     ) -> None:
         """Let a group run a simulation with these parameters: float64, shape (number of parameters,), contiguous."""
         values = (ctypes.c_double * len(parameters)).from_buffer(parameters.data)
-        self._check(self._opened.mpidata_scheduler_dispatch(group, simulation, by_try, validation, values))
+        self._check(self.library.mpidata_scheduler_dispatch(group, simulation, by_try, validation, values))
 
     def no_more(self, group: int) -> None:
         """Tell a group that there are no more simulations."""
-        self._check(self._opened.mpidata_scheduler_no_more(group))
+        self._check(self.library.mpidata_scheduler_no_more(group))
 
     def expect(self, simulation: int, steps: int, by_try: int) -> None:
         """Tell all trainers how many steps a simulation has in all, as this try of it says."""
-        self._check(self._opened.mpidata_scheduler_expect(simulation, steps, by_try))
+        self._check(self.library.mpidata_scheduler_expect(simulation, steps, by_try))
 
     def cancel(self, simulation: int, group: int, closed: bool = False) -> None:
         """Tell all trainers that a simulation is cancelled, which this group runs (-1: none), or has `closed`."""
-        self._check(self._opened.mpidata_scheduler_cancel(simulation, group, closed))
+        self._check(self.library.mpidata_scheduler_cancel(simulation, group, closed))
 
     def cancel_group(self, group: int, simulation: int, by_try: int) -> None:
         """Tell a group that this try of a simulation is cancelled, if that is what it runs."""
-        self._check(self._opened.mpidata_scheduler_cancel_group(group, simulation, by_try))
+        self._check(self.library.mpidata_scheduler_cancel_group(group, simulation, by_try))
 
     def validation(self) -> None:
         """Tell all trainers that every validation sample that will come is there."""
-        self._check(self._opened.mpidata_scheduler_validation())
+        self._check(self.library.mpidata_scheduler_validation())
 
     def lose(self, group: int, kind: str = "group", item: str = "") -> None:
         """Give a group, or a `loader`, up: its ranks are to end, and the trainers to drop what it has not finished.
 
         `item`: what a loader worked on, as far as it is known.
         """
-        self._check(self._opened.mpidata_scheduler_lose(role_of(kind), group, item.encode()))
+        self._check(self.library.mpidata_scheduler_lose(role_of(kind), group, item.encode()))
         if self._spawner is not None and kind == "group":
             self._spawner.lose(group)
 
     def lose_trainer(self, trainer: int) -> None:
         """Tell the other trainers, and with each further task the groups, that one has died and they go on."""
-        self._check(self._opened.mpidata_scheduler_lose_trainer(trainer))
+        self._check(self.library.mpidata_scheduler_lose_trainer(trainer))
 
     def retire_trainer(self, trainer: int) -> None:
         """Tell the same of one that trains no more, though it lives."""
-        self._check(self._opened.mpidata_scheduler_retire_trainer(trainer))
+        self._check(self.library.mpidata_scheduler_retire_trainer(trainer))
 
     def join_trainer(self, trainer: int) -> None:
         """Tell the trainers, and with each further task the groups, that a spare trains from now on."""
-        self._check(self._opened.mpidata_scheduler_join_trainer(trainer))
+        self._check(self.library.mpidata_scheduler_join_trainer(trainer))
 
     def gone(self, group: int, kind: str = "group") -> None:
         """Close the connection with a group, or a `loader`, that has left, if it was spawned."""
-        self._check(self._opened.mpidata_scheduler_gone(role_of(kind), group))
+        self._check(self.library.mpidata_scheduler_gone(role_of(kind), group))
         if self._spawner is not None and kind == "group":
             self._spawner.gone(group)
 
     def serves(self, loader: int) -> None:
         """Tell all trainers that a loader takes requests from now on."""
-        self._check(self._opened.mpidata_scheduler_serves(loader))
+        self._check(self.library.mpidata_scheduler_serves(loader))
 
     def retires(self, loader: int) -> None:
         """Tell all trainers to send a loader no more requests: it leaves, or asks, when done with those it has."""
-        self._check(self._opened.mpidata_scheduler_retires(loader))
+        self._check(self.library.mpidata_scheduler_retires(loader))
 
     def rests(self, loader: int) -> None:
         """Tell all trainers that a loader that retired has answered all; it may serve again."""
-        self._check(self._opened.mpidata_scheduler_rests(loader))
+        self._check(self.library.mpidata_scheduler_rests(loader))
 
     def release(self, number: int, kind: str = "loader") -> None:
-        """Tell a loader, or an `inference` rank, to leave."""
-        self._check(self._opened.mpidata_scheduler_release(role_of(kind), number))
+        """Tell a loader, an `inference` rank or a `learner` to leave."""
+        self._check(self.library.mpidata_scheduler_release(role_of(kind), number))
 
     def answers(self, inference: int) -> None:
         """Tell all solver ranks that an inference rank answers from now on."""
-        self._check(self._opened.mpidata_scheduler_answers(inference))
+        self._check(self.library.mpidata_scheduler_answers(inference))
 
     @property
     def can_spawn(self) -> bool:
@@ -266,9 +269,13 @@ class LibraryMessages:
         """Whether loaders can be spawned in this job: likewise."""
         return self._can_spawn(self._plan.loader_start)
 
+    def teaches(self, learner: int) -> None:
+        """Have this learner run the sampler from now on."""
+        self._check(self.library.mpidata_scheduler_teaches(learner))
+
     @property
     def can_spawn_inference(self) -> bool:
-        """Whether inference ranks can be spawned in this job: likewise."""
+        """Whether inference ranks and learners can be spawned in this job: likewise."""
         return self._can_spawn("split")
 
     def _can_spawn(self, start: str) -> bool:
@@ -279,13 +286,13 @@ class LibraryMessages:
     def one_host(self) -> bool:
         """Whether all ranks of the world are on one host."""
         yes = ctypes.c_int()
-        self._check(self._opened.mpidata_scheduler_one_host(ctypes.byref(yes)))
+        self._check(self.library.mpidata_scheduler_one_host(ctypes.byref(yes)))
         return bool(yes.value)
 
     def spawn(self, group: int, values: Sequence[str], kind: str = "group") -> None:
         """Begin to spawn a group whose program's placeholders get these values, each `name=value`; or a `loader`."""
         if self._spawner is None:
-            self._spawner = Spawner(self._plan, self._opened)
+            self._spawner = Spawner(self._plan, self.library)
         self._spawner.start(group, values, kind)
 
     def spawned(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
@@ -312,31 +319,31 @@ class LibraryMessages:
 
     def end_of_stream(self) -> None:
         """Tell all trainers that no samples will come any more."""
-        self._check(self._opened.mpidata_scheduler_end_of_stream())
+        self._check(self.library.mpidata_scheduler_end_of_stream())
 
     def stop(self) -> None:
         """Tell all trainers and groups to leave."""
-        self._check(self._opened.mpidata_scheduler_stop())
+        self._check(self.library.mpidata_scheduler_stop())
 
     def relieve(self, trainer: int, samples: int) -> None:
         """Let a trainer take so many samples beyond its capacity."""
-        self._check(self._opened.mpidata_scheduler_relieve(trainer, samples))
+        self._check(self.library.mpidata_scheduler_relieve(trainer, samples))
 
     def hands_over(self, trainer: int) -> None:
         """Tell all trainers that this one draws nothing: its samples go to the others."""
-        self._check(self._opened.mpidata_scheduler_hands_over(trainer))
+        self._check(self.library.mpidata_scheduler_hands_over(trainer))
 
     def trainers(self, number: int, count: int) -> None:
         """Tell all trainers how many are to train, by an order of this number, greater than all before; 0: none."""
-        self._check(self._opened.mpidata_scheduler_trainers(number, count))
+        self._check(self.library.mpidata_scheduler_trainers(number, count))
 
     def checkpoint(self, number: int) -> None:
         """Tell all trainers to write a checkpoint of this number, greater than all before."""
-        self._check(self._opened.mpidata_scheduler_checkpoint(number))
+        self._check(self.library.mpidata_scheduler_checkpoint(number))
 
     def all_gone(self) -> None:
         """Tell all trainers that every group has left and every trainer has said goodbye."""
-        self._check(self._opened.mpidata_scheduler_all_gone())
+        self._check(self.library.mpidata_scheduler_all_gone())
 
     def abort(self, status: int) -> NoReturn:
         """End all ranks at once. Does not return."""
@@ -348,16 +355,17 @@ class LibraryMessages:
         """Leave the job in order, after `all_gone`."""
         if self._spawner is not None:
             self._spawner.close()
-        self._check(self._opened.mpidata_scheduler_close())
+        self._check(self.library.mpidata_scheduler_close())
 
     @property
-    def _opened(self) -> Library:
+    def library(self) -> Library:
+        """The library; only after `open`."""
         if self._library is None:
             raise RuntimeError("open was not called")
         return self._library
 
     def _check(self, status: int) -> None:
-        check(self._opened, status)
+        check(self.library, status)
 
 
 def _read(raw: structures.RawEvent) -> Event:
@@ -377,8 +385,9 @@ def index_of(event: Event, count: int) -> int:
 def log_of(event: Event, plan: Plan) -> Path:
     """Return the log of the rank that an event came from."""
     run = PlannedRun(RunFolder(plan.run), plan)
-    if event.of_loader or event.of_inference:
-        return run.loader_log(event.index) if event.of_loader else run.inference_log(event.index)
+    kinds = {"loader": event.of_loader, "inference": event.of_inference, "learner": event.of_learner}
+    for kind in (kind for kind, yes in kinds.items() if yes):
+        return run.log_of(kind, event.index)
     if event.of_solver and event.index >= plan.groups_in_world:  # its ranks follow those of the trainers
         return run.group_log(event.index, event.rank - 1 - plan.trainers)
     return run.log(event.rank)

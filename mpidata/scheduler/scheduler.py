@@ -19,6 +19,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scale.scaling import Scaling
 from mpidata.scheduler.answering.inference import InferenceRanks
+from mpidata.scheduler.answering.learners import LearnerRanks
 from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.deaths.adoption import Adoption
 from mpidata.scheduler.deaths.lost_groups import Losses
@@ -83,10 +84,11 @@ class Scheduler:
         self.groups, self.losses = Groups(plan, messages.can_spawn), Losses(plan)
         self._journal = journal = Journal(plan, self.simulations, self.losses, clock())
         self.loaders, self.inference = Loaders(plan, messages, journal), InferenceRanks(plan, messages, journal)
-        self.ending = Ending(plan.trainers, self.groups, self.loaders.groups, self.inference.groups)
-        self._dispatcher = Dispatcher(
-            plan, parameters, messages, self._journal, self.simulations, self.groups, self.losses
-        )
+        self.learners = LearnerRanks(plan, messages, journal, learner.elsewhere if learner else None)
+        keepers = self.loaders, self.inference, self.learners
+        self.ending = Ending(plan.trainers, self.groups, *(keeper.groups for keeper in keepers))
+        self._dispatcher = Dispatcher(plan, parameters, messages, journal, self.simulations, self.groups, self.losses)
+        self._keepers = self._dispatcher, *keepers
         self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._journal)
         self._silence, self._leavers = Silence(plan), Leavers(plan.has_stream)
         self._lost_trainers = LostTrainers(plan, self._journal, self._silence)
@@ -165,16 +167,16 @@ class Scheduler:
             self._tick(now)
         if self._over or (self._first_cause.known and self._trainer_failed(now)):
             return
-        for keeper in (self._dispatcher, self.loaders, self.inference):
+        for keeper in self._keepers:
             if keeper.error and not self.ending.stopping:
                 self.ending.conclusion.update({"died": True} if keeper.died_out else {})
                 self._fail(keeper.error, keeper.log)
         trainers = self.ending.trainers
-        training = self._spares.training(trainers)
-        if not training or self._lost_trainers.all_exit(training):
+        if not (training := self._spares.training(trainers)) or self._lost_trainers.all_exit(training):
             self._spares.release()
         if self.ending.stopping or not trainers:
             self.loaders.leave()
+            self.learners.leave()
             self.ending.loaders_leave(now)
             self.inference.leave_after(self.groups)
         elif self._learner and self._learner.turn(now, self.simulations.queue, self._journal.figures.losses):
@@ -184,7 +186,7 @@ class Scheduler:
     def _tick(self, now: float) -> None:
         self._next_tick = now + _POLL_S
         self._journal.keep(now)
-        for keeper in (self._dispatcher, self.loaders, self.inference):
+        for keeper in self._keepers:
             keeper.blameless = self._outside.by_terminate or self.ending.ends_groups
             keeper.tick(now)
         self._scaling.tick(now)
@@ -219,7 +221,8 @@ class Scheduler:
         return state | (self._learner.state() if self._learner else {})
 
     def _keeper_of(self, event: kinds.Event) -> Dispatcher | Loaders:
-        return self.loaders if event.of_loader else self.inference if event.of_inference else self._dispatcher
+        of = (event.of_loader, self.loaders), (event.of_inference, self.inference), (event.of_learner, self.learners)
+        return next((keeper for yes, keeper in of if yes), self._dispatcher)
 
     def _on_held(self, event: kinds.Held) -> None:
         simulation = event.simulation
@@ -232,13 +235,12 @@ class Scheduler:
             self._dispatcher.feed()
 
     def _on_died(self, event: kinds.Died) -> None:
-        if event.of_solver or event.of_loader or event.of_inference:
-            self._keeper_of(event).died(event.index, event.rank_in_group, self._clock())
-            return
+        keeper = self._keeper_of(event)
+        if event.of_solver or keeper is not self._dispatcher:
+            return keeper.died(event.index, event.rank_in_group, self._clock())
         trainer = -1 if event.of_server else index_of(event, self.plan.trainers)
         if not self.ending.trainers or trainer not in (-1, *self.ending.trainers):
             return  # it had nothing more to do
-        # Those that have left have had all, as all make each step together.
         living = len(self._training) + (self._leavers.in_order if self._stream.drained else 0)
         may_die = trainer >= 0 and (self._spares.waits(trainer) or self._lost_trainers.one_may_die(living))
         if may_die and not self._first_cause.known:
@@ -335,8 +337,7 @@ class Scheduler:
         self._silence.left(trainer)
         if self._spares.waits(trainer):
             self.ending.trainer_trained(trainer)
-            self._journal.note("trainer_left", trainer=trainer)
-            return
+            return self._journal.note("trainer_left", trainer=trainer)
         self._leavers.left(trainer)
         if how := self._leavers.how(trainer):
             self._first_cause.left(trainer, how)
@@ -357,8 +358,9 @@ class Scheduler:
 
     def _on_error(self, event: kinds.Error) -> None:
         self._journal.note("error", rank=event.rank, error=event.text)
-        lost = self.groups.lost if event.of_solver else self.loaders.groups.lost if event.of_loader else ()
-        if event.index in (self.inference.groups.lost if event.of_inference else lost):
+        keeper = self._keeper_of(event)
+        lost = keeper.groups.lost if isinstance(keeper, Loaders) else self.groups.lost if event.of_solver else ()
+        if event.index in lost:
             return  # what follows from the loss is no fault of the program
         self.ending.fail_at_once(self._clock(), event.text, log_of(event, self.plan))
         self._dispatcher.stopping = True
@@ -391,9 +393,7 @@ class Scheduler:
         self.checkpoints.close(self._clock())
         self._journal.end(self.ending.conclude(), self._clock(), at_once=abort is not None)
         if abort is not None:
-            # Where a rank's end is not the end of all, its mpidata-rank looks for this.
-            with contextlib.suppress(OSError):
-                RunFolder(self.plan.run).over.touch()
+            RunFolder(self.plan.run).note_over()
             self._messages.abort(abort)
         self._over = True
         with contextlib.suppress(MpidataError):  # nobody waits for it any more

@@ -104,6 +104,7 @@ class Figures:
         self.run_again = 0
         self.loaders: dict[str, int] = {}
         self.inference: dict[str, int] = {}
+        self.learner: dict[str, int] = {}
         self.servers = 0
         self.pushes: dict[int, int] = {}
         self.loaded = Loaded(trainers)
@@ -292,6 +293,7 @@ class Figures:
             **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),
             **({"inference": self.inference} if self.inference else {}),
+            **({"learner": self.learner} if self.learner else {}),
             **({"servers": {"ranks": self.servers, "pushes": sum(self.pushes.values())}} if self.servers else {}),
             **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),
             **({"record": self.record} if self.record else {}),

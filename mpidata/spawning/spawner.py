@@ -32,7 +32,7 @@ __all__ = ["Spawner", "kind_of", "role_of"]
 
 
 def role_of(kind: str) -> int:
-    """Get the role in C of a `group`, a `loader` or an `inference` rank."""
+    """Get the role in C of a `group`, a `loader`, an `inference` rank or a `learner`."""
     return _roles()[kind]
 
 
@@ -42,7 +42,8 @@ def kind_of(role: int) -> str:
 
 
 def _roles() -> dict[str, int]:
-    return {"group": constants.ROLE_SOLVER, "loader": constants.ROLE_LOADER, "inference": constants.ROLE_INFERENCE}
+    others = {"loader": constants.ROLE_LOADER, "inference": constants.ROLE_INFERENCE, "learner": constants.ROLE_LEARNER}
+    return {"group": constants.ROLE_SOLVER} | others
 
 
 class _Start:

@@ -81,11 +81,12 @@ static int check_place(const mpidata_job *job, int kind, int size) {
     if (size != job->plan.world)
         return mpidata_error(MPIDATA_ERR_JOB,
                              "The job was planned for %d ranks (1 scheduler, %d trainers, %d groups of %d, %d loaders, %d "
-                             "inference ranks, %d servers), but has %d. Start it with -n %d, or change trainers.ranks, "
-                             "solvers, loaders, inference or servers in the job file.",
+                             "inference ranks, %d learners, %d servers), but has %d. Start it with -n %d, or change "
+                             "trainers.ranks, solvers, loaders, inference, parameters.learner_rank or servers in the job file.",
                              job->plan.world, job->plan.trainers, mpidata_plan_world_groups(&job->plan),
                              job->plan.ranks_per_group, mpidata_plan_world_loaders(&job->plan),
-                             mpidata_plan_world_inference(&job->plan), job->plan.servers, size, job->plan.world);
+                             mpidata_plan_world_inference(&job->plan), mpidata_plan_world_learners(&job->plan),
+                             job->plan.servers, size, job->plan.world);
     if (kind != job->kind)
         return mpidata_error(MPIDATA_ERR_JOB,
                              "Rank %d is a %s by the plan, but its program joined as a %s. Check trainers.program and "
@@ -177,9 +178,10 @@ static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *
     int wanted = job->kind == MPIDATA_ROLE_SOLVER ? job->plan.ranks_per_group : 1;
     if (kind != job->kind || size != wanted)
         return mpidata_error(MPIDATA_ERR_JOB, "%s %d was spawned with %d ranks of role %s. It needs %d of role %s.",
-                             job->kind == MPIDATA_ROLE_SOLVER   ? "Group"
-                             : job->kind == MPIDATA_ROLE_LOADER ? "Loader"
-                                                                : "Inference rank",
+                             job->kind == MPIDATA_ROLE_SOLVER    ? "Group"
+                             : job->kind == MPIDATA_ROLE_LOADER  ? "Loader"
+                             : job->kind == MPIDATA_ROLE_LEARNER ? "Learner"
+                                                                 : "Inference rank",
                              job->index, size,
                              mpidata_role_name(kind), wanted, mpidata_role_name(job->kind));
     MPIDATA_TRY(mpidata_wait_all_here(bridge));
@@ -305,7 +307,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     MPIDATA_TRY(status);
     MPIDATA_TRY(mpidata_job_at_finalize(finalize_begins));
     mpidata_beat();
-    const int starts = kind == MPIDATA_ROLE_SOLVER || kind == MPIDATA_ROLE_LOADER || kind == MPIDATA_ROLE_INFERENCE;
+    const int starts = kind >= MPIDATA_ROLE_SOLVER && kind != MPIDATA_ROLE_SERVER;
     mpidata_tell(MPIDATA_PULSE_JOINED | (starts ? MPIDATA_PULSE_STARTING : 0u));
     return MPIDATA_SUCCESS;
 }
@@ -334,6 +336,8 @@ void mpidata_job_who(const mpidata_job *job, char *text, size_t size) {
         (void)snprintf(text, size, "Server %d (rank %d)", job->index, job->rank);
     else if (job->kind == MPIDATA_ROLE_INFERENCE)
         (void)snprintf(text, size, "Inference rank %d (%s %d)", job->index, job->spawned ? "spawned, rank" : "rank", job->rank);
+    else if (job->kind == MPIDATA_ROLE_LEARNER)
+        (void)snprintf(text, size, "Learner %d (%s %d)", job->index, job->spawned ? "spawned, rank" : "rank", job->rank);
     else if (job->kind == MPIDATA_ROLE_LOADER)
         (void)snprintf(text, size, "Loader %d (%s %d)", job->index, job->spawned ? "spawned, rank" : "rank", job->rank);
     else if (job->spawned)
@@ -363,6 +367,7 @@ int mpidata_job_listen(mpidata_job *job) {
         return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has given %s %d up.",
                              job->kind == MPIDATA_ROLE_LOADER      ? "loader"
                              : job->kind == MPIDATA_ROLE_INFERENCE ? "inference rank"
+                             : job->kind == MPIDATA_ROLE_LEARNER   ? "learner"
                                                                    : "group",
                              job->index);
     if (what == MPIDATA_STOP_CANCEL) {

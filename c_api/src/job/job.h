@@ -19,12 +19,12 @@ typedef struct {
     int kind; /* MPIDATA_ROLE_... */
     int spawned;
     int one_host; /* the ranks of the world are all on one */
-    int told_to_stop; /* the scheduler wants this group, loader or inference rank to leave */
+    int told_to_stop; /* the scheduler wants this group, loader, inference rank or learner to leave */
     mpidata_answerers answerers; /* solvers: the inference ranks, as far as the scheduler has said */
     struct {
         int64_t simulation, by_try; /* from 1; 0: none yet */
     } cancelled; /* rank 0 of a group: the last one that it was told of */
-    char *dead_trainers; /* solvers: by trainer, where the others go on; NULL: the death of one ends the job */
+    char *dead_trainers; /* solvers, scheduler: by trainer, where the others go on; NULL: the death of one ends the job */
     double touched;   /* when mpidata_job_waits left its sign last */
     mpidata_unsent *unsent; /* events that have not left, the newest first */
 } mpidata_job;

@@ -21,6 +21,7 @@ int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_pla
         .n_groups = mpidata_plan_world_groups(plan),
         .n_loaders = mpidata_plan_world_loaders(plan),
         .n_inference = mpidata_plan_world_inference(plan),
+        .n_learners = mpidata_plan_world_learners(plan),
         .n_trainers = plan->trainers,
     };
     return open_link(link);
@@ -28,9 +29,10 @@ int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_pla
 
 int mpidata_link_open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number, const mpidata_plan *plan,
                               const int *trainer_ranks) {
-    *link = (mpidata_link){.comm = comm, .first_group = number, .first_loader = number, .first_inference = number};
+    *link = (mpidata_link){.comm = comm, .first_group = number, .first_loader = number, .first_inference = number, .first_learner = number};
     *(role == MPIDATA_ROLE_LOADER      ? &link->n_loaders
       : role == MPIDATA_ROLE_INFERENCE ? &link->n_inference
+      : role == MPIDATA_ROLE_LEARNER   ? &link->n_learners
                                        : &link->n_groups) = 1;
     link->trainers = malloc((size_t)plan->trainers * sizeof *link->trainers);
     if (!link->trainers) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for %d trainers.", plan->trainers);
@@ -65,9 +67,11 @@ int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int ra
     *number = mpidata_link_group(link, plan, rank, &rank_in_group);
     if (*number >= 0) return MPIDATA_ROLE_SOLVER;
     if (loader >= link->n_loaders) {
-        const int inference = loader - link->n_loaders, answers = inference < link->n_inference;
-        *number = answers ? link->first_inference + inference : inference - link->n_inference;
-        return answers ? MPIDATA_ROLE_INFERENCE : MPIDATA_ROLE_SERVER;
+        const int inference = loader - link->n_loaders, learner = inference - link->n_inference;
+        *number = learner < 0                   ? link->first_inference + inference
+                  : learner < link->n_learners ? link->first_learner + learner
+                                               : learner - link->n_learners;
+        return learner < 0 ? MPIDATA_ROLE_INFERENCE : learner < link->n_learners ? MPIDATA_ROLE_LEARNER : MPIDATA_ROLE_SERVER;
     }
     *number = loader >= 0 ? link->first_loader + loader : rank <= 0 ? 0 : link->trainers ? link->trainers[rank - 1] : rank - 1;
     return loader >= 0 ? MPIDATA_ROLE_LOADER : rank > 0 ? MPIDATA_ROLE_TRAINER : MPIDATA_ROLE_SCHEDULER;
@@ -78,6 +82,11 @@ int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int 
     if (role == MPIDATA_ROLE_INFERENCE) {
         const int place = number - link->first_inference;
         return place >= 0 && place < link->n_inference ? first_loader_rank(link, plan) + link->n_loaders + place : -1;
+    }
+    if (role == MPIDATA_ROLE_LEARNER) {
+        const int place = number - link->first_learner;
+        const int first = first_loader_rank(link, plan) + link->n_loaders + link->n_inference;
+        return place >= 0 && place < link->n_learners ? first + place : -1;
     }
     int i = number - (loader ? link->first_loader : link->first_group);
     if (i < 0 || i >= (loader ? link->n_loaders : link->n_groups)) return -1;
@@ -103,6 +112,10 @@ void mpidata_link_who(const mpidata_link *link, const mpidata_plan *plan, int ra
         (void)snprintf(text, size, "Inference rank %d (rank %d)", number, rank);
     else if (role == MPIDATA_ROLE_INFERENCE)
         (void)snprintf(text, size, "The spawned inference rank %d", number);
+    else if (role == MPIDATA_ROLE_LEARNER && number < mpidata_plan_world_learners(plan))
+        (void)snprintf(text, size, "Learner %d (rank %d)", number, rank);
+    else if (role == MPIDATA_ROLE_LEARNER)
+        (void)snprintf(text, size, "The spawned learner %d", number);
     else if (role == MPIDATA_ROLE_LOADER && number < mpidata_plan_world_loaders(plan))
         (void)snprintf(text, size, "Loader %d (rank %d)", number, rank);
     else if (role == MPIDATA_ROLE_LOADER)

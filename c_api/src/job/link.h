@@ -1,6 +1,6 @@
 /* A communicator over which the scheduler and the trainers talk with groups and loaders: that of the world, or that with one
  * spawned group or loader. In each, rank 0 is the scheduler, then come the trainers, the groups' ranks, the loaders,
- * and in that of the world the inference ranks and the servers. A spawned one has only the trainers that lived then. */
+ * the inference ranks and the learners, and in that of the world the servers. A spawned one has only the trainers that lived then. */
 #ifndef MPIDATA_LINK_H
 #define MPIDATA_LINK_H
 
@@ -8,7 +8,7 @@
 
 typedef struct {
     MPI_Comm comm;
-    int first_group, n_groups, first_loader, n_loaders, first_inference, n_inference, n_ranks;
+    int first_group, n_groups, first_loader, n_loaders, first_inference, n_inference, first_learner, n_learners, n_ranks;
     int n_trainers, *trainers; /* which they are, in the order of their ranks; NULL: all that there are */
     char *dead;    /* per rank */
     int *newly;    /* ranks whose death mpidata_link_deaths has found last */
@@ -16,7 +16,7 @@ typedef struct {
 } mpidata_link;
 
 int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_plan *plan);
-/* number: which group, loader or inference rank, by its role. trainer_ranks: by trainer; -1: it is not in it. */
+/* number: which group, loader, inference rank or learner, by its role. trainer_ranks: by trainer; -1: it is not in it. */
 int mpidata_link_open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number, const mpidata_plan *plan,
                               const int *trainer_ranks);
 void mpidata_link_close(mpidata_link *link); /* leaves the communicator */
@@ -24,13 +24,13 @@ void mpidata_link_close(mpidata_link *link); /* leaves the communicator */
 /* Group of a rank and its place there; -1 for all others. */
 int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int rank, int *rank_in_group);
 
-/* Role of a rank; *number: which trainer, group, loader, inference rank or server. */
+/* Role of a rank; *number: which trainer, group, loader, inference rank, learner or server. */
 int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int rank, int *number);
 
 /* The rank as it would be with all trainers. */
 int mpidata_link_planned_rank(const mpidata_link *link, const mpidata_plan *plan, int rank);
 
-/* Rank of a loader or inference rank, or of the first of a group's ranks_per_group ranks; -1: it is not of this link. */
+/* Rank of a loader, inference rank or learner, or of the first of a group's ranks_per_group ranks; -1: it is not of this link. */
 int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int role, int number);
 
 /* "Solver rank 5 (group 1, its rank 0)": for messages. */

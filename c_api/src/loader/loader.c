@@ -33,6 +33,8 @@ static int check_threads(void) {
                                           "mpi4py.rc.threads alone, or use an MPI built with thread support.");
 }
 
+static int is_loader(void) { return loader.job.kind == MPIDATA_ROLE_LOADER; }
+
 static int is_inference(void) { return loader.job.kind == MPIDATA_ROLE_INFERENCE; }
 
 int mpidata_loader_open(MPI_Fint world, int role) {
@@ -119,7 +121,7 @@ static int failure_locked(void) {
 
 static int nobody_asks_locked(void) {
     MPIDATA_LOCKED(&loader.lock);
-    return !is_inference() && !memchr(loader.trainers, MPIDATA_TRAINER_ASKS, (size_t)loader.job.plan.trainers);
+    return is_loader() && !memchr(loader.trainers, MPIDATA_TRAINER_ASKS, (size_t)loader.job.plan.trainers);
 }
 
 /* As wait_locked. An inference rank looks once, at least. */
@@ -165,7 +167,7 @@ int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t
                                       .n_parts = n_parts};
     MPIDATA_TRY(need_open());
     if (request->peer < 0 || request->peer >= loader.n_peers)
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no %s %d.", is_inference() ? "rank" : "trainer", (int)request->peer);
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no %s %d.", is_loader() ? "trainer" : "rank", (int)request->peer);
     MPIDATA_TRY(mpidata_sending_new(&head, sizes, parts, 0, &answer));
     answer->to = request->peer;
     answer->ticket = ticket;

@@ -1,5 +1,5 @@
 /* A loader of the job: a rank that reads and prepares what the trainers ask it for; or an inference rank, which runs the model
- * for solver ranks that ask, and is the same but for who asks. What Python calls
+ * for solver ranks that ask, or the learner, which runs the sampler for the scheduler: the same but for who asks. What Python calls
  * (mpidata/native/library.py). Not installed.
  *
  * One per process, and one thread that calls. A thread owned by the library makes MPI calls between open and close, hence
@@ -12,7 +12,7 @@
 
 #include "parcel/taken.h"
 
-/* Join the job, role: MPIDATA_ROLE_LOADER or _INFERENCE. Collective over world; blocks without spinning. */
+/* Join the job, role: MPIDATA_ROLE_LOADER, _INFERENCE or _LEARNER. Collective over world; blocks without spinning. */
 int mpidata_loader_open(MPI_Fint world, int role);
 
 /* Tell the scheduler that it takes requests from now on. */

@@ -23,7 +23,7 @@ typedef struct {
     mpidata_lock rounds; /* held by who makes one; taken before `lock` */
     struct mpidata_loader_server *server; /* of rounds */
     atomic_int driven;   /* the caller makes rounds */
-    int n_peers;         /* numbers of who asks, from 0: trainers; for an inference rank, ranks of its communicator */
+    int n_peers;         /* numbers of who asks, from 0: trainers; for an inference rank or learner, ranks of its communicator */
     mpidata_lock lock;
     pthread_cond_t news; /* to the caller: a request, a parcel that has left, the end, an error */
     pthread_cond_t wake; /* to the thread */

@@ -36,18 +36,23 @@ static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of me
 
 static int is_inference(const mpidata_loader *loader) { return loader->job.kind == MPIDATA_ROLE_INFERENCE; }
 
-/* Of this role are those who ask an inference rank, trainers for spawned solver ranks. */
-static int asks(int role) { return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_TRAINER; }
+static int is_loader(const mpidata_loader *loader) { return loader->job.kind == MPIDATA_ROLE_LOADER; }
+
+/* Of this role are those who ask: an inference rank, trainers for spawned solver ranks, too. */
+static int asks(const mpidata_loader *loader, int role) {
+    if (loader->job.kind == MPIDATA_ROLE_LEARNER) return role == MPIDATA_ROLE_SCHEDULER;
+    return role == MPIDATA_ROLE_TRAINER || (role == MPIDATA_ROLE_SOLVER && is_inference(loader));
+}
 
 static int open_inbox(server *s) {
     const mpidata_job *job = &s->loader->job;
     int *peers = malloc((size_t)s->link.n_ranks * sizeof *peers);
     if (!peers) return no_memory();
     for (int rank = 0; rank < s->link.n_ranks; rank++) peers[rank] = -1;
-    for (int t = 0; t < job->plan.trainers && !is_inference(s->loader); t++)
+    for (int t = 0; t < job->plan.trainers && is_loader(s->loader); t++)
         if (mpidata_job_trainer_rank(job, t) > 0) peers[mpidata_job_trainer_rank(job, t)] = t;
-    for (int rank = 0, number; rank < s->link.n_ranks && is_inference(s->loader); rank++)
-        if (asks(mpidata_link_role(&s->link, &job->plan, rank, &number))) peers[rank] = rank;
+    for (int rank = 0, number; rank < s->link.n_ranks && !is_loader(s->loader); rank++)
+        if (asks(s->loader, mpidata_link_role(&s->link, &job->plan, rank, &number))) peers[rank] = rank;
     const int tag = is_inference(s->loader) ? MPIDATA_TAG_QUESTION : MPIDATA_TAG_REQUEST;
     s->inbox = mpidata_inbox_open(job->data, tag, peers, s->link.n_ranks);
     free(peers);
@@ -65,7 +70,7 @@ int mpidata_loader_open_server(mpidata_loader *loader) {
     else
         MPIDATA_TRY(mpidata_link_open_world(&s->link, job->data, &job->plan));
     mpidata_asking_open(&s->asking, &loader->job);
-    loader->n_peers = is_inference(loader) ? s->link.n_ranks : job->plan.trainers;
+    loader->n_peers = is_loader(loader) ? job->plan.trainers : s->link.n_ranks;
     return open_inbox(s);
 }
 
@@ -118,7 +123,7 @@ static int listen(server *s) {
 }
 
 static int rank_of(const mpidata_loader *loader, int peer) {
-    return is_inference(loader) ? peer : mpidata_job_trainer_rank(&loader->job, peer);
+    return is_loader(loader) ? mpidata_job_trainer_rank(&loader->job, peer) : peer;
 }
 
 static int send_answers(server *s, int *did) {
@@ -151,7 +156,7 @@ static int note_deaths(server *s) {
     mpidata_lock_take(&loader->lock);
     for (int i = 0; i < link->n_newly; i++) {
         int number, role = mpidata_link_role(link, &loader->job.plan, link->newly[i], &number);
-        if (is_inference(loader) ? !asks(role) : role != MPIDATA_ROLE_TRAINER) continue;
+        if (!asks(loader, role)) continue;
         mpidata_inbox_lose(s->inbox, link->newly[i]);
         forget(s, link->newly[i]);
         if (role == MPIDATA_ROLE_TRAINER) loader->trainers[number] = MPIDATA_TRAINER_DEAD;
@@ -182,7 +187,7 @@ static void hand_over(server *s, mpidata_parcel_list *requests, mpidata_sending_
     if (!has_come && !sent->first) return;
     mpidata_lock_take(&loader->lock);
     for (mpidata_parcel *request; (request = mpidata_parcels_pop(requests));) {
-        if (request->head.kind == MPIDATA_PARCEL_FAREWELL && !is_inference(loader)) {
+        if (request->head.kind == MPIDATA_PARCEL_FAREWELL && is_loader(loader)) {
             char *trainer = &loader->trainers[request->peer];
             if (*trainer == MPIDATA_TRAINER_ASKS) *trainer = MPIDATA_TRAINER_SAID_FAREWELL;
             mpidata_parcel_free(request);

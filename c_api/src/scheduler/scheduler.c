@@ -8,6 +8,8 @@
 #include "job/link.h"
 #include "base/wait.h"
 #include "containers/array.h"
+#include "scheduler/reading.h"
+#include "scheduler/teaching.h"
 
 typedef struct {
     int role, index, rank_in_group, rank;
@@ -77,6 +79,8 @@ int mpidata_scheduler_open(MPI_Fint world, const char *plan) {
     scheduler.not_in_hub = calloc(trainers, 1);
     if (!scheduler.members || !scheduler.not_in_hub || !(scheduler.plan = strdup(plan))) return no_memory();
     MPIDATA_TRY(add_link(scheduler.job.data, 0, 0));
+    if (scheduler.job.plan.trainers_at_least && !(scheduler.job.dead_trainers = calloc(trainers, 1))) return no_memory();
+    mpidata_reading_open(&scheduler.job);
     scheduler.open = 1;
     return MPIDATA_SUCCESS;
 }
@@ -86,6 +90,12 @@ static int forgive_death(int status) { return status == MPIDATA_ERR_DIED ? MPIDA
 /* What was to go to a rank that has died is dropped. */
 static int progress(void) {
     return forgive_death(mpidata_unsent_test(&scheduler.unsent));
+}
+
+/* What is asked for a sampler; *came: something of it, for which there is no event. */
+static int progress_beside(int *came) {
+    MPIDATA_TRY(mpidata_reading_round(came));
+    return mpidata_teaching_round(came);
 }
 
 /* Send a copy; never waits, since the receiver may itself be waiting for something else. */
@@ -131,6 +141,7 @@ static int note_deaths(mpidata_link *link) {
         (void)mpidata_link_group(link, &scheduler.job.plan, link->newly[i], &found->rank_in_group);
         /* A trainer is in every link, but dies once. */
         if (found->role == MPIDATA_ROLE_TRAINER && link != scheduler.links[0]) scheduler.n_deaths--;
+        if (found->role == MPIDATA_ROLE_TRAINER && scheduler.job.dead_trainers) scheduler.job.dead_trainers[found->index] = 1;
     }
     return MPIDATA_SUCCESS;
 }
@@ -193,12 +204,14 @@ int mpidata_scheduler_poll(mpidata_event *events, int room, double timeout_s, in
     MPIDATA_TRY(need_open());
     double deadline = mpidata_now() + timeout_s;
     for (;;) {
-        int status = scheduler.failed ? scheduler.failed : progress();
+        int came = 0, status = scheduler.failed ? scheduler.failed : progress();
+        if (!status) status = progress_beside(&came);
         for (; !status && *n < room && !(status = take_event(&events[*n])); ++*n) note_work(&events[*n]);
         scheduler.failed = *n && status != MPIDATA_ERR_AGAIN ? status : MPIDATA_SUCCESS;
         if (!*n && status != MPIDATA_ERR_AGAIN) return status;
         const double left = deadline - mpidata_now();
-        if (*n || left <= 0) return MPIDATA_SUCCESS;
+        if (came) scheduler.backoff = (mpidata_backoff){0};
+        if (*n || came || left <= 0) return MPIDATA_SUCCESS;
         pause_before(left);
     }
 }
@@ -349,6 +362,12 @@ int mpidata_scheduler_answers(int inference) {
     return tell_of_answerer(inference, 0);
 }
 
+int mpidata_scheduler_teaches(int learner) {
+    mpidata_link *link;
+    MPIDATA_TRY(need_group(MPIDATA_ROLE_LEARNER, learner, &link));
+    return mpidata_teaching_begin(link, learner, mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_LEARNER, learner));
+}
+
 static int order_about_loader(int kind, int loader) {
     mpidata_order order = {.kind = kind, .of_group = {.group = loader, .role = MPIDATA_ROLE_LOADER}};
     return order_all(&order);
@@ -389,13 +408,16 @@ int mpidata_scheduler_lose(int role, int number, const char *at) {
     for (int r = 0; r < ranks; r++)
         MPIDATA_TRY(send_later(&lost, sizeof lost, leader + r, MPIDATA_TAG_STOP, link));
     if (role == MPIDATA_ROLE_INFERENCE) MPIDATA_TRY(tell_of_answerer(number, 1));
-    return role == MPIDATA_ROLE_INFERENCE && link == scheduler.links[0] ? MPIDATA_SUCCESS : order_all(&order);
+    if (role == MPIDATA_ROLE_LEARNER) mpidata_teaching_end(number);
+    const int known = role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER || link != scheduler.links[0];
+    return known ? order_all(&order) : MPIDATA_SUCCESS;
 }
 
 int mpidata_scheduler_gone(int role, int number) {
     mpidata_link *link;
     mpidata_order order = {.kind = MPIDATA_ORDER_GONE, .of_group = {.group = number, .role = role}};
     MPIDATA_TRY(need_group(role, number, &link));
+    if (role == MPIDATA_ROLE_LEARNER) mpidata_teaching_end(number);
     if (link == scheduler.links[0]) return role == MPIDATA_ROLE_LOADER ? order_all(&order) : MPIDATA_SUCCESS;
     int i = 0;
     while (scheduler.links[i] != link) i++;
@@ -531,6 +553,8 @@ void mpidata_scheduler_abort(int status) {
 
 int mpidata_scheduler_close(void) {
     MPIDATA_TRY(need_open());
+    mpidata_reading_close();
+    mpidata_teaching_close();
     /* The last orders must have left before MPI is finalised; the trainers take them within milliseconds. */
     double deadline = mpidata_now() + 5.0;
     mpidata_backoff backoff = {0};

@@ -8,7 +8,7 @@
 /* Join the job as its scheduler and give every rank the plan. Collective over world; blocks without spinning. */
 int mpidata_scheduler_open(MPI_Fint world, const char *plan);
 
-/* The next events, *n of them, for which there is room; 0 if none came within timeout_s. Sleeps while it waits. */
+/* The next events, *n of them, for which there is room; 0 if none came within timeout_s, or something of reading.h or teaching.h has come. Sleeps while it waits. */
 int mpidata_scheduler_poll(mpidata_event *events, int room, double timeout_s, int *n);
 
 /* Answer a group's NEXT: run `simulation` with its parameters (n_parameters float64). */
@@ -40,11 +40,14 @@ int mpidata_scheduler_end_of_stream(void);
 /* Tell all trainers and groups to leave: draws and steps give MPIDATA_END from now. */
 int mpidata_scheduler_stop(void);
 
-/* Tell a loader or inference rank to leave. */
+/* Tell a loader, inference rank or learner to leave. */
 int mpidata_scheduler_release(int role, int number);
 
 /* Tell all solver ranks that an inference rank answers from now on. */
 int mpidata_scheduler_answers(int inference);
+
+/* This learner runs the sampler from now on (teaching.h). */
+int mpidata_scheduler_teaches(int learner);
 
 /* Tell all trainers that a loader takes requests from now on. */
 int mpidata_scheduler_serves(int loader);
@@ -69,9 +72,9 @@ int mpidata_scheduler_trainers(int64_t number, int64_t count);
 /* Tell all trainers that every validation sample that will come is there. */
 int mpidata_scheduler_validation(void);
 
-/* Give a group, a loader, or an inference rank up: its ranks end at their next call, the trainers drop what it has not finished
+/* Give a group, a loader, an inference rank or a learner up: its ranks end at their next call, the trainers drop what it has not finished
  * and what may still come. Of an inference rank the solver ranks hear, who ask another one, and not the trainers.
- * role: MPIDATA_ROLE_SOLVER, _LOADER or _INFERENCE; number: which group, loader or inference rank. So below. at: what a loader
+ * role: MPIDATA_ROLE_SOLVER, _LOADER, _INFERENCE or _LEARNER; number: which one of these. So below. at: what a loader
  * worked on, as far as it is known, for the trainers. */
 int mpidata_scheduler_lose(int role, int number, const char *at);
 

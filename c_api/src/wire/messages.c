@@ -28,11 +28,16 @@ size_t mpidata_event_bytes(const mpidata_event *event) {
     return offsetof(mpidata_event, text) + strnlen(event->text, sizeof event->text - 1) + 1;
 }
 
+/* A role of whose ranks one may be lost, and another one takes its place. */
+static int is_replaced(int role) {
+    return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER || role == MPIDATA_ROLE_INFERENCE || role == MPIDATA_ROLE_LEARNER;
+}
+
 static int may_send(int role, int kind) {
     switch (kind) {
     case MPIDATA_EVENT_NEXT:
     case MPIDATA_EVENT_FINALIZED:
-        return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER || role == MPIDATA_ROLE_INFERENCE;
+        return is_replaced(role);
     case MPIDATA_EVENT_ERROR: return role != MPIDATA_ROLE_SCHEDULER;
     case MPIDATA_EVENT_DIED: return 0; /* the scheduler's own */
     default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_CANCEL;
@@ -92,8 +97,7 @@ static int cancel_fits(const mpidata_event *event, int bytes, int64_t last) {
 }
 
 static int spawned_fits(int role, int group) {
-    const int spawned = role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER || role == MPIDATA_ROLE_INFERENCE;
-    return spawned && in_range(group, 0, INT_MAX - 1);
+    return is_replaced(role) && in_range(group, 0, INT_MAX - 1);
 }
 
 int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes, int role) {

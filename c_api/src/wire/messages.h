@@ -15,11 +15,11 @@ enum {
     MPIDATA_TAG_ORDER = 5,
     MPIDATA_TAG_STOP = 6, /* scheduler -> rank 0 of a group, or loader, an int32: MPIDATA_STOP_LEAVE; or -> each rank: the others;
                              or -> rank 0 of a group, an mpidata_stop: MPIDATA_STOP_CANCEL */
-    MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h) ... */
-    MPIDATA_TAG_PARCEL = 8,  /* ... and the loader's answers: none is held up, as each was asked for */
+    MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h), or of the scheduler to the learner ... */
+    MPIDATA_TAG_PARCEL = 8,  /* ... and the answers to them: none is held up, as each was asked for */
     MPIDATA_TAG_HANDED = 9,  /* samples of a trainer that draws nothing, to one that draws, among trainers alone */
     MPIDATA_TAG_TRAINERS = 10, /* scheduler -> each rank of what was spawned, once: the ranks of the trainers, an int each */
-    MPIDATA_TAG_ASK = 12,      /* rank 0 of a group, inference rank -> trainer that publishes, mpidata_ask: what is newer than I have? ... */
+    MPIDATA_TAG_ASK = 12, /* rank 0 of a group, inference rank or scheduler -> trainer that publishes, mpidata_ask: what is newer? ... */
     MPIDATA_TAG_PUBLISHED = 13, /* ... and its answer, a parcel (parcel.h) with the contents (contents.h) as its one part */
     MPIDATA_TAG_QUESTION = 14, /* parcels of a solver rank to an inference rank, or by a trainer (receive/answering/relay.h) ... */
     MPIDATA_TAG_ANSWER = 15    /* ... and its answers: none is held up */
@@ -43,8 +43,8 @@ static inline int mpidata_answerer_is_lost(int32_t word) { return (MPIDATA_STOP_
 /* -- solver, loader, trainer -> scheduler -------------------------------------------------------------------------- */
 
 enum {
-    MPIDATA_EVENT_NEXT = 1,          /* group asks for a simulation; closed; text: why that has failed; loader: for requests; so an inference rank */
-    MPIDATA_EVENT_FINALIZED,         /* group, loader or inference rank has left; closed; text likewise */
+    MPIDATA_EVENT_NEXT = 1,          /* group asks for a simulation; closed; text: why that has failed; loader: for requests; so an inference rank, or learner */
+    MPIDATA_EVENT_FINALIZED,         /* group, loader, inference rank or learner has left; closed; text likewise */
     MPIDATA_EVENT_HELD,              /* trainer holds every step it was to expect of a simulation: held */
     MPIDATA_EVENT_STATUS,            /* trainer's figures: status */
     MPIDATA_EVENT_REPORT,            /* trainer reports values: report; in place of text: them, see mpidata_reports_add */
@@ -83,7 +83,7 @@ enum { MPIDATA_WRITE_FAILED = 1, MPIDATA_LOOP_OVER = 2 };
 typedef struct {
     int32_t kind;
     int32_t role;  /* MPIDATA_ROLE_... of the sender. These three are taken from the envelope */
-    int32_t index; /* group, loader, trainer, or inference rank */
+    int32_t index; /* group, loader, trainer, inference rank or learner */
     int32_t rank;  /* in the job's world, or in its link with a spawned group or loader */
     union {
         struct {
@@ -191,7 +191,7 @@ int32_t *mpidata_task_changes(const mpidata_plan *plan, mpidata_task *task);
 int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int bytes);
 int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task);
 
-/* -- solver, inference rank -> trainer that publishes ------------------------------------------------------------------------------- */
+/* -- solver, inference rank, scheduler -> trainer that publishes ---------------------------------------------------- */
 
 typedef struct {
     int64_t version; /* that it has; 0: none */
@@ -257,7 +257,7 @@ typedef struct {
         } cancel;
         struct {
             int32_t group; /* or loader */
-            int32_t role;  /* MPIDATA_ROLE_SOLVER, _LOADER or _INFERENCE */
+            int32_t role;  /* MPIDATA_ROLE_SOLVER, _LOADER, _INFERENCE or _LEARNER */
             int32_t place, members; /* to join it: which of so many trainers it is in the new hub; 0, 0: the hub is as it was */
             char at[MPIDATA_ITEM_MAX]; /* what a loader that is lost worked on: UTF-8, ends with 0; "": not known */
         } of_group;

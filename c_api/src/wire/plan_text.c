@@ -16,6 +16,7 @@ static const char *const role_names[MPIDATA_ROLES] = {
     [MPIDATA_ROLE_SCHEDULER] = "scheduler", [MPIDATA_ROLE_TRAINER] = "trainer",
     [MPIDATA_ROLE_SOLVER] = "solver",       [MPIDATA_ROLE_LOADER] = "loader",
     [MPIDATA_ROLE_SERVER] = "server",       [MPIDATA_ROLE_INFERENCE] = "inference",
+    [MPIDATA_ROLE_LEARNER] = "learner",
 };
 /* In the order of mpidata_dtype, which begins at 1. */
 static const struct { const char *name; size_t size; int moments; } dtypes[] = {
@@ -204,6 +205,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"samples_run", &plan->samples_run, 1}, {"trainers_at_least", &plan->trainers_at_least, 0}, {"servers", &plan->servers, 0},
         {"trainer_spares", &plan->trainer_spares, 0},
         {"inference", &plan->inference, 0}, {"inference_spares", &plan->inference_spares, 0},
+        {"learner", &plan->learner, 0}, {"learner_spares", &plan->learner_spares, 0},
     };
     const struct { const char *key; int64_t *target; } longs[] = {
         {"simulations", &plan->simulations}, {"validation", &plan->validation},
@@ -271,8 +273,8 @@ static int parse_line(reader *r, const char *key, const char *value) {
 static int64_t world_of(const mpidata_plan *plan) {
     int64_t groups = plan->spawn ? 0 : (int64_t)plan->groups + plan->spares;
     int64_t loaders = plan->loaders_spawn ? 0 : (int64_t)plan->loaders + plan->loader_spares;
-    return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group + loaders + (int64_t)plan->inference + plan->inference_spares +
-           plan->servers;
+    const int64_t asked = (int64_t)plan->inference + plan->inference_spares + plan->learner + plan->learner_spares;
+    return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group + loaders + asked + plan->servers;
 }
 
 /* "-1 0 -2": of the first field all values together, of the second one by its first axis, of the third one none. */
@@ -304,7 +306,7 @@ static int check_whole(const reader *r) {
     const mpidata_plan *plan = r->plan;
     if (!plan->world || !plan->trainers || !plan->ranks_per_group || plan->world != world_of(plan))
         return bad(r, "has no complete layout of the ranks: 'world' is 1 + trainers + the ranks of the groups + loaders + "
-                      "inference + servers");
+                      "inference + learner + servers");
     if (plan->ranks_per_group > INT_MAX - 1 - plan->trainers) return bad(r, "has a group with too many ranks");
     if (!plan->run || !plan->folder || !plan->in_flight || !plan->capacity || (plan->groups && !plan->n_fields))
         return bad(r, "lacks one of 'run', 'folder', 'in_flight', 'capacity' and 'field'");
@@ -314,6 +316,7 @@ static int check_whole(const reader *r) {
         return bad(r, "lacks 'loader_timeout_s' or 'loader_start_timeout_s'");
     if (plan->inference && !(plan->inference_timeout_s > 0 && plan->inference_start_timeout_s > 0))
         return bad(r, "lacks 'inference_timeout_s' or 'inference_start_timeout_s'");
+    if (plan->learner > 1 || (plan->learner_spares && !plan->learner)) return bad(r, "has more than one 'learner', or only its spares");
     if (plan->samples_run < (plan->samples_window - 1) * (int64_t)plan->samples_stride)
         return bad(r, "has a 'samples_run' less than a window");
     if (plan->repeats && (plan->repeats < 1 || plan->policy != MPIDATA_POLICY_RESERVOIR))
@@ -384,7 +387,12 @@ int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_
         *index = rank - (plan->world - plan->servers);
         return MPIDATA_ROLE_SERVER;
     }
-    const int first_inference = plan->world - plan->servers - mpidata_plan_world_inference(plan);
+    const int first_learner = plan->world - plan->servers - mpidata_plan_world_learners(plan);
+    if (rank >= first_learner) {
+        *index = rank - first_learner;
+        return MPIDATA_ROLE_LEARNER;
+    }
+    const int first_inference = first_learner - mpidata_plan_world_inference(plan);
     if (rank >= first_inference) {
         *index = rank - first_inference;
         return MPIDATA_ROLE_INFERENCE;
@@ -406,6 +414,8 @@ int mpidata_plan_world_loaders(const mpidata_plan *plan) {
 }
 
 int mpidata_plan_world_inference(const mpidata_plan *plan) { return plan->inference + plan->inference_spares; }
+
+int mpidata_plan_world_learners(const mpidata_plan *plan) { return plan->learner + plan->learner_spares; }
 
 const char *mpidata_role_name(int role) {
     return role >= 0 && role < MPIDATA_ROLES ? role_names[role] : "unknown role";

@@ -18,6 +18,7 @@ enum {
     MPIDATA_ROLE_LOADER = 3,
     MPIDATA_ROLE_SERVER = 4,
     MPIDATA_ROLE_INFERENCE = 5, /* runs the model for solvers that ask */
+    MPIDATA_ROLE_LEARNER = 6,   /* runs the sampler */
     MPIDATA_ROLES
 };
 
@@ -76,6 +77,7 @@ typedef struct {
     int loaders_spawn; /* loaders are spawned */
     double loader_timeout_s, loader_start_timeout_s; /* of silence */
     int inference, inference_spares; /* ranks that answer solvers, before the servers */
+    int learner, learner_spares; /* the rank that runs the sampler, 0 or 1, and its spares, behind those */
     double inference_timeout_s, inference_start_timeout_s; /* of silence */
     char *run, *folder; /* run folder; that of the job file */
     char *statistics;   /* channel_axis of each field; NULL: there are no statistics */
@@ -120,12 +122,13 @@ static inline int mpidata_plan_counts(const mpidata_plan *plan) { return plan->n
  * tells which parts a field has, and where they have constants, that of the rank will come. */
 static inline int mpidata_plan_all_send(const mpidata_plan *plan) { return plan->n_numbers || plan->n_constants; }
 
-/* Groups, loaders and inference ranks that are in the world from the start, spares too; spawned ones have higher numbers. */
+/* Groups, loaders, inference ranks and learners that are in the world from the start, spares too; spawned ones have higher numbers. */
 int mpidata_plan_world_groups(const mpidata_plan *plan);
 int mpidata_plan_world_loaders(const mpidata_plan *plan);
 int mpidata_plan_world_inference(const mpidata_plan *plan);
+int mpidata_plan_world_learners(const mpidata_plan *plan);
 
-/* Role of a rank of the world; *index: which trainer, group, loader, server or inference rank; *rank_in_group: 0 for the others. */
+/* Role of a rank of the world; *index: which trainer, group, loader, server, inference rank or learner; *rank_in_group: 0 for the others. */
 int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
 const char *mpidata_role_name(int role);
 

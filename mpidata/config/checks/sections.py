@@ -269,6 +269,7 @@ def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[P
     ranks += (solvers.groups + solvers.spares) * solvers.ranks_per_group if solvers is not None else 0
     ranks += loaders.ranks + loaders.spares if loaders is not None else 0
     ranks += inference.ranks + inference.spares if inference is not None else 0
+    ranks += 1 + parameters.learner_spares if parameters is not None and parameters.learner_rank else 0
     ranks += servers.ranks if servers is not None else 0
     if ranks > _MOST_RANKS:
         fix = "Lower 'trainers.ranks', 'solvers.groups', 'solvers.ranks_per_group', 'loaders.ranks', "

@@ -52,6 +52,7 @@ def _programs(job: Job) -> dict[str, Program]:
         carried = job.solvers.carried
         each = carried.ranks if carried is not None else job.solvers.ranks_per_group  # carriers need next to nothing
         busy = 1 + job.trainers.ranks + job.solvers.groups * each  # spares wait
+        busy += job.parameters.learner_rank
         busy += sum(section.ranks for section in (job.loaders, job.inference, job.servers) if section is not None)
         threads["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // busy))
     programs = {
@@ -70,6 +71,8 @@ def _programs(job: Job) -> dict[str, Program]:
         programs["loader"] = Program(module_command("mpidata.loader", folder=job.folder), threads)
     if job.inference is not None:
         programs["inference"] = Program(_inference(job.inference, job.folder), threads)
+    if job.parameters.learner_rank:
+        programs["learner"] = Program(module_command("mpidata.learner", folder=job.folder), threads)
     if job.servers is not None:
         programs["server"] = Program(module_command("mpidata.server", folder=job.folder), threads)
     return programs

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError
 from mpidata.run.plan.inference import InferenceSection, inference_of
+from mpidata.run.plan.learner import LearnerSection, learner_of
 from mpidata.run.plan.loaders import LoadersSection, loaders_of
 from mpidata.run.plan.solvers import SolversSection, solvers_of
 
@@ -17,14 +18,15 @@ __all__ = ["RanksSection", "ranks_of"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RanksSection(SolversSection, LoadersSection, InferenceSection):
+class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSection):
     """The ranks of the world.
 
     0 is the scheduler, then come the trainers, then, with `start` split, the solver groups of `ranks_per_group` ranks
     each: `groups` that run at once and `spares`; with `loader_start` split, the `loaders` and `loader_spares`; then the
-    `inference` ranks and `inference_spares`, at last the parameter `servers`. What is spawned has the next numbers. The
-    last `trainer_spares` of the trainers wait at first. `trainers_at_least` is 0 where the death of a trainer ends the
-    job; an exception of its script does so unless `trainers_exceptions_lose` is 1.
+    `inference` ranks and `inference_spares`, the `learner` and `learner_spares`, at last the parameter `servers`. What
+    is spawned has the next numbers. The last `trainer_spares` of the trainers wait at first. `trainers_at_least` is 0
+    where the death of a trainer ends the job; an exception of its script does so unless `trainers_exceptions_lose`
+    is 1.
     """
 
     world: int
@@ -56,9 +58,9 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection):
         Returns
         -------
         role : str
-            `scheduler`, `trainer`, `solver`, `loader`, `inference` or `server`.
+            `scheduler`, `trainer`, `solver`, `loader`, `inference`, `learner` or `server`.
         index : int
-            Which trainer, group, loader, inference rank or server; 0 for the scheduler.
+            Which trainer, group, loader, inference rank, learner or server; 0 for the scheduler.
         rank_in_group : int
             Rank within the solver group, else 0.
 
@@ -77,7 +79,10 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection):
             return "trainer", rank - 1, 0
         if rank in self.server_ranks:
             return "server", rank - self.server_ranks.start, 0
-        first_inference = self.server_ranks.start - self.inference_in_world
+        first_learner = self.server_ranks.start - self.learners_in_world
+        if rank >= first_learner:
+            return "learner", rank - first_learner, 0
+        first_inference = first_learner - self.inference_in_world
         if rank >= first_inference:
             return "inference", rank - first_inference, 0
         group, rank_in_group = divmod(rank - 1 - self.trainers, self.ranks_per_group)
@@ -98,13 +103,18 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection):
 
     def rank_of_inference(self, number: int) -> int | None:
         """Rank of the world of an inference rank; None for one that was spawned."""
-        first = self.server_ranks.start - self.inference_in_world
+        first = self.server_ranks.start - self.learners_in_world - self.inference_in_world
         return first + number if number < self.inference_in_world else None
+
+    def rank_of_learner(self, number: int) -> int | None:
+        """Rank of the world of a learner; None for one that was spawned."""
+        first = self.server_ranks.start - self.learners_in_world
+        return first + number if number < self.learners_in_world else None
 
 
 def ranks_of(job: Job) -> RanksSection:
     """Plan the ranks of a job."""
-    several = vars(solvers_of(job)) | vars(loaders_of(job)) | vars(inference_of(job))
+    several = vars(solvers_of(job)) | vars(loaders_of(job)) | vars(inference_of(job)) | vars(learner_of(job))
     trainers = job.trainers
     return RanksSection(
         world=job.world_size,

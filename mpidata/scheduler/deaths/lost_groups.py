@@ -85,10 +85,9 @@ class Cause:
 
     @classmethod
     def of_one(cls, plan: Plan, kind: str, number: int) -> Cause:
-        """Find out why a `loader`, or an `inference` rank, was lost, from its exit note."""
+        """Find out why a `loader`, an `inference` rank or a `learner` was lost, from its exit note."""
         run = PlannedRun(RunFolder(plan.run), plan)
-        log = run.loader_log(number) if kind == "loader" else run.inference_log(number)
-        ended, output = read_exit_note(run.exit_of(kind, number)), tail(log, 10)
+        ended, output = read_exit_note(run.exit_of(kind, number)), tail(run.log_of(kind, number), 10)
         if ended is None or ended.told:
             return cls("unknown", VANISHED, 0, output=output)
         return cls(ended.cause, ended.sentence(), 0, ended.signal, ended.status, output, ended.item)
@@ -199,7 +198,7 @@ class Causes:
     plan : Plan
         Of the job.
     kind : str
-        `group`, `loader` or `inference`.
+        `group`, `loader`, `inference` or `learner`.
     """
 
     def __init__(self, plan: Plan, kind: str = "group") -> None:
@@ -237,7 +236,7 @@ class UntoldDeaths:
     plan : Plan
         Of the job.
     kind : str
-        `group`, `loader` or `inference`.
+        `group`, `loader`, `inference` or `learner`.
     """
 
     def __init__(self, plan: Plan, kind: str = "group") -> None:

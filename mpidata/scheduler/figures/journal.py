@@ -71,6 +71,7 @@ class Journal:
         sizes = {"trainers": plan.trainers, "groups": plan.groups, "ranks_per_group": plan.ranks_per_group}
         sizes |= {"loaders": plan.loaders} if plan.loaders else {}
         sizes |= {"inference": plan.inference} if plan.inference else {}
+        sizes |= {"learner": plan.learner} if plan.learner else {}
         self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
         if self._events.problem is not None:
             say_aside(STARTED)

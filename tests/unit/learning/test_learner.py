@@ -12,6 +12,7 @@ from waiting import wait_until
 from mpidata.config import load_job
 from mpidata.errors import MpidataError
 from mpidata.learning.learner import Learner, make_learner
+from mpidata.learning.published import Newest
 from mpidata.learning.sums import of_samples
 from mpidata.learning.table import LossTable
 from mpidata.run.folder import RunFolder
@@ -55,12 +56,12 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("told_sampler", None)
 
 
-def begin(folder: Path, kept=None, fresh=True):
+def begin(folder: Path, kept=None, fresh=True, trainers=None):
     run = RunFolder(folder)
     if fresh:
         write_parameters(run.parameters, ["a"], np.array([[0.5]]), first=7, learned=True)
     table, drawn = read_parameters(run.parameters, ["a"], 7, 1)
-    learner = Learner(load_job(folder / "job.yaml"), run, table, drawn, kept)
+    learner = Learner(load_job(folder / "job.yaml"), run, table, drawn, kept, Newest(trainers) if trainers else None)
     waiting = Queue(8, range(7, 8))
     learner.start(waiting)
     return SimpleNamespace(learner=learner, waiting=waiting, table=table, losses=LossTable(), now=0.0)
@@ -196,3 +197,46 @@ def test_a_checkpoint_that_knows_more_than_the_file_is_refused(folder):
         (checkpoint / "scheduler.json").write_text(f'{{"sampler": {kept}}}')
         with pytest.raises(MpidataError, match="parameters.csv lacks simulations that checkpoint 2 has"):
             make_learner(RunFolder(folder), SimpleNamespace(checkpoint=2), np.zeros((8, 1)), 0)
+
+
+class Trainers:
+    """Publish version after version, one for each question; none before they are let."""
+
+    def __init__(self):
+        self.asked, self.may_answer = [], True
+
+    def ask_published(self, version):
+        self.asked.append(version)
+
+    def published(self):
+        return (self.asked[-1] + 1, memoryview(b"")) if self.may_answer else False
+
+
+def test_only_a_sampler_that_takes_what_is_published_makes_the_trainers_send_it(folder):
+    trainers = Trainers()
+    case = begin(folder, trainers=trainers)
+    take(case), take(case)
+    tell(case, [0], [1.0])
+    assert not trainers.asked
+
+
+def test_what_is_published_is_fetched_before_it_is_told_of_losses(folder, monkeypatch):
+    monkeypatch.setattr("mpidata.learning.sampling.read", lambda contents: contents)
+    source = SAMPLER.replace("FAIL", "pass").replace("parameters, losses):", "parameters, losses, published):")
+    (folder / "told_sampler.py").write_text(source.replace("parameters, losses))", "published.version, losses))"))
+    trainers = Trainers()
+    case = begin(folder, trainers=trainers)
+    trainers.may_answer = False
+    take(case), take(case)
+    for _ in range(2):
+        case.losses.add(of_samples(np.array([0]), np.array([1.0])))
+        case.now += 1.0
+        case.learner.turn(case.now, case.waiting, case.losses)
+    assert trainers.asked == [0] and not sampler().told
+    trainers.may_answer = True
+    wait_for(case, lambda: len(sampler().told) == 1)
+    case.now += 1.0
+    case.losses.add(of_samples(np.array([0]), np.array([1.0])))
+    wait_for(case, lambda: len(sampler().told) == 2)
+    assert trainers.asked == [0, 1] and [told[1] for told in sampler().told] == [1, 2]
+    assert sampler().told[0][2]["count"].tolist() == [2]

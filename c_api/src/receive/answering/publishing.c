@@ -93,7 +93,8 @@ static int take_question(mpidata_publishing *publishing, const mpidata_inlet *in
     MPIDATA_TRY_MPI(MPI_Get_count(status, MPI_BYTE, &bytes));
     MPIDATA_TRY_MPI(MPI_Mrecv(&ask, (int)sizeof ask, MPI_BYTE, message, MPI_STATUS_IGNORE));
     const int role = mpidata_link_role(&inlet->link, plan, status->MPI_SOURCE, &number);
-    if ((role != MPIDATA_ROLE_SOLVER && role != MPIDATA_ROLE_INFERENCE) || !mpidata_ask_fits(&ask, bytes)) {
+    const int may = role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_INFERENCE || role == MPIDATA_ROLE_SCHEDULER;
+    if (!may || !mpidata_ask_fits(&ask, bytes)) {
         mpidata_link_who(&inlet->link, plan, status->MPI_SOURCE, who, sizeof who);
         return mpidata_error(MPIDATA_ERR_WIRE, "%s asked for what is published by %d bytes that are no question. Use one build of "
                                                "libmpidata for the whole job.",
@@ -128,7 +129,8 @@ int mpidata_publishing_round(mpidata_publishing *publishing, int *did) {
     give_back_sent(publishing);
     for (int i = 0; i < publishing->in->n_inlets; i++) {
         mpidata_inlet *inlet = publishing->in->inlets[i];
-        if (inlet->link.n_groups + inlet->link.n_inference > 0 && !inlet->lost) MPIDATA_TRY(take_questions(publishing, inlet, did));
+        const int asks = inlet->link.n_groups || inlet->link.n_inference || !inlet->link.trainers; /* in the world the scheduler may, too */
+        if (asks && !inlet->lost) MPIDATA_TRY(take_questions(publishing, inlet, did));
     }
     if (publishing->n_waiting) MPIDATA_TRY(answer_waiting(publishing, did));
     publishing->in->answers_under_way = publishing->transfers.n;

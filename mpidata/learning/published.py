@@ -1,0 +1,103 @@
+"""What trainers have published, for a sampler: asked for when it is to be told of losses, and read as arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.dtypes import array_dtype
+from mpidata.native import constants, structures
+
+__all__ = ["Contents", "Newest", "Published", "read"]
+
+
+class Contents(NamedTuple):
+    """A version as it travels: its number, and memory as `mpidata_contents` describes it."""
+
+    version: int
+    memory: memoryview
+
+
+class Published(Mapping[str, npt.NDArray[Any]]):
+    """Arrays by name, and `version`, the number that `mpidata.publish` has returned for them."""
+
+    def __init__(self, version: int, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.version = version
+        self._arrays = arrays
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """Get an array, which must not be written to."""
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names, in the order in which they were published."""
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        """Count the arrays."""
+        return len(self._arrays)
+
+
+def read(contents: Contents | None) -> Published | None:
+    """View a version as arrays, which keep its memory; None where there is none."""
+    if contents is None:
+        return None
+    names = {dtype.number: name for name, dtype in constants.DTYPES.items()}
+    head, of_array = structures.Contents, structures.PublishedArray
+    memory = contents.memory.toreadonly()
+    described = head.from_buffer_copy(memory)
+    table = (of_array * described.n).from_buffer_copy(memory, ctypes.sizeof(head))
+    arrays = {}
+    for one in table:
+        dtype, shape = array_dtype(names[one.dtype]), tuple(one.shape[: one.ndim])
+        count = int(np.prod(shape, dtype=np.int64))
+        flat = np.frombuffer(memory, dtype, count, one.at) if count else np.empty(0, dtype)
+        arrays[one.name.decode()] = flat.reshape(shape)
+    return Published(contents.version, arrays)
+
+
+class Asking(Protocol):
+    """Of whom versions are asked; two methods of the scheduler's messages."""
+
+    def ask_published(self, version: int) -> None:
+        """Ask the trainers for what is newer than this version."""
+
+    def published(self) -> tuple[int, memoryview] | None | bool:
+        """Take the answer: version and contents, None where nothing is newer; False: it has not come."""
+
+
+class Newest:
+    """The newest version, asked for again before each use; an older one is not kept.
+
+    Parameters
+    ----------
+    trainers : Asking
+        Who publish.
+
+    Attributes
+    ----------
+    contents : Contents or None
+        What has come last; None: nothing was published so far.
+    """
+
+    def __init__(self, trainers: Asking) -> None:
+        self._trainers = trainers
+        self._asked = False
+        self.contents: Contents | None = None
+
+    def is_here(self) -> bool:
+        """Whether `contents` is what was the newest at some time since the last True; asks where it must."""
+        if not self._asked:
+            self._trainers.ask_published(self.contents.version if self.contents else 0)
+            self._asked = True
+        answer = self._trainers.published()
+        if isinstance(answer, bool):
+            return False
+        if answer is not None:
+            self.contents = Contents(*answer)
+        self._asked = False
+        return True

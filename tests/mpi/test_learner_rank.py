@@ -1,0 +1,127 @@
+"""The sampler on a rank of its own: what it is told and draws, its deaths, and how a job with it is started."""
+
+import json
+from typing import Any
+
+import pytest
+from jobs import JobFolder, Result, python, read_rows
+
+COUNT = 60
+
+
+def with_learner(folder: JobFolder, sampler: str = "dying:Stateful", **variables: str) -> None:
+    folder.variables = {"STEPS": "4", "SLEEP_S": "0.05", "FIRST": "20", **variables}
+    folder.job(
+        trainers={"program": python("trainers/learning/publishes.py")},
+        solvers={"function": "functions.steps:simulate", "groups": 2},
+        parameters={
+            "count": COUNT,
+            "sampler": f"samplers.{sampler}",
+            "learner_rank": True,
+            "space": {"alpha": [0.0, 1.0]},
+        },
+    )
+
+
+def lines(folder: JobFolder, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder.path / name).read_text().splitlines()]
+
+
+def check_whole(result: Result) -> None:
+    """Each simulation ran once, with its own parameters."""
+    assert result.status == 0 and result.run is not None, result.logs()
+    assert result.summary["simulations"]["complete"] == COUNT and not result.summary["retries"], result.summary
+    rows = read_rows(result.run / "parameters.csv")
+    assert sorted(rows) == list(range(COUNT))
+    dispatched = [event["simulation"] for event in result.events() if event["event"] == "dispatch"]
+    assert sorted(dispatched) == list(range(COUNT))
+
+
+def test_the_learner_gets_what_was_published_last(folder: JobFolder) -> None:
+    with_learner(folder, "reader:Reader")
+    result = folder.run()
+    check_whole(result)
+    told = lines(folder, "observed.txt")
+    versions = [line["version"] for line in told]
+    assert len(told) > 2 and versions == sorted(versions) and versions[-1] > 20, told
+    assert not any(line.get("behind") for line in told), told
+    assert result.summary["learner"] == {"joined": 1, "lost": 0}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("sampler", ["Stateful", "Counting"])
+def test_a_learner_that_dies_is_replaced_and_goes_on(folder: JobFolder, sampler: str) -> None:
+    with_learner(folder, f"dying:{sampler}", DIES_AT="1 4 13" if sampler == "Stateful" else "4 13 34")
+    result = folder.run()
+    check_whole(result)
+    rows = read_rows(result.run / "parameters.csv")
+    assert [round(1000 * float(rows[n]["alpha"])) for n in range(COUNT)] == list(range(COUNT))
+    assert len(list(folder.path.glob("died-*"))) == 3, result.logs()
+    assert result.summary["learner"] == {"joined": 4, "lost": 3}
+    told = lines(folder, "told.txt")
+    assert len({line["pid"] for line in told}) > 1 and max(line["told"] for line in told) > COUNT // 2
+    if sampler == "Stateful":
+        assert [line["told"] for line in told] == sorted(line["told"] for line in told), told
+        assert [line["calls"] for line in told] == sorted(line["calls"] for line in told), told
+
+
+@pytest.mark.full
+def test_an_exception_ends_the_job(folder: JobFolder) -> None:
+    with_learner(folder, "dying:Wrong")
+    result = folder.run()
+    assert result.status == 1
+    assert "fails with ZeroDivisionError: not like this, in " in result.summary["error"], result.summary
+    assert "ZeroDivisionError: not like this" in result.log("learner")
+
+
+@pytest.mark.full
+def test_learners_that_die_at_the_same_call_end_the_job(folder: JobFolder) -> None:
+    with_learner(folder, "dying:Stateful", DIES_ALWAYS_AT="3")
+    result = folder.run()
+    assert result.status == 1 and result.summary["learner"]["lost"] == 3, result.summary
+    assert "3 learners were lost at the same call of the sampler" in result.summary["error"]
+
+
+@pytest.mark.full
+def test_a_slow_learner_holds_up_nothing_else(folder: JobFolder) -> None:
+    with_learner(folder, SLOW_S="0.4")
+    result = folder.run()
+    check_whole(result)
+    # While it computes, what has been drawn runs and is trained on: nothing of it waits for the learner's next answer.
+    drawn_at: dict[int, float] = {}
+    for event in result.events():
+        if event["event"] == "dispatch":
+            drawn_at[event["simulation"]] = event["time"]
+        elif event["event"] == "simulation_complete":
+            assert event["time"] - drawn_at[event["simulation"]] < 1.0, event
+    assert result.seconds > 0.4 * COUNT / 2
+
+
+@pytest.mark.full
+def test_it_draws_what_the_schedulers_thread_would_draw(folder: JobFolder) -> None:
+    tables = []
+    for own in (True, False):
+        with_learner(folder, "reader:Reader")
+        job = folder.path / "job.yaml"
+        job.write_text(job.read_text().replace("learner_rank: true", f"learner_rank: {str(own).lower()}"))
+        result = folder.run()
+        check_whole(result)
+        assert ("learner" in result.summary) == own
+        tables.append((result.run / "parameters.csv").read_text())
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.full
+def test_a_resume_goes_on_from_the_checkpoint(folder: JobFolder) -> None:
+    with_learner(folder)
+    job = folder.path / "job.yaml"
+    job.write_text(job.read_text().replace("publishes.py", "dies_after_checkpoint.py"))
+    first = folder.run()
+    assert first.status == 1 and first.run is not None, first.logs()
+    result = folder.resume(first.run)
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"]["complete"] == COUNT
+    rows = read_rows(first.run / "parameters.csv")
+    assert [round(1000 * float(rows[n]["alpha"])) for n in range(COUNT)] == list(range(COUNT))
+    told = [line["calls"] for line in lines(folder, "told.txt")]
+    assert told == sorted(told)
