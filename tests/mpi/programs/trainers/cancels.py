@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from numpy_stream import stream
@@ -34,6 +35,7 @@ simulations = range(trainer.plan.simulations + trainer.plan.validation + 2)
 first, stop_at, marker = trainer.checkpoints.restored.batch, int(os.environ.get("STOP_AT", 0)), Path("stopped")
 index = 0 if trainer.communicator is None else trainer.communicator.Get_rank()
 taken, again, drawn = [], [], []
+of_each = Counter()
 if how == "blocked":
     wait_until_nothing_comes()
 if index == 0 and how != "drawn":
@@ -42,11 +44,11 @@ if index == 0 and how != "drawn":
     again += cancel(trainer, ids)
 for sample in samples:
     drawn.append((int(sample["simulation"]), int(sample["step"].ravel()[0])))
-    if how == "drawn" and index == 0:
-        of = drawn[-1][0]
-        if sum(simulation == of for simulation, _ in drawn) == values[0]:
-            taken += cancel(trainer, sample["simulation"])
-            again += cancel(trainer, [of])
+    of = drawn[-1][0]
+    of_each[of] += 1
+    if how == "drawn" and index == 0 and of_each[of] == values[0]:
+        taken += cancel(trainer, sample["simulation"])
+        again += cancel(trainer, [of])
     if stop_at and len(drawn) == stop_at and not marker.exists():
         marker.touch()
         sys.exit("as asked")
