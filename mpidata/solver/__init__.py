@@ -19,8 +19,9 @@ unset), and drops the data.
 When the job is stopping, `Simulation.step` raises `StopSimulation`, a kind of SystemExit: the program leaves all its
 loops and ends in order, with status 0. A program with more to do catches it around the outer loop.
 
-When the training has cancelled the simulation, `Simulation.put`, `Simulation.step` and `infer` raise `SimulationCancelled`: a
-program of a job that cancels catches it within the loop, and goes on with the next simulation.
+When the training has cancelled the simulation, `Simulation.put`, `Simulation.step` and `infer` raise
+`SimulationCancelled`: a program of a job that cancels catches it within the loop, and goes on with the next
+simulation.
 """
 
 from __future__ import annotations

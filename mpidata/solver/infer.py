@@ -12,7 +12,6 @@ import numpy.typing as npt
 from mpidata.arrays import NotPlainError, plain_array
 from mpidata.dtypes import array_dtype, dtype_name
 from mpidata.native import constants, structures
-from mpidata.native.library import check
 
 if TYPE_CHECKING:
     from mpidata.solver.group_rank import GroupRank
