@@ -17,7 +17,7 @@ __all__ = ["PLACEMENT", "built", "mpirun"]
 # Those of mpidata.launch.starting.command.mpirun_command; a test compares them.
 PLACEMENT = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
 PLACEMENT += ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]  # Open MPI 5, as jobs by default
-_SOLVERS = ["solver", "growth", "dying", "dispatch", "meshes", "idle", "producers"]
+_SOLVERS = ["solver", "growth", "dying", "dispatch", "meshes", "idle", "producers", "asks"]
 _FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra"]
 
 

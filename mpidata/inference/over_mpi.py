@@ -42,10 +42,12 @@ class Asked:
         self._kept: dict[int, Any] = {}
         self._tickets = 0
         self._ticket = ctypes.c_int64()
+        self._taken, self._to = structures.Taken(), structures.Taken(kind=constants.PARCEL_QUESTION)
+        self._places: dict[int, tuple[ctypes.Array[Any], ctypes.Array[Any]]] = {}  # by number of parts
 
     def next(self, timeout_s: float) -> Question | object | None:
         """Take the next question: None if none came in time, LEAVE if this rank is to leave. Sleeps while it waits."""
-        taken = structures.Taken()
+        taken = self._taken
         status = self._library.mpidata_loader_next(ctypes.byref(taken), min(timeout_s, _SLICE_S))
         if status == constants.ERR_AGAIN:
             return None
@@ -59,9 +61,13 @@ class Asked:
         """Answer a question: the tensors are contiguous, and stay as they are until the answer has left."""
         count = 1 + len(outputs)
         head = ctypes.c_int64(version)
-        addresses = (ctypes.c_void_p * count)(ctypes.addressof(head), *[tensor.data_ptr() for tensor in outputs])
-        sizes = (ctypes.c_int64 * count)(ctypes.sizeof(head), *[tensor.nbytes for tensor in outputs])
-        to = structures.Taken(peer=question.peer, kind=constants.PARCEL_QUESTION, number=question.number)
+        if count not in self._places:
+            self._places[count] = (ctypes.c_void_p * count)(), (ctypes.c_int64 * count)()
+        addresses, sizes = self._places[count]  # which the library copies
+        addresses[:] = [ctypes.addressof(head), *[tensor.data_ptr() for tensor in outputs]]
+        sizes[:] = [ctypes.sizeof(head), *[tensor.nbytes for tensor in outputs]]
+        to = self._to
+        to.peer, to.number = question.peer, question.number
         self._tickets += 1
         self._kept[self._tickets] = head, outputs
         library = self._library

@@ -73,12 +73,13 @@ class Serving:
         found = self._asked.next(timeout_s)
         if isinstance(found, Question):
             self._waiting.append(found)
+            return True
         self._left |= found is LEAVE
-        return isinstance(found, Question)
+        return False
 
     def _gather(self) -> None:
         """Take all that have come, and wait a little for more while there are few rows."""
-        while self._take(0.0):
+        while self._take(-1.0):  # a look in vain would take time from who waits
             pass
         if not self._wait_s:
             return
@@ -95,6 +96,8 @@ class Serving:
     def _next_batch(self) -> list[Question]:
         """Take out the first question, and those like it that fit beside it, in their order."""
         first = self._waiting.popleft()
+        if not self._waiting:
+            return [first]
         chosen, rows, rest = [first], first.rows, deque[Question]()
         for question in self._waiting:
             if question.shape.kind == first.shape.kind and rows + question.rows <= self._batch:
@@ -106,11 +109,14 @@ class Serving:
         return chosen
 
     def _answer(self, questions: list[Question]) -> None:
+        if len(questions) == 1 and questions[0].rows:
+            self._answer_one(questions[0])
+            return
         outputs = questions[0].shape.outputs
         rows = sum(question.rows for question in questions)
         each = [tensors_of(question) for question in questions]
         if rows:
-            joined = each[0] if len(each) == 1 else {name: torch.cat([one[name] for one in each]) for name in each[0]}
+            joined = {name: torch.cat([one[name] for one in each]) for name in each[0]}
             found = self._function(joined, self._weights.tensors, outputs, rows)
         else:
             found = {array.name: torch.empty((0, *array.row), dtype=array.dtype, device="cpu") for array in outputs}
@@ -119,3 +125,9 @@ class Serving:
             end = first + question.rows
             self._asked.answer(question, self._weights.version, split_rows(found, outputs, first, end))
             first = end
+
+    def _answer_one(self, question: Question) -> None:
+        """Answer one that is alone: without copies, and quickly, as a solver waits."""
+        outputs = question.shape.outputs
+        found = self._function(tensors_of(question), self._weights.tensors, outputs, question.rows)
+        self._asked.answer(question, self._weights.version, [found[array.name] for array in outputs])

@@ -20,7 +20,8 @@ When the job is stopping, `Simulation.step` raises `StopSimulation`, a kind of S
 loops and ends in order, with status 0. A program with more to do catches it around the outer loop.
 
 When the training has cancelled the simulation, `Simulation.put`, `Simulation.step` and `infer` raise
-`SimulationCancelled`: a program of a job that cancels catches it within the loop, and goes on with the next simulation.
+`SimulationCancelled`: a program of a job that cancels catches it within the loop, and goes on with the next
+simulation.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ static int wait_for_request_locked(mpidata_backoff *backoff, int *looked, double
 int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
     MPIDATA_TRY(need_open());
     double since = mpidata_now(), deadline = since + timeout_s;
-    int status, looked = 0;
+    int status, looked = timeout_s < 0;
     mpidata_backoff backoff = {0};
     mpidata_parcel *first = NULL;
     atomic_store(&loader.driven, is_inference());

@@ -19,7 +19,8 @@ int mpidata_loader_open(MPI_Fint world, int role);
 int mpidata_loader_begin(void);
 
 /* Take the next request, whose memory is the caller's until mpidata_parcel_release. MPIDATA_SUCCESS; MPIDATA_ERR_AGAIN:
- * nothing within timeout_s; MPIDATA_END: this loader is to leave. Sleeps while it waits. timeout_s of 0 says that the caller
+ * nothing within timeout_s; MPIDATA_END: this loader is to leave. Sleeps while it waits. timeout_s of 0, or less (then
+ * an inference rank does not look for what has come since the last call), says that the caller
  * has work to do: a loader that the trainers need no more leaves only when it has none. */
 int mpidata_loader_next(mpidata_taken *request, double timeout_s);
 

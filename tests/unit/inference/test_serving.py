@@ -30,7 +30,7 @@ class Asked:
         self.waits.append(timeout_s)
         if self.questions:
             return self.questions.pop(0)
-        return None if timeout_s == 0 else LEAVE
+        return None if timeout_s <= 0 else LEAVE
 
     def answer(self, question: Question, version: int, outputs: list[torch.Tensor]) -> None:
         assert version == 0

@@ -1,0 +1,130 @@
+"""Answers for solvers: a round trip beside hand-written MPI, and how full the calls of a function are."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from benchmarks.build import PLACEMENT, built
+from benchmarks.cases import Case, Plot, Settings, curves, grid, load, page, run_rounds
+from benchmarks.contender import ROOT, BenchmarkError, Cell, run_processes
+from mpidata.launch.starting.command import mpirun_environment
+from mpidata.launch.starting.mpirun import find_mpirun
+
+__all__ = ["ABOUT", "NAME", "measure_batches", "measure_by_hand", "measure_trips", "render", "run"]
+
+NAME = "inference"
+ABOUT = "round trips to an inference rank beside hand-written MPI, and how full its calls are"
+WAITS_MS = [0.0, 1.0, 5.0]
+RANKS = 16
+_PROGRAMS = ROOT / "benchmarks" / "programs"
+_DRAIN = "import mpidata; [None for batch in mpidata.MPIStreamDataset(batch_size=1)]"
+
+
+def run(settings: Settings) -> list[str]:
+    """Measure and write the page; returns what has failed."""
+    try:
+        for program in ("asks", "asks_by_hand"):
+            built(program)
+    except BenchmarkError as error:
+        return [f"{NAME}: {error}"]
+    cases = [
+        Case("mpidata", partial(measure_trips, settings.seconds)),
+        Case("by hand", partial(measure_by_hand, settings.seconds)),
+        *(Case(_of(wait_ms), partial(measure_batches, wait_ms)) for wait_ms in WAITS_MS),
+    ]
+    return run_rounds(NAME, cases, settings, render)
+
+
+def _of(wait_ms: float) -> str:
+    return f"wait_ms: {wait_ms:g}"
+
+
+def measure_trips(seconds: float) -> dict[str, float]:
+    """Ask an inference rank in a job, for some seconds."""
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        cell = _cell(Path(folder), seconds)
+        _run_job(cell, 1, [str(built("asks")), str(seconds)], "identity", 1024, 0.0)
+        return _trips(cell)
+
+
+def measure_by_hand(seconds: float) -> dict[str, float]:
+    """Two ranks alone."""
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        cell = _cell(Path(folder), seconds)
+        variables = mpirun_environment(os.geteuid() == 0, environ=os.environ)
+        asks = ["-n", "1", str(built("asks_by_hand")), str(seconds)]
+        answers = ["-n", "1", sys.executable, str(_PROGRAMS / "asks_by_hand.py")]
+        limit = ["timeout", "-k", "5", f"{cell.limit_s:.0f}"]
+        run_processes([[*limit, str(find_mpirun()), *PLACEMENT, *asks, ":", *answers]], cell, variables)
+        return _trips(cell)
+
+
+def measure_batches(wait_ms: float, questions: int = 60) -> dict[str, float]:
+    """Share of calls with a row of each of the ranks, of a function that takes 10 ms."""
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        cell = _cell(Path(folder), 10.0)
+        program = [sys.executable, str(_PROGRAMS / "asks_often.py"), str(questions)]
+        _run_job(cell, RANKS, program, "slow", RANKS, wait_ms)
+        calls = json.loads((cell.folder / "calls.json").read_text())
+    calls = calls[5:]  # not all ranks had begun
+    return {"full": sum(rows == RANKS for rows in calls) / len(calls), "rows": sum(calls) / len(calls)}
+
+
+def _cell(folder: Path, seconds: float) -> Cell:
+    cell = Cell(folder, 4, seconds, 0, 64, start_s=90.0)
+    cell.write()
+    (folder / "result.json").write_text(json.dumps({"samples": 1, "seconds": seconds}))  # the programs write others
+    return cell
+
+
+def _run_job(cell: Cell, groups: int, program: list[str], function: str, batch: int, wait_ms: float) -> None:
+    shutil.copy(_PROGRAMS / "inference_functions.py", cell.folder)
+    (cell.folder / "job.yaml").write_text(f"""\
+trainers: {{ranks: 1, program: [python, -c, {_DRAIN!r}]}}
+solvers: {{groups: {groups}, program: {program}}}
+inference: {{function: "inference_functions:{function}", batch: {batch}, wait_ms: {wait_ms}}}
+parameters: {{count: {groups}, space: {{alpha: [0, 1]}}}}
+fields: {{u: {{dtype: float32, shape: []}}}}
+""")
+    mpidata = str(Path(sys.executable).parent / "mpidata")
+    run_processes([["timeout", "-k", "5", f"{cell.limit_s:.0f}", mpidata, "run", "job.yaml"]], cell)
+
+
+def _trips(cell: Cell) -> dict[str, float]:
+    found = json.loads((cell.folder / "trips.json").read_text())
+    return {name: found[name] for name in ("median_us", "p99_us")}
+
+
+def render(output: Path) -> None:
+    """Write the page anew."""
+    contents, results = load(output, NAME)
+    ways = ["mpidata", "by hand"]
+    trips = {
+        title: [results.spread(way, quantity) for way in ways]
+        for title, quantity in (("median, µs", "median_us"), ("99 % take at most, µs", "p99_us"))
+    }
+    batches = {
+        title: [results.spread(_of(wait_ms), quantity) for wait_ms in WAITS_MS]
+        for title, quantity in (("share of calls with a row of each rank", "full"), ("rows of a call", "rows"))
+    }
+    parts = [
+        "## Round trips",
+        "A question of 4 KB, and an answer of 4 KB by a function that gives back what came. In mpidata a job with a "
+        "scheduler, a trainer and one solver rank; by hand two ranks, of which both yield between probes.",
+        grid("4 KB each way", ways, trips),
+        "## Calls",
+        f"One inference rank, whose function takes 10 ms, and {RANKS} solver ranks that ask for one row again and "
+        f"again; `batch` is {RANKS}.",
+        grid("", [_of(wait_ms) for wait_ms in WAITS_MS], batches),
+        "While a call runs, the questions of the others come, so that the next call has them. `wait_ms` lets the ranks "
+        "that have just been answered ask again before it begins.",
+    ]
+    (output / f"{NAME}.md").write_text(page(NAME, "Answers for solvers", contents, parts), encoding="utf-8")
+    full = [(wait_ms, results.spread(_of(wait_ms), "full")) for wait_ms in WAITS_MS]
+    curves(output / f"{NAME}.png", [Plot({"full calls": full}, "wait_ms", "share of calls", log="")])

@@ -1,0 +1,20 @@
+"""Answers rank 0, which is asks_by_hand.c, by hand: the same call of the function, and yields between probes."""
+
+import os
+
+import numpy as np
+import torch
+from inference_functions import identity
+from mpi4py import MPI
+
+world, status = MPI.COMM_WORLD, MPI.Status()
+while True:
+    while not world.Iprobe(source=0, tag=MPI.ANY_TAG, status=status):
+        os.sched_yield()
+    asked = np.empty(status.Get_count(MPI.FLOAT), np.float32)
+    world.Recv(asked, source=0, tag=status.Get_tag())
+    if status.Get_tag() == 1:
+        break
+    with torch.inference_mode():
+        found = identity({"x": torch.frombuffer(asked, dtype=torch.float32).view(1, -1)})["y"]
+    world.Send(found.numpy(), dest=0, tag=0)
