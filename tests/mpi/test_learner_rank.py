@@ -139,3 +139,14 @@ def test_by_hand(folder: JobFolder, monkeypatch: pytest.MonkeyPatch, ranks: int)
         check_whole(result)
     else:
         assert result.status != 0 and "-n 5" in result.output and "1 learner" in result.output, result.output
+
+
+@pytest.mark.full
+def test_a_spare_takes_the_place_of_one_that_dies(folder: JobFolder) -> None:
+    with_learner(folder, DIES_AT="4")
+    job = folder.path / "job.yaml"
+    job.write_text(job.read_text().replace("learner_rank: true", "learner_rank: true\n  learner_spares: 1"))
+    result = folder.run()
+    check_whole(result)
+    assert result.summary["learner"]["lost"] == 1 and not [e for e in result.events() if e["event"] == "spawn"]
+    assert [event["learner"] for event in result.events() if event["event"] == "spare_takes_over"] == [1]
