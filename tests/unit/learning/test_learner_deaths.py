@@ -47,7 +47,7 @@ class Sampler:
 
 
 class Ranks:
-    """Learners, each a `Worker` in this process; `kill` takes away the one that serves, and what it has not answered."""
+    """Learners, each a `Worker` in this process; `kill` takes the one that serves, and what it has not answered."""
 
     def __init__(self, job):
         self.job, self.number, self.asked, self.serving = job, -1, [], None
