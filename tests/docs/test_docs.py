@@ -188,6 +188,7 @@ def test_the_keys_of_summary_and_progress() -> None:
     conclusion: Conclusion = {"status": "", "error": None, "reason": None, "log": "", "died": True, "in_order": True}
     figures.loaders.update(joined=0, lost=0)
     figures.inference.update(joined=0, lost=0)
+    figures.learner.update(joined=0, lost=0)
     figures.excess, figures.draws, figures.span, figures.handed_over = 1, [0, 1], 2, 1
     figures.lost_trainers.append(1)
     figures.run_again = 1
@@ -208,8 +209,8 @@ def test_the_keys_of_summary_and_progress() -> None:
 def test_the_events() -> None:
     sources = [path.read_text() for room in ("mpidata", "launch") for path in (ROOT / room).rglob("*.py")]
     written = set(re.findall(r'\b_?(?:note|write|of_numbers)\("(\w+)"', "".join(sources)))
-    of_both = set(re.findall(r'_note\(f"\{self.kind\}_(\w+)"', "".join(sources)))
-    written |= {f"{kind}_{what}" for kind in ("loader", "inference") for what in of_both}
+    of_all = set(re.findall(r'_note\(f"\{self.kind\}_(\w+)"', "".join(sources)))
+    written |= {f"{kind}_{what}" for kind in ("loader", "inference", "learner") for what in of_all}
     assert set(table(RUNNING, "`events.jsonl`:")) == written
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from jobs import JobFolder, Result, python, read_rows
+from jobs import BIN, JobFolder, Result, python, read_rows
 
 COUNT = 60
 
@@ -125,3 +125,28 @@ def test_a_resume_goes_on_from_the_checkpoint(folder: JobFolder) -> None:
     assert [round(1000 * float(rows[n]["alpha"])) for n in range(COUNT)] == list(range(COUNT))
     told = [line["calls"] for line in lines(folder, "told.txt")]
     assert told == sorted(told)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("ranks", [5, 4])
+def test_by_hand(folder: JobFolder, monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+        monkeypatch.setenv(name, "1")
+    with_learner(folder, "reader:Reader")
+    command = [str(BIN / "mpirun"), "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+    result = folder.run(command=[*command, str(BIN / "mpidata"), "run", "job.yaml"])
+    if ranks == 5:
+        check_whole(result)
+    else:
+        assert result.status != 0 and "-n 5" in result.output and "1 learner" in result.output, result.output
+
+
+@pytest.mark.full
+def test_a_spare_takes_the_place_of_one_that_dies(folder: JobFolder) -> None:
+    with_learner(folder, DIES_AT="4")
+    job = folder.path / "job.yaml"
+    job.write_text(job.read_text().replace("learner_rank: true", "learner_rank: true\n  learner_spares: 1"))
+    result = folder.run()
+    check_whole(result)
+    assert result.summary["learner"]["lost"] == 1 and not [e for e in result.events() if e["event"] == "spawn"]
+    assert [event["learner"] for event in result.events() if event["event"] == "spare_takes_over"] == [1]

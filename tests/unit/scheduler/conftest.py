@@ -44,6 +44,7 @@ class Job:
         loaders = 0 if sizes.get("loader_start") == "spawn" else loaders
         sizes["world"] = 1 + sizes["trainers"] + in_world * sizes["ranks_per_group"] + loaders
         sizes["world"] += sizes.get("servers", 0) + sizes.get("inference", 0) + sizes.get("inference_spares", 0)
+        sizes["world"] += sizes.get("learner", 0) + sizes.get("learner_spares", 0)
         self.plan = Plan(
             run=run, folder=folder, policy="fifo", tail="drop", parameters=("alpha", "beta"),
             fields=(Field("u", "float32", (4,)),), programs=dict.fromkeys(("scheduler", "trainer", "solver"), PROGRAM),
@@ -74,7 +75,7 @@ class Job:
     # What a test does
 
     def event(self, kind: type[Event], index: int = 0, after: float = 0.0, **values: Any) -> None:
-        of_other = values.get("of_loader") or values.get("of_inference")
+        of_other = values.get("of_loader") or values.get("of_inference") or values.get("of_learner")
         of_solver = kind in (Next, Finalized, Error, Died) and not of_other
         rank = 1 + self.plan.trainers + index if of_solver else 1 + index
         event: Event = make_event(kind, **{"index": index, "of_solver": of_solver, "rank": rank} | values)
@@ -90,6 +91,8 @@ class Job:
             self.event(Next, loader, of_loader=True)
         for number in range(self.plan.inference_in_world):
             self.event(Next, number, of_inference=True)
+        for number in range(self.plan.learners_in_world):
+            self.event(Next, number, of_learner=True)
 
     def run(self) -> int:
         """The exit status: 0 of an orderly end, that of the abort, or 1000 more if it is 0 too."""
@@ -246,17 +249,20 @@ class Job:
         self._call("rests", loader)
 
     def release(self, number: int, kind: str = "loader") -> None:
-        if kind == "inference":
-            self._call("release_inference", number)
-            self.event(Finalized, number, of_inference=True)
+        if kind != "loader":
+            self._call(f"release_{kind}", number)
+            self.event(Finalized, number, **{f"of_{kind}": True})
         elif self._call("release", number):
             self.event(Finalized, number, of_loader=True)
+
+    def teaches(self, learner: int) -> None:
+        self._call("teaches", learner)
 
     def answers(self, inference: int) -> None:
         self._call("answers", inference)
 
     def lose_loader(self, loader: int, after: float = 0.0, kind: str = "loader", **record: Any) -> None:
-        """A loader, or an inference rank, dies, with an exit note of this."""
+        """A loader, an inference rank or a learner dies, with an exit note of this."""
         path = PlannedRun(RunFolder(self.plan.run), self.plan).exit_of(kind, loader)
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"signal": 9, "exit": None, "joined": True, **record}))
