@@ -19,6 +19,7 @@ import elastic_campaign
 import fault_campaign
 import kill_campaign
 import loader_campaign
+import loop_campaign
 import resume_campaign
 from jobs import JobFolder, ranks_of
 
@@ -29,6 +30,7 @@ CAMPAIGNS: dict[str, ModuleType] = {
     "loaders": loader_campaign,
     "elastic": elastic_campaign,
     "faults": fault_campaign,
+    "loop": loop_campaign,
 }
 
 

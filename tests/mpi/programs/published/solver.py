@@ -1,7 +1,7 @@
 """Solver: makes steps until it has read version UNTIL, and compares all that it reads; u is the version of each step.
 
-Arguments: UNTIL, elements, then "dies": rank 1 of group 0 kills itself as it first reads version 2, once; or "stops": it is
-stopped while it waits for the values of one.
+Arguments: UNTIL, elements, then "dies": rank 1 of group 0 kills itself as it first reads version 2, once; or "stops":
+it is stopped while it waits for the values of one.
 """
 
 import os
