@@ -23,10 +23,12 @@ from typing import Any
 import psutil
 from carried_campaign import COMPILERS
 from jobs import PROGRAMS, JobFolder, Result, config, environment, mpicc, python, ranks_of, read_rows
-from killing import events_of, started_at
+from killing import events_of, job_processes, started_at
+from stream_job import trained
 
 KINDS = ("function", "program", "c", "carried", "carried python", "carried ranks", "files")
 ELEMENTS = 100
+_WAYS = (signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Draw:
     carriers: int
     spares: int
     trainers: int
+    elastic: bool
+    tail: str
     policy: str
     capacity: int
     batch: int
@@ -78,12 +82,18 @@ def draw(seed: int) -> Draw:
     start = "split" if carried else chosen.choice(["split", "split", "spawn"])
     lifetime = "simulation" if kind == "files" else chosen.choice(["pool", "pool", "simulation"])
     lifetime = lifetime if carried or start == "spawn" else "pool"
+    elastic = seed % 4 == 0
+    trainers = chosen.randint(1, 2) + elastic
     deaths = chosen.randint(0, 5)
     roles = ["solver", "solver", "solver", *(["carrier"] if carried else [])]
     who = [chosen.choice(roles) for _ in range(deaths)]
+    if elastic:
+        who = who[:3] + ["trainer"] * chosen.randint(1, trainers - 1)
+        chosen.shuffle(who)
     slow = lifetime == "simulation"
+    lasts = elastic and not carried  # groups that are lost are not replaced
     batch = chosen.randint(1, 4)
-    window = chosen.choice([1, 1, 1, 2, 3])
+    window = 1 if elastic else chosen.choice([1, 1, 1, 2, 3])
     return Draw(
         seed=seed,
         kind=kind,
@@ -92,13 +102,15 @@ def draw(seed: int) -> Draw:
         groups=chosen.randint(1, 3 if ranks == 1 else 2),
         ranks=ranks,
         carriers=chosen.choice([1, 2]) if kind == "carried ranks" and ranks > 1 else 1,
-        spares=0 if start == "spawn" else max(chosen.randint(0, 1), who.count("carrier")),
-        trainers=chosen.randint(1, 2),
+        spares=0 if start == "spawn" else max(chosen.randint(0, 1), who.count("solver" if lasts else "carrier")),
+        trainers=trainers,
+        elastic=elastic,
+        tail=chosen.choice(["repeat", "drop"]) if elastic else "repeat",
         policy=chosen.choice(["fifo", "firo", "reservoir"]),
         capacity=window * (chosen.choice([4, 10, 100]) + 2 * batch),
         batch=batch,
         window=window,
-        rows=kind in ("program", "carried python") and chosen.random() < 0.6,
+        rows=kind in ("program", "carried python") and not elastic and chosen.random() < 0.6,
         validation=chosen.choice([0, 0, 2]),
         simulations=14 if slow else chosen.randint(20, 40),
         steps=chosen.randint(8, 30),
@@ -108,7 +120,7 @@ def draw(seed: int) -> Draw:
         most=chosen.randint(2, 10),
         publishes=chosen.choice([0.05, 0.5, 1.0]),
         refreshes=chosen.choice([5, 50, 100]),
-        deaths=tuple((one, chosen.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP])) for one in who),
+        deaths=tuple((one, signal.SIGKILL if one == "trainer" else chosen.choice(_WAYS)) for one in who),
     )
 
 
@@ -160,10 +172,15 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     options |= {"steps": one.steps, "step_s": one.step_s, "refreshes": one.refreshes, "rows": one.rows}
     (folder.path / "options.json").write_text(json.dumps(options))
     folder.variables["LOOP_OPTIONS"] = str(folder.path / "options.json")
+    program = python("loop/trainer.py", json.dumps(options))
+    if one.elastic:
+        step = {"batch_size": one.batch, "global_batch_size": None, "every": 1, "pause_s": one.pause_s}
+        others = {"validate": 0, "after": 0, "kills": {}, "kills_again": {}, "joins": 0, "retires": 0, "waits_s": 0}
+        program = python("trainers/elastic/stream.py", json.dumps({**step, **others, "loop": options}))
     job: dict[str, Any] = {
         "name": "job",
         "seed": one.seed,
-        "trainers": {"ranks": one.trainers, "program": python("loop/trainer.py", json.dumps(options))},
+        "trainers": {"ranks": one.trainers, "program": program, **({"elastic": True} if one.elastic else {})},
         "solvers": {
             "groups": one.groups,
             "ranks_per_group": one.carriers if one.carried else one.ranks,
@@ -177,7 +194,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
         },
         "parameters": {"count": one.simulations, "space": {"alpha": [0.0, 1.0]}},
         "fields": {"u": {"dtype": "float32", "shape": [12, 6]}},
-        "buffer": {"policy": one.policy, "capacity": one.capacity, "tail": "repeat"},
+        "buffer": {"policy": one.policy, "capacity": one.capacity, "tail": one.tail},
     }
     if one.rows:
         job["fields"]["rows"] = {"dtype": "float32", "shape": [8]}
@@ -227,8 +244,16 @@ def carriers(folder: Path, one: Draw) -> list[tuple[int, psutil.Process]]:
     return [(group, rank) for group, ranks in groups_at_work(folder, one).items() for rank in ranks]
 
 
+def trainers(folder: Path, one: Draw) -> list[tuple[int, psutil.Process]]:
+    """Trainers, once all have made a step."""
+    books = [*folder.glob("runs/job/*/book-*.jsonl")]
+    if len(books) < one.trainers or not all('"made"' in book.read_text() for book in books):
+        return []
+    return [(-1, process) for process in job_processes(folder, "trainer", one.trainers)]
+
+
 Find = Callable[[Path, Draw], list[tuple[int, psutil.Process]]]
-VICTIMS: dict[str, Find] = {"solver": ranks_and_programs, "carrier": carriers}
+VICTIMS: dict[str, Find] = {"solver": ranks_and_programs, "carrier": carriers, "trainer": trainers}
 
 
 class Deaths(threading.Thread):
@@ -246,7 +271,7 @@ class Deaths(threading.Thread):
                 pass
 
     def _end(self, role: str, way: int) -> bool:
-        hit = {group for _, group, _ in self.done} if not self._one.carried else set()
+        hit = {group for _, group, _ in self.done if group >= 0} if not self._one.carried else set()
         found = [(group, process) for group, process in VICTIMS[role](self._folder, self._one) if group not in hit]
         if not found:
             return False
@@ -275,7 +300,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170) ->
         deaths.stop()
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     taken = check_cancelled(one, folder.path, result)
-    check_drawn(one, folder.path, result)
+    (check_trained if one.elastic else check_drawn)(one, folder.path, result)
     check_groups(one, folder.path, result)
     died = ", ".join(f"{role}/{int(way)}" for role, _, way in deaths.done)
     cancelled, lost = result.summary.get("cancelled", []), result.summary["lost_groups"]
@@ -288,11 +313,13 @@ def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170) ->
 def check_cancelled(one: Draw, folder: Path, result: Result) -> set[int]:
     """What was cancelled had been taken, never ran again, and is told the same everywhere; returns what was taken."""
     acts = [json.loads(line) for path in folder.glob("acts-*.jsonl") for line in path.read_text().splitlines()]
-    taken = {simulation for act in acts for simulation in act["taken"]}
-    assert taken <= set(range(one.simulations)), taken
-    assert all(not act["again"] and len(set(act["taken"])) == len(act["taken"]) for act in acts), acts
+    taken = {simulation for act in acts for simulation in act.get("taken", [])}
+    asked = {simulation for act in acts for simulation in act.get("asks", [])}
+    assert taken <= asked & set(range(one.simulations)), (taken, asked)
+    assert all(len(set(act["taken"])) == len(act["taken"]) for act in acts if "taken" in act), acts
+    assert not any(act.get("again") for act in acts), acts
     summary, cancelled = result.summary, set(result.summary.get("cancelled", []))
-    assert cancelled <= taken, (cancelled - taken, result.logs())
+    assert cancelled <= (asked if one.elastic else taken), (cancelled - taken, result.logs())
     counts = summary["simulations"]
     total = one.simulations + one.validation
     assert counts["complete"] == total - len(cancelled) and counts["failed"] == 0, counts
@@ -324,6 +351,19 @@ def check_drawn(one: Draw, folder: Path, result: Result) -> None:
     if one.policy != "reservoir":
         for part in parts:  # what `tail: repeat` gives again comes at the end
             assert len(set(part[: len(set(part))])) == len(set(part)), Counter(part).most_common(5)
+
+
+def check_trained(one: Draw, folder: Path, result: Result) -> None:
+    """All of what is complete was trained on, whoever has died; `tail: drop` leaves some, but takes none again."""
+    counts = trained({"trainers": one.trainers, "spares": 0, "every": 1, "weighed": False}, result)
+    cancelled = set(result.summary.get("cancelled", []))
+    complete = {1 + step + 1000 * s for s in range(one.simulations) for step in range(one.steps + s % 3)
+                if s not in cancelled}  # fmt: skip
+    lacking = sorted(complete - set(counts))
+    again = [sample for sample, n in counts.items() if n > 1]
+    assert one.tail == "drop" or not lacking, (lacking, result.logs())
+    assert one.tail == "repeat" or one.policy == "reservoir" or not again, (again, result.logs())
+    assert len(result.summary.get("lost_trainers", [])) <= sum(role == "trainer" for role, _ in one.deaths)
 
 
 def check_groups(one: Draw, folder: Path, result: Result) -> None:

@@ -62,6 +62,10 @@ class Acting:
         }[chosen.choice(["running", "running", "seen", "any", "last", "unknown", "negative", "validation"])]
 
     def _ask(self, ids: list[int]) -> None:
+        self._note(asks=ids)  # who is killed in the call notes no more
         taken = self._cancel(ids)
         again = self._cancel(ids)
-        print(json.dumps({"asked": ids, "taken": taken, "again": again}), file=self._file, flush=True)
+        self._note(taken=taken, again=again)
+
+    def _note(self, **what: list[int]) -> None:
+        print(json.dumps(what), file=self._file, flush=True)
