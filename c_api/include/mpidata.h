@@ -308,9 +308,9 @@ int mpidata_infer_wait(mpidata_question *question);
  * @param[out] version  of what this group has now, the same on all its ranks: 1, 2, ... with each call of publish; 0: nothing
  *                      has been published yet, or the program runs outside a job
  *
- * Returns MPIDATA_SUCCESS, also where nothing is newer, or MPIDATA_END when the job is stopping. Collective over the group,
- * between mpidata_init and mpidata_finalize, also outside a simulation. Blocks (without spinning) until a trainer has
- * answered, which waits for nothing: one round trip, and the time that the values take. */
+ * Returns MPIDATA_SUCCESS, also where nothing is newer and where the simulation is cancelled, or MPIDATA_END when the job is
+ * stopping. Collective over the group, between mpidata_init and mpidata_finalize, also outside a simulation. Blocks (without
+ * spinning) until a trainer has answered, which waits for nothing: one round trip, and the time that the values take. */
 int mpidata_refresh(int64_t *version);
 
 /* Get an array of what was published, as of this group's last mpidata_refresh. Local; does not block.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Mapping
 
 from mpidata.errors import MpidataError
 from mpidata.run.queue import NONE, Queue
+from mpidata.scheduler.messages import MIXED
 
 __all__ = ["CANCELLED", "COMPLETE", "COUNTED", "FAILED", "NONE", "PENDING", "RUNNING", "Simulations"]
 
@@ -52,7 +54,7 @@ class Simulations:
 
     Notes
     -----
-    For one thread. Every method but `restore` takes constant time (`lose`: per simulation of the group).
+    For one thread. All but `restore` and `cancelled` take constant time (`lose`: per simulation of the group).
     """
 
     def __init__(self, count: int, trainers: int, first: range = range(0), retries: int = 0) -> None:
@@ -116,8 +118,9 @@ class Simulations:
 
     @property
     def cancelled(self) -> list[int]:
-        """All that are cancelled, or will be."""
-        return [simulation for simulation in range(self.count) if self.is_cancelled(simulation)]
+        """All that are cancelled, or will be, in order."""
+        cancelled = [found.start() for found in re.finditer(bytes([CANCELLED]), self._state)]
+        return sorted([*cancelled, *self._to_cancel])
 
     def is_first(self, simulation: int) -> bool:
         """Whether a simulation is of those taken before all others."""
@@ -212,7 +215,7 @@ class Simulations:
         """
         self.check_runs(group, simulation)
         if steps < 0:
-            raise MpidataError(f"Group {group} closed simulation {simulation} with {steps} steps. {_MIXED}")
+            raise MpidataError(f"Group {group} closed simulation {simulation} with {steps} steps. {MIXED}")
         del self.running[group]
         self._steps[simulation] = steps
         self._held.pop(simulation, None)
@@ -282,19 +285,19 @@ class Simulations:
             No such simulation, no such try of it, or all trainers hold it already.
         """
         if not 0 <= simulation < self.count:
-            raise MpidataError(f"Trainer {trainer} holds simulation {simulation} of {self.count}. {_MIXED}")
+            raise MpidataError(f"Trainer {trainer} holds simulation {simulation} of {self.count}. {MIXED}")
         state, tries = self._state[simulation], self._tries[simulation]
         if state == CANCELLED:
             return False
         earlier = by_try == 0 and simulation in self._restored  # the trainers know its steps from an earlier start
         if not earlier and (not 1 <= by_try <= tries or (by_try == tries and state == RUNNING)):
             raise MpidataError(
-                f"Trainer {trainer} holds all of try {by_try} of simulation {simulation}, which has not ended. {_MIXED}"
+                f"Trainer {trainer} holds all of try {by_try} of simulation {simulation}, which has not ended. {MIXED}"
             )
         if trainer not in self._living or (state == COMPLETE and self.interrupted):
             return False  # what it lacked after one change may be another one's after the next
         if state == COMPLETE:
-            raise MpidataError(f"Trainer {trainer} holds simulation {simulation} a second time. {_MIXED}")
+            raise MpidataError(f"Trainer {trainer} holds simulation {simulation} a second time. {MIXED}")
         if by_try < tries or state == PENDING:
             return False  # of a try that was lost meanwhile
         self._held.setdefault(simulation, set()).add(trainer)
@@ -389,12 +392,9 @@ class Simulations:
         runs = self.running.get(group, NONE)
         if runs != simulation:
             raise MpidataError(
-                f"Group {group} closed {_name(simulation)}, but the scheduler gave it {_name(runs)}. {_MIXED}"
+                f"Group {group} closed {_name(simulation)}, but the scheduler gave it {_name(runs)}. {MIXED}"
             )
 
 
 def _name(simulation: int) -> str:
     return "no simulation" if simulation == NONE else f"simulation {simulation}"
-
-
-_MIXED = "The ranks do not agree on the job: start all of them with the same version of mpidata, or report this."

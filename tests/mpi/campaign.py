@@ -20,6 +20,7 @@ import fault_campaign
 import inference_campaign
 import kill_campaign
 import loader_campaign
+import loop_campaign
 import resume_campaign
 from jobs import JobFolder, ranks_of
 
@@ -31,6 +32,7 @@ CAMPAIGNS: dict[str, ModuleType] = {
     "elastic": elastic_campaign,
     "inference": inference_campaign,
     "faults": fault_campaign,
+    "loop": loop_campaign,
 }
 
 

@@ -178,6 +178,19 @@ def test_whatever_samples_are(folder: JobFolder, keys: dict[str, Any]) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("solvers", [{"ranks_per_group": 2}, {"carried": {"ranks": 1}}])
+def test_a_refresh_in_a_cancelled_simulation(folder: JobFolder, solvers: dict[str, Any]) -> None:
+    options = {"seed": 1, "steps": 1 << 30, "step_s": 0.001, "refreshes": 100, "elements": 1, "rows": False}
+    (folder.path / "options.json").write_text(json.dumps(options))
+    folder.variables["LOOP_OPTIONS"] = str(folder.path / "options.json")
+    keys = {"fields": {"u": {"dtype": "float32", "shape": [12, 6]}}}
+    write(folder, count=2, solvers={"program": python("loop/program.py"), **solvers}, **keys)
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"]["cancelled"] == 2 and result.summary["lost_groups"] == 0, result.logs()
+
+
+@pytest.mark.full
 def test_a_group_that_dies_right_after(folder: JobFolder) -> None:
     folder.write(
         dying="""

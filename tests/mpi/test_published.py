@@ -140,6 +140,15 @@ def test_another_trainer_publishes_when_the_first_has_died(folder: JobFolder, ba
     assert result.summary["lost_trainers"] == [0], result.logs()
 
 
+@pytest.mark.full
+def test_a_rank_that_is_stopped_while_it_reads_is_ended(folder: JobFolder) -> None:
+    solvers = {"groups": 1, "ranks_per_group": 2, "spares": 1, "timeout_s": 2, "start_timeout_s": 10}
+    write(folder, "stops", solvers=solvers, elements=12_500_000)
+    result = folder.run(timeout=100)
+    check(result)
+    assert result.summary["lost_groups"] == 1 and (folder.path / "died").exists()
+
+
 def test_a_name_that_was_not_published_ends_the_job(folder: JobFolder) -> None:
     folder.write(
         solve="import ctypes, mpidata\n"

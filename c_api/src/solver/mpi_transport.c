@@ -238,12 +238,14 @@ static int step(double time) { return solver.group_size > 1 ? step_of_many(time)
 
 /* -- refresh -------------------------------------------------------------------------------------------------------- */
 
-/* Whether the group is to stop, or to give the simulation up, is agreed on first: all its ranks return the same. */
+/* Whether the group is to stop, or to give the simulation up, is agreed on first: all its ranks return the same. That a simulation
+ * is cancelled is no matter here: puts and steps say so. */
 static int refresh(void) {
     MPIDATA_TRY(listen_again());
     if (solver.group_size > 1) {
         MPIDATA_TRY(finish_tally());
-        if (!mpidata_calls.lame && !mpidata_calls.stopping && !mpidata_calls.cancelled) {
+        if (mpidata_calls.cancelled) solver.tally.steps = 0;
+        if (!mpidata_calls.lame && !mpidata_calls.stopping) {
             MPIDATA_TRY(start_tally(mpidata_calls.step - 1, 0));
             MPIDATA_TRY(finish_tally());
         }
@@ -253,7 +255,6 @@ static int refresh(void) {
     }
     if (mpidata_calls.stopping) return MPIDATA_END;
     if (mpidata_calls.lame) return mpidata_calls_not_finite();
-    if (mpidata_calls.cancelled) return MPIDATA_CANCELLED;
     const int status = mpidata_refreshing_do(&solver.refreshing, solver.job.role, solver.group_size);
     if (status == MPIDATA_ERR_WIRE) return mpidata_calls_misuse(status, "Use one build of libmpidata for the whole job.");
     return status == MPIDATA_ERR_MEMORY ? mpidata_calls_misuse(status, "Publish less, or give solvers more memory.") : status;

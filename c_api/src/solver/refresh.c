@@ -13,7 +13,8 @@ void mpidata_refreshing_open(mpidata_refreshing *refreshing, mpidata_sender *sen
 
 void mpidata_refreshing_close(mpidata_refreshing *refreshing) { mpidata_asking_close(&refreshing->asking); }
 
-/* Samples of this rank go on their way, and the scheduler is heard. */
+/* Samples of this rank go on their way, and the scheduler is heard. Only who waits for the trainer says so: others, that wait for
+ * a rank of the group, would excuse it for ever where it is stopped. */
 static int meanwhile(void *context) {
     mpidata_refreshing *refreshing = context;
     mpidata_job_waits(refreshing->sender->job, refreshing->since);
@@ -58,7 +59,7 @@ static int broadcast(mpidata_refreshing *refreshing, void *memory, int64_t bytes
     for (int64_t at = 0; at < bytes; at += CHUNK) {
         const int n = (int)(bytes - at < CHUNK ? bytes - at : CHUNK);
         MPIDATA_TRY_MPI(MPI_Ibcast((char *)memory + at, n, MPI_BYTE, 0, group, &request));
-        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, meanwhile, refreshing));
+        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_sender_wait, refreshing->sender));
     }
     return MPIDATA_SUCCESS;
 }

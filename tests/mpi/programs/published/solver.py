@@ -1,11 +1,13 @@
 """Solver: makes steps until it has read version UNTIL, and compares all that it reads; u is the version of each step.
 
-Arguments: UNTIL, elements, then "dies": rank 1 of group 0 kills itself as it first reads version 2, once.
+Arguments: UNTIL, elements, then "dies": rank 1 of group 0 kills itself as it first reads version 2, once; or "stops":
+it is stopped while it waits for the values of one.
 """
 
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -24,6 +26,9 @@ print("=> first", refresh(), flush=True)  # outside a simulation, too
 for simulation in mpidata.solver.simulations():
     version = step = 0
     while version < until or step < 3:
+        if how == ["stops"] and rank == 1 and version and not marker.exists():
+            marker.touch()
+            threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGSTOP)).start()
         before, version = version, refresh()
         assert version >= before, (before, version)
         check(published(), version, elements)

@@ -3,7 +3,8 @@
 Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step,
 `validate`, steps between two passes over the validation samples, `after`, the batch from which the scales stay, `joins`
 and `retires`: while fewer have come and gone, each step takes `waits_s` more, and `kills`, by trainer: `point:count`,
-or the number of a step and how to end there. A start that resumes follows `kills_again` instead.
+or the number of a step and how to end there. A start that resumes follows `kills_again` instead. `loop`: options of
+loop/acting.py, which then acts after each step.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ import time
 
 import torch
 from book import Book, end, mixed, resumes
+from loop.acting import Acting
 
 import mpidata
 from mpidata.trainer.elastic.change import Change
@@ -38,6 +40,7 @@ model = mpidata.DistributedDataParallel(net)
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
 normalizers = {"normalizer": mpidata.Normalizer(stream, options["after"])} if options["after"] else {}
 mpidata.register(model=model, optimizer=optimizer, **normalizers)
+acting = Acting(options["loop"], start, stream.cancel) if options.get("loop") else None
 came: list[str] = []
 
 
@@ -105,6 +108,8 @@ for number, batch in enumerate(stream, 1):
         note(frozen=bool(normalizer.frozen), at=step, scales=[buffer.tolist() for buffer in normalizer.buffers()])
     rows.clear()
     step += 1
+    if acting:
+        acting.act(step, batch["simulation"].tolist())
     if options["validate"] and not step % options["validate"]:
         validate()
     lacks = came.count("joined") < options["joins"] or came.count("retired") < options["retires"]

@@ -1,0 +1,71 @@
+"""What a training script does to the simulations, by chance that follows from a seed: it cancels, and publishes."""
+
+import json
+import random
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from published.values import arrays
+
+import mpidata
+
+
+class Acting:
+    """Acts between two batches, and writes down which ids were taken, to acts-TRAINER.jsonl.
+
+    Parameters
+    ----------
+    options : dict
+        seed; simulations, validation: how many; cancels: the chance in each batch; most: calls that cancel; publishes:
+        the chance in each batch, the same on all trainers; elements of what is published.
+    trainer : int
+        Which one.
+    cancel : callable
+        Takes ids, and returns those that are taken.
+    """
+
+    def __init__(self, options: dict[str, Any], trainer: int, cancel: Callable[[Any], list[int]]) -> None:
+        self._options, self._trainer, self._cancel = options, trainer, cancel
+        self._file = open(f"acts-{trainer}.jsonl", "a")  # noqa: SIM115
+        self._seen: list[int] = []
+        self._calls = self._version = 0
+
+    def act(self, number: int, drawn: list[int]) -> None:
+        """Act after a batch with samples of these simulations."""
+        options = self._options
+        self._seen += [one for one in drawn if one not in self._seen]
+        chosen = random.Random(f"{options['seed']} {self._trainer} {number}")
+        if chosen.random() < options["cancels"] and self._calls < options["most"]:
+            self._calls += 1
+            ids = [self._choose(chosen, drawn) for _ in range(chosen.randint(1, 3))]
+            if chosen.random() < 0.3:
+                thread = threading.Thread(target=self._ask, args=(ids,))
+                thread.start()
+                thread.join()
+            else:
+                self._ask(ids)
+        if random.Random(f"{options['seed']} {number}").random() < options["publishes"]:
+            self._version += 1
+            assert mpidata.publish(arrays(self._version, options["elements"])) == self._version
+
+    def _choose(self, chosen: random.Random, drawn: list[int]) -> int:
+        simulations, validation = self._options["simulations"], self._options["validation"]
+        return {
+            "running": drawn[-1],
+            "seen": chosen.choice(self._seen),
+            "any": chosen.randrange(simulations),
+            "last": simulations - 1 - chosen.randrange(1 + simulations // 3),
+            "unknown": simulations + validation + chosen.randrange(3),
+            "negative": -1 - chosen.randrange(3),
+            "validation": simulations + chosen.randrange(max(1, validation)),
+        }[chosen.choice(["running", "running", "seen", "any", "last", "unknown", "negative", "validation"])]
+
+    def _ask(self, ids: list[int]) -> None:
+        self._note(asks=ids)  # who is killed in the call notes no more
+        taken = self._cancel(ids)
+        again = self._cancel(ids)
+        self._note(taken=taken, again=again)
+
+    def _note(self, **what: list[int]) -> None:
+        print(json.dumps(what), file=self._file, flush=True)

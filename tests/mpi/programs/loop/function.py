@@ -1,0 +1,27 @@
+"""A simulation as a function, on all ranks of a group or on the one that there is."""
+
+import time
+
+from loop.solving import OPTIONS, log_of, part, refresh, steps_of
+
+_log = []
+
+
+def by_rows(alpha, simulation, group):
+    rank, size = group.Get_rank(), group.Get_size()
+    if not _log:
+        _log.append(log_of(group))
+    log, step, how = _log[0], 0, "complete"
+    log.note("begin", simulation)
+    try:
+        while step < steps_of(simulation, OPTIONS["steps"]):
+            refresh(log, simulation, step)
+            group.Barrier()
+            yield {"u": part(alpha, step, rank, size)}
+            step += 1
+            time.sleep(OPTIONS["step_s"])
+    except GeneratorExit:
+        how = "cancelled"
+        raise
+    finally:
+        log.note("end", simulation, step, how)

@@ -1,0 +1,51 @@
+"""What solvers in Python do with what is published, and write down: ran-LIFE-RANK, a file for each life of a group."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+from published.values import check
+
+import mpidata
+
+OPTIONS = json.loads(Path(os.environ["LOOP_OPTIONS"]).read_text()) if "LOOP_OPTIONS" in os.environ else {}
+
+
+def steps_of(simulation: int, steps: int) -> int:
+    """How many steps a simulation makes that nobody cancels."""
+    return steps + simulation % 3
+
+
+class Log:
+    """Lines: `begin SIMULATION`, `version STEP VERSION`, `end SIMULATION STEPS HOW`."""
+
+    def __init__(self, rank: int, life: str) -> None:
+        self._file = open(f"ran-{life}-{rank}", "a")  # noqa: SIM115
+
+    def note(self, *words: object) -> None:
+        print(*words, file=self._file, flush=True)
+
+
+def log_of(group) -> Log:
+    """The log of this rank; `group` None: it is alone."""
+    life = f"{os.getpid()}.{time.monotonic_ns()}"
+    if group is not None:
+        life = group.bcast(life)
+    return Log(0 if group is None else group.Get_rank(), life)
+
+
+def refresh(log: Log, simulation: int, step: int) -> None:
+    """Take what is new, at steps that are the same on all ranks."""
+    if (simulation * 7919 + step * 104729 + OPTIONS["seed"]) % 100 >= OPTIONS["refreshes"]:
+        return
+    version = mpidata.solver.refresh()
+    log.note("version", step, version)
+    check(mpidata.solver.published(), version, OPTIONS["elements"])
+
+
+def part(alpha: float, step: int, rank: int, size: int) -> tuple[np.ndarray, tuple[int, int]]:
+    """Rows of `u` of a rank, and where they begin."""
+    rows = np.array_split(np.arange(12), size)[rank]
+    return np.full((len(rows), 6), alpha + step, np.float32), (int(rows[0]), 0)

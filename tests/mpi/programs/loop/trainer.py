@@ -1,0 +1,35 @@
+"""Trainer that acts on the simulations after each batch, and compares all that it draws with what solvers put.
+
+Argument: JSON with the options of acting.py, and batch, pause_s. Writes what it has drawn to drawn-TRAINER.json.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from loop.acting import Acting
+from numpy_stream import stream
+
+from mpidata.trainer.cancel.of_stream import cancel
+from mpidata.trainer.join import join
+
+options = json.loads(sys.argv[1])
+batches, trainer = stream(options["batch"]), join()
+index = 0 if trainer.communicator is None else trainer.communicator.Get_rank()
+acting = Acting(options, index, lambda ids: cancel(trainer, ids))
+drawn: list[str] = []
+for number, batch in enumerate(batches):
+    steps = batch["step"].reshape(len(batch["simulation"]), -1)
+    drawn += [f"{simulation}/{of[0]}" for simulation, of in zip(batch["simulation"].tolist(), steps, strict=True)]
+    alphas = batch["parameters"][:, :1]
+    values = batch["u"].reshape(*steps.shape, -1)
+    assert (values == (alphas + steps)[..., None].astype(np.float32)).all(), (batch["simulation"], steps)
+    if "rows" in batch:
+        rows = batch["rows"].reshape(*steps.shape, -1)
+        wanted = 64 * batch["simulation"][:, None] + steps
+        assert (rows == wanted[..., None] + np.arange(8)).all(), (batch["simulation"], steps, rows)
+    acting.act(number, batch["simulation"].tolist())
+    time.sleep(options["pause_s"])
+Path(f"drawn-{index}.json").write_text(json.dumps(drawn))
