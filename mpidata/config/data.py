@@ -1,4 +1,4 @@
-"""`fields`, `buffer`, `validation`, `checkpoint`, `record`: what a sample holds, and what is kept."""
+"""`fields`, `samples`, `buffer`, `validation`, `checkpoint`, `record`: what a sample holds, and what is kept."""
 
 from __future__ import annotations
 
@@ -11,11 +11,33 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Strict, Tag, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Boolean, Count, Key, Model, Natural, Positive, Text, Words, fixed_key, free_key, refuse
+from mpidata.config.base import (
+    Boolean,
+    Count,
+    Key,
+    Model,
+    Natural,
+    Positive,
+    Text,
+    Words,
+    fixed_key,
+    free_key,
+    refuse,
+)
 from mpidata.native import constants
 from mpidata.sizes import parse_size
 
-__all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "LengthEntry", "Record", "Validation", "identifier"]
+__all__ = [
+    "Buffer",
+    "Checkpoint",
+    "FieldEntry",
+    "FieldName",
+    "LengthEntry",
+    "Record",
+    "Samples",
+    "Validation",
+    "identifier",
+]
 
 MAX_ELEMENTS = 2**31 - 1
 _UNITS = "KiB, MiB, GiB or TiB (of 1024), or KB, MB, GB or TB (of 1000), for example 2 GiB"
@@ -271,3 +293,54 @@ class Record(Model):
         "makes the solvers wait, `skip` leaves samples out of the files. The log says that "
         "this has happened.",
     )
+
+
+class Samples(Model):
+    """What a sample is: one step of a simulation, or a window of several."""
+
+    window: Annotated[Count, Key(le=1024)] = fixed_key(
+        default=1,
+        description="Number of steps in a sample: 1, or a [window](buffers.md#windows-of-several-steps) of steps of "
+        "one simulation. A window begins at each step after which the simulation has enough others.",
+        examples=["3"],
+    )
+    stride: Annotated[Count, Key(le=1_000_000)] = fixed_key(
+        default=1, description="How many steps apart the steps of a window are: 1 for steps one after the other."
+    )
+    run: Annotated[Count, Key(le=1_000_000_000)] | None = fixed_key(
+        default=None,
+        description="With windows: how many windows that begin one after the other go to the same trainer. Of these, "
+        "the last ones need (`window` - 1) × `stride` steps of the next run; they are sent to both trainers. At "
+        "least this number.",
+        json_schema_extra={"default": "10 × (`window` - 1) × `stride`; 1 without windows"},
+    )
+
+    statistics: Annotated[
+        Annotated[Boolean, Tag("<switch>")] | Annotated[dict[str, Annotated[int, Strict()]], Tag("<axes>")],
+        Discriminator(lambda value: "<axes>" if isinstance(value, dict) else "<switch>"),
+        Key(json_schema_extra={"kind": "true or false, or mapping from field to the number of its axis"}),
+    ] = fixed_key(
+        default=False,
+        description="Whether the mean, the standard deviation, the least and the greatest value of each field are "
+        "kept, for [`stream.statistics()`](training.md#scales). A mapping names fields whose statistics are kept by "
+        "channel, with the axis of the channels, from 0, or from -1 for the last one; those of other fields are of all "
+        "their values.",
+        examples=["{velocity: 0}"],
+    )
+
+    @property
+    def span(self) -> int:
+        """Steps from the first one of a window to the last."""
+        return (self.window - 1) * self.stride
+
+    @property
+    def run_steps(self) -> int:
+        """Steps of a run, whether given or not."""
+        return self.run or max(1, 10 * self.span)
+
+    @model_validator(mode="after")
+    def _run_fits(self) -> Self:
+        short = self.run is not None and self.run < self.span
+        fix = f"It must be at least (window - 1) x stride, {self.span}: raise it, or leave it out"
+        refuse([(("run",), f"'samples.run' is {self.run}. {fix}.")] if short else [])
+        return self

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, PrivateAttr, Strict
 
 from mpidata.config.base import Boolean, Key, Model, Text, fixed_key, free_key, refuse
-from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, LengthEntry, Record, Validation
+from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, LengthEntry, Record, Samples, Validation
 from mpidata.config.inference import Inference
 from mpidata.config.launching import Launch, Loaders, Servers, Slurm
-from mpidata.config.parameters import Parameters, Samples
+from mpidata.config.parameters import Parameters
 from mpidata.config.programs import Solvers, Trainers, argument_list, object_name
 
 __all__ = ["STREAM", "Job"]

@@ -1,4 +1,4 @@
-"""`parameters`, `samples`: which simulations the ensemble has, and how their steps make samples."""
+"""`parameters`: which simulations the ensemble has."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ __all__ = [
     "Parameters",
     "Points",
     "PowerKeys",
-    "Samples",
     "check_name",
 ]
 
@@ -352,54 +351,3 @@ class Parameters(Model):
     def grid_size(self) -> int:
         """Number of points of a grid."""
         return math.prod(len(axis.all) for axis in self.space.values() if isinstance(axis, Points))
-
-
-class Samples(Model):
-    """What a sample is: one step of a simulation, or a window of several."""
-
-    window: Annotated[Count, Key(le=1024)] = fixed_key(
-        default=1,
-        description="Number of steps in a sample: 1, or a [window](buffers.md#windows-of-several-steps) of steps of "
-        "one simulation. A window begins at each step after which the simulation has enough others.",
-        examples=["3"],
-    )
-    stride: Annotated[Count, Key(le=1_000_000)] = fixed_key(
-        default=1, description="How many steps apart the steps of a window are: 1 for steps one after the other."
-    )
-    run: Annotated[Count, Key(le=1_000_000_000)] | None = fixed_key(
-        default=None,
-        description="With windows: how many windows that begin one after the other go to the same trainer. Of these, "
-        "the last ones need (`window` - 1) × `stride` steps of the next run; they are sent to both trainers. At "
-        "least this number.",
-        json_schema_extra={"default": "10 × (`window` - 1) × `stride`; 1 without windows"},
-    )
-
-    statistics: Annotated[
-        Annotated[Boolean, Tag("<switch>")] | Annotated[dict[str, Annotated[int, Strict()]], Tag("<axes>")],
-        Discriminator(lambda value: "<axes>" if isinstance(value, dict) else "<switch>"),
-        Key(json_schema_extra={"kind": "true or false, or mapping from field to the number of its axis"}),
-    ] = fixed_key(
-        default=False,
-        description="Whether the mean, the standard deviation, the least and the greatest value of each field are "
-        "kept, for [`stream.statistics()`](training.md#scales). A mapping names fields whose statistics are kept by "
-        "channel, with the axis of the channels, from 0, or from -1 for the last one; those of other fields are of all "
-        "their values.",
-        examples=["{velocity: 0}"],
-    )
-
-    @property
-    def span(self) -> int:
-        """Steps from the first one of a window to the last."""
-        return (self.window - 1) * self.stride
-
-    @property
-    def run_steps(self) -> int:
-        """Steps of a run, whether given or not."""
-        return self.run or max(1, 10 * self.span)
-
-    @model_validator(mode="after")
-    def _run_fits(self) -> Self:
-        short = self.run is not None and self.run < self.span
-        fix = f"It must be at least (window - 1) x stride, {self.span}: raise it, or leave it out"
-        refuse([(("run",), f"'samples.run' is {self.run}. {fix}.")] if short else [])
-        return self
