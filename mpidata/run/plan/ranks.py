@@ -18,6 +18,19 @@ __all__ = ["RanksSection", "ranks_of"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class LearnerSection:
+    """The rank that runs the sampler; `learner` is 1 if there is one, else 0."""
+
+    learner: int = 0
+    learner_spares: int = 0
+
+    @property
+    def learners_in_world(self) -> int:
+        """Number of learners that start with the world, spares included."""
+        return self.learner + self.learner_spares
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSection):
     """The ranks of the world.
 
@@ -114,7 +127,7 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
 
 def ranks_of(job: Job) -> RanksSection:
     """Plan the ranks of a job."""
-    several = vars(solvers_of(job)) | vars(loaders_of(job)) | vars(inference_of(job)) | vars(learner_of(job))
+    several = vars(solvers_of(job)) | vars(loaders_of(job)) | vars(inference_of(job)) | vars(_learner_of(job))
     trainers = job.trainers
     return RanksSection(
         world=job.world_size,
@@ -126,3 +139,11 @@ def ranks_of(job: Job) -> RanksSection:
         servers=job.servers.ranks if job.servers is not None else 0,
         **several,
     )
+
+
+def _learner_of(job: Job) -> LearnerSection:
+    """Plan the learner of a job."""
+    parameters = job.parameters
+    if not parameters.learner_rank:
+        return LearnerSection()
+    return LearnerSection(learner=1, learner_spares=parameters.learner_spares)
