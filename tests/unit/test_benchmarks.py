@@ -245,7 +245,8 @@ def test_cases_are_measured_in_turn_and_one_that_fails_is_named(tmp_path: Path) 
 
 def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     names = [one.NAME for one in benchmarks()]
-    first = ["scheduler", "dispatch", "failure", "meshes", "producers", "publishing", "batches", "rows", "loaders"]
+    first = ["scheduler", "dispatch", "failure", "meshes", "producers", "publishing", "inference", "batches", "rows"]
+    first += ["loaders"]
     assert names == [*first, "edges", "training", "growth", "ranks"]
     everything, everyone = choose(None, True), len(contenders())
     assert [one.NAME for one in everything.others] == names and len(everything.contenders) == everyone
