@@ -1,4 +1,4 @@
-"""What a plan says of the simulations, their parameters, and the rank that chooses them."""
+"""What a plan says of the simulations and their parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mpidata.config import Job
 
-__all__ = ["LearnerSection", "ParametersSection", "learner_of", "parameters_of", "texts_of"]
+__all__ = ["ParametersSection", "parameters_of", "texts_of"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,24 +61,3 @@ def _ranges_of(job: Job) -> str:
 def _range_of(axis: Any, column: Any) -> list[float] | None:
     values = axis if isinstance(axis, tuple) else column if axis is None else axis.all
     return None if values is None else [float(min(values)), float(max(values))]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LearnerSection:
-    """The rank that runs the sampler; `learner` is 1 if there is one, else 0."""
-
-    learner: int = 0
-    learner_spares: int = 0
-
-    @property
-    def learners_in_world(self) -> int:
-        """Number of learners that start with the world, spares included."""
-        return self.learner + self.learner_spares
-
-
-def learner_of(job: Job) -> LearnerSection:
-    """Plan the learner of a job."""
-    parameters = job.parameters
-    if not parameters.learner_rank:
-        return LearnerSection()
-    return LearnerSection(learner=1, learner_spares=parameters.learner_spares)

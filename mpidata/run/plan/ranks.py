@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from mpidata.errors import LaunchError
 from mpidata.run.plan.inference import InferenceSection, inference_of
 from mpidata.run.plan.loaders import LoadersSection, loaders_of
-from mpidata.run.plan.parameters import LearnerSection, learner_of
 from mpidata.run.plan.solvers import SolversSection, solvers_of
 
 if TYPE_CHECKING:
