@@ -16,6 +16,8 @@
 #else
 typedef int mpidata_dtype;
 typedef void mpidata_map;
+typedef void mpidata_array;
+typedef int64_t mpidata_question;
 #endif
 
 enum { SUCCESS = 0, END = 1, ERR_ORDER = 2, ERR_FIELD = 4 };
@@ -147,6 +149,18 @@ int mpidata_refresh(int64_t *version) {
 int mpidata_published_as(const char *name, mpidata_dtype dtype, int ndim, int64_t *shape, const void **values) {
     (void)name, (void)dtype, (void)ndim, (void)shape;
     *values = NULL;
+    return ERR_ORDER;
+}
+
+/* So are questions. */
+int mpidata_infer_begin(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version,
+                        mpidata_question *question) {
+    (void)in, (void)n_in, (void)out, (void)n_out, (void)version, (void)question;
+    return ERR_ORDER;
+}
+
+int mpidata_infer_wait(mpidata_question *question) {
+    (void)question;
     return ERR_ORDER;
 }
 
