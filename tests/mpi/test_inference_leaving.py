@@ -71,3 +71,23 @@ for simulation in mpidata.solver.simulations():
     write(folder, ["python", "asks.py"], python("trainers/cancels.py", "drawn", 3), ranks=2)
     result = folder.run()
     assert result.status == 0 and result.summary["simulations"]["cancelled"] == 4, result.logs()
+
+
+@pytest.mark.full
+def test_a_job_that_ends_before_weights_are_published_leaves_in_order(folder: JobFolder) -> None:
+    folder.write(
+        train="import mpidata, time\nstream = mpidata.MPIStreamDataset(batch_size=2)\ntime.sleep(2)\n",
+        asks="""
+import mpidata
+import numpy as np
+
+for simulation in mpidata.solver.simulations():
+    mpidata.solver.infer({"x": np.ones((2, 3))}, {"y": ((2, 3), "float64")})
+    raise AssertionError("there was an answer")
+""",
+    )
+    write(folder, ["python", "asks.py"], ["python", "train.py"], groups=2)
+    folder.write(net="def answer(inputs, weights):\n    return inputs\n")
+    result = folder.run()
+    assert result.summary["status"] == "stopped", result.logs()
+    assert "overdue" not in result.log("scheduler") and "AssertionError" not in result.output, result.logs()

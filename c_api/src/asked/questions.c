@@ -142,6 +142,13 @@ int64_t mpidata_questions_any(const mpidata_questions *questions) {
     return 0;
 }
 
+int mpidata_questions_give_up(mpidata_questions *questions, int64_t question) {
+    asked *one = find(questions, question);
+    if (one && (one->leaving.first || (one->sending && one->sending->pending.left))) return 0;
+    if (one) close_question(questions, one);
+    return 1;
+}
+
 void mpidata_questions_settle(mpidata_questions *questions) {
     for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
         if (questions->open[i].question) close_question(questions, &questions->open[i]);

@@ -38,6 +38,9 @@ int mpidata_questions_round(mpidata_questions *questions, int *did);
 /* Has it been answered, and does nothing of it move any more? Then it is closed. */
 int mpidata_questions_ended(mpidata_questions *questions, int64_t question);
 
+/* Close it without an answer, if none of its arrays is read any more; returns whether it is closed. */
+int mpidata_questions_give_up(mpidata_questions *questions, int64_t question);
+
 /* Might a question be answered now, as far as is known? */
 int mpidata_questions_has_answerer(const mpidata_questions *questions);
 

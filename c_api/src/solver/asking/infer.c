@@ -7,6 +7,8 @@
 
 /* While it waits, this rank looks for what the scheduler says, and for its samples, so often. */
 static const double OTHERS_EVERY_S = 5e-5;
+/* For which a rank that is to leave still waits for an answer. */
+static const double PATIENT_S = 1.0;
 
 static mpidata_questions *questions; /* NULL: nothing was asked yet */
 
@@ -22,15 +24,18 @@ int mpidata_infer_ask(mpidata_sender *sender, const mpidata_array *in, int n_in,
     return mpidata_questions_begin(questions, in, n_in, out, n_out, version, question);
 }
 
-/* A group of one that is to leave does not wait for an answer that nobody gives; of several, all leave at the same step. */
-static int gives_up(const mpidata_job *job) {
-    return job->told_to_stop && job->plan.ranks_per_group == 1 && !mpidata_questions_has_answerer(questions);
+/* A group of one that is to leave does not wait for an answer that nobody gives, as where no weights were published; of several,
+ * all leave at the same step. */
+static int gives_up(const mpidata_job *job, int64_t question, double since) {
+    if (!job->told_to_stop || job->plan.ranks_per_group > 1) return 0;
+    if (mpidata_questions_has_answerer(questions) && mpidata_now() - since < PATIENT_S) return 0;
+    return mpidata_questions_give_up(questions, question);
 }
 
-static int look_at_others(mpidata_sender *sender, double since) {
+static int look_at_others(mpidata_sender *sender, int64_t question, double since) {
     MPIDATA_TRY(mpidata_sender_wait(sender));
     mpidata_job_waits(sender->job, since);
-    return gives_up(sender->job) ? MPIDATA_END : MPIDATA_SUCCESS;
+    return gives_up(sender->job, question, since) ? MPIDATA_END : MPIDATA_SUCCESS;
 }
 
 static int wait_for(mpidata_sender *sender, int64_t question, double since) {
@@ -43,7 +48,7 @@ static int wait_for(mpidata_sender *sender, int64_t question, double since) {
         const double now = mpidata_now();
         if (now - looked > OTHERS_EVERY_S) {
             looked = now;
-            MPIDATA_TRY(look_at_others(sender, since));
+            MPIDATA_TRY(look_at_others(sender, question, since));
         }
         if (did) backoff = (mpidata_backoff){0};
         mpidata_pause(now - since < MPIDATA_YIELDS_S ? 0 : mpidata_backoff_next(&backoff));
