@@ -6,7 +6,7 @@
 
 #include "wire/wire.h"
 
-static const int64_t MOST_BYTES = INT64_MAX / 4, MOST_ARRAYS = (int64_t)1 << 20;
+static const int64_t MOST_PUBLISHED_BYTES = INT64_MAX / 4, MOST_ARRAYS = (int64_t)1 << 20;
 
 size_t mpidata_published_bytes(const mpidata_published_array *array) {
     size_t bytes = mpidata_dtype_size((unsigned)array->dtype);
@@ -21,11 +21,11 @@ static int place(const mpidata_published_array *array, int64_t *at) {
     int empty = 0;
     for (int i = 0; i < array->ndim; i++) {
         const int64_t extent = array->shape[i];
-        if (extent < 0 || (extent && bytes > MOST_BYTES / extent)) return 0;
+        if (extent < 0 || (extent && bytes > MOST_PUBLISHED_BYTES / extent)) return 0;
         if (extent) bytes *= extent;
         empty |= !extent;
     }
-    if (!empty && bytes > MOST_BYTES - *at) return 0;
+    if (!empty && bytes > MOST_PUBLISHED_BYTES - *at) return 0;
     *at += empty ? 0 : (int64_t)mpidata_padded((size_t)bytes);
     return 1;
 }

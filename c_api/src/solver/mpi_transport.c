@@ -12,7 +12,7 @@
 #include "job/usage.h"
 #include "program/alone.h"
 #include "program/caller.h"
-#include "solver/asking/infer.h"
+#include "solver/asking/infer_by_mpi.h"
 #include "solver/kept_constants.h"
 #include "solver/map_sending.h"
 #include "solver/refresh.h"

@@ -1,4 +1,4 @@
-#include "solver/asking/infer.h"
+#include "solver/asking/infer_by_mpi.h"
 
 #include <stddef.h>
 
