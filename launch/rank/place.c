@@ -30,7 +30,7 @@ static void find_place_in_group(const mpidata_plan *plan, long size)
     const int solver = me.role == MPIDATA_ROLE_SOLVER, ranks = solver ? plan->ranks_per_group : 1;
     const char *what = solver ? "group" : me.role == MPIDATA_ROLE_LOADER ? "loader" : me.role == MPIDATA_ROLE_LEARNER ? "learner" : "inference rank";
     if ((size >= 0 && size != ranks) || me.rank >= ranks)
-        refuse("The spawned %s %ld has %ld ranks, but such a one has %d. %s/" MPIDATA_RUN_PLAN ". Start the job again.", what,
+        refuse("The spawned %s %ld has %ld ranks, but was planned with %d. %s/" MPIDATA_RUN_PLAN ". Start the job again.", what,
                me.index, size, ranks, me.run_folder);
     me.rank_in_group = me.rank;
 }

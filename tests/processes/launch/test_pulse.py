@@ -234,7 +234,7 @@ def test_a_spawned_rank_that_cannot_be_leaves_word(shim: Path, tmp_path: Path) -
     rank = PulseRank(shim, tmp_path, "", rank=2, words="--group 7", start="spawn", world=3)
     status, record = rank.end()
     assert status == 1 and record["joined"] is False
-    assert record["error"].startswith("Group 7 was spawned with 2 ranks, but a group has 2. ") is True
+    assert record["error"].startswith("The spawned group 7 has 2 ranks, but was planned with 2. ") is True
 
 
 @pytest.mark.parametrize(
