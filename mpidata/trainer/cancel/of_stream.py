@@ -72,7 +72,7 @@ def _as_ids(ids: Any) -> NDArray[np.int64]:
         array = plain_array(listed)
     except Exception:  # of whatever it is
         raise _refusal(ids) from None
-    if isinstance(listed, bool) or not np.issubdtype(array.dtype, np.integer):
+    if isinstance(listed, bool) or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
         raise _refusal(ids)
     flat = array.ravel()
     return np.where(flat <= np.iinfo(np.int64).max, flat, -1).astype(np.int64)

@@ -34,6 +34,7 @@ class Library:
         (range(3), [0, 1, 2]),
         ((one for one in (2, 4)), [2, 4]),
         ([], []),
+        (np.array([]), []),
         (np.array([[1, 2], [3, 4]], np.uint8), [1, 2, 3, 4]),
         (np.array(7), [7]),
         (torch.tensor([5, 6]), [5, 6]),
