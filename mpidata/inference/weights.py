@@ -11,6 +11,7 @@ from mpidata.inference.function import Tensors
 from mpidata.loading.over_mpi import parts_of
 from mpidata.native import constants, structures
 from mpidata.native.library import Library, check
+from mpidata.native.structures import described_in
 
 __all__ = ["Published", "Weights", "tensors_in"]
 
@@ -68,17 +69,11 @@ class Weights:
 
 def tensors_in(contents: memoryview) -> Tensors:
     """Make tensors over what was published, as libmpidata has checked it; they keep the memory alive."""
-    head, one = structures.Contents, structures.PublishedArray
-    names = {dtype.number: name for name, dtype in constants.DTYPES.items()}
-    count = head.from_buffer_copy(contents).n
     found: Tensors = {}
-    for place in range(count):
-        array = one.from_buffer_copy(contents, ctypes.sizeof(head) + place * ctypes.sizeof(one))
-        shape = tuple(array.shape[: array.ndim])
-        dtype: torch.dtype = getattr(torch, names[array.dtype])
-        size = torch.Size(shape).numel()
-        values = contents[array.at : array.at + size * dtype.itemsize]
-        found[array.name.decode()] = (
-            torch.frombuffer(values, dtype=dtype).view(shape) if size else torch.empty(shape, dtype=dtype, device="cpu")
-        )
+    for one in described_in(contents):
+        dtype: torch.dtype = getattr(torch, one.dtype)
+        size = torch.Size(one.shape).numel()
+        values = contents[one.at : one.at + size * dtype.itemsize]
+        whole = torch.frombuffer(values, dtype=dtype) if size else torch.empty(0, dtype=dtype, device="cpu")
+        found[one.name] = whole.view(one.shape)
     return found

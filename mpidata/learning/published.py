@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.dtypes import array_dtype
-from mpidata.native import constants, structures
+from mpidata.native.structures import described_in
 
 __all__ = ["Contents", "Newest", "Published", "read"]
 
@@ -46,17 +45,12 @@ def read(contents: Contents | None) -> Published | None:
     """View a version as arrays, which keep its memory; None where there is none."""
     if contents is None:
         return None
-    names = {dtype.number: name for name, dtype in constants.DTYPES.items()}
-    head, of_array = structures.Contents, structures.PublishedArray
     memory = contents.memory.toreadonly()
-    described = head.from_buffer_copy(memory)
-    table = (of_array * described.n).from_buffer_copy(memory, ctypes.sizeof(head))
     arrays = {}
-    for one in table:
-        dtype, shape = array_dtype(names[one.dtype]), tuple(one.shape[: one.ndim])
-        count = int(np.prod(shape, dtype=np.int64))
+    for one in described_in(memory):
+        dtype, count = array_dtype(one.dtype), int(np.prod(one.shape, dtype=np.int64))
         flat = np.frombuffer(memory, dtype, count, one.at) if count else np.empty(0, dtype)
-        arrays[one.name.decode()] = flat.reshape(shape)
+        arrays[one.name] = flat.reshape(one.shape)
     return Published(contents.version, arrays)
 
 

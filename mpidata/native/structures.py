@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mpidata.dtypes import numpy_dtype
+from mpidata.native import constants
 from mpidata.native.constants import Constant, table
 from mpidata.native.library import Library, check
 
-__all__ = ["Held", "array_at", "look", "structure"]
+__all__ = ["Held", "PublishedPlace", "array_at", "described_in", "look", "structure"]
 
 if TYPE_CHECKING:
 
@@ -164,3 +166,21 @@ def array_at(address: int, elements: int, dtype: str) -> npt.NDArray[Any]:
     memory = (ctypes.c_char * (elements * in_numpy.itemsize)).from_address(address)
     array: npt.NDArray[Any] = np.frombuffer(memoryview(memory), in_numpy)
     return array
+
+
+class PublishedPlace(NamedTuple):
+    """An array of what trainers publish: its dtype by name, and where its values begin, in bytes."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    at: int
+
+
+def described_in(contents: memoryview) -> Iterator[PublishedPlace]:
+    """Give the arrays of published contents, as libmpidata has checked them, in their order."""
+    head, one = structure("mpidata_contents"), structure("mpidata_published_array")
+    names = {dtype.number: name for name, dtype in constants.DTYPES.items()}
+    count: int = head.from_buffer_copy(contents).n
+    for array in (one * count).from_buffer_copy(contents, ctypes.sizeof(head)):
+        yield PublishedPlace(array.name.decode(), names[array.dtype], tuple(array.shape[: array.ndim]), array.at)
