@@ -280,8 +280,12 @@ static void a_parcel_is_held_until_nothing_writes_to_it(void) {
     mpidata_inbox_place(inbox, (mpidata_placing){choose, &these});
     CHECK(!mpidata_inbox_holds(inbox, 2, 5));
     CHECK(come(sending, 2) == 2);
-    fake_messages[1].held = 1;
+    fake_messages[1].matched = 1; /* it is still to come */
     mpidata_parcel_list whole = take(inbox);
+    CHECK(!whole.first && mpidata_inbox_holds(inbox, 2, 5));
+    fake_messages[1].matched = 0;
+    fake_messages[1].held = 1;
+    whole = take(inbox);
     CHECK(!whole.first && mpidata_inbox_holds(inbox, 2, 5) && !mpidata_inbox_holds(inbox, 3, 5) && !mpidata_inbox_holds(inbox, 2, 6));
     mpidata_inbox_lose(inbox, 2);
     whole = take(inbox);
