@@ -20,8 +20,8 @@ __all__ = ["ABOUT", "NAME", "measure_batches", "measure_by_hand", "measure_trips
 
 NAME = "inference"
 ABOUT = "round trips to an inference rank beside hand-written MPI, and how full its calls are"
-WAITS_MS = [0.0, 1.0, 5.0]
 RANKS = 16
+CALLS = [(RANKS, 0.0), (RANKS, 1.0), (RANKS, 5.0), (RANKS // 2, 0.0)]  # batch, wait_ms
 _PROGRAMS = ROOT / "benchmarks" / "programs"
 _DRAIN = "import mpidata; [None for batch in mpidata.MPIStreamDataset(batch_size=1)]"
 
@@ -36,13 +36,13 @@ def run(settings: Settings) -> list[str]:
     cases = [
         Case("mpidata", partial(measure_trips, settings.seconds)),
         Case("by hand", partial(measure_by_hand, settings.seconds)),
-        *(Case(_of(wait_ms), partial(measure_batches, wait_ms)) for wait_ms in WAITS_MS),
+        *(Case(_of(*call), partial(measure_batches, *call)) for call in CALLS),
     ]
     return run_rounds(NAME, cases, settings, render)
 
 
-def _of(wait_ms: float) -> str:
-    return f"wait_ms: {wait_ms:g}"
+def _of(batch: int, wait_ms: float) -> str:
+    return f"batch: {batch}, wait_ms: {wait_ms:g}"
 
 
 def measure_trips(seconds: float) -> dict[str, float]:
@@ -65,15 +65,15 @@ def measure_by_hand(seconds: float) -> dict[str, float]:
         return _trips(cell)
 
 
-def measure_batches(wait_ms: float, questions: int = 60) -> dict[str, float]:
-    """Share of calls with a row of each of the ranks, of a function that takes 10 ms."""
+def measure_batches(batch: int, wait_ms: float, questions: int = 60) -> dict[str, float]:
+    """Share of calls with full batches, of a function that takes 10 ms; each rank asks for one row at a time."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         cell = _cell(Path(folder), 10.0)
         program = [sys.executable, str(_PROGRAMS / "asks_often.py"), str(questions)]
-        _run_job(cell, RANKS, program, "slow", RANKS, wait_ms)
+        _run_job(cell, RANKS, program, "slow", batch, wait_ms)
         calls = json.loads((cell.folder / "calls.json").read_text())
     calls = calls[5:]  # not all ranks had begun
-    return {"full": sum(rows == RANKS for rows in calls) / len(calls), "rows": sum(calls) / len(calls)}
+    return {"full": sum(rows == batch for rows in calls) / len(calls), "rows": sum(calls) / len(calls)}
 
 
 def _cell(folder: Path, seconds: float) -> Cell:
@@ -110,8 +110,8 @@ def render(output: Path) -> None:
         for title, quantity in (("median, µs", "median_us"), ("99 % take at most, µs", "p99_us"))
     }
     batches = {
-        title: [results.spread(_of(wait_ms), quantity) for wait_ms in WAITS_MS]
-        for title, quantity in (("share of calls with a row of each rank", "full"), ("rows of a call", "rows"))
+        title: [results.spread(_of(*call), quantity) for call in CALLS]
+        for title, quantity in (("share of calls with full batches", "full"), ("rows of a call", "rows"))
     }
     parts = [
         "## Round trips",
@@ -120,11 +120,12 @@ def render(output: Path) -> None:
         grid("4 KB each way", ways, trips),
         "## Calls",
         f"One inference rank, whose function takes 10 ms, and {RANKS} solver ranks that ask for one row again and "
-        f"again; `batch` is {RANKS}.",
-        grid("", [_of(wait_ms) for wait_ms in WAITS_MS], batches),
-        "While a call runs, the questions of the others come, so that the next call has them. `wait_ms` lets the ranks "
-        "that have just been answered ask again before it begins.",
+        "again.",
+        grid("", [_of(*call) for call in CALLS], batches),
+        "While a call runs, the questions of the others come, so that the next call has them: without `wait_ms` two "
+        "halves of the ranks take turns, and fill batches of half their rows. `wait_ms` lets the ranks that have just "
+        "been answered ask again before a call begins.",
     ]
     (output / f"{NAME}.md").write_text(page(NAME, "Answers for solvers", contents, parts), encoding="utf-8")
-    full = [(wait_ms, results.spread(_of(wait_ms), "full")) for wait_ms in WAITS_MS]
+    full = [(wait_ms, results.spread(_of(RANKS, wait_ms), "full")) for batch, wait_ms in CALLS if batch == RANKS]
     curves(output / f"{NAME}.png", [Plot({"full calls": full}, "wait_ms", "share of calls", log="")])

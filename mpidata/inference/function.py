@@ -50,16 +50,15 @@ class Function:
         self.takes_weights = "weights" in inspect.signature(found).parameters
 
     def __call__(self, inputs: Tensors, weights: Tensors | None, outputs: tuple[Array, ...], rows: int) -> Tensors:
-        """Call it, without gradients; returns the outputs that are wanted, on the CPU and contiguous.
+        """Call it; returns the outputs that are wanted, on the CPU and contiguous.
 
         Raises
         ------
         FunctionError
             It returned something else. What it raises itself comes as it is.
         """
-        with torch.inference_mode():
-            returned = self._call(inputs, weights=weights) if self.takes_weights else self._call(inputs)
-        if not isinstance(returned, Mapping):
+        returned = self._call(inputs, weights=weights) if self.takes_weights else self._call(inputs)
+        if not isinstance(returned, (dict, Mapping)):  # the first is soon known
             raise FunctionError(f"{self.name} returned {_kind(returned)}. Return a dict of tensors by name.")
         return {array.name: self._checked(returned.get(array.name), array, rows) for array in outputs}
 

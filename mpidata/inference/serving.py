@@ -19,6 +19,9 @@ __all__ = ["Serving"]
 class Questions(Protocol):
     """Where questions come from; the methods of `Asked`."""
 
+    more: bool
+    """Whether another one waits behind the one that was taken last."""
+
     def next(self, timeout_s: float) -> Question | object | None:
         """Take the next one."""
 
@@ -53,16 +56,19 @@ class Serving:
         self._left = False
 
     def serve(self) -> None:
-        """Answer until this rank is to leave."""
-        while not self._left:
-            if not self._waiting:
-                self._take(0.2)
-            self._weights.take_newer()
-            if self._waiting and self._may_answer:
-                self._gather()
-                self._answer(self._next_batch())
-            elif self._waiting:
-                self._take(0.2)
+        """Answer until this rank is to leave, without gradients."""
+        with torch.no_grad():  # once: torch.inference_mode around each call would take 3 us of it
+            while not self._left:
+                self._serve_next()
+
+    def _serve_next(self) -> None:
+        self._take(-1.0 if self._waiting else 0.2)
+        self._weights.take_newer()
+        if self._waiting and self._may_answer:
+            self._gather()
+            self._answer(self._next_batch())
+        elif self._waiting:
+            self._take(0.2)
 
     @property
     def _may_answer(self) -> bool:
@@ -79,7 +85,7 @@ class Serving:
 
     def _gather(self) -> None:
         """Take all that have come, and wait a little for more while there are few rows."""
-        while self._take(-1.0):  # a look in vain would take time from who waits
+        while self._asked.more and self._take(-1.0):  # a look in vain would take time from who waits
             pass
         if not self._wait_s:
             return

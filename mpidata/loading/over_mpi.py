@@ -17,10 +17,12 @@ from mpidata.loading.transport import Buffer, Closed, Joined, Kind, Lost, Parcel
 from mpidata.native import constants, structures
 from mpidata.native.library import Library, check
 
-__all__ = ["MpiLoaders", "MpiRequests", "parts_of"]
+__all__ = ["MpiLoaders", "MpiRequests", "memory_of", "parts_of"]
 
 # Longest time in the library while it waits, so that Python gets to handle signals.
 _SLICE_S = 0.2
+# A parcel of so many bytes is copied sooner than its memory is given an owner.
+_COPIED_BYTES = 16384
 
 
 class _Memory:
@@ -40,9 +42,19 @@ class _Memory:
 
 def parts_of(taken: structures.Taken, library: Library) -> list[memoryview]:
     """Give the parts of a parcel, whose memory is given back when nothing refers to it any more."""
-    view = np.asarray(_Memory(taken, library.mpidata_parcel_release)).data
     count = taken.n_parts
-    return [view[at : at + size] for at, size in zip(taken.offsets[:count], taken.sizes[:count], strict=True)]
+    offsets, sizes = taken.offsets[:count], taken.sizes[:count]
+    view = memoryview(memory_of(taken, library))
+    return [view[at : at + size] for at, size in zip(offsets, sizes, strict=True)]
+
+
+def memory_of(taken: structures.Taken, library: Library) -> bytearray | memoryview:
+    """Give the memory of a parcel, whose offsets and sizes hold no longer then."""
+    if taken.bytes > _COPIED_BYTES:
+        return np.asarray(_Memory(taken, library.mpidata_parcel_release)).data
+    memory = bytearray((ctypes.c_char * taken.bytes).from_address(taken.memory))
+    library.mpidata_parcel_release(taken.parcel)
+    return memory
 
 
 def _place(buffer: Buffer) -> tuple[int, int]:

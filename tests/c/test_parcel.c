@@ -183,6 +183,144 @@ static void half_a_parcel_is_freed_with_its_sender(void) {
     close_inbox(inbox);
 }
 
+/* -- places --------------------------------------------------------------------------------------------------------- */
+
+enum { GUARD = 64, GUARDED = 0xA5 };
+
+/* Memory that a receiver has for every other part, with guards around each. */
+typedef struct {
+    const contents *made;
+    uint64_t number;
+    unsigned char *memory[MOST_PARTS];
+} wanted;
+
+static void want(wanted *these, const contents *made, uint64_t number) {
+    *these = (wanted){.made = made, .number = number};
+    for (int64_t i = 1; i < made->n; i += 2) {
+        these->memory[i] = malloc((size_t)made->sizes[i] + 2 * GUARD);
+        CHECK(these->memory[i]);
+        memset(these->memory[i], GUARDED, (size_t)made->sizes[i] + 2 * GUARD);
+    }
+}
+
+static int choose(void *context, const mpidata_parcel *parcel) {
+    const wanted *these = context;
+    if (parcel->head.number != these->number) return MPIDATA_SUCCESS;
+    for (int64_t i = 1; i < these->made->n; i += 2) parcel->places[i] = (char *)these->memory[i] + GUARD;
+    return MPIDATA_SUCCESS;
+}
+
+/* came: the parts have come; else nothing has. */
+static void check_wanted(const wanted *these, int came) {
+    for (int64_t i = 1; i < these->made->n; i += 2) {
+        const unsigned char *memory = these->memory[i], *end = memory + GUARD + these->made->sizes[i];
+        for (int k = 0; k < GUARD; k++) CHECK(memory[k] == GUARDED && end[k] == GUARDED);
+        if (came) CHECK(!memcmp(memory + GUARD, these->made->parts[i], (size_t)these->made->sizes[i]));
+        for (const unsigned char *at = memory + GUARD; !came && at < end; at++) CHECK(*at == GUARDED);
+    }
+}
+
+static void free_wanted(wanted *these) {
+    for (int i = 0; i < MOST_PARTS; i++) free(these->memory[i]);
+}
+
+/* A byte around each size at which parts travel otherwise. */
+static int64_t draw_threshold(void) {
+    static const int64_t at[] = {1, MPIDATA_BLOCK_ANYWHERE, 5000, MPIDATA_BLOCK_SMALL, MPIDATA_PIECE_SMALL, MPIDATA_ALONG_MAX};
+    return at[draw(sizeof at / sizeof *at)] + draw(3) - 1;
+}
+
+static void parts_come_where_they_are_wanted(void) {
+    const int64_t chunk = mpidata_chunk_bytes;
+    for (int round = 0; round < 200; round++) {
+        mpidata_inbox *inbox = open_inbox();
+        mpidata_chunk_bytes = round % 2 ? 5000 : chunk;
+        contents made = {.n = 2 + draw(2)};
+        for (int64_t i = 0; i < made.n; i++) {
+            made.sizes[i] = draw_threshold();
+            made.parts[i] = malloc((size_t)made.sizes[i] + 1);
+            CHECK(made.parts[i]);
+            for (int64_t k = 0; k < made.sizes[i]; k++) made.parts[i][k] = (unsigned char)draw(160);
+        }
+        wanted these;
+        want(&these, &made, 5);
+        mpidata_inbox_place(inbox, (mpidata_placing){choose, &these});
+        mpidata_sending *sending = send_of(&made, 5, 0), *other = send_of(&made, 6, 0);
+        (void)come(other, 2);
+        mpidata_parcel_list whole = take(inbox);
+        CHECK(whole.first);
+        check_same(whole.first, &made);
+        check_wanted(&these, 0);
+        mpidata_parcels_free(&whole);
+        (void)come(sending, 2);
+        whole = take(inbox);
+        CHECK(whole.first && whole.first == whole.last && !mpidata_inbox_holds(inbox, 2, 5));
+        check_wanted(&these, 1);
+        for (int64_t i = 0; i < made.n; i++)
+            CHECK(!made.sizes[i] || !memcmp(mpidata_parcel_part(whole.first, i), made.parts[i], (size_t)made.sizes[i]));
+        mpidata_parcels_free(&whole);
+        mpidata_sending_free(sending);
+        mpidata_sending_free(other);
+        free_wanted(&these);
+        free_contents(&made);
+        close_inbox(inbox);
+    }
+    mpidata_chunk_bytes = chunk;
+}
+
+/* Until then the memory is not the receiver's, who asks for it once more. */
+static void a_parcel_is_held_until_nothing_writes_to_it(void) {
+    contents made = {.n = 2, .sizes = {8, 100000}, .parts = {calloc(1, 9), malloc(100001)}};
+    CHECK(made.parts[0] && made.parts[1]);
+    memset(made.parts[1], 1, 100001);
+    wanted these;
+    want(&these, &made, 5);
+    mpidata_sending *sending = send_of(&made, 5, 0);
+    mpidata_inbox *inbox = open_inbox();
+    mpidata_inbox_place(inbox, (mpidata_placing){choose, &these});
+    CHECK(!mpidata_inbox_holds(inbox, 2, 5));
+    CHECK(come(sending, 2) == 2);
+    fake_messages[1].matched = 1; /* it is still to come */
+    mpidata_parcel_list whole = take(inbox);
+    CHECK(!whole.first && mpidata_inbox_holds(inbox, 2, 5));
+    fake_messages[1].matched = 0;
+    fake_messages[1].held = 1;
+    whole = take(inbox);
+    CHECK(!whole.first && mpidata_inbox_holds(inbox, 2, 5) && !mpidata_inbox_holds(inbox, 3, 5) && !mpidata_inbox_holds(inbox, 2, 6));
+    mpidata_inbox_lose(inbox, 2);
+    whole = take(inbox);
+    CHECK(!whole.first && mpidata_inbox_holds(inbox, 2, 5));
+    fake_messages[1].held = 0;
+    whole = take(inbox);
+    CHECK(!whole.first && !mpidata_inbox_holds(inbox, 2, 5));
+    mpidata_sending_free(sending);
+    free_wanted(&these);
+    free_contents(&made);
+    close_inbox(inbox);
+}
+
+static int refuse(void *context, const mpidata_parcel *parcel) {
+    (void)context, (void)parcel;
+    return mpidata_error(MPIDATA_ERR_WIRE, "Not this one.");
+}
+
+static void a_parcel_that_its_receiver_refuses_leaves_nothing(void) {
+    contents made = draw_contents(3, 100000);
+    mpidata_sending *sending = send_of(&made, 5, 0);
+    mpidata_inbox *inbox = open_inbox();
+    int from = -1, did = 0, status = MPIDATA_SUCCESS;
+    mpidata_inbox_place(inbox, (mpidata_placing){refuse, NULL});
+    (void)fake_send(2, TAG, sending->first, sending->first_bytes);
+    for (int i = 0; i < 3 && !status; i++) {
+        CHECK(!mpidata_transfers_test(&transfers, &did));
+        status = mpidata_inbox_take(inbox, &transfers, &from, &did);
+    }
+    CHECK(status == MPIDATA_ERR_WIRE && from == 2);
+    mpidata_sending_free(sending);
+    free_contents(&made);
+    close_inbox(inbox);
+}
+
 static void what_is_wrong_is_refused(void) {
     contents made = draw_contents(2, 100);
     mpidata_sending *sending = send_of(&made, 1, 0);
@@ -203,7 +341,7 @@ static void what_is_wrong_is_refused(void) {
         CHECK(sending->first_bytes <= sizeof copy);
         memcpy(copy, sending->first, sending->first_bytes);
         memcpy((char *)copy + changes[i].at, &changes[i].value, sizeof changes[i].value);
-        CHECK(mpidata_parcel_open((const char *)copy, changes[i].bytes, 0, &parcel) == MPIDATA_ERR_WIRE);
+        CHECK(mpidata_parcel_open((const char *)copy, changes[i].bytes, 0, NULL, &parcel) == MPIDATA_ERR_WIRE);
     }
     mpidata_inbox *inbox = open_inbox();
     int from = -1, did = 0;
@@ -269,7 +407,7 @@ static mpidata_parcel *large(int64_t bytes) {
     struct { mpidata_parcel_head head; int64_t size; double room[8]; } first = {.head = {.magic = MPIDATA_PARCEL_MAGIC, .n_parts = 1}};
     mpidata_parcel *parcel;
     first.size = bytes;
-    CHECK(!mpidata_parcel_open((const char *)&first, mpidata_parcel_first_bytes(&bytes, 1), 0, &parcel));
+    CHECK(!mpidata_parcel_open((const char *)&first, mpidata_parcel_first_bytes(&bytes, 1), 0, NULL, &parcel));
     return parcel;
 }
 
@@ -295,5 +433,8 @@ int main(void) {
     a_part_of_another_size_is_refused();
     sends_end_with_their_messages();
     memory_is_used_again();
+    parts_come_where_they_are_wanted();
+    a_parcel_is_held_until_nothing_writes_to_it();
+    a_parcel_that_its_receiver_refuses_leaves_nothing();
     return 0;
 }

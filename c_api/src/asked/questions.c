@@ -18,6 +18,7 @@ typedef struct {
     uint64_t sent_as; /* number of the parcel in which it was sent last */
     int answerer;     /* to which inference rank; NOBODY: not yet, or not again */
     int via;          /* by which trainer, as one of both was spawned; NOBODY: by none */
+    int rank;         /* that it was sent to, whose answer comes from there, too */
     int answered;
     mpidata_sending *sending;
     mpidata_sending_list leaving; /* to trainers, which were to pass it on to somebody that is lost */
@@ -46,6 +47,8 @@ static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of me
 static int rank_of(const mpidata_questions *questions, int answerer) {
     return mpidata_link_leader(&questions->link, &questions->job->plan, MPIDATA_ROLE_INFERENCE, answerer);
 }
+
+static int place_answer(void *context, const mpidata_parcel *answer);
 
 static mpidata_inbox *open_inbox(const mpidata_questions *questions) {
     const mpidata_link *link = &questions->link;
@@ -77,6 +80,7 @@ mpidata_questions *mpidata_questions_open(mpidata_job *job) {
         free(questions);
         return NULL;
     }
+    mpidata_inbox_place(questions->inbox, (mpidata_placing){place_answer, questions});
     return questions;
 }
 
@@ -145,6 +149,7 @@ int64_t mpidata_questions_any(const mpidata_questions *questions) {
 int mpidata_questions_give_up(mpidata_questions *questions, int64_t question) {
     asked *one = find(questions, question);
     if (one && (one->leaving.first || (one->sending && one->sending->pending.left))) return 0;
+    if (one && one->answerer != NOBODY && mpidata_inbox_holds(questions->inbox, one->rank, one->sent_as)) return 0;
     if (one) close_question(questions, one);
     return 1;
 }
@@ -191,6 +196,7 @@ static int ask(mpidata_questions *questions, asked *one) {
     one->sent_as = head.number;
     one->answerer = questions->last = answerer;
     one->via = via;
+    one->rank = rank;
     return mpidata_sending_begin(one->sending, &questions->transfers, rank, MPIDATA_TAG_QUESTION, questions->job->data);
 }
 
@@ -241,24 +247,38 @@ static int wrong(int answerer, const char *what) {
                                            "mpidata for the whole job.", answerer, what);
 }
 
-static int waits_for(const asked *one, uint64_t number) {
-    return one->question && one->answerer != NOBODY && !one->answered && one->sent_as == number;
+static int waits_for(const asked *one, const mpidata_parcel *answer) {
+    return one->question && one->answerer != NOBODY && !one->answered && one->sent_as == answer->head.number &&
+           one->rank == answer->peer;
 }
 
-/* Copy an answer to where it was asked for; one that nobody waits for any more is dropped. */
-static int take_answer(mpidata_questions *questions, const mpidata_parcel *parcel) {
-    asked *one = NULL;
-    mpidata_answer_head head;
-    for (int i = 0; i < MPIDATA_QUESTIONS_MAX && !one; i++)
-        if (waits_for(&questions->open[i], parcel->head.number)) one = &questions->open[i];
+/* That an answer is for. NULL: nobody waits for it any more. */
+static asked *asked_by(mpidata_questions *questions, const mpidata_parcel *answer) {
+    for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
+        if (waits_for(&questions->open[i], answer)) return &questions->open[i];
+    return NULL;
+}
+
+/* An answer comes to where it was asked for; one that nobody waits for any more is dropped when it is whole. */
+static int place_answer(void *context, const mpidata_parcel *answer) {
+    mpidata_questions *questions = context;
+    const asked *one = asked_by(questions, answer);
+    const mpidata_parcel_head *head = &answer->head;
     if (!one) return MPIDATA_SUCCESS;
-    if (parcel->head.kind != MPIDATA_PARCEL_QUESTION || parcel->head.n_parts != 1 + one->n_out || parcel->sizes[0] != sizeof head)
+    if (head->kind != MPIDATA_PARCEL_QUESTION || head->n_parts != 1 + one->n_out || answer->sizes[0] != sizeof(mpidata_answer_head))
         return wrong(one->answerer, "another number of arrays");
     for (int i = 0; i < one->n_out; i++)
-        if (parcel->sizes[1 + i] != one->out_bytes[i]) return wrong(one->answerer, "an array of another size");
-    for (int i = 0; i < one->n_out; i++)
-        if (one->out_bytes[i]) memcpy(one->out[i], parcel->memory + parcel->offsets[1 + i], (size_t)one->out_bytes[i]);
-    memcpy(&head, parcel->memory + parcel->offsets[0], sizeof head);
+        if (answer->sizes[1 + i] != one->out_bytes[i]) return wrong(one->answerer, "an array of another size");
+    if (mpidata_inbox_holds(questions->inbox, one->rank, one->sent_as)) return wrong(one->answerer, "it comes twice");
+    for (int i = 0; i < one->n_out; i++) answer->places[1 + i] = one->out[i];
+    return MPIDATA_SUCCESS;
+}
+
+static int take_answer(mpidata_questions *questions, const mpidata_parcel *parcel) {
+    asked *one = asked_by(questions, parcel);
+    mpidata_answer_head head;
+    if (!one) return MPIDATA_SUCCESS;
+    memcpy(&head, mpidata_parcel_part(parcel, 0), sizeof head);
     if (one->version) *one->version = head.version;
     one->answered = 1;
     return MPIDATA_SUCCESS;
@@ -282,10 +302,12 @@ static int is_lost(const mpidata_questions *questions, const asked *one) {
     return !mpidata_answerer_lives(&questions->job->answerers, one->answerer);
 }
 
-/* What was asked of one that is lost is asked again. */
+/* What was asked of one that is lost is asked again; not while MPI may still write to where the answer goes, or a trainer that
+ * lives still passes it on. */
 static int ask_again(mpidata_questions *questions, asked *one) {
     if (one->answerer != NOBODY && is_lost(questions, one)) {
-        if (one->via == NOBODY) mpidata_inbox_lose(questions->inbox, rank_of(questions, one->answerer));
+        if (one->via == NOBODY || !trainer_lives(questions->job, one->via)) mpidata_inbox_lose(questions->inbox, one->rank);
+        if (mpidata_inbox_holds(questions->inbox, one->rank, one->sent_as)) return MPIDATA_SUCCESS;
         if (one->via != NOBODY && one->sending) mpidata_sendings_append(&one->leaving, one->sending);
         if (one->via != NOBODY) one->sending = NULL;
         drop_sending(questions, one);

@@ -149,11 +149,14 @@ int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
         if (!status && !(first = mpidata_parcels_pop(&loader.requests)))
             status = timeout_s > 0 && nobody_asks_locked() ? MPIDATA_END : MPIDATA_ERR_AGAIN;
     } while (status == MPIDATA_ERR_AGAIN && !loader.published && wait_for_request_locked(&backoff, &looked, since, deadline));
+    const uint32_t more = loader.requests.first != NULL;
     mpidata_lock_give(&loader.lock);
     atomic_store(&loader.driven, 0);
     mpidata_beat();
-    if (!status) *request = mpidata_taken_of(first);
-    return status;
+    if (status) return status;
+    *request = mpidata_taken_of(first);
+    request->more = more;
+    return MPIDATA_SUCCESS;
 }
 
 int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t n_parts, const void *const *parts,

@@ -23,6 +23,7 @@ struct mpidata_inbox {
     int tag, n_ranks, from;
     source *sources; /* by rank */
     source *listed;
+    mpidata_placing placing;
     mpidata_parcel_list landing; /* all messages have been matched */
 };
 
@@ -44,6 +45,8 @@ mpidata_inbox *mpidata_inbox_open(MPI_Comm comm, int tag, const int *peers, int 
 }
 
 void mpidata_inbox_listen_to(mpidata_inbox *inbox, int rank) { inbox->from = rank; }
+
+void mpidata_inbox_place(mpidata_inbox *inbox, mpidata_placing placing) { inbox->placing = placing; }
 
 void mpidata_inbox_close(mpidata_inbox *inbox) {
     if (!inbox) return;
@@ -83,7 +86,7 @@ static int receive_rest(mpidata_inbox *inbox, mpidata_transfers *transfers, sour
     if (bytes != come)
         return mpidata_error(MPIDATA_ERR_WIRE, "Part %lld of a parcel continues with %d bytes instead of %d", (long long)part,
                              come, bytes);
-    char *to = parcel->memory + parcel->offsets[part] + at;
+    char *to = mpidata_parcel_part(parcel, part) + at;
     land_if_matched(inbox, from);
     return mpidata_transfers_receive(transfers, to, bytes, message, &parcel->pending);
 }
@@ -102,9 +105,10 @@ static int advance(mpidata_inbox *inbox, mpidata_transfers *transfers, source *f
         if (from->first) {
             char *first = from->first;
             from->first = NULL;
+            const mpidata_placing *placing = inbox->placing.choose ? &inbox->placing : NULL;
             int status = from->lost || from->pending.failed
                              ? MPIDATA_SUCCESS
-                             : mpidata_parcel_open(first, from->first_bytes, from->peer, &from->parcel);
+                             : mpidata_parcel_open(first, from->first_bytes, from->peer, placing, &from->parcel);
             free(first);
             MPIDATA_TRY(status);
             land_if_matched(inbox, from);
@@ -160,6 +164,14 @@ void mpidata_inbox_whole(mpidata_inbox *inbox, mpidata_parcel_list *whole) {
             mpidata_parcels_append(whole, parcel);
     }
     inbox->landing = kept;
+}
+
+int mpidata_inbox_holds(const mpidata_inbox *inbox, int rank, uint64_t number) {
+    const source *from = &inbox->sources[rank];
+    if (from->parcel && from->parcel->head.number == number) return 1;
+    for (const mpidata_parcel *parcel = inbox->landing.first; parcel; parcel = parcel->next)
+        if (parcel->peer == from->peer && parcel->head.number == number) return 1;
+    return 0;
 }
 
 void mpidata_inbox_lose(mpidata_inbox *inbox, int rank) {

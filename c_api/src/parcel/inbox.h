@@ -18,6 +18,13 @@ void mpidata_inbox_listen_to(mpidata_inbox *inbox, int rank);
 /* Frees what has come of parcels that are not whole; not while anything is under way. */
 void mpidata_inbox_close(mpidata_inbox *inbox);
 
+/* Where parts of parcels that come from now on are to be; `placing` is copied. */
+void mpidata_inbox_place(mpidata_inbox *inbox, mpidata_placing placing);
+
+/* Whether a parcel of this rank, of this number, has begun to come, but is not whole; or MPI may still write to it, as its
+ * sender is lost. */
+int mpidata_inbox_holds(const mpidata_inbox *inbox, int rank, uint64_t number);
+
 /* Receive what has come; after mpidata_transfers_test. MPIDATA_ERR_DIED: a rank has died, which the caller is to acknowledge. MPIDATA_ERR_WIRE, _MEMORY:
  * *from is the rank that has sent what is wrong. */
 int mpidata_inbox_take(mpidata_inbox *inbox, mpidata_transfers *transfers, int *from, int *did);

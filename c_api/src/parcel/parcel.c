@@ -159,44 +159,61 @@ static int check(const mpidata_parcel_head *head, size_t bytes) {
     return MPIDATA_SUCCESS;
 }
 
-static mpidata_parcel *new_parcel(int64_t n_parts, size_t bytes) {
-    size_t list = (size_t)n_parts * sizeof(int64_t);
-    mpidata_parcel *parcel = malloc(sizeof *parcel + 2 * list);
+static mpidata_parcel *new_parcel(const mpidata_parcel_head *head, const int64_t *sizes, int peer, int placed) {
+    size_t n = (size_t)head->n_parts, list = n * sizeof *sizes;
+    mpidata_parcel *parcel = malloc(sizeof *parcel + 2 * list + (placed ? n * sizeof(char *) : 0));
     if (!parcel) return NULL;
-    *parcel = (mpidata_parcel){.bytes = bytes, .sizes = (int64_t *)(parcel + 1)};
-    parcel->offsets = parcel->sizes + n_parts;
+    *parcel = (mpidata_parcel){.head = *head, .peer = peer, .sizes = (int64_t *)(parcel + 1)};
+    parcel->offsets = parcel->sizes + n;
+    memcpy(parcel->sizes, sizes, list);
+    if (placed) parcel->places = memset(parcel->offsets + n, 0, n * sizeof(char *));
+    return parcel;
+}
+
+static int is_placed(const mpidata_parcel *parcel, int64_t part) { return parcel->places && parcel->places[part]; }
+
+char *mpidata_parcel_part(const mpidata_parcel *parcel, int64_t part) {
+    return is_placed(parcel, part) ? parcel->places[part] : parcel->memory + parcel->offsets[part];
+}
+
+/* For the parts that have no place elsewhere. */
+static int give_memory(mpidata_parcel *parcel) {
+    size_t bytes = 0;
+    for (int64_t i = 0; i < parcel->head.n_parts; i++) {
+        parcel->offsets[i] = (int64_t)bytes;
+        if (!is_placed(parcel, i)) bytes += mpidata_padded((size_t)parcel->sizes[i]);
+    }
+    parcel->bytes = bytes;
     parcel->memory = take_block(bytes, &parcel->capacity);
-    if (parcel->memory) return parcel;
-    free(parcel);
-    return NULL;
+    return parcel->memory ? MPIDATA_SUCCESS
+                          : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: no room for a parcel of %zu bytes", bytes);
 }
 
 /* What travelled along goes to its place. */
 static void place_first(mpidata_parcel *parcel, const char *payload) {
     int64_t n = parcel->head.n_parts;
     mpidata_walk walk = {.in_all = bytes_in_all(parcel->sizes, n)};
-    size_t offset = 0;
     for (int64_t i = 0; i < n; i++) {
         size_t size = (size_t)parcel->sizes[i];
-        parcel->offsets[i] = (int64_t)offset;
-        if (mpidata_walk_on(&walk, size) && size) memcpy(parcel->memory + offset, payload + walk.place, size);
-        offset += mpidata_padded(size);
+        if (mpidata_walk_on(&walk, size) && size) memcpy(mpidata_parcel_part(parcel, i), payload + walk.place, size);
     }
     parcel->rest = mpidata_parcel_begin_rest(parcel->sizes, n);
 }
 
-int mpidata_parcel_open(const char *message, size_t bytes, int peer, mpidata_parcel **parcel) {
+int mpidata_parcel_open(const char *message, size_t bytes, int peer, const mpidata_placing *placing, mpidata_parcel **parcel) {
     const mpidata_parcel_head *head = (const mpidata_parcel_head *)message;
     MPIDATA_TRY(check(head, bytes));
     const int64_t *sizes = (const int64_t *)(head + 1);
-    size_t in_all = 0;
-    for (int64_t i = 0; i < head->n_parts; i++) in_all += mpidata_padded((size_t)sizes[i]);
-    if (!(*parcel = new_parcel(head->n_parts, in_all)))
-        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: no room for a parcel of %zu bytes", in_all);
-    (*parcel)->head = *head;
-    (*parcel)->peer = peer;
-    memcpy((*parcel)->sizes, sizes, (size_t)head->n_parts * sizeof *sizes);
-    place_first(*parcel, message + head_bytes(head->n_parts));
+    mpidata_parcel *made = new_parcel(head, sizes, peer, placing != NULL);
+    if (!made) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: no room for a parcel");
+    int status = placing ? placing->choose(placing->context, made) : MPIDATA_SUCCESS;
+    if (!status) status = give_memory(made);
+    if (status) {
+        free(made);
+        return status;
+    }
+    place_first(made, message + head_bytes(head->n_parts));
+    *parcel = made;
     return MPIDATA_SUCCESS;
 }
 

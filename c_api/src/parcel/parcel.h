@@ -1,7 +1,8 @@
 /* Parcels: what passes between trainers and loaders, requests and the answers to them. A parcel is a header
  * (mpidata_parcel_head, then the size of each of its parts, int64) and the parts. Small parts travel along behind the
  * header, as the blocks of a piece do (wire.h); each other one follows, in order, in messages of mpidata_chunk_bytes at most.
- * One that has come lies in one block of memory, each part on a boundary of 64 bytes. */
+ * One that has come lies in one block of memory, each part on a boundary of 64 bytes, but for parts that the receiver
+ * wants elsewhere. */
 #ifndef MPIDATA_PARCEL_H
 #define MPIDATA_PARCEL_H
 
@@ -48,6 +49,7 @@ typedef struct mpidata_parcel {
     char *memory;
     size_t bytes, capacity;
     int64_t *sizes, *offsets; /* of its parts */
+    char **places;            /* where parts lie that are not in its memory, the others NULL; NULL: all are */
     mpidata_parcel_rest rest; /* to be matched */
     mpidata_pending pending;  /* receives into it */
     int dropped;              /* nobody wants it */
@@ -58,8 +60,18 @@ typedef struct mpidata_parcel {
 size_t mpidata_parcel_first_bytes(const int64_t *sizes, int64_t n_parts);
 void mpidata_parcel_write_first(const mpidata_parcel_head *head, const int64_t *sizes, const void *const *parts, char *message);
 
-/* Make a parcel out of its first message, of `bytes` bytes, 8-byte aligned; MPIDATA_ERR_WIRE, _MEMORY. */
-int mpidata_parcel_open(const char *message, size_t bytes, int peer, mpidata_parcel **parcel);
+/* Where a receiver wants parts: it sets the parcel's places of such, all NULL before, to memory of their sizes, which has
+ * to stay until the parcel has been freed. Not MPIDATA_SUCCESS: the parcel is refused. */
+typedef struct {
+    int (*choose)(void *context, const mpidata_parcel *parcel);
+    void *context;
+} mpidata_placing;
+
+/* Make a parcel out of its first message, of `bytes` bytes, 8-byte aligned; MPIDATA_ERR_WIRE, _MEMORY. placing NULL: all parts
+ * go into its memory. */
+int mpidata_parcel_open(const char *message, size_t bytes, int peer, const mpidata_placing *placing, mpidata_parcel **parcel);
+
+char *mpidata_parcel_part(const mpidata_parcel *parcel, int64_t part);
 
 /* Its memory is kept for another one. Any thread. */
 void mpidata_parcel_free(mpidata_parcel *parcel);

@@ -74,7 +74,7 @@ static const mpidata_constant constants[] = {
     FIELD(mpidata_record_figures, skipped) FIELD(mpidata_record_figures, slowed_s)
     WHOLE(mpidata_taken)
     POINTER(mpidata_taken, parcel) FIELD(mpidata_taken, peer) FIELD(mpidata_taken, news) FIELD(mpidata_taken, dataset)
-    FIELD(mpidata_taken, kind) FIELD(mpidata_taken, status) FIELD(mpidata_taken, unused) FIELD(mpidata_taken, number)
+    FIELD(mpidata_taken, kind) FIELD(mpidata_taken, status) FIELD(mpidata_taken, more) FIELD(mpidata_taken, number)
     FIELD(mpidata_taken, n_parts) FIELD(mpidata_taken, offsets) FIELD(mpidata_taken, sizes)
     POINTER(mpidata_taken, memory) FIELD(mpidata_taken, bytes) FIELD(mpidata_taken, at)
     WHOLE(mpidata_array)

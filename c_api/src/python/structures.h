@@ -49,7 +49,8 @@ typedef struct {
     struct mpidata_parcel *parcel; /* NULL: it is news of a loader */
     int32_t peer;           /* the loader that sends it, or that the news is of; for a loader the trainer that asks */
     int32_t news;           /* MPIDATA_LOADER_... */
-    uint32_t dataset, kind, status, unused;
+    uint32_t dataset, kind, status;
+    uint32_t more; /* requests wait behind this one */
     uint64_t number;
     int64_t n_parts;
     const int64_t *offsets, *sizes; /* of its parts in memory, n_parts each */

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,9 +14,10 @@ from mpidata.inference.questions import Array, Question, Shape
 from mpidata.inference.serving import Serving
 from mpidata.inference.weights import Weights
 
-X = Array("x", torch.float32, False, (), 4)
-Y = Array("y", torch.float32, False, (), 4)
-WIDE = Array("x", torch.float32, False, (2,), 8)
+F4 = np.dtype(np.float32)
+X = Array("x", torch.float32, F4, ())
+Y = Array("y", torch.float32, F4, ())
+WIDE = Array("x", torch.float32, F4, (2,))
 
 
 class Asked:
@@ -25,11 +27,14 @@ class Asked:
         self.questions = list(questions)
         self.answers: dict[int, list[float]] = {}
         self.waits: list[float] = []
+        self.more = False
 
     def next(self, timeout_s: float) -> object:
         self.waits.append(timeout_s)
         if self.questions:
-            return self.questions.pop(0)
+            found = self.questions.pop(0)
+            self.more = bool(self.questions)
+            return found
         return None if timeout_s <= 0 else LEAVE
 
     def answer(self, question: Question, version: int, outputs: list[torch.Tensor]) -> None:
@@ -39,9 +44,9 @@ class Asked:
 
 def question(number: int, *values: float) -> Question:
     """One with these rows."""
-    rows = len(values)
-    memory = memoryview(torch.tensor(values, dtype=torch.float32).numpy()).cast("B") if rows else memoryview(b"")
-    return Question(1, number, Shape(rows, (X,), (Y,)), [memoryview(b""), memory])
+    sizes = [4 * len(values)]
+    memory = bytearray(np.array(values, F4).tobytes())
+    return Question(1, number, Shape(len(values), (X,), (Y,), sizes), memory, [0, 0], [0, *sizes])
 
 
 def serve(asked: Asked, call: Callable[..., Any], batch: int = 100, weights: Any = None, wait_s: float = 0.0) -> None:
@@ -54,7 +59,7 @@ def test_rows_of_several_questions_go_into_one_call() -> None:
     calls = []
 
     def double(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        assert torch.is_inference_mode_enabled()
+        assert not torch.is_grad_enabled()
         calls.append(len(inputs["x"]))
         return {"y": 2 * inputs["x"], "more": torch.zeros(())}
 
@@ -78,7 +83,7 @@ def test_more_rows_than_a_batch_are_passed_alone() -> None:
 
 def test_others_are_not_joined() -> None:
     calls = []
-    wide = Question(1, 2, Shape(1, (WIDE,), (Y,)), [memoryview(b""), memoryview(bytes(8))])
+    wide = Question(1, 2, Shape(1, (WIDE,), (Y,), [8]), bytearray(8), [0, 0], [0, 8])
     asked = Asked(question(1, 1), wide, question(3, 2))
     serve(
         asked,

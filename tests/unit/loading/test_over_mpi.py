@@ -74,11 +74,11 @@ def make_parcel(*parts):
 
 
 def test_a_parcel_is_given_back_when_nothing_refers_to_any_part_of_it():
-    taken, kept = make_parcel(b"pickle", b"", b"x" * 100)
+    taken, kept = make_parcel(b"pickle", b"", b"x" * 20000)
     library = FakeLibrary(taken)
     parcel = MpiLoaders(library).take(5, 0.0)
     assert isinstance(parcel, Parcel) and (parcel.loader, parcel.dataset, parcel.number) == (2, 5, 9)
-    assert bytes(parcel.pickle) == b"pickle" and [bytes(buffer) for buffer in parcel.buffers] == [b"", b"x" * 100]
+    assert bytes(parcel.pickle) == b"pickle" and [bytes(buffer) for buffer in parcel.buffers] == [b"", b"x" * 20000]
     array = np.frombuffer(parcel.buffers[1], np.uint8)
     array[0] = 1
     assert kept[0][64] == b"\x01"
@@ -88,6 +88,16 @@ def test_a_parcel_is_given_back_when_nothing_refers_to_any_part_of_it():
     del array
     gc.collect()
     assert library.released == [77]
+
+
+def test_a_small_parcel_is_copied_and_given_back_at_once():
+    taken, kept = make_parcel(b"pickle", b"", b"x" * 100)
+    library = FakeLibrary(taken)
+    parcel = MpiLoaders(library).take(5, 0.0)
+    assert isinstance(parcel, Parcel) and library.released == [77]
+    kept[0][:] = b"\0" * len(kept[0])
+    assert bytes(parcel.pickle) == b"pickle" and [bytes(buffer) for buffer in parcel.buffers] == [b"", b"x" * 100]
+    np.frombuffer(parcel.buffers[1], np.uint8)[0] = 1  # it may be written to
 
 
 def test_news_are_counted_for_each_dataset_and_say_what_a_lost_loader_was_at():

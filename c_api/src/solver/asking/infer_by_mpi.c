@@ -50,8 +50,10 @@ static int wait_for(mpidata_sender *sender, int64_t question, double since) {
             looked = now;
             MPIDATA_TRY(look_at_others(sender, question, since));
         }
-        if (did) backoff = (mpidata_backoff){0};
-        mpidata_pause(now - since < MPIDATA_YIELDS_S ? 0 : mpidata_backoff_next(&backoff));
+        if (did)
+            backoff = (mpidata_backoff){0};
+        else
+            mpidata_pause(now - since < MPIDATA_YIELDS_S ? 0 : mpidata_backoff_next(&backoff));
     }
 }
 
@@ -65,10 +67,11 @@ int mpidata_infer_answer(mpidata_sender *sender, int64_t question) {
 }
 
 int mpidata_infer_settle(mpidata_sender *sender) {
-    int status = MPIDATA_SUCCESS;
-    for (int64_t question; !status && questions && (question = mpidata_questions_any(questions));)
-        status = mpidata_infer_answer(sender, question);
-    if (status && status != MPIDATA_END) return status;
+    for (int64_t question; questions && (question = mpidata_questions_any(questions));) {
+        const int status = mpidata_infer_answer(sender, question);
+        if (status && status != MPIDATA_END) return status;
+        if (status && mpidata_questions_knows(questions, question)) break;
+    }
     if (questions) mpidata_questions_settle(questions);
     return MPIDATA_SUCCESS;
 }
