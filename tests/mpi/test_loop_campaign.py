@@ -1,10 +1,12 @@
-"""Draws of the campaign of the loop: cancels, versions and deaths."""
+"""Draws of the campaign of the loop: cancels, versions, answers, learners, and five deaths in each."""
 
 from pathlib import Path
 
 import loop_campaign
 import pytest
 from jobs import JobFolder
+
+SHORT = 13  # of the fast suite
 
 
 @pytest.fixture(scope="session")
@@ -14,8 +16,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(1, 13))
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=[] if n == SHORT else pytest.mark.full) for n in range(1, 21)])
 def test_a_draw(folder: JobFolder, built: Path, seed: int) -> None:
     print(loop_campaign.draw(seed))
     print(loop_campaign.run_draw(folder, built, seed))

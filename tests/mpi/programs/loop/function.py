@@ -2,7 +2,8 @@
 
 import time
 
-from loop.solving import OPTIONS, log_of, part, refresh, steps_of
+from loop.asking import ask
+from loop.solving import OPTIONS, log_of, part, ragged, refresh, steps_of
 
 _log = []
 
@@ -16,8 +17,10 @@ def by_rows(alpha, simulation, group):
     try:
         while step < steps_of(simulation, OPTIONS["steps"]):
             refresh(log, simulation, step)
+            ask(simulation, step, rank)
             group.Barrier()
-            yield {"u": part(alpha, step, rank, size)}
+            more = {"p": ragged(simulation, step, rank)} if OPTIONS["ragged"] else {}
+            yield {"u": part(alpha, step, rank, size), **more}
             step += 1
             time.sleep(OPTIONS["step_s"])
     except GeneratorExit:
