@@ -11,7 +11,7 @@ and one version, and nothing is left.
 from pathlib import Path
 
 from jobs import JobFolder
-from loop_checks import check, check_replay
+from loop_checks import check, check_lost, check_replay
 from loop_deaths import Deaths
 from loop_draw import Draw, draw
 from loop_job import build, write_job
@@ -35,5 +35,5 @@ def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170) ->
     taken = check(one, folder.path, result)
     if one.journal:
         check_replay(one, folder, result, timeout)
-    cancelled, lost = result.summary.get("cancelled", []), result.summary["lost_groups"]
-    return f"{result.seconds:.0f} s, {len(cancelled)} of {len(taken)} cancelled, lost {lost}, ended {died}"
+    cancelled, lost = result.summary.get("cancelled", []), check_lost(one, deaths.done, result)
+    return f"{result.seconds:.0f} s, {len(cancelled)} of {len(taken)} cancelled, ended {died}; {lost}"

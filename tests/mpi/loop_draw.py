@@ -160,7 +160,7 @@ def draw(seed: int) -> Draw:
 def _answers(later: random.Random, asked: bool) -> dict[str, float]:
     """Choose who answers, and what is asked; `inference` is 0 if nobody asks."""
     return {
-        "inference": later.randint(1, 2) * (later.random() < 0.75) * asked,
+        "inference": later.randint(1, 2) * (later.random() < 0.9) * asked,
         "inference_spares": later.randint(0, 2),
         "first": later.randint(0, 1),
         "asks": later.choice([20, 60, 100]),
@@ -190,7 +190,7 @@ def _deaths(
 
 
 def _spares(died: list[str], start: str, carried: bool) -> dict[str, int]:
-    """Tell how many spares take the place of all that die; a learner that is not needed any more is a solver instead."""
+    """Tell how many spares it takes; a solver dies in place of a learner that is not needed any more."""
     solvers = died.count("carrier") if carried else died.count("solver") + died.count("learner")
     answering, learners = died.count("inference"), died.count("learner")
     return {"spares": solvers * (start == "split"), "inference_spares": answering, "learner_spares": learners}

@@ -19,10 +19,10 @@ class Acting:
     Parameters
     ----------
     options : dict
-        seed; simulations, validation: how many; cancels: the chance in each batch; most: calls that cancel; publishes:
-        the chance in each batch, the same on all trainers; elements of what is published; first: 1 where that is
-        before the first batch, else 0; deaths: how many come, of which loop_deaths.py notes each in the file kills;
-        spacing: batches between two of them, at most.
+        seed; simulations, validation: how many; cancels: the chance in each batch, of which the third cancels always;
+        most: calls that cancel; publishes: the chance in each batch, the same on all trainers; elements of what is
+        published; first: 1 if that is also before the first batch, else 0; deaths: how many come, of which each is a
+        letter in the file kills; spacing: batches between two of them, at most.
     trainer : int
         Which one.
     cancel : callable
@@ -47,7 +47,7 @@ class Acting:
         options = self._options
         self._seen += [one for one in drawn if one not in self._seen]
         chosen = random.Random(f"{options['seed']} {self._trainer} {number}")
-        if chosen.random() < options["cancels"] and self._calls < options["most"]:
+        if (number == 3 or chosen.random() < options["cancels"]) and self._calls < options["most"]:
             self._calls += 1
             ids = [self._choose(chosen, drawn) for _ in range(chosen.randint(1, 3))]
             if chosen.random() < 0.3:

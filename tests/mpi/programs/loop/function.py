@@ -5,6 +5,8 @@ import time
 from loop.asking import ask
 from loop.solving import OPTIONS, log_of, part, ragged, refresh, steps_of
 
+from mpidata.solver import SimulationCancelled
+
 _log = []
 
 
@@ -23,7 +25,7 @@ def by_rows(alpha, simulation, group):
             yield {"u": part(alpha, step, rank, size), **more}
             step += 1
             time.sleep(OPTIONS["step_s"])
-    except GeneratorExit:
+    except (GeneratorExit, SimulationCancelled):  # the latter in a question
         how = "cancelled"
         raise
     finally:
