@@ -50,6 +50,7 @@ class Acting:
         if (number == 3 or chosen.random() < options["cancels"]) and self._calls < options["most"]:
             self._calls += 1
             ids = [self._choose(chosen, drawn) for _ in range(chosen.randint(1, 3))]
+            ids += [drawn[-1]] if number == 3 else []
             if chosen.random() < 0.3:
                 thread = threading.Thread(target=self._ask, args=(ids,))
                 thread.start()
