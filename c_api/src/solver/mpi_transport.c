@@ -501,6 +501,14 @@ int mpidata_solver_look(int *stopping, int *under_way) {
     *under_way = solver.sender.flight.n > 0;
     return status;
 }
+
+void mpidata_solver_meanwhile(int (*call)(void *), void *context) {
+    solver.sender.meanwhile = call;
+    solver.sender.of = context;
+}
+
+mpidata_questions *mpidata_solver_questions(int most) { return mpidata_questions_open(&solver.job, most); }
+void mpidata_solver_has_waited(double seconds) { solver.sender.waited += seconds; }
 void mpidata_solver_stop(void) { mpidata_calls.stopping = 1; }
 int mpidata_solver_lends(const void *values) { return mpidata_sender_lends(&solver.sender, values); }
 const double *mpidata_solver_parameters(void) { return solver.task->parameters; }
