@@ -20,7 +20,7 @@ def check(one: Draw, folder: Path, result: Result) -> set[int]:
     if one.learner:
         check_learner(one, result)
     if one.record:
-        check_record(one, folder, result)
+        check_record(one, result)
     return taken
 
 
@@ -112,9 +112,10 @@ def check_learner(one: Draw, result: Result) -> None:
     assert set(range(len(alphas), one.simulations)) <= set(result.summary.get("cancelled", [])), alphas
 
 
-def check_record(one: Draw, folder: Path, result: Result) -> None:
+def check_record(one: Draw, result: Result) -> None:
     """It has each step of what is complete once, but for what a trainer that has died had not written yet."""
-    recorded = RecordedDataset(folder / "samples")
+    assert result.run is not None
+    recorded = RecordedDataset(result.run / "record")
     rows = Counter((int(of["simulation"]), int(of["step"])) for of in map(recorded.__getitem__, range(len(recorded))))
     cancelled, alphas = set(result.summary.get("cancelled", [])), {}
     assert max(rows.values()) == 1, rows.most_common(3)

@@ -5,7 +5,6 @@ import random
 import signal
 
 KINDS = ("function", "program", "c", "carried", "carried python", "carried ranks", "files")
-CARRIED_ASK = False  # whether carried programs can ask the model
 DEATHS = 5
 _WAYS = (signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)
 
@@ -130,7 +129,7 @@ def draw(seed: int) -> Draw:
         "learner": later.random() < 0.6,
         "learner_spares": later.randint(0, 1),
         "stateful": later.random() < 0.7,
-        **_answers(later, asked=kind != "files" and (CARRIED_ASK or not carried)),
+        **_answers(later, asked=kind != "files"),
     }
     new["journal"] = later.random() < 0.5 and not (new["inference"] or elastic or window > 1)
     # Trainers must come to be the last before all that they have is drawn.

@@ -21,7 +21,7 @@ def build(folder: Path) -> None:
     few, fortran = HEAT2D / "mpifh", PROGRAMS / "solvers/fortran/loop.F90"
     mpich, gfortran = shutil.which(COMPILERS["mpich"]), shutil.which("gfortran")
     commands: list[list[object]] = [
-        [mpicc(), *warnings, "-DASKS", source, "-o", folder / "loop-c", *config("--cflags", "--libs")],
+        [mpicc(), *warnings, source, "-o", folder / "loop-c", *config("--cflags", "--libs")],
         ["cc", *warnings, "-DCARRIED", source, "-o", folder / "loop-carried", *config("--carried")],
     ]
     if mpich:
@@ -139,7 +139,7 @@ def _data(one: Draw) -> dict[str, Any]:
     if one.window > 1:
         sections["samples"] = {"window": one.window}
     if one.record:
-        sections["record"] = {"path": "samples", "every": one.record}
+        sections["record"] = {"every": one.record}
     if one.journal:
         sections["journal"] = True
     return sections

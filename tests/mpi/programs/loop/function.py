@@ -21,7 +21,7 @@ def by_rows(alpha, simulation, group):
             refresh(log, simulation, step)
             ask(simulation, step, rank)
             group.Barrier()
-            more = {"p": ragged(simulation, step, rank)} if OPTIONS["ragged"] else {}
+            more = {"p": ragged(simulation, step, rank)} if OPTIONS.get("ragged") else {}
             yield {"u": part(alpha, step, rank, size), **more}
             step += 1
             time.sleep(OPTIONS["step_s"])

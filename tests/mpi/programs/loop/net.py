@@ -7,9 +7,9 @@ from loop.solving import OPTIONS
 
 
 def answer(inputs, weights):
-    """Answer with y = x (version + column) + 1, k + version, the call, and the rows of the call."""
+    """Answer with y = x (version mod 1000 + column) + 1, k + version, the call, and the rows of the call."""
     x, k = inputs["x"], inputs["k"]
     time.sleep(OPTIONS["call_s"])
     call = torch.full((len(k),), time.time_ns(), dtype=torch.int64)
-    y = x * weights["weight"][:3].float() + 1
+    y = x * (weights["weight"][0] % 1000 + torch.arange(3)).float() + 1
     return {"y": y, "v": k + weights["step"], "call": call, "n": torch.full_like(call, len(k)), "more": x}

@@ -25,7 +25,7 @@ for simulation in mpidata.solver.simulations():
             simulation.put_block("u", values, start)
             if OPTIONS["rows"]:
                 simulation.put_at("rows", (64 * simulation.id + step + mine).astype(np.float32), mine)
-            if OPTIONS["ragged"]:
+            if OPTIONS.get("ragged"):
                 simulation.put(p=ragged(simulation.id, step, rank))
             if group is not None:
                 group.Barrier()

@@ -181,7 +181,8 @@ contains
     call must(one%version >= least, 'version of an answer')
     if (one%rows == 0) return
     do column = 0, 2
-      call must(all(int(one%y(column + 1, :), int64) == int(one%x(column + 1, :), int64) * (one%version + column) + 1), 'y')
+      call must(all(int(one%y(column + 1, :), int64) == &
+        int(one%x(column + 1, :), int64) * (mod(one%version, 1000_int64) + column) + 1), 'y')
     end do
     call must(all(one%v == one%k + one%version), 'rows of one version')
     call must(one%call(1) > 0 .and. all(one%call == one%call(1)), 'rows of one call')
