@@ -285,8 +285,8 @@ typedef int64_t mpidata_question;
  *
  * Local: each rank of a group may ask, or not. Blocks (without spinning) until the answer is there; samples move meanwhile. If an
  * inference rank dies, its questions are asked again of another one. Returns MPIDATA_END when the job is stopping, and
- * MPIDATA_CANCELLED as mpidata_step does, until mpidata_next. Errors: MPIDATA_ERR_ORDER (outside a simulation, in a job without `inference`, outside a job, or in a carried program),
- * MPIDATA_ERR_ARGUMENT, MPIDATA_ERR_SHAPE, MPIDATA_ERR_DTYPE. */
+ * MPIDATA_CANCELLED as mpidata_step does, until mpidata_next. Errors: MPIDATA_ERR_ORDER (outside a simulation, in a job without `inference`, or
+ * outside a job), MPIDATA_ERR_ARGUMENT, MPIDATA_ERR_SHAPE, MPIDATA_ERR_DTYPE. */
 int mpidata_infer(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version);
 
 /* As mpidata_infer, but return at once. The values of all arrays, and `version`, are lent until mpidata_infer_wait returns, and must

@@ -24,7 +24,8 @@
  *
  * "The group" of mpidata.h are here the ranks of the program, and "collective" means that each of them makes the call:
  * they may make it at different times, and the call waits for the others only where it returns something of theirs. A
- * program that uses MPI keeps its MPI_COMM_WORLD. The array of mpidata_iput is copied by the call. */
+ * program that uses MPI keeps its MPI_COMM_WORLD. The arrays of mpidata_iput, and those that mpidata_infer_begin sends, are copied
+ * by the call. mpidata_infer_begin waits for the carrier where a question takes more memory than those before it. */
 #ifndef MPIDATA_CARRIED_H
 #define MPIDATA_CARRIED_H
 

@@ -8,9 +8,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "asked/questions.h"
 #include "base/wait.h"
 #include "carried/layout.h"
 #include "contents/contents.h"
+
+static inline uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
 /* A map of a rank, by its number there. */
 typedef struct {
@@ -19,6 +22,18 @@ typedef struct {
 } rank_map_t;
 
 enum { MOST_MAPS = 64 };
+
+/* The questions of a rank: what is known of each place for one, and the memory that both share for it. questions.c */
+typedef struct asking {
+    struct {
+        char *memory; /* NULL: none yet */
+        uint64_t bytes;
+        uint64_t asked; /* questions that were taken, ever */
+        int64_t number; /* of the one that is open, among all of this process; 0: none is */
+        int64_t version;
+    } places[MPIDATA_CARRIED_QUESTIONS];
+    struct asking *next; /* of those whose ranks are gone */
+} asking_t;
 
 /* A rank of the program. Of its memory, what the rank may write is read once, and checked. */
 typedef struct {
@@ -36,6 +51,7 @@ typedef struct {
     int left;                 /* it has finalized */
     int gone;                 /* its socket is closed */
     rank_map_t *maps;         /* that it has used lately, MOST_MAPS; NULL: none yet (sending.c) */
+    asking_t *asking;         /* NULL: it has asked nothing yet */
 } rank_t;
 
 /* The ranks of the present start of the program, and where they come in. ranks.c */
@@ -65,6 +81,8 @@ typedef struct {
     uint32_t slots;
     int published;           /* descriptor of memory with what is published, -1: none ... */
     int64_t version;         /* ... of this version */
+    mpidata_questions *questions; /* to inference ranks, of all; NULL: none was asked yet */
+    asking_t *left;          /* of ranks that are gone, while MPI may read their questions */
 } ranks_t;
 
 /* What a carrier knows of the ranks that have come to it; the first of its group goes by the sum. */
@@ -149,6 +167,7 @@ void ranks_view(const ranks_t *ranks, view_t *view); /* all but `orders` and `si
 const mpidata_carried_sample *ranks_slot(const ranks_t *ranks, const rank_t *rank, uint64_t number, const char **values);
 void ranks_give_back(rank_t *rank, uint64_t released);
 void ranks_answer(rank_t *rank, int status, const char *sentence);
+void ranks_wake(rank_t *rank);
 /* A message through its socket, with a descriptor if it is not -1; whether it has left. */
 int ranks_send(const rank_t *rank, const void *data, size_t bytes, int memory);
 void ranks_stop(ranks_t *ranks);              /* tell them that the job is stopping */
@@ -159,6 +178,8 @@ int ranks_poll(const ranks_t *ranks, struct pollfd *polled); /* room for 1 + ran
 
 /* memory.c: MPIDATA_ERR_MEMORY, where what is to be shared with the ranks is more than there is. */
 int memory_check(const ranks_t *ranks);
+/* Memory to share, mapped here, which can neither shrink nor grow; its descriptor, or -1. */
+int memory_make(const char *name, uint64_t bytes, void **mapped);
 /* Give each rank that asks, and has another version, memory with this one. */
 int memory_share(ranks_t *ranks, const mpidata_contents *published);
 
@@ -246,6 +267,9 @@ typedef struct {
     int fruitless; /* starts in a row in which that was not so */
     int64_t began_at; /* samples of this start that were sent before the present simulation */
     int left;      /* ORDER_LEAVE has come */
+    int waits;     /* the program's rank 0 did for an answer, when its time was counted last ... */
+    double counted; /* ... which was then; s */
+    double over_since; /* when questions were first found to have nobody who answers; s, 0: not yet */
     double began, gone_since, ended_since, left_since, looked, continued;
     double start_timeout_s; /* as in the plan, which is there until mpidata_finalize */
     mpidata_backoff backoff;
@@ -256,6 +280,14 @@ int give_order(carrier_t *carrier, int kind, int64_t number, const char *text); 
 int carry_out(carrier_t *carrier, const order_t *order);
 void answer_each(carrier_t *carrier); /* where the job is stopping: each rank leaves where it is */
 
+/* questions.c: what ranks ask inference ranks. Of a carrier_t: take questions, answer them, and let MPI move them. */
+int questions_serve(void *carrier);
+int questions_have_news(const ranks_t *ranks); /* in the memory of the ranks */
+int questions_open(const ranks_t *ranks);      /* is any under way? */
+void questions_count_wait(carrier_t *carrier); /* for which rank 0 has waited since questions_serve */
+void questions_leave(ranks_t *ranks, rank_t *rank); /* it is gone: nobody waits for its answers */
+void questions_close(ranks_t *ranks);
+
 /* serving.c: what every carrier does, again and again. */
 int look(carrier_t *carrier); /* at the ranks, the other carriers and the scheduler */
 int rest(carrier_t *carrier, int under_way); /* sleep until there is something to do */
@@ -263,7 +295,7 @@ void hurry(carrier_t *carrier, double now);
 int refuse(carrier_t *carrier, int status, const char *what, const char *advice); /* ends the job */
 int end_job(int status); /* with the last error, which another try would meet again */
 
-/* first.c, follow.c */
+/* first.c, orders.c */
 int lead(carrier_t *carrier);
 int follow(carrier_t *carrier);
 /* Does what has launched the ranks not end, though they have, for long? */

@@ -49,6 +49,7 @@ static int open_carrier(carrier_t *carrier, int room) {
     if (!trouble) trouble = case_read(&carrier->own_case, ranks->plan->run);
     if (!trouble) trouble = memory_check(ranks);
     if (!trouble) trouble = socket_open(ranks, carrier->group, carrier->others.index);
+    if (ranks->plan->inference) mpidata_solver_meanwhile(questions_serve, carrier);
     return trouble ? end_job(trouble) : MPIDATA_SUCCESS;
 }
 
@@ -88,6 +89,7 @@ int main(int argc, char **argv) {
     if (!status) status = words_of_launcher(argv + 3, words, carrier.others.hosts, &carrier.command.launcher);
     if (!status) status = carrier.others.rank == 0 ? lead(&carrier) : follow(&carrier);
     if (!status) status = carriers_close(&carrier.others);
+    questions_close(&carrier.ranks);
     if (!status) status = mpidata_finalize();
     if (status) {
         (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());

@@ -68,6 +68,7 @@ static void find_silent(carrier_t *carrier, double now) {
 int look(carrier_t *carrier) {
     ranks_t *ranks = &carrier->ranks;
     const double now = now_after_pause(carrier);
+    questions_count_wait(carrier);
     const char *wrong = ranks_take(ranks, now);
     if (wrong) return refuse(carrier, MPIDATA_ERR_WIRE, wrong, "Use one version of mpidata.");
     for (int i = 0; i < ranks->n; i++)
@@ -103,11 +104,11 @@ int rest(carrier_t *carrier, int under_way) {
     if (!polled) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the carrier.");
     nfds_t n = (nfds_t)ranks_poll(&carrier->ranks, polled);
     polled[n++] = (struct pollfd){.fd = carrier->program.descriptor, .events = POLLIN};
-    under_way |= waits_for_others(carrier);
+    under_way |= waits_for_others(carrier) | questions_open(&carrier->ranks);
     struct timespec time = {.tv_nsec = under_way ? mpidata_backoff_next(&carrier->backoff) : IDLE_MS * 1000000L};
     const int sinks = time.tv_nsec > SINK_NS;
     if (sinks) ranks_sleep(&carrier->ranks, 1);
-    if (!ranks_have_news(&carrier->ranks)) (void)ppoll(polled, n, &time, NULL);
+    if (!ranks_have_news(&carrier->ranks) && !questions_have_news(&carrier->ranks)) (void)ppoll(polled, n, &time, NULL);
     if (sinks) ranks_sleep(&carrier->ranks, 0);
     free(polled);
     return MPIDATA_SUCCESS;

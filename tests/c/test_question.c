@@ -1,10 +1,12 @@
 /* What a question may be about, how it is described, and what solver ranks hear of those who answer. No MPI. */
 #include "question/description.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 #include "job/answerers.h"
+#include "question/in_memory.h"
 #include "wire/messages.h"
 
 static const int64_t shape[] = {2, 3}, rows[] = {2}, others[] = {3, 3}, negative[] = {2, -1}, none[] = {0, 3};
@@ -49,6 +51,37 @@ static void a_description_has_all_arrays(void) {
     free(made);
 }
 
+/* Written, and read again by another process, which believes nothing of it. */
+static void one_in_memory_is_checked(void) {
+    uint64_t at[2 * MPIDATA_ARRAYS_MAX];
+    static mpidata_read_question read;
+    const mpidata_array in[] = {{"x", values, MPIDATA_FLOAT64, 2, shape}, {"n", values, MPIDATA_FLOAT64, 1, rows}};
+    const mpidata_array out[] = {{"y", values, MPIDATA_FLOAT32, 1, rows}};
+    const uint64_t bytes = mpidata_question_lay_out(in, 2, out, 1, at);
+    const uint64_t described = sizeof(mpidata_description) + 3 * sizeof(mpidata_described);
+    CHECK(at[0] >= described && at[0] % 64 == 0 && at[1] == at[0] + 64 && at[2] == at[1] + 64 && bytes == at[2] + 64);
+    char *memory = calloc(1, bytes), *kept = malloc(bytes);
+    CHECK(memory && kept);
+    for (int i = 0; i < 6; i++) values[i] = i + 1;
+    CHECK(mpidata_question_write(memory, in, 2, out, 1, at) == MPIDATA_SUCCESS);
+    CHECK(!memcmp(memory + at[0], values, sizeof values) && !memcmp(memory + at[1], values, 16));
+    memcpy(kept, memory, bytes);
+    CHECK(mpidata_question_read(memory, bytes, &read) == MPIDATA_SUCCESS && read.head.n_in == 2 && read.head.n_out == 1);
+    CHECK(!strcmp(read.arrays[1].name, "n") && read.arrays[1].values == memory + at[1] && read.arrays[2].values == memory + at[2]);
+    CHECK(read.arrays[0].ndim == 2 && read.arrays[0].shape[1] == 3 && read.arrays[2].dtype == MPIDATA_FLOAT32);
+    for (uint64_t less = 0; less < bytes; less += 8) CHECK(mpidata_question_read(memory, less, &read) == MPIDATA_ERR_WIRE);
+    for (uint64_t byte = 0; byte < described; byte++) /* no byte of it leads out of the memory */
+        for (int bit = 0; bit < 8; bit++) {
+            memory[byte] = (char)(memory[byte] ^ (1 << bit));
+            if (!mpidata_question_read(memory, bytes, &read))
+                for (int i = 0; i < read.head.n_in + read.head.n_out; i++)
+                    CHECK((char *)read.arrays[i].values - memory + (ptrdiff_t)mpidata_array_bytes(&read.arrays[i]) <= (ptrdiff_t)bytes);
+            memory[byte] = kept[byte];
+        }
+    free(memory);
+    free(kept);
+}
+
 static void those_that_live_are_asked_in_turn(void) {
     mpidata_answerers answerers = {0};
     CHECK(mpidata_answerers_next(&answerers, 5) == -1 && !mpidata_answerer_lives(&answerers, 0));
@@ -68,6 +101,7 @@ static void those_that_live_are_asked_in_turn(void) {
 int main(void) {
     wrong_ones_are_refused();
     a_description_has_all_arrays();
+    one_in_memory_is_checked();
     those_that_live_are_asked_in_turn();
     return 0;
 }

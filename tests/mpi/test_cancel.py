@@ -190,6 +190,31 @@ def test_a_refresh_in_a_cancelled_simulation(folder: JobFolder, solvers: dict[st
     assert result.summary["simulations"]["cancelled"] == 2 and result.summary["lost_groups"] == 0, result.logs()
 
 
+def test_ranks_that_do_not_put_leave_at_the_same_step(folder: JobFolder) -> None:
+    """After a refresh, which hears of a cancel, some calls are those of one rank: all go on to the step."""
+    folder.write(
+        solver="""
+import mpidata
+group = mpidata.solver.group()
+for simulation in mpidata.solver.simulations():
+    try:
+        for step in range(1 << 30):
+            mpidata.solver.refresh()
+            if group.Get_rank() == 0:
+                simulation.put(u=step)
+            group.Barrier()
+            simulation.step(step)
+    except mpidata.solver.SimulationCancelled:
+        continue
+"""
+    )
+    solvers = {"program": ["python", "solver.py"], "ranks_per_group": 2, "timeout_s": 3, "retries": 0}
+    write(folder, solvers=solvers, fields={"u": {"dtype": "float32", "shape": []}})
+    result = folder.run()
+    assert result.status == 0 and result.summary["lost_groups"] == 0, result.logs()
+    assert result.summary["simulations"]["cancelled"] == 4, result.logs()
+
+
 @pytest.mark.full
 def test_a_group_that_dies_right_after(folder: JobFolder) -> None:
     folder.write(

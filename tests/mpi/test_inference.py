@@ -68,7 +68,7 @@ def test_a_program_in_c_keeps_questions_open(folder: JobFolder, compiled: Callab
 def test_a_program_in_fortran_asks(folder: JobFolder, require: Callable[[str], str]) -> None:
     write_job(folder, ranks=1)
     folder.write(net=DOUBLE)
-    few, source = HEAT2D / "mpifh", PROGRAMS / "solvers/fortran/asks.f90"
+    few, source = HEAT2D / "mpifh", PROGRAMS / "solvers/fortran/asks.F90"
     subprocess.run([mpicc(), "-c", few / "mpifh.c", "-o", "mpifh.o"], cwd=folder.path, env=environment(), check=True)
     command = [require("gfortran"), f"-I{few}", *config("--fflags"), source, "mpifh.o", "-o", "asks"]
     subprocess.run([*command, *config("--flibs")], cwd=folder.path, env=environment(), check=True)

@@ -1,7 +1,9 @@
 """mpidata run --replay: the batches of an earlier run again, whatever the timing, or an error that names the sample."""
 
+import json
+
 import pytest
-from jobs import JobFolder, Result, python
+from jobs import JobFolder, Result, python, read_rows
 
 POLICIES = ("fifo", "firo", "reservoir")
 
@@ -157,3 +159,25 @@ def test_a_run_that_was_resumed_is_not_replayed(folder: JobFolder) -> None:
     first = run(folder, status=1)
     run(folder, "--resume", str(first.run))
     assert "was resumed, and cannot be replayed" in run(folder, "--replay", str(first.run), status=2).output
+
+
+@pytest.mark.full
+def test_simulations_that_were_cancelled_before_they_were_drawn(folder: JobFolder) -> None:
+    """A sampler that learns has not drawn their parameters: they gave nothing, and give nothing again."""
+    folder.job(
+        journal=True,
+        trainers={"ranks": 2, "program": python("trainers/cancels.py", "first", *range(10, 30))},
+        solvers={"groups": 2, "function": "functions.steps:simulate"},
+        parameters={"count": 30, "sampler": "samplers.nearby:Nearby", "space": {"alpha": [0.0, 1.0]}},
+        fields={"u": {"dtype": "float32", "shape": [4, 6]}},
+        buffer={"policy": "fifo", "capacity": 10},
+    )
+    folder.variables["STEPS"] = "6"
+    first = run(folder)
+    rows = read_rows(first.run / "parameters.csv")
+    assert first.summary["cancelled"] == list(range(10, 30)) and len(rows) < 30, rows
+    again = run(folder, "--replay", str(first.run))
+    assert again.summary["cancelled"] == list(range(10, 30)), again.logs()
+    for trainer in (0, 1):
+        drawn = [json.loads(result.marked(index=trainer)[0])["drawn"] for result in (first, again)]
+        assert drawn[0] == drawn[1] and len(drawn[0]) == 30, again.logs()

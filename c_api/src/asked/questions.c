@@ -36,7 +36,8 @@ struct mpidata_questions {
     mpidata_link link;
     mpidata_inbox *inbox;
     mpidata_transfers transfers;
-    asked open[MPIDATA_QUESTIONS_MAX];
+    asked *open;
+    int most; /* of them */
     int64_t asked, settled; /* numbers of the last question, and of the last one that was settled */
     uint64_t parcels;
     int last; /* that was asked */
@@ -70,14 +71,21 @@ static int open_link(mpidata_questions *questions) {
     return mpidata_link_open_spawned(&questions->link, job->data, job->kind, job->index, &job->plan, job->trainer_ranks);
 }
 
-mpidata_questions *mpidata_questions_open(mpidata_job *job) {
+static void free_all(mpidata_questions *questions) {
+    free(questions->open);
+    free(questions);
+}
+
+mpidata_questions *mpidata_questions_open(mpidata_job *job, int most) {
     mpidata_questions *questions = calloc(1, sizeof *questions);
     if (!questions) return NULL;
     questions->job = job;
+    questions->most = most;
+    questions->open = calloc((size_t)most, sizeof *questions->open);
     questions->last = job->index * job->plan.ranks_per_group + job->rank_in_group; /* so that ranks begin at different ones */
-    if (open_link(questions) || !(questions->inbox = open_inbox(questions))) {
+    if (!questions->open || open_link(questions) || !(questions->inbox = open_inbox(questions))) {
         mpidata_link_close(&questions->link);
-        free(questions);
+        free_all(questions);
         return NULL;
     }
     mpidata_inbox_place(questions->inbox, (mpidata_placing){place_answer, questions});
@@ -112,7 +120,7 @@ static void close_question(mpidata_questions *questions, asked *one) {
 }
 
 static int any_leaves(const mpidata_questions *questions) {
-    for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
+    for (int i = 0; i < questions->most; i++)
         if (questions->open[i].leaving.first || (questions->open[i].sending && questions->open[i].sending->pending.left)) return 1;
     return 0;
 }
@@ -124,16 +132,16 @@ void mpidata_questions_close(mpidata_questions *questions) {
     for (double until = mpidata_now() + LEAVE_S; !status && any_leaves(questions) && mpidata_now() < until;
          mpidata_backoff_pause(&backoff))
         status = mpidata_questions_round(questions, &did);
-    for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++) close_question(questions, &questions->open[i]);
+    for (int i = 0; i < questions->most; i++) close_question(questions, &questions->open[i]);
     mpidata_link_close(&questions->link);
     if (questions->transfers.n) return; /* what MPI still writes to stays until the end of the process */
     mpidata_transfers_close(&questions->transfers);
     mpidata_inbox_close(questions->inbox);
-    free(questions);
+    free_all(questions);
 }
 
 static asked *find(const mpidata_questions *questions, int64_t question) {
-    for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
+    for (int i = 0; i < questions->most; i++)
         if (questions->open[i].question == question) return (asked *)&questions->open[i];
     return NULL;
 }
@@ -141,10 +149,12 @@ static asked *find(const mpidata_questions *questions, int64_t question) {
 int mpidata_questions_knows(const mpidata_questions *questions, int64_t question) { return question > 0 && find(questions, question); }
 
 int64_t mpidata_questions_any(const mpidata_questions *questions) {
-    for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
+    for (int i = 0; i < questions->most; i++)
         if (questions->open[i].question) return questions->open[i].question;
     return 0;
 }
+
+int mpidata_questions_full(const mpidata_questions *questions) { return !find(questions, 0); }
 
 int mpidata_questions_give_up(mpidata_questions *questions, int64_t question) {
     asked *one = find(questions, question);
@@ -155,7 +165,7 @@ int mpidata_questions_give_up(mpidata_questions *questions, int64_t question) {
 }
 
 void mpidata_questions_settle(mpidata_questions *questions) {
-    for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
+    for (int i = 0; i < questions->most; i++)
         if (questions->open[i].question) close_question(questions, &questions->open[i]);
     questions->settled = questions->asked;
 }
@@ -222,7 +232,7 @@ static int fill(asked *one, const mpidata_array *in, int n_in, const mpidata_arr
 int mpidata_questions_begin(mpidata_questions *questions, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
                          int64_t *version, int64_t *question) {
     asked *one = find(questions, 0);
-    if (!one) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%d questions are open already", MPIDATA_QUESTIONS_MAX);
+    if (!one) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%d questions are open already", questions->most);
     MPIDATA_TRY(fill(one, in, n_in, out, n_out));
     one->version = version;
     *question = one->question = ++questions->asked;
@@ -254,7 +264,7 @@ static int waits_for(const asked *one, const mpidata_parcel *answer) {
 
 /* That an answer is for. NULL: nobody waits for it any more. */
 static asked *asked_by(mpidata_questions *questions, const mpidata_parcel *answer) {
-    for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
+    for (int i = 0; i < questions->most; i++)
         if (waits_for(&questions->open[i], answer)) return &questions->open[i];
     return NULL;
 }
@@ -319,7 +329,7 @@ static int ask_again(mpidata_questions *questions, asked *one) {
 int mpidata_questions_round(mpidata_questions *questions, int *did) {
     MPIDATA_TRY(mpidata_transfers_test(&questions->transfers, did));
     MPIDATA_TRY(take_answers(questions, did));
-    for (int i = 0; i < MPIDATA_QUESTIONS_MAX; i++)
+    for (int i = 0; i < questions->most; i++)
         if (questions->open[i].question) {
             free_left(questions, &questions->open[i], 0);
             MPIDATA_TRY(ask_again(questions, &questions->open[i]));

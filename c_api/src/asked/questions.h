@@ -1,16 +1,16 @@
-/* The questions of a solver rank to inference ranks. Each goes to one of those that live, in turn, and is asked again of another
+/* The questions of a solver rank, or of those of a carrier's program, to inference ranks. Each goes to one of those that live, in turn, and is asked again of another
  * one if that is lost; what an inference rank that was given up may still answer is dropped. Of one thread, that of the solver. */
 #ifndef MPIDATA_QUESTIONS_H
 #define MPIDATA_QUESTIONS_H
 
 #include "job/job.h"
 
-enum { MPIDATA_QUESTIONS_MAX = 8 }; /* open at once */
+enum { MPIDATA_QUESTIONS_MAX = 8 }; /* of a rank, open at once */
 
 typedef struct mpidata_questions mpidata_questions;
 
-/* NULL: there is not enough memory. */
-mpidata_questions *mpidata_questions_open(mpidata_job *job);
+/* most: may be open at once. NULL: there is not enough memory. */
+mpidata_questions *mpidata_questions_open(mpidata_job *job, int most);
 
 /* Lets what is being sent leave, for two seconds at most: MPI may read it. */
 void mpidata_questions_close(mpidata_questions *questions);
@@ -25,6 +25,9 @@ int mpidata_questions_knows(const mpidata_questions *questions, int64_t question
 
 /* One that is open; 0: none is. */
 int64_t mpidata_questions_any(const mpidata_questions *questions);
+
+/* Are as many open as may be? */
+int mpidata_questions_full(const mpidata_questions *questions);
 
 /* All have been waited for by another call than that of their own, or are dropped: that call finds no fault then. */
 void mpidata_questions_settle(mpidata_questions *questions);

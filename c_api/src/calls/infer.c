@@ -7,12 +7,10 @@
 
 /* Refuse what there is nobody to answer. */
 static int need_answerer(const char **advice) {
-    const mpidata_transport *transport = mpidata_calls_transport();
     *advice = "Add 'inference: {ranks: 1, function: \"module:function\"}' to the job file, and start it with `mpidata run`.";
     if (mpidata_calls.alone) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_infer was called outside a job, where nobody answers");
     if (!mpidata_calls.plan->inference) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_infer was called in a job without 'inference'");
-    *advice = "Link the program with libmpidata, and remove 'solvers.carried'.";
-    return transport->ask ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_ORDER, "mpidata_infer was called by a carried program");
+    return MPIDATA_SUCCESS;
 }
 
 static int begin(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version, int64_t *question) {
@@ -33,7 +31,7 @@ static int wait_for_answer(mpidata_question *question) {
     const int64_t number = *question;
     *question = 0;
     if (!number) return MPIDATA_SUCCESS;
-    int status = transport && transport->ask && mpidata_calls.state == MPIDATA_JOINED ? transport->answer(number) : MPIDATA_ERR_ARGUMENT;
+    int status = transport && !mpidata_calls.alone && mpidata_calls.state == MPIDATA_JOINED ? transport->answer(number) : MPIDATA_ERR_ARGUMENT;
     if (status == MPIDATA_ERR_ARGUMENT) {
         (void)mpidata_error(status, "mpidata_infer_wait was called for a question that is not open");
         return mpidata_calls_misuse(status, "Call it once for each mpidata_infer_begin.");

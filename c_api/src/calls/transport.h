@@ -32,8 +32,7 @@ typedef struct {
     const mpidata_contents *(*published)(void); /* as of that; NULL: nothing */
     int (*complete)(void);           /* what the ranks of a group agree on, before a simulation is closed */
     int (*next)(const mpidata_done *done, int64_t *simulation); /* ask for one; MPIDATA_END: there is none */
-    /* Ask an inference rank, and wait for the answer to a question; ERR_ARGUMENT: too many are open, or it is not. NULL: none can
-     * be asked. */
+    /* Ask an inference rank, and wait for the answer to a question; ERR_ARGUMENT: too many are open, or it is not. */
     int (*ask)(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version, int64_t *question);
     int (*answer)(int64_t question);
     int (*fail)(const char *reason, int how); /* MPIDATA_GIVEN_UP, or MPIDATA_TRY_FAILED */

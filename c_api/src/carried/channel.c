@@ -174,7 +174,7 @@ int mpidata_channel_open(mpidata_channel *channel, const char *address) {
     char path[256];
     const char *colon = strrchr(address, ':');
     memset(channel, 0, sizeof *channel);
-    channel->socket = channel->came = -1;
+    channel->socket = channel->came[0] = channel->came[1] = -1;
     if (!colon || (size_t)(colon - address) >= sizeof path)
         return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: " MPIDATA_CARRIER_VARIABLE " is '%.200s', which names no "
                                               "carrier. Let the job start the program: mpidata run job.yaml.", address);
@@ -193,12 +193,13 @@ int mpidata_channel_open(mpidata_channel *channel, const char *address) {
 void mpidata_channel_close(mpidata_channel *channel) {
     if (channel->shared) (void)munmap(channel->shared, (size_t)channel->bytes);
     if (channel->socket >= 0) (void)close(channel->socket);
-    if (channel->came >= 0) (void)close(channel->came);
+    for (int i = 0; i < 2; i++)
+        if (channel->came[i] >= 0) (void)close(channel->came[i]);
     channel->shared = NULL;
-    channel->socket = channel->came = -1;
+    channel->socket = channel->came[0] = channel->came[1] = -1;
 }
 
-/* Bytes that wake, and the newest descriptor of those that come with one. */
+/* Bytes that wake, and the newest descriptor of each kind that comes with one. */
 int mpidata_channel_check(mpidata_channel *channel) {
     char bytes[64];
     ssize_t got;
@@ -206,8 +207,9 @@ int mpidata_channel_check(mpidata_channel *channel) {
     do {
         got = receive_with(channel->socket, bytes, sizeof bytes, MSG_DONTWAIT, &memory);
         if (memory < 0) continue;
-        if (channel->came >= 0) (void)close(channel->came);
-        channel->came = memory;
+        int *came = &channel->came[*bytes == MPIDATA_CARRIED_ROOM];
+        if (*came >= 0) (void)close(*came);
+        *came = memory;
     } while (got > 0);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return MPIDATA_SUCCESS;
     return got < 0 && (errno == EBADF || errno == ENOTSOCK) ? closed_here() : gone();
@@ -215,8 +217,8 @@ int mpidata_channel_check(mpidata_channel *channel) {
 
 int mpidata_channel_published(mpidata_channel *channel, int *memory) {
     MPIDATA_TRY(mpidata_channel_check(channel));
-    *memory = channel->came;
-    channel->came = -1;
+    *memory = channel->came[MPIDATA_CARRIED_PUBLISHED];
+    channel->came[MPIDATA_CARRIED_PUBLISHED] = -1;
     return MPIDATA_SUCCESS;
 }
 
@@ -290,4 +292,45 @@ int mpidata_channel_ask(mpidata_channel *channel, uint32_t kind, const char *rea
     memcpy(sentence, shared->sentence, sizeof sentence);
     sentence[sizeof sentence - 1] = '\0';
     return mpidata_error(status, "%s", sentence);
+}
+
+/* -- questions ------------------------------------------------------------------------------------------------------ */
+
+static int has_room(const mpidata_channel *channel) {
+    const mpidata_carried *shared = channel->shared;
+    return MPIDATA_CARRIED_GET(shared->answers[channel->place].room) >= shared->questions[channel->place].wants;
+}
+
+static int is_answered(const mpidata_channel *channel) {
+    const mpidata_carried *shared = channel->shared;
+    return MPIDATA_CARRIED_GET(shared->answers[channel->place].answered) == shared->questions[channel->place].asked;
+}
+
+int mpidata_channel_room(mpidata_channel *channel, int place, uint64_t bytes, int *memory) {
+    *memory = -1;
+    channel->place = place;
+    MPIDATA_CARRIED_SET(channel->shared->questions[place].wants, bytes);
+    wake_carrier(channel);
+    MPIDATA_TRY(wait_for(channel, has_room));
+    MPIDATA_TRY(mpidata_channel_check(channel));
+    *memory = channel->came[MPIDATA_CARRIED_ROOM];
+    channel->came[MPIDATA_CARRIED_ROOM] = -1;
+    if (*memory >= 0) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_JOB, "mpidata_infer: the memory for a question has not come from the carrier, as where a process "
+                                          "has as many files open as it may. See `ulimit -n`.");
+}
+
+void mpidata_channel_question(mpidata_channel *channel, int place) {
+    mpidata_carried_question *question = &channel->shared->questions[place];
+    MPIDATA_CARRIED_SET(question->asked, question->asked + 1);
+    wake_carrier(channel);
+}
+
+int mpidata_channel_answer(mpidata_channel *channel, int place) {
+    channel->place = place;
+    if (is_answered(channel)) return MPIDATA_SUCCESS;
+    MPIDATA_CARRIED_SET(channel->shared->waits, 1);
+    const int status = wait_for(channel, is_answered);
+    MPIDATA_CARRIED_SET(channel->shared->waits, 0);
+    return status;
 }

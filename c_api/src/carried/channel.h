@@ -8,7 +8,7 @@
 
 typedef struct {
     int socket;
-    int came; /* a descriptor that has come with a byte; -1: none */
+    int came[2]; /* descriptors that have come with a byte, of what is published, and of room; -1: none */
     mpidata_carried *shared;
     /* Read once and checked: */
     uint64_t slots_at, slot_bytes, values_at, values_bytes, bytes;
@@ -18,6 +18,7 @@ typedef struct {
     /* Kept by this rank: */
     uint64_t committed;
     uint32_t request;
+    int place; /* of the question that is waited for */
     struct timespec checked; /* when it was last looked whether the carrier is there */
 } mpidata_channel;
 
@@ -37,6 +38,16 @@ int mpidata_channel_ask(mpidata_channel *channel, uint32_t kind, const char *rea
 
 /* After an answer: the descriptor of what is published, to be closed, if another one has come since; -1: none has. */
 int mpidata_channel_published(mpidata_channel *channel, int *memory);
+
+/* Get memory of so many bytes, or more, for a place for questions: *memory, a descriptor to be closed. Blocks until the carrier has
+ * made it. */
+int mpidata_channel_room(mpidata_channel *channel, int place, uint64_t bytes, int *memory);
+
+/* The question in a place is there to be asked. */
+void mpidata_channel_question(mpidata_channel *channel, int place);
+
+/* Wait for its answer. */
+int mpidata_channel_answer(mpidata_channel *channel, int place);
 
 /* MPIDATA_ERR_JOB where the carrier has ended. */
 int mpidata_channel_check(mpidata_channel *channel);

@@ -10,7 +10,9 @@
  * goes to sleep says so first, and is woken by a byte through the socket.
  *
  * What a trainer publishes comes in memory of its own, one for each version, whose descriptor the carrier sends with such a
- * byte before its answer. */
+ * byte before its answer. A question lies in memory of its own, too (question/in_memory.h), which the carrier makes when the rank
+ * says how much it wants, and which serves for later ones. Each of the places for questions is the rank's until it has asked, and
+ * the carrier's from then on until that has answered: inputs are sent, and outputs come, from and to where they lie. */
 #ifndef MPIDATA_CARRIED_LAYOUT_H
 #define MPIDATA_CARRIED_LAYOUT_H
 
@@ -20,9 +22,9 @@
 
 #define MPIDATA_CARRIER_VARIABLE "MPIDATA_CARRIER" /* "<path of the socket>:<token of this start of the program>" */
 #define MPIDATA_CARRIED_MAGIC UINT32_C(0x4d504331)
-#define MPIDATA_CARRIED_VERSION 6u
+#define MPIDATA_CARRIED_VERSION 7u
 
-enum { MPIDATA_CARRIED_TOKEN = 32, MPIDATA_CARRIED_SENTENCE = 1024, MPIDATA_CARRIED_LINE = 64 };
+enum { MPIDATA_CARRIED_TOKEN = 32, MPIDATA_CARRIED_SENTENCE = 1024, MPIDATA_CARRIED_LINE = 64, MPIDATA_CARRIED_QUESTIONS = 8 };
 
 /* The variables in which launchers tell a process its number; the first that is set counts. */
 #define MPIDATA_CARRIED_NUMBER_VARIABLES(each, last)                                                                        \
@@ -57,6 +59,24 @@ enum {
     MPIDATA_CARRIED_ERROR = 6     /* reason: the sentence with which the job ends */
 };
 
+/* What a byte through the socket says; both wake. */
+enum { MPIDATA_CARRIED_PUBLISHED = 0, MPIDATA_CARRIED_ROOM = 1 }; /* of which memory its descriptor is, if one comes with it */
+
+/* A place for questions: what the rank writes of it ... */
+typedef struct {
+    uint64_t wants; /* bytes of memory */
+    uint64_t asked; /* questions that it has asked here, ever */
+} mpidata_carried_question;
+
+/* ... and what the carrier does. */
+typedef struct {
+    uint64_t room;     /* bytes of the memory whose descriptor it has sent last; 0: none yet */
+    uint64_t answered; /* questions that are answered, ever ... */
+    int32_t status;    /* ... and how the last one was: MPIDATA_SUCCESS, or MPIDATA_END where nobody answers */
+    uint32_t unused;
+    int64_t version;   /* of the weights */
+} mpidata_carried_answer;
+
 /* The beginning of the memory. */
 typedef struct {
     uint32_t magic, version;
@@ -77,6 +97,7 @@ typedef struct {
     uint32_t stopping;            /* the job is */
     uint32_t carrier_sleeps;
     uint64_t published;           /* bytes of what is published (contents/contents.h), whose descriptor came before an answer; 0: none */
+    mpidata_carried_answer answers[MPIDATA_CARRIED_QUESTIONS];
     char sentence[MPIDATA_CARRIED_SENTENCE]; /* of an error */
     /* What the rank writes from here on. */
     __attribute__((aligned(MPIDATA_CARRIED_LINE))) uint64_t committed; /* slots filled, ever */
@@ -84,6 +105,9 @@ typedef struct {
     uint32_t kind;
     uint32_t rank_sleeps;
     uint32_t beats;               /* signs of life */
+    uint32_t waits;               /* for an answer */
+    uint32_t unused;
+    mpidata_carried_question questions[MPIDATA_CARRIED_QUESTIONS];
     char reason[MPIDATA_CARRIED_SENTENCE]; /* without a request: the last words of a rank that is about to end */
 } mpidata_carried;
 
@@ -102,7 +126,7 @@ typedef struct {
 
 _Static_assert(sizeof(mpidata_carried_sample) == 16 && sizeof(mpidata_carried_block) == 128, "both sides must agree");
 _Static_assert(sizeof(mpidata_carried_hello) == 48 && sizeof(mpidata_carried_welcome) == 1048, "both sides must agree");
-_Static_assert(sizeof(mpidata_carried) == 2432, "both sides must agree");
+_Static_assert(sizeof(mpidata_carried) == 2816, "both sides must agree");
 
 /* Words that the other side reads or writes meanwhile: what was written before a word is seen with it. */
 #define MPIDATA_CARRIED_GET(word) __atomic_load_n(&(word), __ATOMIC_ACQUIRE)

@@ -12,6 +12,7 @@
 #include "buffer/copy.h"
 #include "calls/calls.h"
 #include "calls/maps.h"
+#include "carried/asking.h"
 #include "carried/carried.h"
 #include "carried/channel.h"
 #include "carried/published_memory.h"
@@ -194,9 +195,17 @@ static int ask_for_newer(void) {
 
 static const mpidata_contents *published_here(void) { return rank.published.contents; }
 
-/* -- next, fail, finalize: the carrier counts ------------------------------------------------------------------------ */
+/* -- questions ------------------------------------------------------------------------------------------------------ */
 
-static int complete_nothing(void) { return MPIDATA_SUCCESS; }
+static int ask_by_memory(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version, int64_t *question) {
+    return mpidata_asking_begin(&rank.channel, in, n_in, out, n_out, version, question);
+}
+
+static int wait_for_answer_of(int64_t question) { return mpidata_asking_wait(&rank.channel, question); }
+
+static int settle_questions(void) { return mpidata_asking_settle(&rank.channel); }
+
+/* -- next, fail, finalize: the carrier counts ------------------------------------------------------------------------ */
 
 static int ask_for_next(const mpidata_done *done, int64_t *simulation) {
     (void)done;
@@ -216,6 +225,7 @@ static int leave_carrier(const mpidata_done *done) {
 
 static void close_carried(void) {
     if (!is_carried()) return;
+    mpidata_asking_close();
     mpidata_channel_close(&rank.channel);
     mpidata_plan_free(&rank.plan);
 }
@@ -223,8 +233,8 @@ static void close_carried(void) {
 static const mpidata_transport BY_MEMORY = {
     .forked = is_forked, .refuse_forked = refuse_fork, .who = who_is_carried, .settle = settle_with_carrier,
     .report = report_to_carrier, .stage = stage_in_slot, .wait = wait_for_nothing, .step = commit_slot, .drop = drop_slot, .forget = forget_nothing,
-    .complete = complete_nothing, .next = ask_for_next, .fail = tell_of_failure, .leave = leave_carrier, .close = close_carried,
-    .refresh = ask_for_newer, .published = published_here,
+    .complete = settle_questions, .next = ask_for_next, .fail = tell_of_failure, .leave = leave_carrier, .close = close_carried,
+    .refresh = ask_for_newer, .published = published_here, .ask = ask_by_memory, .answer = wait_for_answer_of,
 };
 
 /* -- join ----------------------------------------------------------------------------------------------------------- */

@@ -178,7 +178,6 @@ static int finish_tally(void) {
     int64_t failed, at;
     const int stop = mpidata_tally_finish(tally, &failed, &at);
     if (stop) mpidata_calls.stopping = 1;
-    if (tally->cancelled) mpidata_calls.cancelled = 1;
     if (failed) fail_all(failed == solver.group_size && at == failed * mpidata_calls.step);
     if (failed) return MPIDATA_SUCCESS;
     if (!stop) MPIDATA_TRY(check_together());
@@ -187,6 +186,13 @@ static int finish_tally(void) {
         MPIDATA_TRY(mpidata_calls_check_cover(tally->sum + i * tally->n_counts, tally->first + i, tells));
     mpidata_release_put(&solver.sender, tally->first + tally->agreed);
     return MPIDATA_SUCCESS;
+}
+
+/* All ranks leave a cancelled simulation in the same step, or as they end it, and not in a call that only some of them make after a
+ * refresh: the others would wait for these in calls of MPI. */
+static int leave_cancelled(void) {
+    if (solver.tally.cancelled) mpidata_calls.cancelled = 1;
+    return mpidata_calls.cancelled;
 }
 
 static int start_tally(int64_t last, int closes) {
@@ -223,13 +229,14 @@ static int step_of_one(double time) {
 
 static int step_of_many(double time) {
     MPIDATA_TRY(listen_again());
+    if (leave_cancelled()) return MPIDATA_CANCELLED;
     if (!mpidata_is_finite(time)) (void)fail_here(time); /* the others hear of it when this rank closes the simulation */
     if (!mpidata_tally_add(&solver.tally, mpidata_calls.counts) && !mpidata_calls.lame) return commit(time);
     if (mpidata_calls.lame) return MPIDATA_ERR_ARGUMENT;
     MPIDATA_TRY(finish_tally());
     if (mpidata_calls.stopping) return MPIDATA_END;
     if (mpidata_calls.lame) return mpidata_calls_not_finite();
-    if (mpidata_calls.cancelled) return MPIDATA_CANCELLED;
+    if (leave_cancelled()) return MPIDATA_CANCELLED;
     MPIDATA_TRY(start_tally(mpidata_calls.step, 0));
     return commit(time);
 }
@@ -239,7 +246,7 @@ static int step(double time) { return solver.group_size > 1 ? step_of_many(time)
 /* -- refresh -------------------------------------------------------------------------------------------------------- */
 
 /* Whether the group is to stop, or to give the simulation up, is agreed on first: all its ranks return the same. That a simulation
- * is cancelled is no matter here: puts and steps say so. */
+ * is cancelled is no matter here: the next step says so. */
 static int refresh(void) {
     MPIDATA_TRY(listen_again());
     if (solver.group_size > 1) {
@@ -281,12 +288,13 @@ static void tell_times(mpidata_event *event) {
 static int complete(void) {
     MPIDATA_TRY(mpidata_infer_settle(&solver.sender));
     MPIDATA_TRY(finish_tally());
-    const int agreed = mpidata_calls.lame == MPIDATA_LAME_ALL || mpidata_calls.stopping || mpidata_calls.cancelled;
+    const int agreed = leave_cancelled() || mpidata_calls.lame == MPIDATA_LAME_ALL || mpidata_calls.stopping;
     if (solver.group_size > 1 && mpidata_calls.running && !agreed) {
         MPIDATA_TRY(start_tally(mpidata_calls.step - 1, 1));
         MPIDATA_TRY(finish_tally());
     }
-    if (mpidata_calls.lame || mpidata_calls.cancelled) solver.tally.steps = 0;
+    if (leave_cancelled() || mpidata_calls.lame) solver.tally.steps = 0;
+    solver.tally.cancelled = 0;
     return mpidata_sender_flush(&solver.sender);
 }
 
@@ -361,6 +369,7 @@ static int next(const mpidata_done *done, int64_t *simulation) {
 static int fail(const char *reason, int how) {
     (void)how; /* the scheduler hears of it when the simulation is closed */
     MPIDATA_TRY(finish_tally());
+    (void)leave_cancelled();
     (void)snprintf(solver.reason, sizeof solver.reason, "%s", reason);
     return MPIDATA_SUCCESS;
 }
@@ -492,6 +501,14 @@ int mpidata_solver_look(int *stopping, int *under_way) {
     *under_way = solver.sender.flight.n > 0;
     return status;
 }
+
+void mpidata_solver_meanwhile(int (*call)(void *), void *context) {
+    solver.sender.meanwhile = call;
+    solver.sender.of = context;
+}
+
+mpidata_questions *mpidata_solver_questions(int most) { return mpidata_questions_open(&solver.job, most); }
+void mpidata_solver_has_waited(double seconds) { solver.sender.waited += seconds; }
 void mpidata_solver_stop(void) { mpidata_calls.stopping = 1; }
 int mpidata_solver_lends(const void *values) { return mpidata_sender_lends(&solver.sender, values); }
 const double *mpidata_solver_parameters(void) { return solver.task->parameters; }

@@ -244,6 +244,7 @@ int mpidata_sender_progress(mpidata_sender *sender) {
 int mpidata_sender_wait(void *context) {
     mpidata_sender *sender = context;
     MPIDATA_TRY(mpidata_job_listen(sender->job));
+    if (sender->meanwhile) MPIDATA_TRY(sender->meanwhile(sender->of));
     MPIDATA_TRY(mpidata_sender_progress(sender));
     return send_idle_bundles(sender); /* nothing will be added to them */
 }

@@ -95,6 +95,8 @@ typedef struct {
     mpidata_arena arena;     /* of what is sent */
     double waited;           /* for room on the trainers, since whoever reads it has set it back; s */
     int64_t by_try;          /* which try of the present simulation this is, from 1 */
+    int (*meanwhile)(void *); /* of a carrier: called while this rank waits, with ... */
+    void *of;                 /* ... this; NULL: there is nothing else to do */
 } mpidata_sender;
 
 /* Of which pool the pieces of the present simulation are. */
@@ -134,7 +136,7 @@ void mpidata_sender_drop(mpidata_sender *sender);
 /* Let MPI move data; complete what can be completed. */
 int mpidata_sender_progress(mpidata_sender *sender);
 
-/* The same while this rank waits, and listen to the scheduler. Matches mpidata_wait_request's callback. */
+/* The same while this rank waits, listen to the scheduler, and do what else there is. Matches mpidata_wait_request's callback. */
 int mpidata_sender_wait(void *sender);
 
 /* Send all bundles. Blocks while every message is in flight. */

@@ -2,7 +2,7 @@
 #ifndef MPIDATA_SOLVER_H
 #define MPIDATA_SOLVER_H
 
-#include "wire/plan.h"
+#include "asked/questions.h"
 
 /* mpidata_init with Fortran handles. */
 int mpidata_init_f(MPI_Fint world, MPI_Fint *group);
@@ -15,6 +15,16 @@ int mpidata_report_error(const char *sentence);
 /* Between two calls: let MPI move data, and listen to the scheduler. *stopping: the job is; *under_way: whether MPI has to be
  * called again soon. */
 int mpidata_solver_look(int *stopping, int *under_way);
+
+/* Make this call, too, in each mpidata_solver_look, and again and again while a call waits for trainers. It makes none of mpidata.h.
+ * NULL: no more. */
+void mpidata_solver_meanwhile(int (*call)(void *), void *context);
+
+/* For the questions of the program, which are no business of this rank's calls; mpidata_questions_close before mpidata_finalize. */
+mpidata_questions *mpidata_solver_questions(int most);
+
+/* The program has waited for so long, and this rank for nothing else. */
+void mpidata_solver_has_waited(double seconds);
 
 /* What the group's rank 0 has heard by mpidata_solver_look holds for this rank, too. Not collective, but all ranks of the
  * group must have made the same collective calls before. */

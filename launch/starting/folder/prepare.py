@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -154,9 +155,19 @@ def _parameters_of(replay: RunFolder, job: Job) -> npt.NDArray[np.float64]:
     table, drawn = read_parameters(
         replay.parameters, job.parameter_names, job.simulations, job.validation.count, texts_of(job)
     )
-    if drawn is not None and drawn < job.simulations:
+    if drawn is None or drawn == job.simulations:
+        return table
+    if not drawn or not set(range(drawn, job.simulations)) <= _cancelled_in(replay):
         raise LaunchError(f"{replay.path} cannot be replayed: its sampler had not drawn all parameters when it ended.")
+    table[drawn : job.simulations] = table[drawn - 1]  # any that are valid: they are cancelled again
     return table
+
+
+def _cancelled_in(run: RunFolder) -> set[int]:
+    try:
+        return set(json.loads(run.summary.read_text(encoding="utf-8")).get("cancelled", []))
+    except (OSError, ValueError, AttributeError, TypeError):
+        return set()
 
 
 def _runs(job: Job) -> Path:

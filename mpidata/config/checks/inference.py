@@ -36,8 +36,3 @@ def _beside(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[Pr
             at,
             f"{said} 'journal' is true: answers are in no journal, so no replay could give them again. Remove one.",
         )
-    solvers = sections.get("solvers")
-    if solvers is None:
-        return
-    if solvers.carried is not None:
-        yield at, f"{said} 'solvers.carried' too, and a carried program cannot ask. Remove one of them."

@@ -19,7 +19,7 @@ void mpidata_infer_close(void) {
 
 int mpidata_infer_ask(mpidata_sender *sender, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
                       int64_t *version, int64_t *question) {
-    if (!questions && !(questions = mpidata_questions_open(sender->job)))
+    if (!questions && !(questions = mpidata_questions_open(sender->job, MPIDATA_QUESTIONS_MAX)))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for questions.");
     return mpidata_questions_begin(questions, in, n_in, out, n_out, version, question);
 }

@@ -1,8 +1,10 @@
 """What a training script does to the simulations, by chance that follows from a seed: it cancels, and publishes."""
 
 import json
+import os
 import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,37 +19,63 @@ class Acting:
     Parameters
     ----------
     options : dict
-        seed; simulations, validation: how many; cancels: the chance in each batch; most: calls that cancel; publishes:
-        the chance in each batch, the same on all trainers; elements of what is published.
+        seed; simulations, validation: how many; cancels: the chance in each batch, of which the third cancels always;
+        most: calls that cancel; publishes: the chance in each batch, the same on all trainers; elements of what is
+        published; first: 1 if that is also before the first batch, else 0; deaths: how many come, of which each is a
+        letter in the file kills; spacing: batches between two of them, at most.
     trainer : int
         Which one.
     cancel : callable
         Takes ids, and returns those that are taken.
+    made : int
+        Batches that the others had made before this trainer joined.
     """
 
-    def __init__(self, options: dict[str, Any], trainer: int, cancel: Callable[[Any], list[int]]) -> None:
+    def __init__(
+        self, options: dict[str, Any], trainer: int, cancel: Callable[[Any], list[int]], made: int = 0
+    ) -> None:
         self._options, self._trainer, self._cancel = options, trainer, cancel
         self._file = open(f"acts-{trainer}.jsonl", "a")  # noqa: SIM115
         self._seen: list[int] = []
-        self._calls = self._version = 0
+        self._calls = 0
+        self._version = options["first"] * (made > 0) + sum(self._publishes(number) for number in range(1, made + 1))
+        if options["first"] and not made:
+            self._publish()
 
     def act(self, number: int, drawn: list[int]) -> None:
         """Act after a batch with samples of these simulations."""
         options = self._options
         self._seen += [one for one in drawn if one not in self._seen]
         chosen = random.Random(f"{options['seed']} {self._trainer} {number}")
-        if chosen.random() < options["cancels"] and self._calls < options["most"]:
+        if (number == 3 or chosen.random() < options["cancels"]) and self._calls < options["most"]:
             self._calls += 1
             ids = [self._choose(chosen, drawn) for _ in range(chosen.randint(1, 3))]
+            ids += [drawn[-1]] if number == 3 else []
             if chosen.random() < 0.3:
                 thread = threading.Thread(target=self._ask, args=(ids,))
                 thread.start()
                 thread.join()
             else:
                 self._ask(ids)
-        if random.Random(f"{options['seed']} {number}").random() < options["publishes"]:
-            self._version += 1
-            assert mpidata.publish(arrays(self._version, options["elements"])) == self._version
+        if self._publishes(number):
+            self._publish()
+        self._wait_for_deaths(number)
+
+    def _publishes(self, number: int) -> bool:
+        return random.Random(f"{self._options['seed']} {number}").random() < self._options["publishes"]
+
+    def _publish(self) -> None:
+        self._version += 1
+        version = mpidata.publish(arrays(self._version, self._options["elements"]))
+        assert version == self._version, (version, self._version)
+
+    def _wait_for_deaths(self, number: int) -> None:
+        """Go on when as many have died as there must be by now: all do so before the job is over."""
+        wanted = min(self._options["deaths"], max(0, number - 2) // self._options["spacing"])
+        deadline = time.monotonic() + 60
+        while wanted and os.path.getsize("kills") < wanted:
+            assert time.monotonic() < deadline, f"{os.path.getsize('kills')} died, {wanted} were to by batch {number}"
+            time.sleep(0.02)
 
     def _choose(self, chosen: random.Random, drawn: list[int]) -> int:
         simulations, validation = self._options["simulations"], self._options["validation"]

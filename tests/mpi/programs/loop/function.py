@@ -2,7 +2,10 @@
 
 import time
 
-from loop.solving import OPTIONS, log_of, part, refresh, steps_of
+from loop.asking import ask
+from loop.solving import OPTIONS, log_of, part, ragged, refresh, steps_of
+
+from mpidata.solver import SimulationCancelled
 
 _log = []
 
@@ -16,11 +19,13 @@ def by_rows(alpha, simulation, group):
     try:
         while step < steps_of(simulation, OPTIONS["steps"]):
             refresh(log, simulation, step)
+            ask(simulation, step, rank)
             group.Barrier()
-            yield {"u": part(alpha, step, rank, size)}
+            more = {"p": ragged(simulation, step, rank)} if OPTIONS.get("ragged") else {}
+            yield {"u": part(alpha, step, rank, size), **more}
             step += 1
             time.sleep(OPTIONS["step_s"])
-    except GeneratorExit:
+    except (GeneratorExit, SimulationCancelled):  # the latter in a question
         how = "cancelled"
         raise
     finally:

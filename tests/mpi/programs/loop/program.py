@@ -4,7 +4,8 @@ import os
 import time
 
 import numpy as np
-from loop.solving import OPTIONS, log_of, part, refresh, steps_of
+from loop.asking import ask
+from loop.solving import OPTIONS, log_of, part, ragged, refresh, steps_of
 
 import mpidata
 from mpidata.solver import SimulationCancelled
@@ -19,10 +20,13 @@ for simulation in mpidata.solver.simulations():
     try:
         while step < steps:
             refresh(log, simulation.id, step)
+            ask(simulation.id, step, rank)
             values, start = part(simulation.parameters["alpha"], step, rank, size)
             simulation.put_block("u", values, start)
             if OPTIONS["rows"]:
                 simulation.put_at("rows", (64 * simulation.id + step + mine).astype(np.float32), mine)
+            if OPTIONS.get("ragged"):
+                simulation.put(p=ragged(simulation.id, step, rank))
             if group is not None:
                 group.Barrier()
             simulation.step(float(step))

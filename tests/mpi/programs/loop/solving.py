@@ -45,6 +45,13 @@ def refresh(log: Log, simulation: int, step: int) -> None:
     check(mpidata.solver.published(), version, OPTIONS["elements"])
 
 
+def ragged(simulation: int, step: int, rank: int) -> np.ndarray:
+    """Rows of `p` of a rank, 0 to 3: where they are in the whole is in the second column."""
+    first, count = sum((simulation + step + one) % 4 for one in range(rank)), (simulation + step + rank) % 4
+    rows = np.arange(first, first + count, dtype=np.float32)
+    return np.stack([np.full(count, 64 * simulation + step, np.float32), rows], axis=1)
+
+
 def part(alpha: float, step: int, rank: int, size: int) -> tuple[np.ndarray, tuple[int, int]]:
     """Rows of `u` of a rank, and where they begin."""
     rows = np.array_split(np.arange(12), size)[rank]

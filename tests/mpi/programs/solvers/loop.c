@@ -1,5 +1,6 @@
-/* Solver of the loop campaign, of one or several ranks: steps of `u`, refreshes at steps that follow from the seed, and notes
- * what it saw as loop/solving.py does. Arguments: STEPS, STEP_US, SEED, percent of the steps that refresh, elements. */
+/* Solver of the loop campaign, of one or several ranks: steps of `u`, refreshes and questions at steps that follow from the
+ * seed, and notes what it saw as loop/solving.py does. Arguments: STEPS, STEP_US, SEED, percent of the steps that refresh,
+ * elements, percent of the steps that ask, most rows of a question, the least version of an answer, whether it puts `p`. */
 #ifdef CARRIED
 #ifdef WITH_MPI
 #include <mpi.h>
@@ -14,8 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROWS = 12, COLUMNS = 6 };
+enum { ROWS = 12, COLUMNS = 6, OPEN = 8, MOST = 3000 };
 static int rank, size = 1;
+static int64_t seed_of_job;
 static FILE *notes;
 #ifdef WITH_MPI
 static MPI_Comm group;
@@ -75,24 +77,109 @@ static int put(double alpha, int64_t step) {
     return mpidata_put_block("u", u, MPIDATA_FLOAT32, 2, shape, start);
 }
 
+static int put_ragged(int64_t simulation, int64_t step) {
+    float rows[3][2];
+    int64_t first = 0;
+    const int64_t count = (simulation + step + rank) % 4, shape[] = {count, 2};
+    for (int64_t other = 0; other < rank; other++) first += (simulation + step + other) % 4;
+    for (int64_t row = 0; row < count; row++) rows[row][0] = (float)(64 * simulation + step), rows[row][1] = (float)(first + row);
+    return mpidata_put("p", rows, MPIDATA_FLOAT32, 2, shape);
+}
+
+typedef struct {
+    int64_t rows, version;
+    float x[MOST][3], y[MOST][3];
+    int64_t k[MOST], v[MOST], call[MOST], n[MOST];
+    mpidata_question question;
+} asked;
+
+static asked questions[OPEN];
+static int64_t asks, most, least;
+static int open_now;
+
+static int ask(int64_t simulation, int64_t step, int number) {
+    asked *one = &questions[number];
+    one->rows = (simulation * 5 + step * 11 + rank * 3 + number * 7) % (most + 1);
+    one->version = -1;
+    for (int64_t row = 0; row < one->rows; row++) {
+        for (int64_t column = 0; column < 3; column++) {
+            one->x[row][column] = (float)((simulation * 7 + step * 3 + rank * 5 + number + 3 * row + column) % 1000);
+            one->y[row][column] = -1;
+        }
+        one->k[row] = 1000000 * simulation + 1000 * step + row;
+        one->v[row] = one->call[row] = one->n[row] = -1;
+    }
+    const int64_t shape[] = {one->rows, 3};
+    const mpidata_array in[] = {{"x", one->x, MPIDATA_FLOAT32, 2, shape}, {"k", one->k, MPIDATA_INT64, 1, shape}};
+    const mpidata_array out[] = {{"y", one->y, MPIDATA_FLOAT32, 2, shape},
+                                 {"v", one->v, MPIDATA_INT64, 1, shape},
+                                 {"call", one->call, MPIDATA_INT64, 1, shape},
+                                 {"n", one->n, MPIDATA_INT64, 1, shape}};
+    return mpidata_infer_begin(in, 2, out, 4, &one->version, &one->question);
+}
+
+static void check_answer(const asked *one) {
+    must(one->version >= least, "version of an answer");
+    for (int64_t row = 0; row < one->rows; row++) {
+        for (int64_t column = 0; column < 3; column++)
+            must((int64_t)one->y[row][column] == (int64_t)one->x[row][column] * (one->version % 1000 + column) + 1, "y");
+        must(one->v[row] == one->k[row] + one->version, "rows of one version");
+        must(one->call[row] > 0 && one->call[row] == one->call[0], "rows of one call");
+        must(one->n[row] >= one->rows && one->n[row] == one->n[0], "rows of the call");
+    }
+}
+
+/* Wait for the last one that is open; it is answered, whatever has become of the simulation. */
+static void take_answer(void) {
+    asked *one = &questions[--open_now];
+    must(!mpidata_infer_wait(&one->question) && !one->question, "wait for an answer");
+    check_answer(one);
+}
+
+/* Ask one question, and wait, or several at once, which stay open; or none. */
+static int ask_some(int64_t simulation, int64_t step) {
+    const int64_t kind = (simulation * 3 + step * 5 + rank) % 10;
+    int status = MPIDATA_SUCCESS;
+    if ((simulation * 7907 + step * 104723 + rank * 6151 + seed_of_job) % 100 >= asks) return MPIDATA_SUCCESS;
+    for (int more = kind < 5 ? 1 : (int)kind - 2; more && open_now < OPEN; more--) {
+        if ((status = ask(simulation, step, open_now))) return status;
+        open_now++;
+    }
+    if (kind < 5) take_answer();
+    return status;
+}
+
+/* mpidata_next has waited for those that were still open. */
+static void check_left(void) {
+    while (open_now) check_answer(&questions[--open_now]);
+}
+
 int main(int argc, char **argv) {
-    const int64_t steps = atoll(argv[1]), seed = atoll(argv[3]), percent = atoll(argv[4]), elements = atoll(argv[5]);
+    const int64_t steps = atoll(argv[1]), percent = atoll(argv[4]), elements = atoll(argv[5]);
+    const int is_ragged = atoi(argv[9]);
     const unsigned pause_us = (unsigned)atoi(argv[2]);
     int64_t simulation;
+    seed_of_job = atoll(argv[3]);
+    asks = atoll(argv[6]), most = atoll(argv[7]), least = atoll(argv[8]);
+    must(most <= MOST, "rows");
     join(argc, argv);
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
         double alpha;
         int status = MPIDATA_SUCCESS;
         int64_t step = 0, version = 0;
+        check_left();
         must(!mpidata_param("alpha", &alpha), "param");
         (void)fprintf(notes, "begin %lld\n", (long long)simulation);
         for (; step < steps + simulation % 3; step++) {
-            if ((simulation * 7919 + step * 104729 + seed) % 100 < percent) {
+            if ((simulation * 7919 + step * 104729 + seed_of_job) % 100 < percent) {
                 if ((status = mpidata_refresh(&version))) break;
                 (void)fprintf(notes, "version %lld %lld\n", (long long)step, (long long)version);
                 check(version, elements);
             }
+            while (open_now && (simulation % 3 == 0 || step % 2 == 0)) take_answer();
+            if ((status = ask_some(simulation, step))) break;
             status = put(alpha, step);
+            if (!status && is_ragged) status = put_ragged(simulation, step);
 #ifdef WITH_MPI
             if (!status) MPI_Barrier(group);
 #endif
@@ -105,6 +192,7 @@ int main(int argc, char **argv) {
                       !status ? "complete" : status == MPIDATA_CANCELLED ? "cancelled" : "stopped");
         if (status == MPIDATA_END) break;
     }
+    check_left();
     must(!mpidata_finalize(), "finalize");
 #ifdef WITH_MPI
     MPI_Finalize();

@@ -40,7 +40,7 @@ model = mpidata.DistributedDataParallel(net)
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
 normalizers = {"normalizer": mpidata.Normalizer(stream, options["after"])} if options["after"] else {}
 mpidata.register(model=model, optimizer=optimizer, **normalizers)
-acting = Acting(options["loop"], start, stream.cancel) if options.get("loop") else None
+acting = Acting(options["loop"], start, stream.cancel, stream.resumed) if options.get("loop") else None
 came: list[str] = []
 
 
@@ -109,6 +109,7 @@ for number, batch in enumerate(stream, 1):
     rows.clear()
     step += 1
     if acting:
+        stream.losses(batch, batch["parameters"][:, 0])
         acting.act(step, batch["simulation"].tolist())
     if options["validate"] and not step % options["validate"]:
         validate()

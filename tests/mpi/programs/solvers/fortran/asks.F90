@@ -1,16 +1,26 @@
-!> Asks the model in each step: y = 2 x, and the sum of each row; the last dimension has the rows.
+!> Asks the model in each step: y = 2 x, and the sum of each row; the last dimension has the rows. CARRIED: of no MPI.
 program asks
   use, intrinsic :: iso_fortran_env, only: int64, real32, real64
+#ifdef CARRIED
+  use mpidata_carried
+  implicit none
+#else
   use mpidata
   implicit none
   include 'mpif.h'
-  integer :: group, simulation, step, row, ierror
+  integer :: group
+#endif
+  integer :: simulation, step, row, ierror
   integer(int64) :: version, question
   real(real32), target, asynchronous :: x(4, 3), y(4, 3)
   real(real64), target, asynchronous :: sums(3)
 
+#ifdef CARRIED
+  call mpidata_attach()
+#else
   call MPI_Init(ierror)
   call mpidata_init(MPI_COMM_WORLD, group)
+#endif
   do while (mpidata_next(simulation))
     do step = 1, 10
       x = reshape([(real(row * step + simulation, real32), row = 1, 12)], [4, 3])
@@ -26,7 +36,9 @@ program asks
     end do
   end do
   call mpidata_finalize()
+#ifndef CARRIED
   call MPI_Finalize(ierror)
+#endif
 
 contains
 

@@ -1,0 +1,19 @@
+/* The questions of a rank of a carried program, each in one of the places that it shares with its carrier. */
+#ifndef MPIDATA_CARRIED_ASKING_H
+#define MPIDATA_CARRIED_ASKING_H
+
+#include "carried/channel.h"
+#include "mpidata.h"
+
+/* As ask and answer of calls/transport.h say. */
+int mpidata_asking_begin(mpidata_channel *channel, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
+                        int64_t *version, int64_t *question);
+int mpidata_asking_wait(mpidata_channel *channel, int64_t question);
+
+/* Wait for all that are open, so that their arrays are lent no more. */
+int mpidata_asking_settle(mpidata_channel *channel);
+
+/* Forget all. */
+void mpidata_asking_close(void);
+
+#endif
