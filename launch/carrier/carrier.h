@@ -284,7 +284,7 @@ void answer_each(carrier_t *carrier); /* where the job is stopping: each rank le
 int questions_serve(void *carrier);
 int questions_have_news(const ranks_t *ranks); /* in the memory of the ranks */
 int questions_open(const ranks_t *ranks);      /* is any under way? */
-void questions_count_wait(carrier_t *carrier); /* for which rank 0 has waited since questions_serve */
+void questions_count_wait(carrier_t *carrier); /* for which rank 0 has waited since then, or questions_serve */
 void questions_leave(ranks_t *ranks, rank_t *rank); /* it is gone: nobody waits for its answers */
 void questions_close(ranks_t *ranks);
 

@@ -170,9 +170,11 @@ int questions_have_news(const ranks_t *ranks) {
  * time since questions_serve, which is called until then. */
 void questions_count_wait(carrier_t *carrier) {
     const ranks_t *ranks = &carrier->ranks;
+    const double now = mpidata_now();
     const int waits = ranks->n && ranks->all[0].shared && MPIDATA_CARRIED_GET(ranks->all[0].shared->waits);
-    if (waits && carrier->waits) mpidata_solver_has_waited(mpidata_now() - carrier->counted);
+    if (waits && carrier->waits) mpidata_solver_has_waited(now - carrier->counted);
     carrier->waits = waits;
+    carrier->counted = now;
 }
 
 void questions_leave(ranks_t *ranks, rank_t *rank) {

@@ -25,12 +25,13 @@ static struct {
 } inference[MOST];
 static int64_t numbers, answered_up_to;
 static int leaves, has_answerer, refused;
+static double waited;
 static const int MADE = 1;
 static mpidata_plan plan = {.inference = 1};
 
 mpidata_questions *mpidata_solver_questions(int most) { (void)most; return (mpidata_questions *)(uintptr_t)&MADE; }
 void mpidata_solver_meanwhile(int (*call)(void *), void *context) { (void)call, (void)context; }
-void mpidata_solver_has_waited(double seconds) { CHECK(seconds >= 0); }
+void mpidata_solver_has_waited(double seconds) { waited += seconds; }
 void mpidata_questions_close(mpidata_questions *questions) { (void)questions; }
 int mpidata_questions_has_answerer(const mpidata_questions *questions) { (void)questions; return has_answerer; }
 
@@ -255,7 +256,27 @@ static void too_many_wait_for_others(void) {
     end();
 }
 
+/* Each moment once, though others than questions_serve may come between two counts, and what it waits for in calls not at all. */
+static void waiting_is_counted_once(void) {
+    begin();
+    waited = 0;
+    const double since = mpidata_now();
+    channel.shared->waits = 1;
+    for (int i = 0; i < 20; i++) {
+        questions_count_wait(&carrier);
+        (void)usleep(1000);
+        questions_count_wait(&carrier);
+    }
+    CHECK(waited >= 0.02 && waited <= mpidata_now() - since);
+    CHECK(questions_serve(&carrier) == MPIDATA_SUCCESS); /* as within a call that has waited until here */
+    const double before = waited, again = mpidata_now();
+    questions_count_wait(&carrier);
+    CHECK(waited - before <= mpidata_now() - again + 0.001);
+    end();
+}
+
 int main(void) {
+    waiting_is_counted_once();
     answers_are_those_of_the_questions();
     what_is_wrong_ends_the_job();
     memory_stays_while_mpi_reads_it();
