@@ -106,48 +106,59 @@ def test_next_and_finalize_wait_for_answers(folder: JobFolder, carried: Build) -
     assert result.summary["simulations"]["failed"] == 2, result.summary
 
 
-@pytest.mark.full
-def test_answers_come_while_buffers_are_full(folder: JobFolder) -> None:
-    """The carrier waits for room until the program has had its answer: only then the trainer draws."""
-    folder.write(
-        net=DOUBLE,
-        train="""
+FULL = """
+import os, sys, time
+import numpy as np
+import mpidata
+
+taken = int(open("taken").read()) if os.path.exists("taken") else None
+for simulation in mpidata.solver.simulations():
+    for step in range(30):
+        if step == taken:
+            time.sleep(0.5)
+            answer = mpidata.solver.infer({"x": np.ones((2, 3), np.float32)}, {"y": ((2, 3), "float32")})
+            assert (answer["y"] == 2).all()
+            open("answered", "w").close()
+        began = time.monotonic()
+        simulation.put(u=np.full(25000, step, np.float32))
+        if time.monotonic() - began > 1.5 and taken is None:
+            taken = step
+            open("taken", "w").write(str(step))
+        simulation.step(step)
+"""
+DRAWS_LATE = """
 import os, time
 import mpidata
 
 stream = mpidata.MPIStreamDataset(batch_size=1)
-while not os.path.exists("answered"):
-    time.sleep(0.01)
+if os.path.exists("taken"):
+    while not os.path.exists("answered"):
+        time.sleep(0.01)
+else:
+    time.sleep(4)
 print("drawn", sum(1 for _ in stream))
-""",
-        asks="""
-import time
-import numpy as np
-import mpidata
+"""
 
-for simulation in mpidata.solver.simulations():
-    for step in range(7):
-        simulation.put(u=np.full(200000, step, np.float32))
-        simulation.step(step)
-    time.sleep(1)
-    answer = mpidata.solver.infer({"x": np.ones((2, 3), np.float32)}, {"y": ((2, 3), "float32")})
-    assert (answer["y"] == 2).all()
-    open("answered", "w").close()
-    for step in range(7, 10):
-        simulation.put(u=np.full(200000, step, np.float32))
-        simulation.step(step)
-""",
-    )
+
+@pytest.mark.full
+def test_answers_come_while_buffers_are_full(folder: JobFolder) -> None:
+    """The carrier waits for room until the program has had its answer: only then the trainer draws.
+
+    A first job finds out how many samples the program can put until then.
+    """
+    folder.write(net=DOUBLE, train=DRAWS_LATE, asks=FULL)
     folder.job(
         trainers={"program": ["python", "train.py"]},
-        solvers={"groups": 1, "carried": {}, "program": ["python", "asks.py"], "in_flight": 4},
+        solvers={"groups": 1, "carried": {}, "program": ["python", "asks.py"], "in_flight": 1},
         inference={"function": "net:answer"},
         parameters={"count": 1, "space": {"alpha": [0.0, 1.0]}},
         buffer={"policy": "fifo", "capacity": 2},
-        fields={"u": {"dtype": "float32", "shape": [200000]}},
+        fields={"u": {"dtype": "float32", "shape": [25000]}},
     )
-    result = folder.run()
-    assert result.status == 0 and "drawn 10" in result.log("trainer"), result.logs()
+    for file in ("taken", "answered"):
+        result = folder.run()
+        assert result.status == 0 and "drawn 30" in result.log("trainer"), result.logs()
+        assert (folder.path / file).exists()
 
 
 def victim(folder: Path, what: str) -> psutil.Process | None:
