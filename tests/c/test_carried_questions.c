@@ -143,9 +143,9 @@ static int ask_for(float *x, float *y, int64_t rows, int64_t *version, int64_t *
     return mpidata_asking_begin(&channel, &in, 1, &out, 1, version, question);
 }
 
-enum { LARGEST = 1 << 20, TURNS = 40 };
+enum { LARGEST = 1 << 18, TURNS = 10 };
 
-/* The rank in a child: it asks 8 questions at once, of 0 to a million rows, again and again. */
+/* The rank in a child: it asks 8 questions at once, of 0 to a quarter of a million rows, again and again. */
 static int ask_and_check(void) {
     static float x[MPIDATA_CARRIED_QUESTIONS][LARGEST], y[LARGEST];
     for (int turn = 0; turn < TURNS; turn++) {
