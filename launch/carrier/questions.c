@@ -40,7 +40,7 @@ static int make_room(carrier_t *carrier, rank_t *rank, int place, uint64_t wants
     const int64_t available = mpidata_available_memory("/proc", "/sys/fs/cgroup", NULL);
     if (available >= 0 && wants > (uint64_t)available) return cannot(carrier, wants);
     while (bytes < wants && bytes < UINT64_MAX / 4) bytes *= 2;
-    const int memory = memory_make("mpidata-question", bytes, &mapped);
+    const int memory = ranks_make_memory("mpidata-question", bytes, &mapped);
     if (memory < 0) return cannot(carrier, wants);
     if (rank->asking->places[place].memory) (void)munmap(rank->asking->places[place].memory, rank->asking->places[place].bytes);
     rank->asking->places[place].memory = mapped;

@@ -5,8 +5,6 @@
 #define cannot cannot_attach
 #include "../../c_api/src/carried/channel.c"
 #undef cannot
-#include "../../launch/carrier/memory.c"
-#define cannot cannot_share
 #include "../../launch/carrier/questions.c"
 
 #include <sys/wait.h>
@@ -86,7 +84,7 @@ int mpidata_questions_give_up(mpidata_questions *questions, int64_t question) {
 
 int end_job(int status) { refused++; return status; }
 
-int refuse(carrier_t *of, int status, const char *what, const char *advice) {
+int refuse(const carrier_t *of, int status, const char *what, const char *advice) {
     (void)of, (void)what, (void)advice;
     return end_job(status);
 }
@@ -104,6 +102,13 @@ int ranks_send(const rank_t *rank, const void *data, size_t bytes, int memory) {
     head->cmsg_len = CMSG_LEN(sizeof memory);
     memcpy(CMSG_DATA(head), &memory, sizeof memory);
     return sendmsg(rank->socket, &message, MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
+int ranks_make_memory(const char *name, uint64_t bytes, void **mapped) {
+    const int memory = memfd_create(name, MFD_CLOEXEC);
+    if (memory < 0 || ftruncate(memory, (off_t)bytes)) return -1;
+    *mapped = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    return memory;
 }
 
 void ranks_wake(rank_t *rank) { (void)send(rank->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
@@ -135,12 +140,12 @@ static void end(void) {
     close(carrier.ranks.all->socket);
     close(channel.socket);
     munmap(channel.shared, sizeof *channel.shared);
-    mpidata_asking_close();
+    mpidata_carried_infer_close();
 }
 
 static int ask_for(float *x, float *y, int64_t rows, int64_t *version, int64_t *question) {
     const mpidata_array in = {"x", x, MPIDATA_FLOAT32, 1, &rows}, out = {"y", y, MPIDATA_FLOAT32, 1, &rows};
-    return mpidata_asking_begin(&channel, &in, 1, &out, 1, version, question);
+    return mpidata_carried_infer_begin(&channel, &in, 1, &out, 1, version, question);
 }
 
 enum { LARGEST = 1 << 18, TURNS = 10 };
@@ -158,14 +163,14 @@ static int ask_and_check(void) {
         if (ask_for(x[0], y, 1, NULL, &questions[MPIDATA_CARRIED_QUESTIONS]) != MPIDATA_ERR_ARGUMENT) return 2;
         for (int i = MPIDATA_CARRIED_QUESTIONS - 1; i >= 0; i--) {
             memset(y, 0, sizeof y);
-            if (mpidata_asking_wait(&channel, questions[i])) return 3;
+            if (mpidata_carried_infer_wait(&channel, questions[i])) return 3;
             if (memcmp(x[i], y, (size_t)rows[i] * sizeof *y) || version[i] < 1) return 4;
-            if (mpidata_asking_wait(&channel, questions[i]) != MPIDATA_ERR_ARGUMENT) return 5;
+            if (mpidata_carried_infer_wait(&channel, questions[i]) != MPIDATA_ERR_ARGUMENT) return 5;
         }
     }
     int64_t open, version = 0;
-    if (ask_for(x[0], y, 3, &version, &open) || mpidata_asking_settle(&channel) || memcmp(x[0], y, 12) || !version) return 6;
-    return mpidata_asking_wait(&channel, open) ? 7 : 0;
+    if (ask_for(x[0], y, 3, &version, &open) || mpidata_carried_infer_settle(&channel) || memcmp(x[0], y, 12) || !version) return 6;
+    return mpidata_carried_infer_wait(&channel, open) ? 7 : 0;
 }
 
 static void answers_are_those_of_the_questions(void) {
