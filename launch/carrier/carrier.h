@@ -168,6 +168,8 @@ const mpidata_carried_sample *ranks_slot(const ranks_t *ranks, const rank_t *ran
 void ranks_give_back(rank_t *rank, uint64_t released);
 void ranks_answer(rank_t *rank, int status, const char *sentence);
 void ranks_wake(rank_t *rank);
+/* Memory to share, mapped here, which can neither shrink nor grow; its descriptor, or -1. */
+int ranks_make_memory(const char *name, uint64_t bytes, void **mapped);
 /* A message through its socket, with a descriptor if it is not -1; whether it has left. */
 int ranks_send(const rank_t *rank, const void *data, size_t bytes, int memory);
 void ranks_stop(ranks_t *ranks);              /* tell them that the job is stopping */
@@ -178,8 +180,6 @@ int ranks_poll(const ranks_t *ranks, struct pollfd *polled); /* room for 1 + ran
 
 /* memory.c: MPIDATA_ERR_MEMORY, where what is to be shared with the ranks is more than there is. */
 int memory_check(const ranks_t *ranks);
-/* Memory to share, mapped here, which can neither shrink nor grow; its descriptor, or -1. */
-int memory_make(const char *name, uint64_t bytes, void **mapped);
 /* Give each rank that asks, and has another version, memory with this one. */
 int memory_share(ranks_t *ranks, const mpidata_contents *published);
 
@@ -236,7 +236,7 @@ void case_end(case_t *case_, int failed); /* remove the copy, or keep it */
 void case_end_of_group(case_t *case_, int group); /* as failed, what a carrier that was killed has left; -1: of all groups */
 /* Do that for a group that has no carrier, where these arguments say so; returns the exit status, -1: they do not.
  * --make-case, --end-case or --failed-case RUN GROUP name=value... ; --end-cases RUN GROUP, by the parent of a carrier that
- * has ended in any way, and with -1 by `mpidata run` at its end. spawned_case.c */
+ * has ended in any way, and with -1 by `mpidata run` at its end. case.c, too */
 int spawned_case(int argc, char **argv);
 
 /* sending.c */
@@ -284,7 +284,7 @@ void answer_each(carrier_t *carrier); /* where the job is stopping: each rank le
 int questions_serve(void *carrier);
 int questions_have_news(const ranks_t *ranks); /* in the memory of the ranks */
 int questions_open(const ranks_t *ranks);      /* is any under way? */
-void questions_count_wait(carrier_t *carrier); /* for which rank 0 has waited since questions_serve */
+void questions_count_wait(carrier_t *carrier); /* for which rank 0 has waited since then, or questions_serve */
 void questions_leave(ranks_t *ranks, rank_t *rank); /* it is gone: nobody waits for its answers */
 void questions_close(ranks_t *ranks);
 
@@ -292,12 +292,13 @@ void questions_close(ranks_t *ranks);
 int look(carrier_t *carrier); /* at the ranks, the other carriers and the scheduler */
 int rest(carrier_t *carrier, int under_way); /* sleep until there is something to do */
 void hurry(carrier_t *carrier, double now);
-int refuse(carrier_t *carrier, int status, const char *what, const char *advice); /* ends the job */
+
+/* ending.c */
+int refuse(const carrier_t *carrier, int status, const char *what, const char *advice); /* ends the job */
 int end_job(int status); /* with the last error, which another try would meet again */
 
-/* first.c, orders.c */
+/* first.c */
 int lead(carrier_t *carrier);
-int follow(carrier_t *carrier);
 /* Does what has launched the ranks not end, though they have, for long? */
 int outlives_ranks(carrier_t *carrier, int ended, double now);
 /* Why the program has to be ended that goes on although its ranks have finalized; NULL: it need not, yet. */

@@ -1,4 +1,4 @@
-/* Memory that the carrier shares with its program: whether there is enough, how it is made, and that with what is published. */
+/* Memory that the carrier shares with its program: whether there is enough, and that with what is published. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,6 @@
 
 #include "carrier.h"
 #include "system/available_memory.h"
-
-enum { HUGE_PAGE = 2 << 20 };
 
 int memory_check(const ranks_t *ranks) {
     /* All ranks together put each field once, and constants are in any of the slots. */
@@ -22,36 +20,6 @@ int memory_check(const ranks_t *ranks) {
                                              "file, or give the job more memory.", (unsigned)ranks->slots, wanted / 1e9,
                          limited ? "the limit of the job's control group leaves" : "this host has", (double)available / 1e9,
                          ranks->who);
-}
-
-/* Map it in huge pages, where the system has them for shared memory: what receives from it, on this host, pins the pages of
- * each message. */
-static void *map_huge(int memory, uint64_t bytes) {
-    const size_t all = (size_t)bytes + HUGE_PAGE;
-    char *room = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED) return MAP_FAILED;
-    char *begin = (char *)round_up((uint64_t)(uintptr_t)room, HUGE_PAGE);
-    void *mapped = mmap(begin, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0);
-    const size_t head = (size_t)(begin - room), used = head + (size_t)round_up(bytes, 4096);
-    if (mapped == MAP_FAILED) {
-        (void)munmap(room, all);
-        return MAP_FAILED;
-    }
-    if (head) (void)munmap(room, head);
-    if (used < all) (void)munmap(room + used, all - used);
-    (void)madvise(mapped, (size_t)bytes, MADV_HUGEPAGE); /* a wish */
-    return mapped;
-}
-
-int memory_make(const char *name, uint64_t bytes, void **mapped) {
-    const int memory = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (memory < 0) return -1;
-    *mapped = MAP_FAILED;
-    if (!ftruncate(memory, (off_t)bytes) && !fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-        *mapped = map_huge(memory, bytes);
-    if (*mapped != MAP_FAILED) return memory;
-    (void)close(memory);
-    return -1;
 }
 
 static int cannot(int memory, int64_t bytes) {

@@ -1,4 +1,4 @@
-/* What all carriers of a group do at the same point, by order of the first one: how it gives an order, and how the others obey. */
+/* What all carriers of a group do at the same point, by order of the first one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +97,7 @@ static int give_simulation_back(carrier_t *carrier, const char *how) {
 
 static int clear(carrier_t *carrier) {
     MPIDATA_TRY(mpidata_wait()); /* until MPI reads no more from the memory of the ranks */
+    for (int i = 0; i < carrier->ranks.n; i++) questions_leave(&carrier->ranks, &carrier->ranks.all[i]);
     ranks_forget(&carrier->ranks);
     socket_clean(&carrier->ranks);
     return MPIDATA_SUCCESS;
@@ -144,27 +145,4 @@ int give_order(carrier_t *carrier, int kind, int64_t number, const char *text) {
     if (text) (void)snprintf(order.text, sizeof order.text, "%s", text);
     MPIDATA_TRY(carriers_order(&carrier->others, &order));
     return carry_out(carrier, &order);
-}
-
-static int obey(carrier_t *carrier, int *did) {
-    order_t order;
-    int came;
-    for (*did = 0; !carrier->left; *did = 1) {
-        MPIDATA_TRY(carriers_next_order(&carrier->others, &order, &came));
-        if (!came) return MPIDATA_SUCCESS;
-        MPIDATA_TRY(carry_out(carrier, &order));
-    }
-    return MPIDATA_SUCCESS;
-}
-
-int follow(carrier_t *carrier) {
-    while (!carrier->left) {
-        int did, stopping, under_way;
-        MPIDATA_TRY(obey(carrier, &did));
-        MPIDATA_TRY(look(carrier));
-        MPIDATA_TRY(mpidata_solver_look(&stopping, &under_way));
-        if (did) carrier->backoff.idle = 0;
-        else MPIDATA_TRY(rest(carrier, under_way));
-    }
-    return MPIDATA_SUCCESS;
 }

@@ -40,7 +40,7 @@ static int make_room(carrier_t *carrier, rank_t *rank, int place, uint64_t wants
     const int64_t available = mpidata_available_memory("/proc", "/sys/fs/cgroup", NULL);
     if (available >= 0 && wants > (uint64_t)available) return cannot(carrier, wants);
     while (bytes < wants && bytes < UINT64_MAX / 4) bytes *= 2;
-    const int memory = memory_make("mpidata-question", bytes, &mapped);
+    const int memory = ranks_make_memory("mpidata-question", bytes, &mapped);
     if (memory < 0) return cannot(carrier, wants);
     if (rank->asking->places[place].memory) (void)munmap(rank->asking->places[place].memory, rank->asking->places[place].bytes);
     rank->asking->places[place].memory = mapped;
@@ -170,9 +170,11 @@ int questions_have_news(const ranks_t *ranks) {
  * time since questions_serve, which is called until then. */
 void questions_count_wait(carrier_t *carrier) {
     const ranks_t *ranks = &carrier->ranks;
+    const double now = mpidata_now();
     const int waits = ranks->n && ranks->all[0].shared && MPIDATA_CARRIED_GET(ranks->all[0].shared->waits);
-    if (waits && carrier->waits) mpidata_solver_has_waited(mpidata_now() - carrier->counted);
+    if (waits && carrier->waits) mpidata_solver_has_waited(now - carrier->counted);
     carrier->waits = waits;
+    carrier->counted = now;
 }
 
 void questions_leave(ranks_t *ranks, rank_t *rank) {

@@ -15,7 +15,7 @@
 #include "containers/array.h"
 
 static const double LISTEN_EVERY_S = 1e-4;
-enum { BUNDLE = 524288, MOST_SLOTS = 64 }; /* bytes of small samples that a rank may be ahead */
+enum { HUGE_PAGE = 2 << 20, BUNDLE = 524288, MOST_SLOTS = 64 }; /* bytes of small samples that a rank may be ahead */
 
 /* Bytes of a sample that is as long as may be: where a program is carried, all lengths have a limit. */
 static uint64_t most_bytes(const mpidata_plan *plan) {
@@ -73,10 +73,40 @@ static void write_head(const ranks_t *ranks, mpidata_carried *head) {
     strcpy((char *)head + head->plan_at, ranks->plan_text);
 }
 
+/* Map it in huge pages, where the system has them for shared memory: what receives from it, on this host, pins the pages of
+ * each message. */
+static void *map_huge(int memory, uint64_t bytes) {
+    const size_t all = (size_t)bytes + HUGE_PAGE;
+    char *room = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return MAP_FAILED;
+    char *begin = (char *)round_up((uint64_t)(uintptr_t)room, HUGE_PAGE);
+    void *mapped = mmap(begin, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0);
+    const size_t head = (size_t)(begin - room), used = head + (size_t)round_up(bytes, 4096);
+    if (mapped == MAP_FAILED) {
+        (void)munmap(room, all);
+        return MAP_FAILED;
+    }
+    if (head) (void)munmap(room, head);
+    if (used < all) (void)munmap(room + used, all - used);
+    (void)madvise(mapped, (size_t)bytes, MADV_HUGEPAGE); /* a wish */
+    return mapped;
+}
+
+int ranks_make_memory(const char *name, uint64_t bytes, void **mapped) {
+    const int memory = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memory < 0) return -1;
+    *mapped = MAP_FAILED;
+    if (!ftruncate(memory, (off_t)bytes) && !fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        *mapped = map_huge(memory, bytes);
+    if (*mapped != MAP_FAILED) return memory;
+    (void)close(memory);
+    return -1;
+}
+
 /* Memory for one rank; its descriptor, or -1. */
 static int make_memory(const ranks_t *ranks, rank_t *rank) {
     void *mapped;
-    const int memory = memory_make("mpidata-carried", ranks->bytes, &mapped);
+    const int memory = ranks_make_memory("mpidata-carried", ranks->bytes, &mapped);
     if (memory < 0) return -1;
     rank->shared = mapped;
     rank->bytes = ranks->bytes;
@@ -401,10 +431,7 @@ int ranks_poll(const ranks_t *ranks, struct pollfd *polled) {
 }
 
 void ranks_forget(ranks_t *ranks) {
-    for (int i = 0; i < ranks->n; i++) {
-        questions_leave(ranks, &ranks->all[i]);
-        drop(&ranks->all[i]);
-    }
+    for (int i = 0; i < ranks->n; i++) drop(&ranks->all[i]);
     ranks->n = ranks->turn = 0;
     ranks->sent = ranks->seen = 0;
 }

@@ -1,11 +1,10 @@
-/* What every carrier does again and again, and how it ends the job. */
+/* What every carrier does again and again. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/deadlines.h"
 #include "calls/calls.h"
 #include "carrier.h"
 #include "family.h"
@@ -13,20 +12,6 @@
 
 enum { IDLE_MS = 100, SINK_NS = 50000 };
 static const double HURRY_EVERY_S = 1;
-
-int end_job(int status) {
-    const struct timespec moment = {.tv_sec = MPIDATA_AFTER_ERROR_MS / 1000};
-    char sentence[MPIDATA_TEXT_MAX];
-    (void)snprintf(sentence, sizeof sentence, "%s", mpidata_last_error());
-    (void)mpidata_report_error(sentence);
-    (void)nanosleep(&moment, NULL); /* dying first would end the job before the scheduler has told why */
-    return mpidata_error(status, "%s", sentence);
-}
-
-int refuse(carrier_t *carrier, int status, const char *what, const char *advice) {
-    (void)mpidata_error(status, "%s. %s, simulation %lld. %s", what, carrier->ranks.who, (long long)carrier->simulation, advice);
-    return end_job(status);
-}
 
 /* A rank has found an error that ends the job. */
 static int pass_error_on(carrier_t *carrier, const rank_t *rank) {

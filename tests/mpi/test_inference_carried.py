@@ -1,4 +1,4 @@
-"""Programs that are no ranks of the job ask those that run the model, through memory that they share with their carriers."""
+"""Programs that are no ranks of the job ask those that run the model, through memory shared with their carriers."""
 
 import signal
 import subprocess
@@ -106,6 +106,61 @@ def test_next_and_finalize_wait_for_answers(folder: JobFolder, carried: Build) -
     assert result.summary["simulations"]["failed"] == 2, result.summary
 
 
+FULL = """
+import os, sys, time
+import numpy as np
+import mpidata
+
+taken = int(open("taken").read()) if os.path.exists("taken") else None
+for simulation in mpidata.solver.simulations():
+    for step in range(30):
+        if step == taken:
+            time.sleep(0.5)
+            answer = mpidata.solver.infer({"x": np.ones((2, 3), np.float32)}, {"y": ((2, 3), "float32")})
+            assert (answer["y"] == 2).all()
+            open("answered", "w").close()
+        began = time.monotonic()
+        simulation.put(u=np.full(25000, step, np.float32))
+        if time.monotonic() - began > 1.5 and taken is None:
+            taken = step
+            open("taken", "w").write(str(step))
+        simulation.step(step)
+"""
+DRAWS_LATE = """
+import os, time
+import mpidata
+
+stream = mpidata.MPIStreamDataset(batch_size=1)
+if os.path.exists("taken"):
+    while not os.path.exists("answered"):
+        time.sleep(0.01)
+else:
+    time.sleep(4)
+print("drawn", sum(1 for _ in stream))
+"""
+
+
+@pytest.mark.full
+def test_answers_come_while_buffers_are_full(folder: JobFolder) -> None:
+    """The carrier waits for room until the program has had its answer: only then the trainer draws.
+
+    A first job finds out how many samples the program can put until then.
+    """
+    folder.write(net=DOUBLE, train=DRAWS_LATE, asks=FULL)
+    folder.job(
+        trainers={"program": ["python", "train.py"]},
+        solvers={"groups": 1, "carried": {}, "program": ["python", "asks.py"], "in_flight": 1},
+        inference={"function": "net:answer"},
+        parameters={"count": 1, "space": {"alpha": [0.0, 1.0]}},
+        buffer={"policy": "fifo", "capacity": 2},
+        fields={"u": {"dtype": "float32", "shape": [25000]}},
+    )
+    for file in ("taken", "answered"):
+        result = folder.run()
+        assert result.status == 0 and "drawn 30" in result.log("trainer"), result.logs()
+        assert (folder.path / file).exists()
+
+
 def victim(folder: Path, what: str) -> psutil.Process | None:
     """The program, its carrier, or the first inference rank; None: it is not there yet."""
     if what == "inference":
@@ -117,22 +172,17 @@ def victim(folder: Path, what: str) -> psutil.Process | None:
     return next((process for process in below if process.name().startswith("asks")), None)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.parametrize("what", ["inference", "program", "carrier"])
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_who_dies_while_questions_are_open(
-    folder: JobFolder, carried: Build, require: Require, what: str, how: signal.Signals, ranks: int
-) -> None:
+def run_with_death(folder: JobFolder, program: Path, what: str, how: signal.Signals, ranks: int) -> None:
+    """Run a job that ends in order, in which one of these, or nobody (""), dies while questions are open."""
     letters = folder.path / "letters"
-    program = [str(carried("asks", require("mpicc.mpich") if ranks > 1 else None)), "1", str(letters), "3"]
     solvers = {"carried": {"ranks": ranks}, "spares": 1, "timeout_s": 3, "start_timeout_s": 6}
-    write(folder, program, solvers, ranks=1, spares=1, timeout_s=3)
+    write(folder, [str(program), "1", str(letters), "3"], solvers, ranks=1, spares=1, timeout_s=3)
     folder.write(net="import time\n" + DOUBLE.replace("    return", "    time.sleep(0.02)\n    return"))
     started, job = time.monotonic(), folder.start()
     wait_until(lambda: victim(folder.path, "program"), timeout_s=40, alive=job)
     time.sleep(1)
-    wait_until(lambda: victim(folder.path, what), timeout_s=40, alive=job).send_signal(how)
+    if what:
+        wait_until(lambda: victim(folder.path, what), timeout_s=40, alive=job).send_signal(how)
     time.sleep(1)
     letters.write_text("xxx")
     result = folder.finish(job, 90, started)
@@ -141,3 +191,14 @@ def test_who_dies_while_questions_are_open(
     assert result.summary["simulations"]["complete"] == SIMULATIONS and result.summary["status"] == "complete"
     assert result.summary["inference"]["lost"] == (what == "inference"), result.logs()
     assert result.summary["lost_groups"] == (what == "carrier"), result.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("what", ["inference", "program", "carrier"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_who_dies_while_questions_are_open(
+    folder: JobFolder, carried: Build, require: Require, what: str, how: signal.Signals, ranks: int
+) -> None:
+    program = carried("asks", require("mpicc.mpich") if ranks > 1 else None)
+    run_with_death(folder, program, what, how, ranks)

@@ -1,6 +1,7 @@
 """Carriers and the library of their programs under the sanitizers, also where programs die."""
 
 import shlex
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import carried_campaign
 import carried_job
 import pytest
+import test_inference_carried as asking
 from jobs import BIN, PROGRAMS, JobFolder, environment
 from sanitized import LIBRARIES, compile_c, flags, objects
 
@@ -30,7 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str
     compile_c(SANITIZER, *sources, "-o", folder / "mpidata-carrier", *LIBRARIES)
     library = shlex.split(run([BIN / "mpidata", "config", "--csource"]))
     mpicc = require("mpicc.mpich")
-    for name, compiler in (("pattern", [mpicc, "-DWITH_MPI"]), ("sized-mpich", [mpicc, "-DWITH_MPI"])):
+    for name, compiler in ((name, [mpicc, "-DWITH_MPI"]) for name in ("pattern", "sized-mpich", "asks")):
         source = PROGRAMS / "solvers" / f"{name.partition('-')[0]}.c"
         run([*compiler, *flags(SANITIZER), "-DCARRIED", source, "-o", folder / name, *library])
     run([mpicc, "-shared", "-fPIC", PROGRAMS / "preloads/kill_switch.c", "-o", folder / "switch-mpich.so", "-ldl"])
@@ -53,6 +55,15 @@ def test_a_job_is_clean(sanitized: JobFolder, built: Path, carriers: int) -> Non
     carried_job.check(sanitized, result)
     assert str(built) in (result.run / "private" / "plan").read_text()
     assert "runtime error" not in result.logs() and "AddressSanitizer" not in result.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("what", ["", "inference", "program"])
+def test_questions_are_clean(sanitized: JobFolder, built: Path, what: str) -> None:
+    """Also of a program, or to an inference rank, that is killed."""
+    asking.run_with_death(sanitized, built / "asks", what, signal.SIGKILL, 3)
+    logs = "".join(path.read_text() for path in sanitized.path.glob("runs/*/*/logs/*"))
+    assert "runtime error" not in logs and "AddressSanitizer" not in logs
 
 
 @pytest.mark.full

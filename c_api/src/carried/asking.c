@@ -70,7 +70,7 @@ static int room_for_question(mpidata_channel *channel, int number, uint64_t byte
     return mpidata_error(MPIDATA_ERR_JOB, "mpidata_infer: the carrier's memory has another size than it says.");
 }
 
-int mpidata_asking_begin(mpidata_channel *channel, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
+int mpidata_carried_infer_begin(mpidata_channel *channel, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
                         int64_t *version, int64_t *question) {
     const int number = find_place(0);
     if (number < 0) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%d questions are open already", MPIDATA_CARRIED_QUESTIONS);
@@ -100,7 +100,7 @@ static int copy_answer(const mpidata_channel *channel, int number) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_asking_wait(mpidata_channel *channel, int64_t question) {
+int mpidata_carried_infer_wait(mpidata_channel *channel, int64_t question) {
     if (question > 0 && question <= asking.settled) return MPIDATA_SUCCESS;
     const int number = question > 0 ? find_place(question) : -1;
     if (number < 0) return MPIDATA_ERR_ARGUMENT;
@@ -108,17 +108,17 @@ int mpidata_asking_wait(mpidata_channel *channel, int64_t question) {
     return copy_answer(channel, number);
 }
 
-int mpidata_asking_settle(mpidata_channel *channel) {
+int mpidata_carried_infer_settle(mpidata_channel *channel) {
     for (int i = 0; i < MPIDATA_CARRIED_QUESTIONS; i++) {
         if (!asking.places[i].question) continue;
-        const int status = mpidata_asking_wait(channel, asking.places[i].question);
+        const int status = mpidata_carried_infer_wait(channel, asking.places[i].question);
         if (status && status != MPIDATA_END) return status;
     }
     asking.settled = asking.asked;
     return MPIDATA_SUCCESS;
 }
 
-void mpidata_asking_close(void) {
+void mpidata_carried_infer_close(void) {
     for (int i = 0; i < MPIDATA_CARRIED_QUESTIONS; i++) unmap_place(&asking.places[i]);
     memset(&asking, 0, sizeof asking);
 }

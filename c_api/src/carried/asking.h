@@ -6,14 +6,14 @@
 #include "mpidata.h"
 
 /* As ask and answer of calls/transport.h say. */
-int mpidata_asking_begin(mpidata_channel *channel, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
+int mpidata_carried_infer_begin(mpidata_channel *channel, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
                         int64_t *version, int64_t *question);
-int mpidata_asking_wait(mpidata_channel *channel, int64_t question);
+int mpidata_carried_infer_wait(mpidata_channel *channel, int64_t question);
 
 /* Wait for all that are open, so that their arrays are lent no more. */
-int mpidata_asking_settle(mpidata_channel *channel);
+int mpidata_carried_infer_settle(mpidata_channel *channel);
 
 /* Forget all. */
-void mpidata_asking_close(void);
+void mpidata_carried_infer_close(void);
 
 #endif

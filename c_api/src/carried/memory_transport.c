@@ -198,12 +198,12 @@ static const mpidata_contents *published_here(void) { return rank.published.cont
 /* -- questions ------------------------------------------------------------------------------------------------------ */
 
 static int ask_by_memory(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version, int64_t *question) {
-    return mpidata_asking_begin(&rank.channel, in, n_in, out, n_out, version, question);
+    return mpidata_carried_infer_begin(&rank.channel, in, n_in, out, n_out, version, question);
 }
 
-static int wait_for_answer_of(int64_t question) { return mpidata_asking_wait(&rank.channel, question); }
+static int wait_for_answer_of(int64_t question) { return mpidata_carried_infer_wait(&rank.channel, question); }
 
-static int settle_questions(void) { return mpidata_asking_settle(&rank.channel); }
+static int settle_questions(void) { return mpidata_carried_infer_settle(&rank.channel); }
 
 /* -- next, fail, finalize: the carrier counts ------------------------------------------------------------------------ */
 
@@ -225,7 +225,7 @@ static int leave_carrier(const mpidata_done *done) {
 
 static void close_carried(void) {
     if (!is_carried()) return;
-    mpidata_asking_close();
+    mpidata_carried_infer_close();
     mpidata_channel_close(&rank.channel);
     mpidata_plan_free(&rank.plan);
 }

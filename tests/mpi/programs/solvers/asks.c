@@ -60,26 +60,36 @@ static void check(asked *one) {
     free(one->sums);
 }
 
+#if !defined(CARRIED) || defined(WITH_MPI)
+#define HAS_MPI
+static MPI_Comm group = MPI_COMM_NULL;
+#endif
 static int rank;
 
 static void join(int *argc, char ***argv) {
-#if !defined(CARRIED) || defined(WITH_MPI)
+    (void)argc, (void)argv;
+#ifdef HAS_MPI
     MPI_Init(argc, argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    group = MPI_COMM_WORLD;
 #endif
 #ifdef CARRIED
-    (void)argc, (void)argv;
     if (mpidata_attach()) exit(1);
 #else
-    MPI_Comm group;
     if (mpidata_init(MPI_COMM_WORLD, &group)) exit(1);
+#endif
+#ifdef HAS_MPI
     MPI_Comm_rank(group, &rank);
 #endif
 }
 
+/* As rank 0 sees it. */
 static int has_letters(const char *path, long count) {
     struct stat status;
-    return !stat(path, &status) && status.st_size >= count;
+    int has = !stat(path, &status) && status.st_size >= count;
+#ifdef HAS_MPI
+    MPI_Bcast(&has, 1, MPI_INT, 0, group);
+#endif
+    return has;
 }
 
 int main(int argc, char **argv) {
@@ -100,7 +110,7 @@ int main(int argc, char **argv) {
         }
     }
     mpidata_finalize();
-#if !defined(CARRIED) || defined(WITH_MPI)
+#ifdef HAS_MPI
     MPI_Finalize();
 #endif
     return 0;
