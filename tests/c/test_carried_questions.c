@@ -1,6 +1,6 @@
 /* Questions between a rank of a carried program and its carrier, which believes nothing of what the rank has written. */
 #define _GNU_SOURCE
-#include "../../c_api/src/carried/asking.c"
+#include "../../c_api/src/carried/infer_by_memory.c"
 #undef _GNU_SOURCE
 #define cannot cannot_attach
 #include "../../c_api/src/carried/channel.c"

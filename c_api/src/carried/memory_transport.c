@@ -12,7 +12,7 @@
 #include "buffer/copy.h"
 #include "calls/calls.h"
 #include "calls/maps.h"
-#include "carried/asking.h"
+#include "carried/infer_by_memory.h"
 #include "carried/carried.h"
 #include "carried/channel.h"
 #include "carried/published_memory.h"

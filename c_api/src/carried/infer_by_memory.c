@@ -1,7 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "carried/asking.h"
+#include "carried/infer_by_memory.h"
 
 #include <errno.h>
 #include <string.h>

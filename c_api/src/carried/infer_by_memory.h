@@ -1,6 +1,6 @@
 /* The questions of a rank of a carried program, each in one of the places that it shares with its carrier. */
-#ifndef MPIDATA_CARRIED_ASKING_H
-#define MPIDATA_CARRIED_ASKING_H
+#ifndef MPIDATA_INFER_BY_MEMORY_H
+#define MPIDATA_INFER_BY_MEMORY_H
 
 #include "carried/channel.h"
 #include "mpidata.h"
