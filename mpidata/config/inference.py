@@ -40,7 +40,8 @@ class Inference(Model):
     timeout_s: Positive = free_key(
         default=60.0,
         description="Seconds of silence after which an inference rank is ended as hung: the most for one call of the "
-        "function.",
+        "function. If no inference rank is ready to answer for so long while solvers run, the job ends; one that is "
+        "being started has `start_timeout_s` more.",
     )
     start_timeout_s: Positive = free_key(
         default=600.0, description="The same while it imports the function and reads the weights."

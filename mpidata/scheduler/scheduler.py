@@ -83,7 +83,8 @@ class Scheduler:
         self.simulations = Simulations(count, plan.trainers, range(plan.simulations, count), plan.retries)
         self.groups, self.losses = Groups(plan, messages.can_spawn), Losses(plan)
         self._journal = journal = Journal(plan, self.simulations, self.losses, clock())
-        self.loaders, self.inference = Loaders(plan, messages, journal), InferenceRanks(plan, messages, journal)
+        self.loaders = Loaders(plan, messages, journal)
+        self.inference = InferenceRanks(plan, messages, journal, self.groups)
         self.learners = LearnerRanks(plan, messages, journal, learner.elsewhere if learner else None)
         keepers = self.loaders, self.inference, self.learners
         self.ending = Ending(plan.trainers, self.groups, *(keeper.groups for keeper in keepers))

@@ -21,7 +21,8 @@ static mpidata_contents *describe(void) {
     return made;
 }
 
-static int differs(int64_t n, const char *const *others, const int32_t *kinds, const int64_t *extents, const char *sentence) {
+static int differs(int64_t n, const char *const *others, const int32_t *kinds, const int64_t *extents,
+                   const char *sentence) {
     mpidata_contents *first = describe(), *other;
     CHECK(!mpidata_contents_describe(n, others, kinds, ndims, extents, &other));
     const int status = mpidata_contents_alike(first, other);
@@ -32,12 +33,14 @@ static int differs(int64_t n, const char *const *others, const int32_t *kinds, c
 }
 
 static void what_differs_is_refused(void) {
-    const char *const fewer[] = {"weight", "step"}, *const another[] = {"weight", "bias", "none"}, *const turned[] = {"step", "weight", "none"};
+    const char *const fewer[] = {"weight", "step"}, *const another[] = {"weight", "bias", "none"},
+        *const turned[] = {"step", "weight", "none"};
     const int32_t kinds[] = {MPIDATA_FLOAT32, MPIDATA_INT64, MPIDATA_INT16};
     int64_t extents[18];
     memcpy(extents, shapes, sizeof shapes);
     extents[1] = 4;
-    CHECK(differs(3, names, dtypes, extents, "'weight' is float64 [1000, 4], but was float64 [1000, 5]") == MPIDATA_ERR_ARGUMENT);
+    CHECK(differs(3, names, dtypes, extents,
+                  "'weight' is float64 [1000, 4], but was float64 [1000, 5]") == MPIDATA_ERR_ARGUMENT);
     CHECK(differs(3, names, kinds, shapes, "'weight' is float32 [1000, 5], but was float64") == MPIDATA_ERR_ARGUMENT);
     CHECK(differs(2, fewer, dtypes, shapes, "'none' was in the first call, and is missing") == MPIDATA_ERR_ARGUMENT);
     CHECK(differs(3, another, dtypes, shapes, "'bias' was not in the first call") == MPIDATA_ERR_ARGUMENT);
@@ -71,7 +74,8 @@ static void what_comes_is_checked(void) {
     CHECK(mpidata_contents_check(whole, (size_t)all) == MPIDATA_ERR_WIRE); /* version 0 */
     whole->version = 1;
     CHECK(!mpidata_contents_check(whole, (size_t)all));
-    CHECK(mpidata_contents_check(whole, (size_t)all - 1) == MPIDATA_ERR_WIRE && mpidata_contents_check(whole, 8) == MPIDATA_ERR_WIRE);
+    CHECK(mpidata_contents_check(whole, (size_t)all - 1) == MPIDATA_ERR_WIRE &&
+          mpidata_contents_check(whole, 8) == MPIDATA_ERR_WIRE);
     const mpidata_contents good = *whole;
     const mpidata_published_array first = arrays[0];
     for (int wrong = 0; wrong < 9; wrong++) {
@@ -98,7 +102,7 @@ static void what_comes_is_checked(void) {
     free(made);
 }
 
-/* -- a trainer ------------------------------------------------------------------------------------------------------ */
+/* -- a trainer ----------------------------------------------------------------------------------------------------- */
 
 static mpidata_trainer trainer;
 static mpidata_incoming in;
@@ -140,7 +144,8 @@ static void go_round(void) {
 
 /* The message with this number is the first one of an answer; of a whole version all values follow in the next one. */
 static const mpidata_parcel_head *answer(int number) {
-    CHECK(number < fake_n && fake_messages[number].tag == MPIDATA_TAG_PUBLISHED && fake_messages[number].source == ASKER);
+    CHECK(number < fake_n && fake_messages[number].tag == MPIDATA_TAG_PUBLISHED &&
+          fake_messages[number].source == ASKER);
     return fake_messages[number].bytes;
 }
 
@@ -172,7 +177,8 @@ static void who_has_the_newest_is_told_so_or_waits(void) {
     step = 0;
     (void)fake_send(ASKER, MPIDATA_TAG_ASK, &ask, sizeof ask);
     go_round();
-    CHECK(fake_n == 2 && answer(1)->kind == MPIDATA_PUBLISHED_SAME && answer(1)->number == 1); /* nothing is published here */
+    /* nothing is published here */
+    CHECK(fake_n == 2 && answer(1)->kind == MPIDATA_PUBLISHED_SAME && answer(1)->number == 1);
     CHECK(publish(ONE) == 1);
     ask.waits = 1;
     (void)fake_send(ASKER, MPIDATA_TAG_ASK, &ask, sizeof ask);
@@ -194,12 +200,29 @@ static void who_has_the_newest_is_told_so_or_waits(void) {
     close_trainer();
 }
 
+static void the_next_question_takes_the_place_of_one_that_waits(void) {
+    const mpidata_ask first = {.waits = 1}, last = {.version = INT64_MAX};
+    open_trainer();
+    step = 0;
+    (void)fake_send(ASKER, MPIDATA_TAG_ASK, &first, sizeof first);
+    go_round();
+    CHECK(fake_n == 1 && publishing.n_waiting == 1);
+    (void)fake_send(ASKER, MPIDATA_TAG_ASK, &last, sizeof last);
+    go_round();
+    CHECK(fake_n == 3 && answer(2)->kind == MPIDATA_PUBLISHED_SAME && !publishing.n_waiting);
+    CHECK(publish(ONE) == 1);
+    go_round();
+    CHECK(fake_n == 3); /* it has left since */
+    close_trainer();
+}
+
 static void no_other_question_is_taken(void) {
     const mpidata_ask ask = {.version = -1}, good = {0};
     int did = 0;
     open_trainer();
     (void)fake_send(ASKER, MPIDATA_TAG_ASK, &ask, sizeof ask);
-    CHECK(mpidata_publishing_round(&publishing, &did) == MPIDATA_ERR_WIRE && strstr(mpidata_last_error(), "Solver rank 3"));
+    CHECK(mpidata_publishing_round(&publishing, &did) == MPIDATA_ERR_WIRE &&
+          strstr(mpidata_last_error(), "Solver rank 3"));
     (void)fake_send(2, MPIDATA_TAG_ASK, &good, sizeof good); /* a trainer */
     CHECK(mpidata_publishing_round(&publishing, &did) == MPIDATA_ERR_WIRE);
     close_trainer();
@@ -230,13 +253,14 @@ static void another_one_goes_on_with_the_version(void) {
     CHECK(trainer.versions.editions[0].contents->version == 5 && !trainer.versions.editions[0].contents->described);
     const char *const other[] = {"weights", "step", "none"};
     int64_t version = 0;
-    CHECK(mpidata_trainer_publish(3, other, dtypes, ndims, shapes, values, 1, &version) == MPIDATA_ERR_ARGUMENT && !version);
+    CHECK(mpidata_trainer_publish(3, other, dtypes, ndims, shapes, values, 1, &version) == MPIDATA_ERR_ARGUMENT &&
+          !version);
     CHECK(publish(ONE) == 6);
     free(whole);
     close_trainer();
 }
 
-/* -- who asks ------------------------------------------------------------------------------------------------------- */
+/* -- who asks ------------------------------------------------------------------------------------------------------ */
 
 static void open_asking(mpidata_asking *asking, mpidata_job *job) {
     fake_reset();
@@ -254,7 +278,8 @@ static void close_asking(mpidata_asking *asking, mpidata_job *job) {
 /* A trainer's answer, whose memory is used again by the next one. */
 static void send_answer(int rank, const mpidata_contents *contents, uint64_t number) {
     static char first[1 << 16];
-    const mpidata_parcel_head head = {.magic = MPIDATA_PARCEL_MAGIC, .n_parts = 1, .kind = contents != NULL, .number = number};
+    const mpidata_parcel_head head = {.magic = MPIDATA_PARCEL_MAGIC, .n_parts = 1, .kind = contents != NULL,
+                                      .number = number};
     const int64_t bytes = contents ? contents->bytes : 0;
     const void *part = contents;
     mpidata_parcel_write_first(&head, &bytes, &part, first);
@@ -284,7 +309,8 @@ static void an_answer_is_taken_whole(void) {
     CHECK(fake_messages[0].tag == MPIDATA_TAG_ASK && mpidata_ask_fits(asked, sizeof *asked) && asked->version == 5);
     CHECK(!take(&asking, &got) && !got);
     send_answer(1, contents, 8);
-    CHECK(!take(&asking, &got) && got && got->sizes[0] == contents->bytes && !memcmp(got->memory, contents, (size_t)contents->bytes));
+    CHECK(!take(&asking, &got) && got && got->sizes[0] == contents->bytes &&
+          !memcmp(got->memory, contents, (size_t)contents->bytes));
     mpidata_parcel_free(got);
     CHECK(!mpidata_ask_for(&asking, 8, 0));
     send_answer(1, NULL, 8);
@@ -315,15 +341,74 @@ static void the_next_trainer_is_asked_when_one_has_died(void) {
     free(job.dead_trainers);
 }
 
+/* Who leaves takes back what it has asked: a version that is on its way still comes, and nothing after it. */
+static void a_question_is_taken_back(int answered, int dies) {
+    mpidata_asking asking;
+    mpidata_job job;
+    mpidata_parcel *got;
+    mpidata_contents *described = describe();
+    mpidata_contents *contents = calloc(1, (size_t)described->bytes);
+    CHECK(contents);
+    memcpy(contents, described, mpidata_description_bytes(3));
+    contents->version = 8;
+    open_asking(&asking, &job);
+    CHECK((job.dead_trainers = calloc(2, 1)));
+    CHECK(!mpidata_ask_for(&asking, 5, 1) && !take(&asking, &got) && !got && fake_n == 1);
+    if (answered) send_answer(1, contents, 8);
+    if (answered) fake_messages[fake_n - 1].held = 1; /* a large one */
+    mpidata_asking_end(&asking);
+    CHECK(!take(&asking, &got) && !got && !mpidata_asking_is_over(&asking));
+    const mpidata_ask *last = fake_messages[fake_n - 1].bytes;
+    CHECK(fake_messages[fake_n - 1].tag == MPIDATA_TAG_ASK && last->version == INT64_MAX && !last->waits);
+    if (answered) fake_messages[2].held = 0;
+    CHECK(!take(&asking, &got) && !got && !mpidata_asking_is_over(&asking));
+    if (dies) job.dead_trainers[0] = 1;
+    if (dies) CHECK(!take(&asking, &got) && fake_messages[fake_n - 1].source == 2); /* the next one is asked the same */
+    if (dies) CHECK(((const mpidata_ask *)fake_messages[fake_n - 1].bytes)->version == INT64_MAX);
+    send_answer(dies ? 2 : 1, NULL, INT64_MAX);
+    CHECK(!take(&asking, &got) && got && got->head.kind == MPIDATA_PUBLISHED_SAME && mpidata_asking_is_over(&asking));
+    mpidata_parcel_free(got);
+    const int before = fake_n;
+    CHECK(!mpidata_ask_for(&asking, 8, 1) && !take(&asking, &got) && fake_n == before);
+    close_asking(&asking, &job);
+    free(job.dead_trainers);
+    free(contents);
+    free(described);
+}
+
+static void who_asks_nothing_has_nothing_to_take_back(void) {
+    mpidata_asking asking;
+    mpidata_job job;
+    mpidata_parcel *got;
+    open_asking(&asking, &job);
+    CHECK((job.dead_trainers = calloc(2, 1)));
+    mpidata_asking_end(&asking);
+    CHECK(!take(&asking, &got) && !got && !fake_n && mpidata_asking_is_over(&asking));
+    close_asking(&asking, &job);
+    free(job.dead_trainers);
+    open_asking(&asking, &job);
+    CHECK((job.dead_trainers = calloc(2, 1)));
+    CHECK(!mpidata_ask_for(&asking, 0, 1));
+    mpidata_asking_end(&asking);
+    CHECK(!take(&asking, &got) && !mpidata_asking_is_over(&asking));
+    memset(job.dead_trainers, 1, 2); /* nobody is left to answer */
+    CHECK(!take(&asking, &got) && mpidata_asking_is_over(&asking));
+    close_asking(&asking, &job);
+    free(job.dead_trainers);
+}
+
 int main(void) {
     what_differs_is_refused();
     what_cannot_be_is_refused();
     what_comes_is_checked();
     versions_use_memory_again();
     who_has_the_newest_is_told_so_or_waits();
+    the_next_question_takes_the_place_of_one_that_waits();
     no_other_question_is_taken();
     another_one_goes_on_with_the_version();
     an_answer_is_taken_whole();
     the_next_trainer_is_asked_when_one_has_died();
+    for (int i = 0; i < 4; i++) a_question_is_taken_back(i % 2, i / 2);
+    who_asks_nothing_has_nothing_to_take_back();
     return 0;
 }

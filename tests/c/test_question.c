@@ -12,18 +12,24 @@
 static const int64_t shape[] = {2, 3}, rows[] = {2}, others[] = {3, 3}, negative[] = {2, -1}, none[] = {0, 3};
 static double values[6];
 
-static int refused(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int status, const char *said) {
+static int refused(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int status,
+                   const char *said) {
     const char *advice = NULL;
-    return mpidata_question_check(in, n_in, out, n_out, &advice) == status && strstr(mpidata_last_error(), said) && advice;
+    return mpidata_question_check(in, n_in, out, n_out, &advice) == status && strstr(mpidata_last_error(), said) &&
+           advice;
 }
 
 static void wrong_ones_are_refused(void) {
     const char *advice;
     const mpidata_array x = {"x", values, MPIDATA_FLOAT64, 2, shape}, y = {"y", values, MPIDATA_FLOAT64, 1, rows};
-    const mpidata_array more = {"m", values, MPIDATA_FLOAT64, 2, others}, less = {"l", values, MPIDATA_FLOAT64, 2, negative};
-    const mpidata_array scalar = {"c", values, MPIDATA_FLOAT64, 0, NULL}, unnamed = {"", values, MPIDATA_FLOAT64, 1, rows};
-    const mpidata_array odd = {"o", values, (mpidata_dtype)77, 1, rows}, nowhere = {"n", NULL, MPIDATA_FLOAT64, 1, rows};
-    const mpidata_array nothing = {"x", NULL, MPIDATA_FLOAT64, 2, none}, nothing_out = {"y", NULL, MPIDATA_FLOAT64, 2, none};
+    const mpidata_array more = {"m", values, MPIDATA_FLOAT64, 2, others},
+        less = {"l", values, MPIDATA_FLOAT64, 2, negative};
+    const mpidata_array scalar = {"c", values, MPIDATA_FLOAT64, 0, NULL},
+        unnamed = {"", values, MPIDATA_FLOAT64, 1, rows};
+    const mpidata_array odd = {"o", values, (mpidata_dtype)77, 1, rows},
+        nowhere = {"n", NULL, MPIDATA_FLOAT64, 1, rows};
+    const mpidata_array nothing = {"x", NULL, MPIDATA_FLOAT64, 2, none},
+        nothing_out = {"y", NULL, MPIDATA_FLOAT64, 2, none};
     const mpidata_array twice[] = {x, x};
     CHECK(mpidata_question_check(&x, 1, &y, 1, &advice) == MPIDATA_SUCCESS);
     CHECK(mpidata_question_check(&nothing, 1, &nothing_out, 1, &advice) == MPIDATA_SUCCESS);

@@ -74,20 +74,36 @@ for simulation in mpidata.solver.simulations():
 
 
 @pytest.mark.full
-def test_a_job_that_ends_before_weights_are_published_leaves_in_order(folder: JobFolder) -> None:
+@pytest.mark.parametrize(
+    ("asks", "ranks"),
+    [("True", 1), ("True", 2), ("rank == 1", 2), ("rank == 0", 2), ("rank == 1 and step == 5", 3), ("step >= rank", 3)],
+)
+def test_a_job_that_ends_before_weights_are_published_leaves_in_order(folder: JobFolder, asks: str, ranks: int) -> None:
+    """Also a group of which only some ranks ask, or each first at another step: the others are in their steps then."""
     folder.write(
         train="import mpidata, time\nstream = mpidata.MPIStreamDataset(batch_size=2)\ntime.sleep(2)\n",
-        asks="""
+        asks=f"""
+import time
+
 import mpidata
 import numpy as np
 
+rank = mpidata.solver.group().Get_rank()
 for simulation in mpidata.solver.simulations():
-    mpidata.solver.infer({"x": np.ones((2, 3))}, {"y": ((2, 3), "float64")})
-    raise AssertionError("there was an answer")
+    step = 0
+    while True:
+        if {asks}:
+            mpidata.solver.infer({{"x": np.ones((2, 3))}}, {{"y": ((2, 3), "float64")}})
+            raise AssertionError("there was an answer")
+        if rank == 0:
+            simulation.put(u=np.full(5, step, np.float32))
+        simulation.step(step)
+        step += 1
+        time.sleep(0.001)
 """,
     )
-    write(folder, ["python", "asks.py"], ["python", "train.py"], groups=2)
+    write(folder, ["python", "asks.py"], ["python", "train.py"], groups=3 - ranks if ranks < 3 else 1, ranks=ranks)
     folder.write(net="def answer(inputs, weights):\n    return inputs\n")
     result = folder.run()
     assert result.summary["status"] == "stopped", result.logs()
-    assert "overdue" not in result.log("scheduler") and "AssertionError" not in result.output, result.logs()
+    assert "overdue" not in result.log("scheduler") and "Error" not in result.logs(), result.logs()

@@ -21,11 +21,14 @@ OPTIONS = {
 }
 
 
+LOOP = "solvers/in_loop", "trainers/publishes_and_cancels", "inference/doubles"
+
+
 @pytest.fixture(scope="module", params=OPTIONS)
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A sanitizer, and the folder with the programs built for it."""
     sanitizer, folder = request.param, tmp_path_factory.mktemp("sanitized")
-    for name in ("solvers/pattern", "trainers/trainer", "solvers/calls", "trainers/ragged"):
+    for name in ("solvers/pattern", "trainers/trainer", "solvers/calls", "trainers/ragged", *LOOP):
         program = [PROGRAMS / f"{name}.c", "-o", folder / Path(name).name]
         compile_c(sanitizer, *program, *objects(sanitizer, tmp_path_factory), *LIBRARIES)
     return sanitizer, folder
@@ -94,3 +97,38 @@ def test_constants_and_maps_are_clean(
     for trainer, batches in enumerate([18, 0] if idle else [9, 9]):
         log = result.log("trainer", trainer)
         assert f"batches {batches}\n" in log and "Sanitizer" not in log
+
+
+# Python that is to become an inference rank is the program in C: before it has done anything.
+IN_ITS_PLACE = """
+import os
+words = open("/proc/self/cmdline").read().split("\\0")
+if "mpidata.inference" in words:
+    os.execv({program!r}, ["inference"])
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_questions_versions_and_cancels_are_clean(
+    folder: JobFolder, built: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, ranks: int
+) -> None:
+    sanitizer, programs = built
+    for name, value in OPTIONS[sanitizer].items():
+        monkeypatch.setenv(name, value)
+    (folder.path / "first").mkdir()
+    (folder.path / "first" / "sitecustomize.py").write_text(IN_ITS_PLACE.format(program=str(programs / "doubles")))
+    folder.variables = {"PYTHONPATH": str(folder.path / "first")}
+    folder.write(net="def answer(inputs, weights):\n    raise AssertionError\n")
+    folder.job(
+        trainers={"ranks": 2, "program": [str(programs / "publishes_and_cancels")]},
+        solvers={"groups": 2, "ranks_per_group": ranks, "program": [str(programs / "in_loop")]},
+        inference={"ranks": 2, "function": "net:answer"},
+        parameters={"count": 4, "space": {"alpha": [0.0, 1.0]}},
+        fields={"u": {"dtype": "float32", "shape": [5]}},
+        buffer={"policy": "fifo", "capacity": 16},
+    )
+    result = folder.run(timeout=120)
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"]["cancelled"] == 4, result.logs()
+    assert "Sanitizer" not in result.logs() and "answers " in result.logs(), result.logs()
+    assert os.listdir(folder.path / "runs" / "job" / "1" / "exits") == []

@@ -113,7 +113,7 @@ def test_the_doctor(mpi: Mpi, tmp_path: Path) -> None:
 
 CARRIED = "carried_campaign"  # long, and marked so
 PARTS = [CARRIED, "exactness", "backpressure", "early_stop", "misuse", "heat2d_job", "checkpoint", "give_up"]
-PARTS += ["restarts"]
+PARTS += ["restarts", "cancel", "published", "inference", "inference_leaving", "learner_rank"]
 
 
 @pytest.mark.full

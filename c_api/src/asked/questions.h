@@ -1,5 +1,6 @@
-/* The questions of a solver rank, or of those of a carrier's program, to inference ranks. Each goes to one of those that live, in turn, and is asked again of another
- * one if that is lost; what an inference rank that was given up may still answer is dropped. Of one thread, that of the solver. */
+/* The questions of a solver rank, or of those of a carrier's program, to inference ranks. Each goes to one of those that
+ * live, in turn, and is asked again of another one if that is lost; what an inference rank that was given up may still
+ * answer is dropped. Of one thread, that of the solver. */
 #ifndef MPIDATA_QUESTIONS_H
 #define MPIDATA_QUESTIONS_H
 
@@ -15,10 +16,10 @@ mpidata_questions *mpidata_questions_open(mpidata_job *job, int most);
 /* Lets what is being sent leave, for two seconds at most: MPI may read it. */
 void mpidata_questions_close(mpidata_questions *questions);
 
-/* Ask. The arrays have been checked; their values, and *version, are lent until the question is closed. *question: its number,
- * from 1. MPIDATA_ERR_ARGUMENT: as many as may be are open. Does not block. */
-int mpidata_questions_begin(mpidata_questions *questions, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
-                         int64_t *version, int64_t *question);
+/* Ask. The arrays have been checked; their values, and *version, are lent until the question is closed. *question: its
+ * number, from 1. MPIDATA_ERR_ARGUMENT: as many as may be are open. Does not block. */
+int mpidata_questions_begin(mpidata_questions *questions, const mpidata_array *in, int n_in, const mpidata_array *out,
+                            int n_out, int64_t *version, int64_t *question);
 
 /* Is there an open question of this number? */
 int mpidata_questions_knows(const mpidata_questions *questions, int64_t question);

@@ -7,20 +7,25 @@
 
 /* Refuse what there is nobody to answer. */
 static int need_answerer(const char **advice) {
-    *advice = "Add 'inference: {ranks: 1, function: \"module:function\"}' to the job file, and start it with `mpidata run`.";
-    if (mpidata_calls.alone) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_infer was called outside a job, where nobody answers");
-    if (!mpidata_calls.plan->inference) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_infer was called in a job without 'inference'");
+    *advice =
+        "Add 'inference: {ranks: 1, function: \"module:function\"}' to the job file, and start it with `mpidata run`.";
+    if (mpidata_calls.alone)
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_infer was called outside a job, where nobody answers");
+    if (!mpidata_calls.plan->inference)
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_infer was called in a job without 'inference'");
     return MPIDATA_SUCCESS;
 }
 
-static int begin(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version, int64_t *question) {
+static int begin(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version,
+                 int64_t *question) {
     const char *advice;
     MPIDATA_TRY(mpidata_calls_enter_simulation("mpidata_infer"));
     int status = need_answerer(&advice);
     if (!status) status = mpidata_question_check(in, n_in, out, n_out, &advice);
     if (status) return mpidata_calls_misuse(status, advice);
     status = mpidata_calls_transport()->ask(in, n_in, out, n_out, version, question);
-    return status == MPIDATA_ERR_ARGUMENT ? mpidata_calls_misuse(status, "Call mpidata_infer_wait for one of them first.") : status;
+    if (status != MPIDATA_ERR_ARGUMENT) return status;
+    return mpidata_calls_misuse(status, "Call mpidata_infer_wait for one of them first.");
 }
 
 /* Also where the job is stopping: from then on the arrays are lent no more. */
@@ -31,7 +36,8 @@ static int wait_for_answer(mpidata_question *question) {
     const int64_t number = *question;
     *question = 0;
     if (!number) return MPIDATA_SUCCESS;
-    int status = transport && !mpidata_calls.alone && mpidata_calls.state == MPIDATA_JOINED ? transport->answer(number) : MPIDATA_ERR_ARGUMENT;
+    int status = transport && !mpidata_calls.alone && mpidata_calls.state == MPIDATA_JOINED ? transport->answer(number)
+                                                                                            : MPIDATA_ERR_ARGUMENT;
     if (status == MPIDATA_ERR_ARGUMENT) {
         (void)mpidata_error(status, "mpidata_infer_wait was called for a question that is not open");
         return mpidata_calls_misuse(status, "Call it once for each mpidata_infer_begin.");

@@ -28,14 +28,16 @@ int mpidata_refresh(int64_t *version) {
     return mpidata_calls_settle(refresh(version));
 }
 
-static const mpidata_contents *held(void) { return mpidata_calls.alone ? NULL : mpidata_calls_transport()->published(); }
+static const mpidata_contents *held(void) {
+    return mpidata_calls.alone ? NULL : mpidata_calls_transport()->published();
+}
 
 static int nothing_yet(void) {
     return mpidata_error(MPIDATA_ERR_AGAIN, "Nothing has been published yet, as of the last mpidata_refresh.");
 }
 
-static void give(const mpidata_contents *contents, const mpidata_published_array *array, mpidata_dtype *dtype, int *ndim,
-                 int64_t *shape, const void **values) {
+static void give(const mpidata_contents *contents, const mpidata_published_array *array, mpidata_dtype *dtype,
+                 int *ndim, int64_t *shape, const void **values) {
     *dtype = (mpidata_dtype)array->dtype;
     *ndim = array->ndim;
     memcpy(shape, array->shape, (size_t)array->ndim * sizeof *shape);
@@ -54,7 +56,8 @@ static int published(const char *name, mpidata_dtype *dtype, int *ndim, int64_t 
     const mpidata_published_array *array = mpidata_contents_find(contents, name);
     if (!array) {
         mpidata_contents_names(contents, names, sizeof names);
-        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_published: '%.100s' has not been published, but %s", name, names);
+        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_published: '%.100s' has not been published, but %s", name,
+                            names);
         return mpidata_calls_misuse(MPIDATA_ERR_ARGUMENT, PUBLISH_IT);
     }
     give(contents, array, dtype, ndim, shape, values);
@@ -72,7 +75,8 @@ static int published_as(const char *name, mpidata_dtype dtype, int ndim, int64_t
     MPIDATA_TRY(published(name, &is, &dimensions, shape, values));
     const int byte = dtype == MPIDATA_INT8 && mpidata_dtype_size(is) == 1;
     if ((is == dtype || byte) && dimensions == ndim) return MPIDATA_SUCCESS;
-    (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_published: '%.100s' is %s of %d dimensions, but is asked for as %s of %d", name,
+    (void)mpidata_error(MPIDATA_ERR_ARGUMENT,
+                        "mpidata_published: '%.100s' is %s of %d dimensions, but is asked for as %s of %d", name,
                         mpidata_dtype_name(is), dimensions, mpidata_dtype_name(dtype), ndim);
     return mpidata_calls_misuse(MPIDATA_ERR_ARGUMENT, "Declare the pointer as what is published.");
 }
@@ -82,7 +86,8 @@ int mpidata_published_as(const char *name, mpidata_dtype dtype, int ndim, int64_
     return mpidata_calls_settle(published_as(name, dtype, ndim, shape, values));
 }
 
-int mpidata_published_at(int64_t index, const char **name, mpidata_dtype *dtype, int *ndim, int64_t *shape, const void **values) {
+int mpidata_published_at(int64_t index, const char **name, mpidata_dtype *dtype, int *ndim, int64_t *shape,
+                         const void **values) {
     MPIDATA_CALLED;
     MPIDATA_TRY(mpidata_calls_enter("mpidata_published"));
     const mpidata_contents *contents = held();

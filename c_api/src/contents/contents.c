@@ -31,7 +31,8 @@ static int place(const mpidata_published_array *array, int64_t *at) {
 }
 
 static int refuse_name(const char *name) {
-    return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: the name '%.200s' is empty or longer than %d bytes. Give it a shorter one.",
+    return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                         "publish: the name '%.200s' is empty or longer than %d bytes. Give it a shorter one.",
                          name, MPIDATA_NAME_MAX - 1);
 }
 
@@ -46,12 +47,14 @@ static int fill(mpidata_contents *contents, const char *const *names, const int3
         arrays[i].dtype = dtypes[i];
         arrays[i].ndim = ndims[i];
         if (ndims[i] < 0 || ndims[i] > MPIDATA_PLAN_NDIM)
-            return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: '%s' has %d dimensions, at most %d are possible. Reshape it.",
+            return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                                 "publish: '%s' has %d dimensions, at most %d are possible. Reshape it.",
                                  names[i], (int)ndims[i], MPIDATA_PLAN_NDIM);
         memcpy(arrays[i].shape, shapes + i * MPIDATA_PLAN_NDIM, (size_t)ndims[i] * sizeof *shapes);
         arrays[i].at = at;
         if (!place(&arrays[i], &at))
-            return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: '%s' has a dtype or a shape that no field can have.", names[i]);
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: '%s' has a dtype or a shape that no field can have.",
+                                 names[i]);
     }
     contents->bytes = at;
     return MPIDATA_SUCCESS;
@@ -61,7 +64,8 @@ int mpidata_contents_describe(int64_t n, const char *const *names, const int32_t
                               const int64_t *shapes, mpidata_contents **contents) {
     *contents = NULL;
     if (n < 1 || n > MOST_ARRAYS)
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: %lld arrays cannot be published. Name one at least.", (long long)n);
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: %lld arrays cannot be published. Name one at least.",
+                             (long long)n);
     mpidata_contents *made = calloc(1, mpidata_description_bytes(n));
     if (!made) return mpidata_error(MPIDATA_ERR_MEMORY, "publish: out of memory for %lld arrays.", (long long)n);
     *made = (mpidata_contents){.magic = MPIDATA_CONTENTS_MAGIC, .n = n};
@@ -84,7 +88,8 @@ static int differs(const mpidata_published_array *first, const mpidata_published
     char was[256], is[256];
     write_shape(first, was, sizeof was);
     write_shape(other, is, sizeof is);
-    return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: '%s' is %s %s, but was %s %s in the first call. Names, dtypes and shapes "
+    return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                         "publish: '%s' is %s %s, but was %s %s in the first call. Names, dtypes and shapes "
                                                "stay the same.",
                          other->name, mpidata_dtype_name((unsigned)other->dtype), is,
                          mpidata_dtype_name((unsigned)first->dtype), was);
@@ -96,9 +101,11 @@ int mpidata_contents_alike(const mpidata_contents *first, const mpidata_contents
         const char *name = i < other->n ? now[i].name : before[i].name;
         const int there = mpidata_contents_find(first, name) != NULL;
         if (i >= other->n || i >= first->n || strcmp(before[i].name, name) != 0)
-            return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: '%s' %s. Publish the same names in the same order in each call.",
-                                 name, !there ? "was not in the first call" : i < other->n ? "was in another place in the first call"
-                                                                                           : "was in the first call, and is missing");
+            return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                                 "publish: '%s' %s. Publish the same names in the same order in each call.", name,
+                                 !there         ? "was not in the first call"
+                                 : i < other->n ? "was in another place in the first call"
+                                                : "was in the first call, and is missing");
         if (before[i].dtype != now[i].dtype || before[i].ndim != now[i].ndim ||
             memcmp(before[i].shape, now[i].shape, sizeof now[i].shape) != 0)
             return differs(&before[i], &now[i]);
@@ -110,9 +117,10 @@ int mpidata_contents_check(const void *memory, size_t bytes) {
     const mpidata_contents *contents = memory;
     if (bytes < sizeof *contents || contents->magic != MPIDATA_CONTENTS_MAGIC)
         return mpidata_error(MPIDATA_ERR_WIRE, "%zu bytes are not what a trainer has published", bytes);
-    if (contents->version < 1 || contents->n < 1 || contents->n > MOST_ARRAYS || bytes < mpidata_description_bytes(contents->n))
-        return mpidata_error(MPIDATA_ERR_WIRE, "Version %lld of %lld published arrays has %zu bytes", (long long)contents->version,
-                             (long long)contents->n, bytes);
+    if (contents->version < 1 || contents->n < 1 || contents->n > MOST_ARRAYS ||
+        bytes < mpidata_description_bytes(contents->n))
+        return mpidata_error(MPIDATA_ERR_WIRE, "Version %lld of %lld published arrays has %zu bytes",
+                             (long long)contents->version, (long long)contents->n, bytes);
     const mpidata_published_array *arrays = mpidata_contents_arrays(contents);
     int64_t at = (int64_t)mpidata_padded(mpidata_description_bytes(contents->n));
     for (int64_t i = 0; i < contents->n; i++) {
@@ -141,6 +149,7 @@ void mpidata_contents_names(const mpidata_contents *contents, char *text, size_t
             (void)snprintf(text + at, size - at, " and %lld more", (long long)(contents->n - i));
             return;
         }
-        at += (size_t)snprintf(text + at, size - at, "%s'%s'", !i ? "" : i + 1 < contents->n ? ", " : " and ", arrays[i].name);
+        at += (size_t)snprintf(text + at, size - at, "%s'%s'", !i ? "" : i + 1 < contents->n ? ", " : " and ",
+                               arrays[i].name);
     }
 }

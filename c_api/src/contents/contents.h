@@ -1,5 +1,6 @@
-/* What a trainer has published, as one block of memory: this structure, a description of each array, and the values, each
- * array's on a boundary of 64 bytes. So it lies on the trainer, travels, and lies on who reads it. Needs no MPI. */
+/* What a trainer has published, as one block of memory: this structure, a description of each array, and the values,
+ * each array's on a boundary of 64 bytes. So it lies on the trainer, travels, and lies on who reads it. Needs no
+ * MPI. */
 #ifndef MPIDATA_CONTENTS_H
 #define MPIDATA_CONTENTS_H
 

@@ -11,7 +11,8 @@ enum { MOST = 1 << 20 };
 
 int mpidata_answerers_hear(mpidata_answerers *answerers, int32_t word) {
     const int number = mpidata_answerer_number(word), grown = number + 1;
-    if (number >= MOST) return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler names an inference rank %d, which cannot be.", number);
+    if (number >= MOST)
+        return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler names an inference rank %d, which cannot be.", number);
     if (grown > answerers->n) {
         if (!mpidata_array_resize(&answerers->states, grown, 1))
             return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of inference ranks.");
@@ -19,7 +20,8 @@ int mpidata_answerers_hear(mpidata_answerers *answerers, int32_t word) {
         answerers->n = grown;
     }
     char *state = &answerers->states[number];
-    if (*state != MPIDATA_ANSWERER_LOST) *state = mpidata_answerer_is_lost(word) ? MPIDATA_ANSWERER_LOST : MPIDATA_ANSWERER_LIVES;
+    if (*state != MPIDATA_ANSWERER_LOST)
+        *state = mpidata_answerer_is_lost(word) ? MPIDATA_ANSWERER_LOST : MPIDATA_ANSWERER_LIVES;
     return MPIDATA_SUCCESS;
 }
 

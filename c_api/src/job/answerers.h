@@ -1,4 +1,5 @@
-/* What a solver rank knows of the inference ranks: the scheduler says of each that it answers, and later that it is lost. */
+/* What a solver rank knows of the inference ranks: the scheduler says of each that it answers, and later that it is
+ * lost. */
 #ifndef MPIDATA_ANSWERERS_H
 #define MPIDATA_ANSWERERS_H
 

@@ -222,8 +222,21 @@ int mpidata_loader_rest(void) {
     return status ? status : tell_scheduler(MPIDATA_EVENT_NEXT);
 }
 
+/* What trainers publish may be on its way to this rank: a large version, which its sender holds until it has come. */
+static void hear_the_rest(void) {
+    mpidata_backoff backoff = {0};
+    while (!mpidata_loader_asks_no_more(&loader)) {
+        mpidata_pause(mpidata_backoff_next(&backoff));
+        mpidata_lock_take(&loader.lock);
+        const int failed = loader.error;
+        mpidata_lock_give(&loader.lock);
+        if (failed) return;
+    }
+}
+
 int mpidata_loader_close(void) {
     MPIDATA_TRY(need_open());
+    hear_the_rest();
     mpidata_lock_take(&loader.lock);
     while (loader.under_way && !loader.error) (void)wait_locked(mpidata_now() + 1.0);
     int failed = failure_locked();

@@ -24,6 +24,7 @@ typedef struct mpidata_loader_server {
     mpidata_sending_list sending;
     mpidata_asking asking; /* of an inference rank */
     double next_listen;
+    atomic_int moving; /* transfers after the last round: the thread asks, also where the caller makes rounds */
 } server;
 
 void mpidata_loader_end_lost(void) {
@@ -107,6 +108,19 @@ static int look_for_published(server *s) {
     return MPIDATA_SUCCESS;
 }
 
+/* An error is that of the rounds, too, where it is told. */
+int mpidata_loader_asks_no_more(mpidata_loader *loader) {
+    server *s = loader->server;
+    mpidata_parcel *unwanted = NULL;
+    mpidata_lock_take(&loader->rounds);
+    mpidata_asking_end(&s->asking);
+    const int status = mpidata_asking_round(&s->asking, &unwanted);
+    const int over = status || mpidata_asking_is_over(&s->asking);
+    mpidata_lock_give(&loader->rounds);
+    mpidata_parcel_free(unwanted);
+    return over;
+}
+
 static int listen(server *s) {
     double now = mpidata_now();
     mpidata_loader *loader = s->loader;
@@ -135,7 +149,8 @@ static int send_answers(server *s, int *did) {
         if (!answer) return MPIDATA_SUCCESS;
         *did = 1;
         mpidata_sendings_append(&s->sending, answer);
-        const int rank = rank_of(loader, answer->to), tag = is_inference(loader) ? MPIDATA_TAG_ANSWER : MPIDATA_TAG_PARCEL;
+        const int rank = rank_of(loader, answer->to), tag = is_inference(loader) ? MPIDATA_TAG_ANSWER
+                                                                                 : MPIDATA_TAG_PARCEL;
         if (rank >= 0 && s->link.dead[rank]) continue;
         MPIDATA_TRY(mpidata_sending_begin(answer, &s->transfers, rank, tag, loader->job.data));
     }
@@ -224,13 +239,14 @@ static int pause_until_woken(mpidata_loader *loader, long sleep_ns) {
     return quit;
 }
 
-static long next_pause(const server *s, mpidata_backoff *backoff) {
-    return s->transfers.n ? mpidata_backoff_next(backoff) : mpidata_backoff_next_patient(backoff);
+static long next_pause(server *s, mpidata_backoff *backoff) {
+    return atomic_load(&s->moving) ? mpidata_backoff_next(backoff) : mpidata_backoff_next_patient(backoff);
 }
 
 int mpidata_loader_round(mpidata_loader *loader, int *did) {
     mpidata_lock_take(&loader->rounds);
     const int status = one_round(loader->server, did);
+    atomic_store(&loader->server->moving, loader->server->transfers.n);
     mpidata_lock_give(&loader->rounds);
     if (!status || status == MPIDATA_ERR_DIED) return status;
     mpidata_lock_take(&loader->lock);

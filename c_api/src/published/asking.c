@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mpidata_asking_open(mpidata_asking *asking, mpidata_job *job) { *asking = (mpidata_asking){.job = job, .trainer = -1}; }
+void mpidata_asking_open(mpidata_asking *asking, mpidata_job *job) {
+    *asking = (mpidata_asking){.job = job, .trainer = -1};
+}
 
 void mpidata_asking_close(mpidata_asking *asking) {
     if (asking->transfers.n) return;
@@ -46,14 +48,31 @@ static int send_question(mpidata_asking *asking) {
     const int rank = mpidata_job_trainer_rank(job, asking->trainer);
     mpidata_inbox_listen_to(asking->inbox, rank);
     asking->asked = (mpidata_pending){0};
-    return mpidata_transfers_send(&asking->transfers, &asking->question, (int)sizeof asking->question, rank, MPIDATA_TAG_ASK,
-                                  job->data, &asking->asked);
+    return mpidata_transfers_send(&asking->transfers, &asking->question, (int)sizeof asking->question, rank,
+                                  MPIDATA_TAG_ASK, job->data, &asking->asked);
 }
 
 int mpidata_ask_for(mpidata_asking *asking, int64_t version, int waits) {
+    if (asking->end) return MPIDATA_SUCCESS;
     asking->question = (mpidata_ask){.version = version, .waits = waits};
     asking->open = 1;
     return send_question(asking);
+}
+
+void mpidata_asking_end(mpidata_asking *asking) {
+    if (!asking->end) asking->end = asking->open ? MPIDATA_ASKING_IS_TO_END : MPIDATA_ASKING_ENDS;
+}
+
+int mpidata_asking_is_over(const mpidata_asking *asking) {
+    return (!asking->open && !asking->transfers.n) || first_trainer(asking->job) < 0;
+}
+
+/* A trainer answers in order, this question at once: there is nothing newer. What the one before is answered with has
+ * come by then. */
+static int ask_for_the_end(mpidata_asking *asking) {
+    asking->end = MPIDATA_ASKING_ENDS;
+    asking->question = (mpidata_ask){.version = INT64_MAX};
+    return asking->trainer >= 0 ? send_question(asking) : MPIDATA_SUCCESS;
 }
 
 static int name_sender(const mpidata_asking *asking, int status) {
@@ -70,8 +89,8 @@ static int check(const mpidata_asking *asking, const mpidata_parcel *answer) {
     if (answer->head.n_parts == 1 && !contents->described && (uint64_t)contents->version == answer->head.number &&
         contents->version > asking->question.version)
         return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_WIRE, "Version %lld is no answer to who has version %lld", (long long)contents->version,
-                         (long long)asking->question.version);
+    return mpidata_error(MPIDATA_ERR_WIRE, "Version %lld is no answer to who has version %lld",
+                         (long long)contents->version, (long long)asking->question.version);
 }
 
 static int take(mpidata_asking *asking, mpidata_parcel **answer) {
@@ -94,8 +113,13 @@ int mpidata_asking_round(mpidata_asking *asking, mpidata_parcel **answer) {
         mpidata_inbox_lose(asking->inbox, mpidata_job_trainer_rank(asking->job, asking->trainer));
         asking->trainer = -1;
     }
+    if (asking->end == MPIDATA_ASKING_IS_TO_END && !asking->asked.left) MPIDATA_TRY(ask_for_the_end(asking));
     if (asking->trainer < 0) return asking->open ? send_question(asking) : MPIDATA_SUCCESS;
     int status = take(asking, answer);
+    if (!status && *answer && asking->end && (*answer)->head.kind != MPIDATA_PUBLISHED_SAME) {
+        mpidata_parcel_free(*answer);
+        *answer = NULL;
+    }
     if (!status && *answer) status = check(asking, *answer);
     if (status) {
         mpidata_parcel_free(*answer);

@@ -20,7 +20,9 @@ int64_t mpidata_versions_begin_locked(mpidata_versions *versions) {
     int64_t edition = 0;
     while (edition < versions->n && (versions->editions[edition].readers || edition == versions->newest)) edition++;
     if (edition == versions->n) {
-        if (!mpidata_array_reserve(&versions->editions, &versions->allocated, edition + 1, 4, sizeof *versions->editions)) return -1;
+        if (!mpidata_array_reserve(&versions->editions, &versions->allocated, edition + 1, 4,
+                                   sizeof *versions->editions))
+            return -1;
         versions->editions[versions->n++] = (mpidata_edition){0};
     }
     versions->editions[edition].readers = 1;

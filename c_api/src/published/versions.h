@@ -1,6 +1,6 @@
-/* What this trainer has published: the newest version, and those that are still being sent. Memory is used again, and nobody
- * who publishes waits for a reader: where all of it is being read, there is more. Under the trainer's lock, but for what
- * says otherwise. */
+/* What this trainer has published: the newest version, and those that are still being sent. Memory is used again, and
+ * nobody who publishes waits for a reader: where all of it is being read, there is more. Under the trainer's lock, but
+ * for what says otherwise. */
 #ifndef MPIDATA_VERSIONS_H
 #define MPIDATA_VERSIONS_H
 

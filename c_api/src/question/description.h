@@ -1,5 +1,6 @@
-/* What a question is about: the first part of its parcel. It names the arrays that are sent, whose values are the parts behind
- * it, and those that are wanted. mpidata/inference/questions.py reads it. The first part of an answer has its version. */
+/* What a question is about: the first part of its parcel. It names the arrays that are sent, whose values are the parts
+ * behind it, and those that are wanted. mpidata/inference/questions.py reads it. The first part of an answer has its
+ * version. */
 #ifndef MPIDATA_DESCRIPTION_H
 #define MPIDATA_DESCRIPTION_H
 
@@ -35,6 +36,7 @@ int mpidata_question_check(const mpidata_array *in, int n_in, const mpidata_arra
 size_t mpidata_array_bytes(const mpidata_array *array);
 
 /* The description of arrays that have been checked, in memory of malloc; NULL: there is not enough. */
-mpidata_description *mpidata_describe(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, size_t *bytes);
+mpidata_description *mpidata_describe(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
+                                      size_t *bytes);
 
 #endif

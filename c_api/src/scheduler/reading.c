@@ -20,7 +20,8 @@ int mpidata_reading_round(int *did) {
 }
 
 int mpidata_scheduler_ask_published(int64_t version) {
-    if (!reading.asking.job) return mpidata_error(MPIDATA_ERR_ORDER, "This process has not joined a job as its scheduler.");
+    if (!reading.asking.job)
+        return mpidata_error(MPIDATA_ERR_ORDER, "This process has not joined a job as its scheduler.");
     reading.used = 1;
     mpidata_parcel_free(reading.answer);
     reading.answer = NULL;

@@ -1,5 +1,5 @@
-/* What trainers publish, for the scheduler's sampler: it asks (published/asking.h) as often as its caller does. Of the thread that
- * calls the scheduler. Installed nowhere. */
+/* What trainers publish, for the scheduler's sampler: it asks (published/asking.h) as often as its caller does. Of the
+ * thread that calls the scheduler. Installed nowhere. */
 #ifndef MPIDATA_READING_H
 #define MPIDATA_READING_H
 
@@ -14,8 +14,8 @@ void mpidata_reading_close(void);
 /* Ask for what is newer than this version; there is an answer soon, also that there is nothing newer. */
 int mpidata_scheduler_ask_published(int64_t version);
 
-/* Take the answer: its part is the contents (contents/contents.h), of version `number`; kind MPIDATA_PUBLISHED_SAME: nothing newer.
- * MPIDATA_ERR_AGAIN: it has not come. Its memory is the caller's until mpidata_parcel_release. */
+/* Take the answer: its part is the contents (contents/contents.h), of version `number`; kind MPIDATA_PUBLISHED_SAME:
+ * nothing newer. MPIDATA_ERR_AGAIN: it has not come. Its memory is the caller's until mpidata_parcel_release. */
 int mpidata_scheduler_published(mpidata_taken *answer);
 
 #endif

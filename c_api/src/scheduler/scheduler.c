@@ -335,12 +335,16 @@ int mpidata_scheduler_end_of_stream(void) {
     return order_all(&order);
 }
 
+/* The first of a group tells its others; each of them that waits for an answer is to give up by itself. */
 static int tell_to_leave(int role, int number) {
+    const mpidata_plan *plan = &scheduler.job.plan;
     mpidata_link *link;
     int32_t leave = MPIDATA_STOP_LEAVE;
     MPIDATA_TRY(need_group(role, number, &link));
-    int leader = mpidata_link_leader(link, &scheduler.job.plan, role, number);
-    return send_later(&leave, sizeof leave, leader, MPIDATA_TAG_STOP, link);
+    const int leader = mpidata_link_leader(link, plan, role, number);
+    const int n = role == MPIDATA_ROLE_SOLVER && plan->inference ? plan->ranks_per_group : 1;
+    for (int i = 0; i < n; i++) MPIDATA_TRY(send_later(&leave, sizeof leave, leader + i, MPIDATA_TAG_STOP, link));
+    return MPIDATA_SUCCESS;
 }
 
 int mpidata_scheduler_stop(void) {

@@ -80,7 +80,8 @@ int mpidata_scheduler_teach(uint64_t number, int64_t n_parts, const void *const 
     if (!teaching.link || teaching.link->dead[teaching.rank]) return MPIDATA_SUCCESS;
     MPIDATA_TRY(mpidata_sending_new(&head, sizes, parts, 0, &sending));
     mpidata_sendings_append(&teaching.sending, sending);
-    return forgive_death(mpidata_sending_begin(sending, &teaching.transfers, teaching.rank, MPIDATA_TAG_REQUEST, teaching.link->comm));
+    return forgive_death(mpidata_sending_begin(sending, &teaching.transfers, teaching.rank, MPIDATA_TAG_REQUEST,
+                                               teaching.link->comm));
 }
 
 int mpidata_scheduler_learnt(mpidata_taken *answer) {

@@ -1,5 +1,5 @@
-/* The learner, as the scheduler sees it: requests to it, and its answers, both parcels (parcel/parcel.h). One learner at a time. Of the
- * thread that calls the scheduler. Installed nowhere. */
+/* The learner, as the scheduler sees it: requests to it, and its answers, both parcels (parcel/parcel.h). One learner
+ * at a time. Of the thread that calls the scheduler. Installed nowhere. */
 #ifndef MPIDATA_TEACHING_H
 #define MPIDATA_TEACHING_H
 

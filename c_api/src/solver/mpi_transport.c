@@ -38,6 +38,7 @@ static struct {
     mpidata_task *task;
     size_t task_bytes;
     int awaits_task; /* MPI is to write one there */
+    int gave_up;     /* this rank, of several, leaves as nobody answers it, which the others do not know yet */
     mpidata_tally tally;
 } solver = {.group = MPI_COMM_NULL};
 
@@ -169,8 +170,10 @@ static int check_together(void) {
     return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_step, and mpidata_fail, equally often on all ranks of a group.");
 }
 
-/* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone hears of a stop, or a cancel, so
- * that all ranks leave at the same step. */
+/* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone tells of a stop, or a cancel, so
+ * that all ranks leave at the same step. Or a rank does that has given a question up, which it may do while others make steps: as
+ * all its calls return MPIDATA_END, it has no further step, and closes the simulation. It meets the others' next agreement there,
+ * which has steps that are not whole, as this rank lacks in them: the trainers drop them, as they do all of a job that stops. */
 static int finish_tally(void) {
     mpidata_tally *tally = &solver.tally;
     if (!tally->under_way) return MPIDATA_SUCCESS;
@@ -178,11 +181,12 @@ static int finish_tally(void) {
     int64_t failed, at;
     const int stop = mpidata_tally_finish(tally, &failed, &at);
     if (stop) mpidata_calls.stopping = 1;
+    if (stop) solver.gave_up = 0;
     if (failed) fail_all(failed == solver.group_size && at == failed * mpidata_calls.step);
     if (failed) return MPIDATA_SUCCESS;
     if (!stop) MPIDATA_TRY(check_together());
     const int tells = solver.job.rank_in_group == 0;
-    for (int i = 0; i < tally->agreed; i++)
+    for (int i = 0; i < tally->agreed && !(stop && tally->closing); i++)
         MPIDATA_TRY(mpidata_calls_check_cover(tally->sum + i * tally->n_counts, tally->first + i, tells));
     mpidata_release_put(&solver.sender, tally->first + tally->agreed);
     return MPIDATA_SUCCESS;
@@ -198,8 +202,8 @@ static int leave_cancelled(void) {
 static int start_tally(int64_t last, int closes) {
     int leads = solver.job.rank_in_group == 0;
     const int64_t failed_at = mpidata_calls.lame == MPIDATA_LAME_HERE ? mpidata_calls.step : -1;
-    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, leads && told_to_cancel(),
-                               failed_at, closes, leads);
+    const int stop = (leads && solver.job.told_to_stop) || solver.gave_up;
+    return mpidata_tally_start(&solver.tally, solver.job.role, last, stop, leads && told_to_cancel(), failed_at, closes, leads);
 }
 
 static int commit(double time) {
@@ -288,7 +292,8 @@ static void tell_times(mpidata_event *event) {
 static int complete(void) {
     MPIDATA_TRY(mpidata_infer_settle(&solver.sender));
     MPIDATA_TRY(finish_tally());
-    const int agreed = leave_cancelled() || mpidata_calls.lame == MPIDATA_LAME_ALL || mpidata_calls.stopping;
+    const int stops = mpidata_calls.stopping && !solver.gave_up;
+    const int agreed = leave_cancelled() || mpidata_calls.lame == MPIDATA_LAME_ALL || stops;
     if (solver.group_size > 1 && mpidata_calls.running && !agreed) {
         MPIDATA_TRY(start_tally(mpidata_calls.step - 1, 1));
         MPIDATA_TRY(finish_tally());
@@ -400,7 +405,12 @@ static int ask(const mpidata_array *in, int n_in, const mpidata_array *out, int 
     return mpidata_infer_ask(&solver.sender, in, n_in, out, n_out, version, question);
 }
 
-static int answer(int64_t question) { return mpidata_infer_answer(&solver.sender, question); }
+/* Of a group of several only this rank has given up, as far as it knows. */
+static int answer(int64_t question) {
+    const int status = mpidata_infer_answer(&solver.sender, question);
+    if (status == MPIDATA_END && !mpidata_calls.stopping) mpidata_calls.stopping = solver.gave_up = solver.group_size > 1;
+    return status;
+}
 
 static const mpidata_transport BY_MPI = {
     .forked = mpidata_job_forked, .refuse_forked = mpidata_job_refuse_forked, .who = who, .settle = settle, .report = report,

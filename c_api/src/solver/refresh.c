@@ -13,8 +13,8 @@ void mpidata_refreshing_open(mpidata_refreshing *refreshing, mpidata_sender *sen
 
 void mpidata_refreshing_close(mpidata_refreshing *refreshing) { mpidata_asking_close(&refreshing->asking); }
 
-/* Samples of this rank go on their way, and the scheduler is heard. Only who waits for the trainer says so: others, that wait for
- * a rank of the group, would excuse it for ever where it is stopped. */
+/* Samples of this rank go on their way, and the scheduler is heard. Only who waits for the trainer says so: others,
+ * that wait for a rank of the group, would excuse it for ever where it is stopped. */
 static int meanwhile(void *context) {
     mpidata_refreshing *refreshing = context;
     mpidata_job_waits(refreshing->sender->job, refreshing->since);
@@ -27,10 +27,13 @@ static int make_room(mpidata_refreshing *refreshing, int64_t bytes) {
     refreshing->held = mpidata_arena_take(&refreshing->arena, (size_t)bytes);
     refreshing->held_bytes = bytes;
     if (refreshing->held) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_refresh, for %lld bytes that are published", (long long)bytes);
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_refresh, for %lld bytes that are published",
+                         (long long)bytes);
 }
 
-static int64_t held_version(const mpidata_refreshing *refreshing) { return refreshing->held ? refreshing->held->version : 0; }
+static int64_t held_version(const mpidata_refreshing *refreshing) {
+    return refreshing->held ? refreshing->held->version : 0;
+}
 
 static int ask(mpidata_refreshing *refreshing, mpidata_parcel **answer) {
     mpidata_backoff backoff = {0};

@@ -1,5 +1,6 @@
-/* The text of a plan: who is who in the job, which fields, parameters and programs. mpidata/run/plan writes it. The
- * library and mpidata-rank both read it with this, so it needs no MPI and no other file. */
+/* The text of a plan: who is who in the job, which fields, parameters and programs. mpidata/run/plan writes it,
+ * plan_reading.c reads it. The library and mpidata-rank both read it with this, so it needs no MPI and no other
+ * file. */
 #ifndef MPIDATA_PLAN_TEXT_H
 #define MPIDATA_PLAN_TEXT_H
 
@@ -86,8 +87,8 @@ typedef struct {
     char *replay;       /* folder of the run that is replayed, or NULL */
     uint64_t seed;
     int64_t simulations, validation;
-    int samples_window, samples_stride, samples_run; /* steps of a sample, how far apart; how many samples that begin one
-                                                      * after the other are of one trainer */
+    int samples_window, samples_stride, samples_run; /* steps of a sample, how far apart; how many samples that begin
+                                                      * one after the other are of one trainer */
     int policy, tail;
     int64_t capacity, watermark;
     int capacity_in_bytes;
@@ -95,7 +96,8 @@ typedef struct {
     int n_parameters, n_fields;
     char (*parameters)[MPIDATA_NAME_MAX];
     char **whole; /* those that are whole numbers; NULL, or ends with NULL */
-    char **texts; /* "name text" for each text that one may be, in the order of their numbers; NULL, or ends with NULL */
+    char **texts; /* "name text" for each text that one may be, in the order of their numbers; NULL, or ends with
+                   * NULL */
     mpidata_field *fields;
     int n_constants; /* of the fields, those that are put once a simulation */
     int n_lengths;
@@ -115,26 +117,30 @@ enum { MPIDATA_PLAN_WRONG = 320 };
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong);
 void mpidata_plan_free(mpidata_plan *plan);
 
-/* Numbers that ranks count in a step: elements put, by field, and where samples have numbers, calls that have put it, by field. */
+/* Numbers that ranks count in a step: elements put, by field, and where samples have numbers, calls that have put it,
+ * by field. */
 static inline int mpidata_plan_counts(const mpidata_plan *plan) { return plan->n_fields * (plan->n_numbers ? 2 : 1); }
 
-/* Whether each rank of a group sends a piece in each step, without a block if it has put nothing: where samples have numbers it
- * tells which parts a field has, and where they have constants, that of the rank will come. */
+/* Whether each rank of a group sends a piece in each step, without a block if it has put nothing: where samples have
+ * numbers it tells which parts a field has, and where they have constants, that of the rank will come. */
 static inline int mpidata_plan_all_send(const mpidata_plan *plan) { return plan->n_numbers || plan->n_constants; }
 
-/* Groups, loaders, inference ranks and learners that are in the world from the start, spares too; spawned ones have higher numbers. */
+/* Groups, loaders, inference ranks and learners that are in the world from the start, spares too; spawned ones have
+ * higher numbers. */
 int mpidata_plan_world_groups(const mpidata_plan *plan);
 int mpidata_plan_world_loaders(const mpidata_plan *plan);
 int mpidata_plan_world_inference(const mpidata_plan *plan);
 int mpidata_plan_world_learners(const mpidata_plan *plan);
 
-/* Role of a rank of the world; *index: which trainer, group, loader, server, inference rank or learner; *rank_in_group: 0 for the others. */
+/* Role of a rank of the world; *index: which trainer, group, loader, server, inference rank or learner; *rank_in_group:
+ * 0 for the others. */
 int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
 const char *mpidata_role_name(int role);
 
-/* All dtypes, in the order of mpidata_dtype: the name in mpidata.h without MPIDATA_, that in the plan, the type in C, what
- * kind of number it is, as in the type codes of NumPy, the name in MPI, and how moments are made: of the type itself (DIRECT),
- * of what it is as float64 (WIDENED), or not at all (NO). All else that goes by dtype is made of this. */
+/* All dtypes, in the order of mpidata_dtype: the name in mpidata.h without MPIDATA_, that in the plan, the type in
+ * C, what kind of number it is, as in the type codes of NumPy, the name in MPI, and how moments are made: of the
+ * type itself (DIRECT), of what it is as float64 (WIDENED), or not at all (NO). All else that goes by dtype is made
+ * of this. */
 #define MPIDATA_DTYPES(X)                                                     \
     X(FLOAT32, float32, float, "f", MPI_FLOAT, DIRECT)                        \
     X(FLOAT64, float64, double, "f", MPI_DOUBLE, DIRECT)                      \

@@ -25,15 +25,51 @@ class InferenceRanks(Loaders):
     """Keeps the inference ranks of a job at work: as loaders, but their work comes from the solvers.
 
     They leave when no solver is left, as those that are to stop may still wait for an answer.
+
+    Parameters
+    ----------
+    plan, messages, journal
+        As of loaders.
+    solvers : Groups
+        Who may ask.
     """
 
     kind = "inference"
     name = "inference rank"
 
-    def __init__(self, plan: Plan, messages: Messages, journal: Journal) -> None:
+    def __init__(self, plan: Plan, messages: Messages, journal: Journal, solvers: Groups) -> None:
         super().__init__(plan, messages, journal)
+        self._solvers = solvers
         self._joined: dict[int, float] = {}
         self._soon_lost = 0
+        self._absent_since: float | None = None  # none is ready to answer, although solvers are at work
+        self._coming: set[int] = set()  # those that may become so
+
+    def tick(self, now: float) -> None:
+        """Do as loaders do; also end a job whose solvers have had nobody to answer them for too long."""
+        super().tick(now)
+        at_work = bool(set(self._solvers.alive).difference(self._solvers.waiting))
+        if not self._any or self._serving or not at_work or self.leaving:
+            self._absent_since, self._coming = None, set()
+        else:
+            self._look_at_absence(now)
+
+    def _look_at_absence(self, now: float) -> None:
+        coming = self.groups.starting.union(self.groups.alive)
+        if self._absent_since is None or coming - self._coming:
+            self._absent_since = now  # each that starts has the time for that
+        self._coming = coming
+        allowed = self._plan.inference_timeout_s + (self._plan.inference_start_timeout_s if coming else 0.0)
+        if now - self._absent_since < allowed:
+            return
+        last = max(coming or self.groups.lost, default=0)
+        why = f"Inference rank {last} has not become ready" if coming else f"The last one was inference rank {last}"
+        keys = "inference.start_timeout_s and inference.timeout_s" if coming else "inference.timeout_s"
+        self._fail(
+            f"No inference rank was ready to answer the solvers for {allowed:g} s ({keys}): allow more, or add "
+            f"'inference.spares'. {why}.",
+            last,
+        )
 
     def next(self, loader: int, event: Closed) -> None:
         """Take in that a rank is ready for questions."""

@@ -14,7 +14,7 @@ from mpidata.run.exits import ANOTHER_START, tail
 def test_the_source_is_short_and_needs_no_mpi() -> None:
     for source in SOURCES:
         text = source.read_text()
-        assert "mpi.h" not in text and len(text.splitlines()) < 450
+        assert "mpi.h" not in text and len(text.splitlines()) < 400
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,27 @@ def test_without_any_the_job_fails(make_job: Make) -> None:
     assert "inference-0.log" in job.summary["error"]
 
 
+def test_one_that_does_not_become_ready_ends_the_job_in_time(make_job: Make) -> None:
+    """Its spawn does not come to an end, or is tried again and again."""
+    times = {"inference_timeout_s": 5.0, "inference_start_timeout_s": 40.0}
+    job = make_job(inference=1, fault_tolerance="ulfm", can_spawn=True, **times)
+    job.before["dispatch"] = lambda group, simulation: job.lose_loader(0, kind="inference") or False
+    job.before["spawn_inference"] = lambda number: False
+    begun = job.now
+    assert job.run() == 1 and 45 <= job.now - begun < 50
+    assert "No inference rank was ready to answer the solvers for 45 s" in job.summary["error"]
+    assert "Inference rank 1 has not become ready. Its output is in" in job.summary["error"]
+
+
+def test_none_is_missed_while_no_solver_is_at_work(make_job: Make) -> None:
+    times = {"inference_timeout_s": 5.0, "inference_start_timeout_s": 40.0}
+    job = make_job(inference=1, fault_tolerance="ulfm", can_spawn=True, start="spawn", **times)
+    job.before["spawn"] = lambda group, values: job.lose_loader(0, kind="inference") or False
+    job.before["spawn_inference"] = lambda number: False
+    job.event(Stop, 0, after=300.0, text="enough")
+    assert job.run() in (0, 1000) and job.summary["status"] == "stopped", job.summary
+
+
 def test_an_error_of_the_function_ends_the_job(make_job: Make) -> None:
     job = make_job(inference=1)
     job.before["answers"] = lambda number: job.event(

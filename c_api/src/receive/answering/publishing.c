@@ -8,9 +8,11 @@
 /* Until somebody has asked, a look costs a call of MPI that finds nothing. */
 static const double LOOK_EVERY_S = 1e-3;
 
-static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for who asks for what is published."); }
+static int no_memory(void) {
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for who asks for what is published.");
+}
 
-/* -- answers -------------------------------------------------------------------------------------------------------- */
+/* -- answers ------------------------------------------------------------------------------------------------------- */
 
 static void release(mpidata_publishing *publishing, int64_t edition) {
     if (edition < 0) return;
@@ -29,7 +31,8 @@ static void give_back_sent(mpidata_publishing *publishing) {
 }
 
 /* contents NULL: nothing is newer than what it has. */
-static int answer(mpidata_publishing *publishing, const mpidata_asker *asker, int64_t edition, const mpidata_contents *contents) {
+static int answer(mpidata_publishing *publishing, const mpidata_asker *asker, int64_t edition,
+                  const mpidata_contents *contents) {
     const mpidata_parcel_head head = {.magic = MPIDATA_PARCEL_MAGIC, .n_parts = 1,
                                       .kind = contents ? MPIDATA_PUBLISHED_NEWER : MPIDATA_PUBLISHED_SAME,
                                       .number = (uint64_t)(contents ? contents->version : asker->version)};
@@ -45,7 +48,8 @@ static int answer(mpidata_publishing *publishing, const mpidata_asker *asker, in
     sending->to = asker->rank;
     sending->over = asker->inlet;
     mpidata_sendings_append(&publishing->sending, sending);
-    return mpidata_sending_begin(sending, &publishing->transfers, asker->rank, MPIDATA_TAG_PUBLISHED, asker->inlet->link.comm);
+    return mpidata_sending_begin(sending, &publishing->transfers, asker->rank, MPIDATA_TAG_PUBLISHED,
+                                 asker->inlet->link.comm);
 }
 
 /* Answer with what is newer; *newer: whether there was such. */
@@ -75,7 +79,7 @@ static int answer_waiting(mpidata_publishing *publishing, int *did) {
     return status;
 }
 
-/* -- questions ------------------------------------------------------------------------------------------------------ */
+/* -- questions ----------------------------------------------------------------------------------------------------- */
 
 static int begin_to_wait(mpidata_publishing *publishing, const mpidata_asker *asker) {
     if (!mpidata_array_reserve(&publishing->waiting, &publishing->allocated, publishing->n_waiting + 1, 16,
@@ -85,7 +89,18 @@ static int begin_to_wait(mpidata_publishing *publishing, const mpidata_asker *as
     return MPIDATA_SUCCESS;
 }
 
-static int take_question(mpidata_publishing *publishing, const mpidata_inlet *inlet, MPI_Message *message, const MPI_Status *status) {
+/* What a rank asks takes the place of what it has asked before. */
+static void waits_no_more(mpidata_publishing *publishing, const mpidata_inlet *inlet, int rank) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < publishing->n_waiting; i++) {
+        const mpidata_asker asker = publishing->waiting[i];
+        if (asker.inlet != inlet || asker.rank != rank) publishing->waiting[kept++] = asker;
+    }
+    publishing->n_waiting = kept;
+}
+
+static int take_question(mpidata_publishing *publishing, const mpidata_inlet *inlet, MPI_Message *message,
+                         const MPI_Status *status) {
     const mpidata_plan *plan = &publishing->trainer->job.plan;
     char who[128];
     int bytes = 0, number, newer = 0;
@@ -96,11 +111,13 @@ static int take_question(mpidata_publishing *publishing, const mpidata_inlet *in
     const int may = role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_INFERENCE || role == MPIDATA_ROLE_SCHEDULER;
     if (!may || !mpidata_ask_fits(&ask, bytes)) {
         mpidata_link_who(&inlet->link, plan, status->MPI_SOURCE, who, sizeof who);
-        return mpidata_error(MPIDATA_ERR_WIRE, "%s asked for what is published by %d bytes that are no question. Use one build of "
+        return mpidata_error(MPIDATA_ERR_WIRE,
+                             "%s asked for what is published by %d bytes that are no question. Use one build of "
                                                "libmpidata for the whole job.",
                              who, bytes);
     }
     const mpidata_asker asker = {.inlet = inlet, .rank = status->MPI_SOURCE, .version = ask.version};
+    waits_no_more(publishing, inlet, asker.rank);
     MPIDATA_TRY(answer_newer(publishing, &asker, &newer));
     if (newer) return MPIDATA_SUCCESS;
     return ask.waits ? begin_to_wait(publishing, &asker) : answer(publishing, &asker, -1, NULL);
@@ -111,7 +128,8 @@ static int take_questions(mpidata_publishing *publishing, mpidata_inlet *inlet, 
         int here = 0;
         MPI_Message message;
         MPI_Status from;
-        int status = mpidata_check_mpi(MPI_Improbe(MPI_ANY_SOURCE, MPIDATA_TAG_ASK, inlet->link.comm, &here, &message, &from),
+        int status = mpidata_check_mpi(MPI_Improbe(MPI_ANY_SOURCE, MPIDATA_TAG_ASK, inlet->link.comm, &here, &message,
+                                                   &from),
                                        "MPI_Improbe");
         if (status == MPIDATA_ERR_DIED) return mpidata_incoming_note_deaths(inlet);
         MPIDATA_TRY(status);
@@ -129,7 +147,8 @@ int mpidata_publishing_round(mpidata_publishing *publishing, int *did) {
     give_back_sent(publishing);
     for (int i = 0; i < publishing->in->n_inlets; i++) {
         mpidata_inlet *inlet = publishing->in->inlets[i];
-        const int asks = inlet->link.n_groups || inlet->link.n_inference || !inlet->link.trainers; /* in the world the scheduler may, too */
+        /* in the world the scheduler may, too */
+        const int asks = inlet->link.n_groups || inlet->link.n_inference || !inlet->link.trainers;
         if (asks && !inlet->lost) MPIDATA_TRY(take_questions(publishing, inlet, did));
     }
     if (publishing->n_waiting) MPIDATA_TRY(answer_waiting(publishing, did));
@@ -139,16 +158,12 @@ int mpidata_publishing_round(mpidata_publishing *publishing, int *did) {
 
 void mpidata_publishing_forget(mpidata_publishing *publishing, int role, int number) {
     const mpidata_plan *plan = &publishing->trainer->job.plan;
-    int64_t kept = 0;
-    for (int64_t i = 0; i < publishing->n_waiting; i++) {
-        const mpidata_asker asker = publishing->waiting[i];
-        if (asker.rank != mpidata_link_leader(&asker.inlet->link, plan, role, number)) publishing->waiting[kept++] = asker;
-    }
-    publishing->n_waiting = kept;
     const mpidata_inlet *inlet = mpidata_inlet_of(publishing->in, role, number);
     const int leader = inlet ? mpidata_link_leader(&inlet->link, plan, role, number) : -1;
+    if (leader >= 0) waits_no_more(publishing, inlet, leader);
     for (mpidata_sending *sending = publishing->sending.first; sending && leader >= 0; sending = sending->next)
-        if (sending->over == inlet && sending->to == leader) mpidata_transfers_forget(&publishing->transfers, &sending->pending);
+        if (sending->over == inlet && sending->to == leader)
+            mpidata_transfers_forget(&publishing->transfers, &sending->pending);
 }
 
 int mpidata_publishing_close(mpidata_publishing *publishing) {

@@ -1,5 +1,5 @@
-/* The receive thread's part in publishing: it answers those who ask for what is newer than they have. Values leave from where
- * they lie, which nobody writes to meanwhile. */
+/* The receive thread's part in publishing: it answers those who ask for what is newer than they have. Values leave from
+ * where they lie, which nobody writes to meanwhile. */
 #ifndef MPIDATA_RECEIVE_PUBLISHING_H
 #define MPIDATA_RECEIVE_PUBLISHING_H
 

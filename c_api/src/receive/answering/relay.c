@@ -14,7 +14,9 @@ struct mpidata_relayed {
     mpidata_relayed *next;
 };
 
-static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread."); }
+static int no_memory(void) {
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
+}
 
 static const mpidata_plan *plan_of(const mpidata_relay *relay) { return &relay->in->trainer->job.plan; }
 
@@ -37,7 +39,8 @@ static void free_sent(mpidata_relay *relay) {
 }
 
 /* Pass a parcel on, which is the relay's from here. */
-static int pass_on(mpidata_relay *relay, mpidata_parcel *parcel, uint64_t number, const mpidata_link *link, int rank, int tag) {
+static int pass_on(mpidata_relay *relay, mpidata_parcel *parcel, uint64_t number, const mpidata_link *link, int rank,
+                   int tag) {
     mpidata_relayed *one = calloc(1, sizeof *one);
     const void **parts = malloc((size_t)parcel->head.n_parts * sizeof *parts);
     mpidata_parcel_head head = parcel->head;
@@ -52,7 +55,8 @@ static int pass_on(mpidata_relay *relay, mpidata_parcel *parcel, uint64_t number
         mpidata_parcel_free(parcel);
         return status;
     }
-    *one = (mpidata_relayed){.parcel = parcel, .sending = one->sending, .link = link, .rank = rank, .next = relay->relayed};
+    *one = (mpidata_relayed){.parcel = parcel, .sending = one->sending, .link = link, .rank = rank,
+                             .next = relay->relayed};
     relay->relayed = one;
     return mpidata_sending_begin(one->sending, &relay->transfers, rank, tag, link->comm);
 }

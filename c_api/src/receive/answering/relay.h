@@ -1,6 +1,6 @@
-/* Questions of solver ranks and the answers of inference ranks that have no communicator in common, as one of them was spawned:
- * each shares one with all trainers, whose receive threads pass the parcels on, whole ones at a time. What was to go to somebody
- * that is lost is dropped: the solver rank hears of the loss, and asks again. */
+/* Questions of solver ranks and the answers of inference ranks that have no communicator in common, as one of them was
+ * spawned: each shares one with all trainers, whose receive threads pass the parcels on, whole ones at a time. What was
+ * to go to somebody that is lost is dropped: the solver rank hears of the loss, and asks again. */
 #ifndef MPIDATA_RELAY_H
 #define MPIDATA_RELAY_H
 

@@ -7,14 +7,18 @@
 
 /* While it waits, this rank looks for what the scheduler says, and for its samples, so often. */
 static const double OTHERS_EVERY_S = 5e-5;
-/* For which a rank that is to leave still waits for an answer. */
+/* For which a rank still waits for an answer after it has heard that it is to leave. */
 static const double PATIENT_S = 1.0;
 
 static mpidata_questions *questions; /* NULL: nothing was asked yet */
+static double told_at;               /* to leave, s; 0: it has not been seen yet */
+static int was_answered;             /* so that there are weights */
 
 void mpidata_infer_close(void) {
     mpidata_questions_close(questions);
     questions = NULL;
+    told_at = 0.0;
+    was_answered = 0;
 }
 
 int mpidata_infer_ask(mpidata_sender *sender, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
@@ -24,18 +28,24 @@ int mpidata_infer_ask(mpidata_sender *sender, const mpidata_array *in, int n_in,
     return mpidata_questions_begin(questions, in, n_in, out, n_out, version, question);
 }
 
-/* A group of one that is to leave does not wait for an answer that nobody gives, as where no weights were published; of several,
- * all leave at the same step. */
-static int gives_up(const mpidata_job *job, int64_t question, double since) {
-    if (!job->told_to_stop || job->plan.ranks_per_group > 1) return 0;
-    if (mpidata_questions_has_answerer(questions) && mpidata_now() - since < PATIENT_S) return 0;
+/* A rank that is to leave does not wait for an answer that nobody gives, as where no weights were published: then no
+ * rank of the group gets one, and those that ask together all give up in the same call. In a group of several, a rank
+ * that has been answered before waits on, as it is answered again: else a slow function would part those of a group
+ * that it answers from the others. The ranks that do not ask hear of it in the next agreement (mpi_transport.c). */
+static int gives_up(const mpidata_job *job, int64_t question) {
+    if (!job->told_to_stop) return 0;
+    if (told_at <= 0) told_at = mpidata_now();
+    if (mpidata_questions_has_answerer(questions)) {
+        if (mpidata_now() - told_at < PATIENT_S) return 0;
+        if (job->plan.ranks_per_group > 1 && was_answered) return 0;
+    }
     return mpidata_questions_give_up(questions, question);
 }
 
 static int look_at_others(mpidata_sender *sender, int64_t question, double since) {
     MPIDATA_TRY(mpidata_sender_wait(sender));
     mpidata_job_waits(sender->job, since);
-    return gives_up(sender->job, question, since) ? MPIDATA_END : MPIDATA_SUCCESS;
+    return gives_up(sender->job, question) ? MPIDATA_END : MPIDATA_SUCCESS;
 }
 
 static int wait_for(mpidata_sender *sender, int64_t question, double since) {
@@ -62,6 +72,7 @@ int mpidata_infer_answer(mpidata_sender *sender, int64_t question) {
     if (!questions || !mpidata_questions_knows(questions, question)) return MPIDATA_ERR_ARGUMENT;
     const double since = mpidata_now();
     const int status = wait_for(sender, question, since);
+    if (!status) was_answered = 1;
     sender->waited += mpidata_now() - since;
     return status;
 }

@@ -1,6 +1,6 @@
-/* Keeps as many questions open as may be, of 0 to 40000 rows, and checks each answer: y = 2 x, and the sum of each row. Of several
- * ranks each third one asks nothing. Arguments: how many times as many rows to ask for, and a file: a simulation goes on until it has
- * so many letters. */
+/* Keeps as many questions open as may be, of 0 to 40000 rows, and checks each answer: y = 2 x, and the sum of each row. Of
+ * several ranks each third one asks nothing. Arguments: how many times as many rows to ask for, and a file: a simulation
+ * goes on until it has so many letters. */
 #if defined(CARRIED) && !defined(WITH_MPI) /* as a program that is no rank of the job, of one rank or with an MPI of its own */
 #include <mpidata_carried.h>
 #elif defined(CARRIED)
@@ -39,7 +39,8 @@ static void ask(asked *one, int64_t rows, int salt) {
     for (size_t i = 0; i < n; i++) one->x[i] = (float)((i * 7 + (size_t)salt) % 1000);
     const int64_t shape[] = {rows, WIDTH};
     const mpidata_array in[] = {{"x", one->x, MPIDATA_FLOAT32, 2, shape}};
-    const mpidata_array out[] = {{"y", one->y, MPIDATA_FLOAT32, 2, shape}, {"sums", one->sums, MPIDATA_FLOAT64, 1, shape}};
+    const mpidata_array out[] = {{"y", one->y, MPIDATA_FLOAT32, 2, shape},
+                                 {"sums", one->sums, MPIDATA_FLOAT64, 1, shape}};
     if (mpidata_infer_begin(in, 1, out, 2, &one->version, &one->question)) fail("mpidata_infer_begin");
 }
 
@@ -50,7 +51,8 @@ static void check(asked *one) {
         double sum = 0;
         for (int i = 0; i < WIDTH; i++) {
             sum += (double)one->x[row * WIDTH + i];
-            if (one->y[row * WIDTH + i] < 2 * one->x[row * WIDTH + i] || one->y[row * WIDTH + i] > 2 * one->x[row * WIDTH + i])
+            if (one->y[row * WIDTH + i] < 2 * one->x[row * WIDTH + i] ||
+                one->y[row * WIDTH + i] > 2 * one->x[row * WIDTH + i])
                 fail("a wrong y");
         }
         if (one->sums[row] < sum || one->sums[row] > sum) fail("a wrong sum");

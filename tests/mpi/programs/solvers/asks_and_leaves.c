@@ -30,7 +30,8 @@ static int ask(asked *one, int salt) {
     for (int i = 0; i < N; i++) one->x[i] = (float)(i % 100 + salt);
     memset(one->y, 0, sizeof one->y);
     const mpidata_array in[] = {{"x", one->x, MPIDATA_FLOAT32, 2, shape}};
-    const mpidata_array out[] = {{"y", one->y, MPIDATA_FLOAT32, 2, shape}, {"sums", one->sums, MPIDATA_FLOAT64, 1, shape}};
+    const mpidata_array out[] = {{"y", one->y, MPIDATA_FLOAT32, 2, shape},
+                                 {"sums", one->sums, MPIDATA_FLOAT64, 1, shape}};
     return mpidata_infer_begin(in, 1, out, 2, &one->version, &one->question);
 }
 

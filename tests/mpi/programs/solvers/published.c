@@ -39,8 +39,10 @@ static void check(int64_t version) {
     const int64_t *step = get("step", MPIDATA_INT64, 0, NULL, version);
     (void)get("none", MPIDATA_INT16, 2, none, version);
     if (!version) return;
-    for (int i = 0; i < ELEMENTS; i++) must(weight[i] >= i + (double)version && weight[i] <= i + (double)version, "weight", version);
-    for (int i = 0; i < 6; i++) must(bias[i] >= (float)(i - version) && bias[i] <= (float)(i - version), "bias", version);
+    for (int i = 0; i < ELEMENTS; i++)
+        must(weight[i] >= i + (double)version && weight[i] <= i + (double)version, "weight", version);
+    for (int i = 0; i < 6; i++)
+        must(bias[i] >= (float)(i - version) && bias[i] <= (float)(i - version), "bias", version);
     must(*step == version, "step", version);
 }
 

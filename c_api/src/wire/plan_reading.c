@@ -1,7 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "wire/plan_text.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "containers/array.h"
 #include "containers/text_list.h"
 #include "program/text.h"
+#include "wire/plan_fields.h"
 
 static const char header[] = "mpidata-plan 1";
 static const char *const role_names[MPIDATA_ROLES] = {
@@ -18,13 +18,6 @@ static const char *const role_names[MPIDATA_ROLES] = {
     [MPIDATA_ROLE_SERVER] = "server",       [MPIDATA_ROLE_INFERENCE] = "inference",
     [MPIDATA_ROLE_LEARNER] = "learner",
 };
-/* In the order of mpidata_dtype, which begins at 1. */
-static const struct { const char *name; size_t size; int moments; } dtypes[] = {
-#define ROW(in_c, name, type, kind, in_mpi, moments) {#name, sizeof(type), MPIDATA_MOMENTS_##moments},
-    MPIDATA_DTYPES(ROW)
-};
-enum { N_DTYPES = sizeof dtypes / sizeof dtypes[0] };
-
 /* What is under way: the plan, and whose program the lines are about; -1: nobody's. */
 typedef struct {
     mpidata_plan *plan;
@@ -32,22 +25,9 @@ typedef struct {
     char *wrong;
 } reader;
 
-size_t mpidata_dtype_size(unsigned dtype) { return dtype - 1 < N_DTYPES ? dtypes[dtype - 1].size : 0; }
-
-const char *mpidata_dtype_name(unsigned dtype) { return dtype - 1 < N_DTYPES ? dtypes[dtype - 1].name : "no dtype"; }
-
 static int bad(const reader *r, const char *what) {
     (void)snprintf(r->wrong, MPIDATA_PLAN_WRONG, "%s", what);
     return MPIDATA_PLAN_BAD;
-}
-
-static int parse_integer(const char *text, int64_t low, int64_t high, int64_t *value) {
-    char *end;
-    errno = 0;
-    long long parsed = strtoll(text, &end, 10);
-    if (errno || end == text || *end != '\0' || parsed < low || parsed > high) return MPIDATA_PLAN_BAD;
-    *value = parsed;
-    return MPIDATA_PLAN_GOOD;
 }
 
 /* More than none. */
@@ -76,121 +56,10 @@ static int append_text(const char *text, char ***list) {
 
 static int append_parameter(mpidata_plan *plan, const char *name) {
     if (strlen(name) == 0 || strlen(name) >= MPIDATA_NAME_MAX) return MPIDATA_PLAN_BAD;
-    if (!mpidata_array_resize(&plan->parameters, plan->n_parameters + 1, sizeof *plan->parameters)) return MPIDATA_PLAN_NO_MEMORY;
+    if (!mpidata_array_resize(&plan->parameters, plan->n_parameters + 1, sizeof *plan->parameters))
+        return MPIDATA_PLAN_NO_MEMORY;
     strcpy(plan->parameters[plan->n_parameters++], name);
     return MPIDATA_PLAN_GOOD;
-}
-
-/* A length by its name; -1: there is none. */
-static int find_length(const mpidata_plan *plan, const char *name) {
-    for (int i = 0; i < plan->n_lengths; i++)
-        if (!strcmp(plan->lengths[i].name, name)) return i;
-    return -1;
-}
-
-/* "nodes 6000", or 0 */
-static int append_length(mpidata_plan *plan, const char *value) {
-    mpidata_length length = {.at_most = 0};
-    const char *blank = strchr(value, ' ');
-    size_t n = blank ? (size_t)(blank - value) : 0;
-    if (!n || n >= MPIDATA_NAME_MAX || parse_integer(blank + 1, 0, INT_MAX, &length.at_most)) return MPIDATA_PLAN_BAD;
-    memcpy(length.name, value, n);
-    if (find_length(plan, length.name) >= 0 || plan->n_numbers > plan->n_lengths) return MPIDATA_PLAN_BAD;
-    if (!mpidata_array_resize(&plan->lengths, plan->n_lengths + 1, sizeof *plan->lengths)) return MPIDATA_PLAN_NO_MEMORY;
-    plan->lengths[plan->n_lengths++] = length;
-    plan->n_numbers++;
-    return MPIDATA_PLAN_GOOD;
-}
-
-/* "64", or the name of a length. */
-static int parse_extent(const mpidata_plan *plan, const char *extent, int d, mpidata_field *field) {
-    const int length = extent ? find_length(plan, extent) : -1;
-    if (length >= 0) {
-        if (field->varying >= 0) return MPIDATA_PLAN_BAD;
-        field->varying = d;
-        field->length = length;
-        return MPIDATA_PLAN_GOOD;
-    }
-    if (!extent || parse_integer(extent, 1, INT_MAX, &field->shape[d]) || field->row > INT_MAX / field->shape[d]) return MPIDATA_PLAN_BAD;
-    field->row *= field->shape[d];
-    return MPIDATA_PLAN_GOOD;
-}
-
-/* "temperature float32 2 64 64", or "xy float32 2 nodes 2" */
-static int parse_field(const mpidata_plan *plan, const char *value, mpidata_field *field) {
-    char copy[512], *rest = NULL;
-    int64_t ndim = 0;
-    if (strlen(value) >= sizeof copy) return MPIDATA_PLAN_BAD;
-    strcpy(copy, value);
-    const char *name = strtok_r(copy, " ", &rest), *dtype = strtok_r(NULL, " ", &rest), *n = strtok_r(NULL, " ", &rest);
-    if (!name || !dtype || !n || strlen(name) >= MPIDATA_NAME_MAX) return MPIDATA_PLAN_BAD;
-    if (parse_integer(n, 0, MPIDATA_PLAN_NDIM, &ndim)) return MPIDATA_PLAN_BAD;
-    strcpy(field->name, name);
-    field->ndim = (int)ndim;
-    for (unsigned i = 0; i < N_DTYPES; i++)
-        if (!strcmp(dtypes[i].name, dtype)) field->dtype = i + 1;
-    if (!field->dtype) return MPIDATA_PLAN_BAD;
-    field->element_size = mpidata_dtype_size(field->dtype);
-    field->row = 1;
-    field->varying = field->length = field->index_of = field->given = -1;
-    for (int d = 0; d < field->ndim; d++)
-        if (parse_extent(plan, strtok_r(NULL, " ", &rest), d, field)) return MPIDATA_PLAN_BAD;
-    field->elements = field->varying < 0 ? field->row : 0;
-    return strtok_r(NULL, " ", &rest) ? MPIDATA_PLAN_BAD : MPIDATA_PLAN_GOOD;
-}
-
-static int append_field(mpidata_plan *plan, const char *value) {
-    mpidata_field field = {.dtype = 0};
-    if (parse_field(plan, value, &field)) return MPIDATA_PLAN_BAD;
-    if (!mpidata_array_resize(&plan->fields, plan->n_fields + 1, sizeof *plan->fields)) return MPIDATA_PLAN_NO_MEMORY;
-    plan->fields[plan->n_fields++] = field;
-    plan->slot_bytes += ((size_t)field.elements * field.element_size + 63) & ~(size_t)63;
-    return MPIDATA_PLAN_GOOD;
-}
-
-/* "edges nodes 1": the values of the field count along nodes, from 1. */
-static int parse_index(mpidata_plan *plan, const char *value) {
-    char copy[512], *rest = NULL;
-    int64_t base;
-    if (strlen(value) >= sizeof copy) return MPIDATA_PLAN_BAD;
-    strcpy(copy, value);
-    const char *name = strtok_r(copy, " ", &rest), *length = strtok_r(NULL, " ", &rest), *from = strtok_r(NULL, " ", &rest);
-    if (!from || parse_integer(from, 0, 1, &base)) return MPIDATA_PLAN_BAD;
-    for (int f = 0; f < plan->n_fields; f++) {
-        mpidata_field *field = &plan->fields[f];
-        const char *dtype = mpidata_dtype_name(field->dtype);
-        if (strcmp(field->name, name) || field->index_of >= 0) continue;
-        if (field->varying < 0 || (strcmp(dtype, "int32") && strcmp(dtype, "int64"))) return MPIDATA_PLAN_BAD;
-        field->index_of = find_length(plan, length);
-        field->base = (int)base;
-        return field->index_of < 0 ? MPIDATA_PLAN_BAD : MPIDATA_PLAN_GOOD;
-    }
-    return MPIDATA_PLAN_BAD;
-}
-
-/* Behind all lengths. */
-static int parse_optional(mpidata_plan *plan, const char *name) {
-    for (int f = 0; f < plan->n_fields; f++) {
-        mpidata_field *field = &plan->fields[f];
-        if (strcmp(field->name, name) || field->given >= 0) continue;
-        field->given = plan->n_numbers++;
-        return MPIDATA_PLAN_GOOD;
-    }
-    return MPIDATA_PLAN_BAD;
-}
-
-/* Its values are in no step. */
-static int parse_constant(mpidata_plan *plan, const char *name) {
-    for (int f = 0; f < plan->n_fields; f++) {
-        mpidata_field *field = &plan->fields[f];
-        if (strcmp(field->name, name) || field->per_simulation) continue;
-        plan->slot_bytes -= ((size_t)field->elements * field->element_size + 63) & ~(size_t)63;
-        field->elements = 0;
-        field->per_simulation = 1;
-        plan->n_constants++;
-        return MPIDATA_PLAN_GOOD;
-    }
-    return MPIDATA_PLAN_BAD;
 }
 
 static int parse_number(mpidata_plan *plan, const char *key, const char *value, int *is_number) {
@@ -202,7 +71,8 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"carried", &plan->carried, 0}, {"carried_each", &plan->carried_each, 0},
         {"journal", &plan->journal, 0}, {"capacity_in_bytes", &plan->capacity_in_bytes, 0},
         {"samples_window", &plan->samples_window, 1}, {"samples_stride", &plan->samples_stride, 1},
-        {"samples_run", &plan->samples_run, 1}, {"trainers_at_least", &plan->trainers_at_least, 0}, {"servers", &plan->servers, 0},
+        {"samples_run", &plan->samples_run, 1}, {"trainers_at_least", &plan->trainers_at_least, 0},
+        {"servers", &plan->servers, 0},
         {"trainer_spares", &plan->trainer_spares, 0},
         {"inference", &plan->inference, 0}, {"inference_spares", &plan->inference_spares, 0},
         {"learner", &plan->learner, 0}, {"learner_spares", &plan->learner_spares, 0},
@@ -214,23 +84,25 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
     const struct { const char *key; double *target; } reals[] = {
         {"timeout_s", &plan->timeout_s}, {"start_timeout_s", &plan->start_timeout_s},
         {"join_timeout_s", &plan->join_timeout_s}, {"trainers_timeout_s", &plan->trainers_timeout_s},
-        {"loader_timeout_s", &plan->loader_timeout_s}, {"loader_start_timeout_s", &plan->loader_start_timeout_s}, {"repeats", &plan->repeats},
-        {"inference_timeout_s", &plan->inference_timeout_s}, {"inference_start_timeout_s", &plan->inference_start_timeout_s},
+        {"loader_timeout_s", &plan->loader_timeout_s}, {"loader_start_timeout_s", &plan->loader_start_timeout_s},
+        {"repeats", &plan->repeats},
+        {"inference_timeout_s", &plan->inference_timeout_s},
+        {"inference_start_timeout_s", &plan->inference_start_timeout_s},
     };
     int64_t parsed = 0;
     *is_number = 1;
     for (size_t i = 0; i < sizeof ints / sizeof ints[0]; i++)
         if (!strcmp(key, ints[i].key)) {
-            int status = parse_integer(value, ints[i].low, INT_MAX, &parsed);
+            int status = mpidata_plan_integer(value, ints[i].low, INT_MAX, &parsed);
             *ints[i].target = (int)parsed;
             return status;
         }
     for (size_t i = 0; i < sizeof longs / sizeof longs[0]; i++)
-        if (!strcmp(key, longs[i].key)) return parse_integer(value, 0, INT64_MAX / 4, longs[i].target);
+        if (!strcmp(key, longs[i].key)) return mpidata_plan_integer(value, 0, INT64_MAX / 4, longs[i].target);
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++)
         if (!strcmp(key, reals[i].key)) return parse_positive(value, reals[i].target);
     *is_number = !strcmp(key, "seed");
-    if (*is_number && parse_integer(value, 0, INT64_MAX, &parsed)) return MPIDATA_PLAN_BAD;
+    if (*is_number && mpidata_plan_integer(value, 0, INT64_MAX, &parsed)) return MPIDATA_PLAN_BAD;
     if (*is_number) plan->seed = (uint64_t)parsed;
     return MPIDATA_PLAN_GOOD;
 }
@@ -257,11 +129,11 @@ static int parse_line(reader *r, const char *key, const char *value) {
     if (!strcmp(key, "parameter")) return append_parameter(plan, value);
     if (!strcmp(key, "whole")) return append_text(value, &plan->whole);
     if (!strcmp(key, "text")) return strchr(value, ' ') ? append_text(value, &plan->texts) : MPIDATA_PLAN_BAD;
-    if (!strcmp(key, "length")) return append_length(plan, value);
-    if (!strcmp(key, "field")) return append_field(plan, value);
-    if (!strcmp(key, "index")) return parse_index(plan, value);
-    if (!strcmp(key, "optional")) return parse_optional(plan, value);
-    if (!strcmp(key, "constant")) return parse_constant(plan, value);
+    if (!strcmp(key, "length")) return mpidata_plan_append_length(plan, value);
+    if (!strcmp(key, "field")) return mpidata_plan_append_field(plan, value);
+    if (!strcmp(key, "index")) return mpidata_plan_index(plan, value);
+    if (!strcmp(key, "optional")) return mpidata_plan_optional(plan, value);
+    if (!strcmp(key, "constant")) return mpidata_plan_constant(plan, value);
     if (!strcmp(key, "program")) return parse_word(value, WORDS(role_names), &r->role);
     int is_argument = !strcmp(key, "argument"), is_variable = !strcmp(key, "environment");
     if (!is_argument && !is_variable) return MPIDATA_PLAN_GOOD;
@@ -277,35 +149,11 @@ static int64_t world_of(const mpidata_plan *plan) {
     return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group + loaders + asked + plan->servers;
 }
 
-/* "-1 0 -2": of the first field all values together, of the second one by its first axis, of the third one none. */
-static int read_statistics(reader *r) {
-    mpidata_plan *plan = r->plan;
-    const char *wrong = "has 'statistics' that do not fit its fields";
-    char copy[512], *rest = NULL;
-    int64_t axis, channels = 0;
-    if (!plan->statistics) return MPIDATA_PLAN_GOOD;
-    if (strlen(plan->statistics) >= sizeof copy) return bad(r, wrong);
-    strcpy(copy, plan->statistics);
-    for (int f = 0; f < plan->n_fields; f++) {
-        mpidata_field *field = &plan->fields[f];
-        const char *word = strtok_r(f ? NULL : copy, " ", &rest);
-        if (!word || parse_integer(word, MPIDATA_NO_STATISTICS, field->ndim - 1, &axis)) return bad(r, wrong);
-        if (axis != MPIDATA_NO_STATISTICS && !dtypes[field->dtype - 1].moments) return bad(r, wrong);
-        if (axis >= 0 && axis == field->varying) return bad(r, wrong);
-        field->channel_axis = (int)axis;
-        field->moments = (int)channels;
-        channels += axis == MPIDATA_NO_STATISTICS ? 0 : axis < 0 ? 1 : field->shape[axis];
-        if (channels > MPIDATA_PLAN_CHANNELS) return bad(r, "has 'statistics' of too many channels");
-    }
-    if (strtok_r(NULL, " ", &rest)) return bad(r, wrong);
-    plan->n_moments = (int)channels;
-    return MPIDATA_PLAN_GOOD;
-}
-
 static int check_whole(const reader *r) {
     const mpidata_plan *plan = r->plan;
     if (!plan->world || !plan->trainers || !plan->ranks_per_group || plan->world != world_of(plan))
-        return bad(r, "has no complete layout of the ranks: 'world' is 1 + trainers + the ranks of the groups + loaders + "
+        return bad(r,
+                   "has no complete layout of the ranks: 'world' is 1 + trainers + the ranks of the groups + loaders + "
                       "inference + learner + servers");
     if (plan->ranks_per_group > INT_MAX - 1 - plan->trainers) return bad(r, "has a group with too many ranks");
     if (!plan->run || !plan->folder || !plan->in_flight || !plan->capacity || (plan->groups && !plan->n_fields))
@@ -316,7 +164,8 @@ static int check_whole(const reader *r) {
         return bad(r, "lacks 'loader_timeout_s' or 'loader_start_timeout_s'");
     if (plan->inference && !(plan->inference_timeout_s > 0 && plan->inference_start_timeout_s > 0))
         return bad(r, "lacks 'inference_timeout_s' or 'inference_start_timeout_s'");
-    if (plan->learner > 1 || (plan->learner_spares && !plan->learner)) return bad(r, "has more than one 'learner', or only its spares");
+    if (plan->learner > 1 || (plan->learner_spares && !plan->learner))
+        return bad(r, "has more than one 'learner', or only its spares");
     if (plan->samples_run < (plan->samples_window - 1) * (int64_t)plan->samples_stride)
         return bad(r, "has a 'samples_run' less than a window");
     if (plan->repeats && (plan->repeats < 1 || plan->policy != MPIDATA_POLICY_RESERVOIR))
@@ -340,7 +189,7 @@ static int parse_lines(reader *r, char *copy) {
         if (status) return status;
     }
     int status = check_whole(r);
-    return status ? status : read_statistics(r);
+    return status ? status : mpidata_plan_statistics(r->plan, r->wrong);
 }
 
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong) {
