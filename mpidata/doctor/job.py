@@ -49,9 +49,20 @@ def slots(job: Job, plan: Plan, cores: int, allocation: Allocation | None) -> Fi
             "slots",
             "warning",
             found,
-            "They share cores, which is fine for a try. Lower solvers.groups or loaders.ranks for speed.",
+            f"They share cores, which is fine for a try. For speed lower {' or '.join(_numbers_of(job))}.",
         )
     return Finding("slots", "ok", found)
+
+
+def _numbers_of(job: Job) -> list[str]:
+    """Keys of the job file that say how many ranks there are, of those that it has."""
+    has = {
+        "solvers.groups": job.solvers.program is not None or job.solvers.function is not None,
+        "loaders.ranks": job.loaders is not None,
+        "inference.ranks": job.inference is not None,
+        "trainers.ranks": job.trainers.ranks > 1,
+    }
+    return [key for key, there in has.items() if there] or ["trainers.ranks"]
 
 
 def programs(job: Job) -> list[Finding]:

@@ -60,7 +60,14 @@ class Function:
         returned = self._call(inputs, weights=weights) if self.takes_weights else self._call(inputs)
         if not isinstance(returned, (dict, Mapping)):  # the first is soon known
             raise FunctionError(f"{self.name} returned {_kind(returned)}. Return a dict of tensors by name.")
-        return {array.name: self._checked(returned.get(array.name), array, rows) for array in outputs}
+        missing = [array.name for array in outputs if array.name not in returned]
+        if missing:
+            names = ", ".join(repr(name) for name in returned) or "none"
+            raise FunctionError(
+                f"{self.name} returned no {missing[0]!r}, which a solver asks for. The names that it returned: "
+                f"{names:.500}. Return all that solvers ask for."
+            )
+        return {array.name: self._checked(returned[array.name], array, rows) for array in outputs}
 
     def _checked(self, tensor: Any, array: Array, rows: int) -> torch.Tensor:
         if (
@@ -72,8 +79,6 @@ class Function:
         ):
             return tensor
         said = f"{self.name}, output {array.name!r}:"
-        if tensor is None:
-            raise FunctionError(f"{said} it is not in the dict that was returned, but a solver asks for it.")
         if not isinstance(tensor, torch.Tensor):
             raise FunctionError(f"{said} it is {_kind(tensor)}. Return a tensor.")
         if tuple(tensor.shape) != (rows, *array.row):

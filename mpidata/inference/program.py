@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from mpidata.errors import MpidataError
 from mpidata.native import constants
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
@@ -33,11 +34,11 @@ def main(encoded: str) -> int:
 
     library = load_checked()
     check(library, library.mpidata_loader_open(MPI.COMM_WORLD.py2f(), constants.ROLE_INFERENCE))
-    end_on_exception(folder, lambda error, sentence: _report(library, sentence))
+    end_on_exception(folder, lambda error, sentence: _report(library, sentence, not isinstance(error, MpidataError)))
     try:
         _serve(library, settings)
     except SystemExit:  # else Python's end would finalise MPI, which waits for the other ranks
-        _report(library, f"{settings['function']} has ended its rank by sys.exit()")
+        _report(library, f"{settings['function']} has ended its rank by sys.exit()", False)
         fail("mpidata: the function has ended this rank by sys.exit().")
     return 0
 
@@ -58,11 +59,10 @@ def _serve(library: Library, settings: dict[str, Any]) -> None:
     asked.close()
 
 
-def _report(library: Library, sentence: str) -> None:
+def _report(library: Library, sentence: str, has_traceback: bool) -> None:
     """Let the scheduler end the job with what was raised, in which this rank ends, too."""
     what = sentence.rstrip(".")
     library.mpidata_beat_at(f"raised {what}".encode(errors="replace"))
-    library.mpidata_loader_fail(
-        f"inference.function: {what}. The traceback is in the log of the inference rank.".encode()
-    )
+    where = " The traceback is in the log of the inference rank." if has_traceback else ""
+    library.mpidata_loader_fail(f"inference.function: {what}.{where}".encode())
     time.sleep(constants.AFTER_ERROR_MS / 1e3)

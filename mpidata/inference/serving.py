@@ -72,7 +72,7 @@ class Serving:
 
     @property
     def _may_answer(self) -> bool:
-        return self._weights.tensors is not None or not self._function.takes_weights
+        return self._weights.there or not self._function.takes_weights
 
     def _take(self, timeout_s: float) -> bool:
         """Take a question, if one comes in time."""

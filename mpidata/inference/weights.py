@@ -20,7 +20,7 @@ class Newer(Protocol):
     """Where newer versions come from; the method of `Published`."""
 
     def newer_than(self, version: int) -> tuple[int, Tensors] | None:
-        """Take what is newer, if it is there."""
+        """Take what is newer, if it is there; the first answer may be that there is nothing: this version."""
 
 
 class Published:
@@ -37,11 +37,13 @@ class Published:
         self._taken = structures.Taken()
 
     def newer_than(self, version: int) -> tuple[int, Tensors] | None:
-        """Take what is newer than a version, if it has come; else it is asked for."""
+        """Take what is newer than a version, or the word that nothing is, if it has come; else it is asked for."""
         status = self._library.mpidata_loader_published(version, ctypes.byref(self._taken))
         if status == constants.ERR_AGAIN:
             return None
         check(self._library, status)
+        if not self._taken.n_parts:
+            return version, {}
         return self._taken.number, tensors_in(parts_of(self._taken, self._library)[0])
 
 
@@ -60,11 +62,19 @@ class Weights:
         self.tensors = tensors
         self.version = 0
         self._published = published
+        self._heard = published is None  # what the newest version is, also in a resumed run
+
+    @property
+    def there(self) -> bool:
+        """Whether the function may be called with them."""
+        return self._heard and self.tensors is not None
 
     def take_newer(self) -> None:
         """Take over what was published since; called between two batches."""
         if self._published and (found := self._published.newer_than(self.version)):
-            self.version, self.tensors = found
+            self._heard = True
+            if found[0] > self.version:
+                self.version, self.tensors = found
 
 
 def tensors_in(contents: memoryview) -> Tensors:

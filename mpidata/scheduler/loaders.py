@@ -103,7 +103,7 @@ class Loaders:
             self.groups.spawned(loader)
             if self.leaving:
                 self._messages.release(loader, self.kind)
-        if not self.leaving:
+        if not self.leaving and not self.error:
             for loader in self.groups.to_spawn(self.groups.wanted, now):
                 self._note("spawn", loader)
                 self._messages.spawn(loader, [], self.kind)

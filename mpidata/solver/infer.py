@@ -53,14 +53,26 @@ def _sent(rank: GroupRank, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]
 def _wanted(rank: GroupRank, name: str, wanted: Wanted) -> npt.NDArray[Any]:
     said = f"infer, output {name!r}"
     if isinstance(wanted, tuple):
-        shape, dtype = wanted
-        array = np.empty(tuple(shape), array_dtype(dtype) if isinstance(dtype, str) else dtype)
+        array = _new(rank, said, *wanted)
     else:
         array = wanted
     if not (isinstance(array, np.ndarray) and array.flags.carray):
         what = f"{said}: it is no array of NumPy that is contiguous in C order and writable"
         rank.misuse(constants.ERR_ARGUMENT, what, "Give one, or a tuple (shape, dtype).")
     return _checked(rank, said, array)
+
+
+def _new(rank: GroupRank, said: str, shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    try:
+        of = array_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+    except TypeError:
+        what = f"{said}: {dtype!r:.100} is no dtype"
+        rank.misuse(constants.ERR_DTYPE, what, f"Name one of {', '.join(constants.DTYPES)}.")
+    try:
+        return np.empty(tuple(shape), of)
+    except (TypeError, ValueError) as error:
+        what = f"{said}: {shape!r:.100} is no shape ({error})"
+        rank.misuse(constants.ERR_ARGUMENT, what, "Give a tuple of whole numbers from 0, the rows first.")
 
 
 def _checked(rank: GroupRank, said: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -57,7 +57,9 @@ static void what_cannot_be_is_refused(void) {
     longest[sizeof longest - 1] = '\0';
     CHECK(mpidata_contents_describe(0, names, dtypes, ndims, shapes, &made) == MPIDATA_ERR_ARGUMENT);
     CHECK(mpidata_contents_describe(1, empty, dtypes, ndims, shapes, &made) == MPIDATA_ERR_ARGUMENT);
+    CHECK(strstr(mpidata_last_error(), "the name of an array is empty. Give it one."));
     CHECK(mpidata_contents_describe(1, too_long, dtypes, ndims, shapes, &made) == MPIDATA_ERR_ARGUMENT);
+    CHECK(strstr(mpidata_last_error(), "is longer than 127 bytes. Give it a shorter one."));
     CHECK(mpidata_contents_describe(1, names, dtypes, ndims, negative, &made) == MPIDATA_ERR_ARGUMENT);
     CHECK(mpidata_contents_describe(1, names, dtypes, ndims, huge, &made) == MPIDATA_ERR_ARGUMENT);
     CHECK(mpidata_contents_describe(1, names, dtypes, seven, shapes, &made) == MPIDATA_ERR_ARGUMENT);

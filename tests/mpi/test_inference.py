@@ -142,7 +142,7 @@ def events(folder: JobFolder) -> str:
         ("raise ValueError('no such thing')", "ValueError: no such thing (net.py line 3)"),
         ("return {'y': inputs['x'][:1]}", "Return a row for each row of the inputs"),
         ("return {'y': inputs['x'].double()}", "its dtype is torch.float64, but solvers ask for torch.float32"),
-        ("return {'z': inputs['x']}", "it is not in the dict that was returned"),
+        ("return {'z': inputs['x']}", "returned no 'y', which a solver asks for. The names that it returned: 'z'"),
         ("return inputs['x']", "returned an object of Tensor"),
         ("import sys; sys.exit(3)", "has ended its rank by sys.exit()"),
     ],
@@ -153,6 +153,27 @@ def test_a_function_that_fails_ends_the_job(folder: JobFolder, function: str, sa
     folder.write(net=f"def answer(inputs):\n    if len(x := inputs['x']) > 1:\n        {function}\n    return {rest}\n")
     result = folder.run()
     assert result.status != 0 and said in result.output, result.logs()
+    assert ("The traceback is in the log" in result.output) == ("raise" in function), result.logs()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("before", "dtype", "said"),
+    [
+        ("", "'float33'", "infer, output 'y': 'float33' is no dtype"),
+        ("mpidata.solver.group()\n{ask}", "'float32'", "before the first simulation."),
+    ],
+)
+def test_a_call_that_is_wrong_says_where(folder: JobFolder, before: str, dtype: str, said: str) -> None:
+    write_job(folder)
+    ask = f"mpidata.solver.infer({{'x': np.zeros((2, 3))}}, {{'y': ((2, 3), {dtype})}})\n"
+    folder.change_job(solvers={"groups": 1, "program": ["python", "asks.py"]})
+    folder.write(
+        asks=f"import mpidata, numpy as np\n{before.format(ask=ask)}\n"
+        f"for simulation in mpidata.solver.simulations():\n    {ask}"
+    )
+    result = folder.run()
+    assert result.status != 0 and said in result.output and "simulation -1" not in result.output, result.logs()
 
 
 @pytest.mark.full

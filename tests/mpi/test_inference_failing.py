@@ -56,11 +56,20 @@ def test_a_module_that_cannot_be_imported(folder: JobFolder, net: str, said: str
 
 
 @pytest.mark.full
-def test_a_function_that_kills_each_rank(folder: JobFolder) -> None:
-    write(folder, "import os\ndef answer(inputs):\n    os.kill(os.getpid(), 9)\n")
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("os.kill(os.getpid(), 9)", "that crashes. Inference rank 0, the first one, was killed by SIGKILL"),
+        ("os.kill(os.getpid(), 11)", "that crashes. Inference rank 0, the first one, was killed by SIGSEGV"),
+        ("os._exit(3)", "that ends its rank. Inference rank 0, the first one, ended with exit status 3"),
+    ],
+)
+def test_a_function_that_kills_each_rank(folder: JobFolder, ends: str, said: str) -> None:
+    write(folder, f"import os\ndef answer(inputs):\n    {ends}\n")
     result = folder.run(timeout=120)
     folder.assert_nothing_left()
-    assert result.status != 0 and "inference" in result.output and "SIGKILL" in result.output, result.logs()
+    assert result.status != 0 and f"inference.function, net:answer, {said}" in result.output, result.logs()
+    assert "inference-0.log" in result.output
 
 
 @pytest.mark.full

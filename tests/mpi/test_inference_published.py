@@ -80,16 +80,22 @@ def test_a_late_rank_gets_the_newest(folder: JobFolder, spares: int, way: signal
 
 
 @pytest.mark.full
-def test_a_resume_answers_with_the_version_of_the_checkpoint(folder: JobFolder) -> None:
+@pytest.mark.parametrize("of_file", [False, True])
+def test_a_resume_answers_with_the_version_of_the_checkpoint(folder: JobFolder, of_file: bool) -> None:
     more = {"kept": True, "every": 3, "pause_s": 0.05, "dies": [0, 20]}
+    if of_file:
+        more["inference"] = {"weights": "net.pt"}
     write(folder, 12, checkpoint={"every_s": 0.3}, **more)
+    if of_file:
+        write_weights(folder, 12)
     first = folder.run()
     assert first.status == 1 and first.run is not None, first.logs()
+    before = sum(line.startswith("first") for line in first.marked("solver"))
     second = folder.resume(first.run)
     assert second.status == 0, second.logs()
     begins = [int(line.split()[-1]) for line in second.marked() if line.startswith("begins with")]
-    firsts = [int(line.split()[1]) for line in second.marked("solver") if line.startswith("first")]
-    assert firsts[-1] >= begins[-1] > 0, second.logs()
+    versions = [int(line.split()[1]) for line in second.marked("solver") if line.startswith("first")][before:]
+    assert versions and min(versions) >= begins[-1] > 0, second.logs()
 
 
 @pytest.mark.full
@@ -101,16 +107,21 @@ def test_another_trainer_publishes_when_the_first_has_died(folder: JobFolder, st
     assert result.status == 0 and result.summary["lost_trainers"] == [0], result.logs()
 
 
-@pytest.mark.full
-def test_weights_of_a_file_come_first(folder: JobFolder) -> None:
-    """Before the first publish, which then takes their place."""
+def write_weights(folder: JobFolder, until: int) -> None:
+    """Write the file of `inference.weights`, which is as version 0 would be."""
     torch = pytest.importorskip("torch")
     bias = torch.arange(6.0).reshape(2, 3)
     weights = {"weight": torch.zeros(1).double(), "bias": bias, "step": torch.tensor(0), "odd": torch.tensor(False)}
     weights |= {"none": torch.empty(0, 3, dtype=torch.int16), "half": torch.full((2,), 0.5, dtype=torch.bfloat16)}
     torch.save(weights, folder.path / "net.pt")
-    write(folder, inference={"weights": "net.pt"})
     source = (PROGRAMS / "published/asks.py").read_text()
     folder.write(asks=source.replace("assert version > 0, version", "assert version >= before"))
-    folder.change_job(solvers={"program": ["python", "asks.py", "3"]})
+    folder.change_job(solvers={"program": ["python", "asks.py", str(until)]})
+
+
+@pytest.mark.full
+def test_weights_of_a_file_come_first(folder: JobFolder) -> None:
+    """Before the first publish, which then takes their place."""
+    write(folder, inference={"weights": "net.pt"})
+    write_weights(folder, 3)
     check(folder.run())

@@ -40,17 +40,20 @@ static void remember_early_error(void) {
 
 int mpidata_calls_misuse(int status, const char *advice) {
     char text[MPIDATA_TEXT_MAX], who[128];
+    const long long simulation = mpidata_calls.simulation, step = mpidata_calls.step;
     (void)snprintf(text, sizeof text, "%s", mpidata_last_error());
     if (mpidata_calls.state != MPIDATA_JOINED) {
         (void)mpidata_error(status, "%.1500s. %s", text, advice);
         remember_early_error();
     } else if (mpidata_calls.alone) {
-        (void)mpidata_error(status, "%.1500s. Step %lld. %s", text, (long long)mpidata_calls.step, advice);
+        (void)mpidata_error(status, "%.1500s. Step %lld. %s", text, step, advice);
         (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
     } else {
         transport->who(who, sizeof who);
-        (void)mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. %s", text, who,
-                            (long long)mpidata_calls.simulation, (long long)mpidata_calls.step, advice);
+        if (simulation < 0)
+            (void)mpidata_error(status, "%.1500s. %s, before the first simulation. %s", text, who, advice);
+        else
+            (void)mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. %s", text, who, simulation, step, advice);
         if (mpidata_calls.broken) return status;
         mpidata_calls.broken = status;
         (void)snprintf(text, sizeof text, "%s", mpidata_last_error());

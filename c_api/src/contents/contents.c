@@ -31,9 +31,10 @@ static int place(const mpidata_published_array *array, int64_t *at) {
 }
 
 static int refuse_name(const char *name) {
+    if (!*name) return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: the name of an array is empty. Give it one.");
     return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                         "publish: the name '%.200s' is empty or longer than %d bytes. Give it a shorter one.",
-                         name, MPIDATA_NAME_MAX - 1);
+                         "publish: the name '%.200s' is longer than %d bytes. Give it a shorter one.", name,
+                         MPIDATA_NAME_MAX - 1);
 }
 
 static int fill(mpidata_contents *contents, const char *const *names, const int32_t *dtypes, const int32_t *ndims,

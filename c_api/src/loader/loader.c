@@ -74,7 +74,11 @@ int mpidata_loader_published(int64_t version, mpidata_taken *newer) {
     }
     mpidata_lock_give(&loader.lock);
     if (!found) return MPIDATA_ERR_AGAIN;
-    *newer = mpidata_taken_of(found);
+    *newer = (mpidata_taken){.number = version};
+    if (found->head.kind == MPIDATA_PUBLISHED_SAME)
+        mpidata_parcel_free(found);
+    else
+        *newer = mpidata_taken_of(found);
     return MPIDATA_SUCCESS;
 }
 

@@ -31,8 +31,8 @@ int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t
                           const int64_t *sizes, int64_t ticket);
 
 /* Of an inference rank: take what a trainer has published, if it is newer than this version, 0: none. Its memory is as that of
- * a request, number: its version. MPIDATA_ERR_AGAIN: it is asked for, and mpidata_loader_next returns MPIDATA_ERR_AGAIN when it
- * has come. Does not block. */
+ * a request, number: its version. The first answer may be that nothing is newer: this version, without parts.
+ * MPIDATA_ERR_AGAIN: it is asked for, and mpidata_loader_next returns MPIDATA_ERR_AGAIN when it has come. Does not block. */
 int mpidata_loader_published(int64_t version, mpidata_taken *newer);
 
 /* Tell the scheduler of an error that ends the job. */

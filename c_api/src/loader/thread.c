@@ -23,6 +23,7 @@ typedef struct mpidata_loader_server {
     mpidata_transfers transfers;
     mpidata_sending_list sending;
     mpidata_asking asking; /* of an inference rank */
+    int heard;             /* the first answer to that has come */
     double next_listen;
     atomic_int moving; /* transfers after the last round: the thread asks, also where the caller makes rounds */
 } server;
@@ -97,9 +98,10 @@ static int look_for_published(server *s) {
     loader->asks_than = -1;
     mpidata_lock_give(&loader->lock);
     if (!asking) return MPIDATA_SUCCESS;
-    if (than >= 0) MPIDATA_TRY(mpidata_ask_for(&s->asking, than, 1));
+    if (than >= 0) MPIDATA_TRY(mpidata_ask_for(&s->asking, than, s->heard));
     MPIDATA_TRY(mpidata_asking_round(&s->asking, &newer));
     if (!newer) return MPIDATA_SUCCESS;
+    s->heard = 1;
     mpidata_lock_take(&loader->lock);
     loader->published = newer;
     loader->asking = 0;

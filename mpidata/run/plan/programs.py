@@ -37,6 +37,12 @@ class ProgramsSection:
 
     programs: Mapping[str, Program]
 
+    @property
+    def inference_function(self) -> str:
+        """`module:function` that the inference ranks call."""
+        settings = self.programs["inference"].arguments[-1]
+        return str(json.loads(base64.urlsafe_b64decode(settings + "=" * (-len(settings) % 4)))["function"])
+
 
 def programs_of(job: Job) -> ProgramsSection:
     """Plan the programs of a job."""

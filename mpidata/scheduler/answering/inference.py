@@ -19,6 +19,7 @@ __all__ = ["InferenceRanks"]
 
 _TRIES = 2  # further ones of a rank that cannot be started
 _LOST_IN_A_ROW = 8  # soon after they had joined: the function crashes, or hangs, for what is asked
+_DOES = {"silent": "never returns", "exit": "ends its rank", "abort": "ends its rank"}
 
 
 class InferenceRanks(Loaders):
@@ -41,7 +42,8 @@ class InferenceRanks(Loaders):
         super().__init__(plan, messages, journal)
         self._solvers = solvers
         self._joined: dict[int, float] = {}
-        self._soon_lost = 0
+        self._soon_lost: list[int] = []
+        self._first_cause: Cause | None = None  # of these
         self._absent_since: float | None = None  # none is ready to answer, although solvers are at work
         self._coming: set[int] = set()  # those that may become so
 
@@ -80,12 +82,20 @@ class InferenceRanks(Loaders):
         """End a job whose ranks are lost one after the other, as those asked again are lost by the same question."""
         lived = time.monotonic() - self._joined.get(loader, 0.0)
         soon = lived < 10 + 2 * self._plan.inference_timeout_s
-        self._soon_lost = self._soon_lost + 1 if soon else 0
-        if self._soon_lost >= _LOST_IN_A_ROW and not self.leaving:
+        if not soon:
+            self._soon_lost.clear()
+            return
+        self._soon_lost.append(loader)
+        if len(self._soon_lost) == 1:
+            self._first_cause = cause
+        if len(self._soon_lost) >= _LOST_IN_A_ROW and self._first_cause and not self.leaving:
+            first, why = self._soon_lost[0], self._first_cause
             self._fail(
-                f"{self._soon_lost} inference ranks in a row were lost soon after they had joined, as by a call of "
-                f"inference.function that never returns. Inference rank {loader}, the last one, {cause.sentence}.",
-                loader,
+                f"{len(self._soon_lost)} inference ranks in a row were lost soon after they had joined, as by a call "
+                f"of inference.function, {self._plan.inference_function}, that {_DOES.get(why.kind, 'crashes')}. "
+                f"Inference rank {first}, the first one, {why.sentence}; inference rank {loader}, the last one, "
+                f"{cause.sentence}.",
+                first,
             )
 
     def leave_after(self, groups: Groups) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["publish"]
 
 _lock = threading.Lock()
+_first_alone: list[tuple[str, str, tuple[int, ...]]] = []
+"""What the first call outside a job has published: name, dtype and shape of each array."""
 
 
 def publish(arrays: Mapping[str, Any]) -> int:
@@ -45,7 +47,8 @@ def publish(arrays: Mapping[str, Any]) -> int:
     Raises
     ------
     StreamError
-        A value is no array of numbers, has a dtype that no field has, or is a DTensor: publish its `full_tensor()`.
+        A value is neither a tensor nor an array, has a dtype that no field has, or is a DTensor: publish its
+        `full_tensor()`. Outside a job: names, dtypes or shapes are not those of the first call.
     LibraryError
         Names, dtypes or shapes are not those of the first call, or memory is short.
 
@@ -57,7 +60,7 @@ def publish(arrays: Mapping[str, Any]) -> int:
     """
     if not in_job():
         say_no_job()
-        _arrays(arrays, copies=False)
+        _compare_alone(_arrays(arrays, copies=False))
         return 0
     trainer = join.join()
     copies = _counts(trainer)
@@ -78,6 +81,26 @@ def publish(arrays: Mapping[str, Any]) -> int:
     return version.value
 
 
+def _compare_alone(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Refuse outside a job what a job would: other names, dtypes or shapes than those of the first call."""
+    described = [(name, dtype_name(array.dtype), array.shape) for name, array in arrays.items()]
+    with _lock:
+        if not _first_alone:
+            _first_alone.extend(described)
+    if len(described) != len(_first_alone):
+        raise StreamError(
+            f"publish: {len(described)} arrays, but the first call had {len(_first_alone)}. Publish the same ones in "
+            "each call."
+        )
+    for now, first in zip(described, _first_alone, strict=True):
+        if now != first:
+            raise StreamError(
+                f"publish: {now[0]!r} is of {now[1]} and shape {list(now[2])}, but in its place the first call had "
+                f"{first[0]!r} of {first[1]} and shape {list(first[2])}. Names, their order, dtypes and shapes stay "
+                "those of the first call."
+            )
+
+
 def _counts(trainer: Trainer) -> bool:
     """Whether this trainer's values are those that are read."""
     if trainer.members is not None:
@@ -92,9 +115,20 @@ def _arrays(arrays: Mapping[str, Any], copies: bool) -> dict[str, npt.NDArray[An
 
 
 def _name(name: object) -> str:
-    if isinstance(name, str) and "\0" not in name:
-        return name
-    raise StreamError(f"publish: {name!r:.100} cannot name an array. Use a str.")
+    if not isinstance(name, str):
+        raise StreamError(f"publish: {name!r:.100} cannot name an array. Use a str.")
+    if not name:
+        raise StreamError("publish: the name of an array is empty. Give it one.")
+    if "\0" in name:
+        raise StreamError(
+            f"publish: the name {name!r:.100} has a zero byte in it, where a name ends in C. Leave it out."
+        )
+    if (length := len(name.encode())) >= constants.NAME_MAX:
+        raise StreamError(
+            f"publish: the name {name!r:.100} has {length} bytes, at most {constants.NAME_MAX - 1} are possible. Give "
+            "it a shorter one."
+        )
+    return name
 
 
 def _array(name: str, values: Any, copies: bool) -> npt.NDArray[Any]:
@@ -108,6 +142,11 @@ def _array(name: str, values: Any, copies: bool) -> npt.NDArray[Any]:
         kind = _fits(name, str(values.dtype).removeprefix("torch."))
         if not copies:
             return np.broadcast_to(np.zeros((), array_dtype(kind)), tuple(values.shape))
+    elif type(values) in (list, tuple, bool, int, float, complex):
+        raise StreamError(
+            f"publish: {name!r} is of {type(values).__name__}, neither a tensor nor an array. Publish "
+            "numpy.asarray(...) of it."
+        )
     try:
         array = plain_array(values)
     except NotPlainError as error:

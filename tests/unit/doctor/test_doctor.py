@@ -83,10 +83,21 @@ def test_slots(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path))  # 2 trainers and 4 solvers
     plan = Plan.of(job, tmp_path)
     assert jobs.slots(job, plan, 8, None).state == "ok"
-    assert jobs.slots(job, plan, 2, None).state == "warning"
+    warning = jobs.slots(job, plan, 2, None)
+    assert warning.state == "warning" and warning.fix.endswith("For speed lower solvers.groups or trainers.ranks.")
     assert jobs.slots(job, plan, 2, Allocation("Slurm job 7", ((Node("n1", 2), Node("n2", 4)),))).state == "ok"
     few = jobs.slots(job, plan, 2, Allocation("Slurm job 7", ((Node("n1", 2), Node("n2", 3)),)))
     assert few.state == "failed" and "have 5 CPUs, but the job needs 6" in few.fix
+
+
+def test_slots_count_inference_ranks_and_learners(tmp_path: Path) -> None:
+    answers = ["inference={function: 'net:answer', ranks: 2, spares: 1}"]
+    (tmp_path / "net.py").write_text("def answer(inputs):\n    pass\n")
+    learns = ["parameters.sampler=breed", "parameters.learner_rank=true", "parameters.learner_spares=1"]
+    job = load_job(write_job(tmp_path), [*answers, *learns])
+    found = jobs.slots(job, Plan.of(job, tmp_path), 2, None)
+    assert found.found == "12 ranks, 2 cores on this host", found
+    assert found.fix.endswith("For speed lower solvers.groups or inference.ranks or trainers.ranks.")
 
 
 HERE = {"Python": "3.12.1", "mpidata": "1.0"}

@@ -28,6 +28,7 @@ class Asked:
         self.answers: dict[int, list[float]] = {}
         self.waits: list[float] = []
         self.more = False
+        self.versions: list[int] = []
 
     def next(self, timeout_s: float) -> object:
         self.waits.append(timeout_s)
@@ -38,7 +39,7 @@ class Asked:
         return None if timeout_s <= 0 else LEAVE
 
     def answer(self, question: Question, version: int, outputs: list[torch.Tensor]) -> None:
-        assert version == 0
+        self.versions.append(version)
         self.answers[question.number] = [tensor.tolist() for tensor in outputs][0]
 
 
@@ -110,11 +111,48 @@ def test_a_function_that_takes_weights_gets_them_and_is_not_called_without() -> 
     assert unanswered.answers == {}
 
 
+class Newer:
+    """What a trainer says, one after the other."""
+
+    def __init__(self, *said: tuple[int, dict[str, torch.Tensor]] | None) -> None:
+        self.said = list(said)
+
+    def newer_than(self, version: int) -> tuple[int, dict[str, torch.Tensor]] | None:
+        return self.said.pop(0) if self.said else None
+
+
+def test_weights_of_a_file_count_when_it_is_known_that_none_are_published() -> None:
+    of_file, of_checkpoint = {"w": torch.tensor(1.0)}, {"w": torch.tensor(2.0)}
+    weights = Weights(of_file, Newer(None, (0, {}), (5, of_checkpoint)))
+    told = []
+    for _ in range(4):
+        told.append((weights.there, weights.version))
+        weights.take_newer()
+    assert told == [(False, 0), (False, 0), (True, 0), (True, 5)] and weights.tensors is of_checkpoint
+    resumed = Weights(of_file, Newer((5, of_checkpoint)))
+    assert not resumed.there
+    resumed.take_newer()
+    assert resumed.there and resumed.version == 5
+    assert Weights(of_file).there and not Weights(None, Newer((0, {}))).there
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+def test_an_answer_says_its_version(questions: int) -> None:
+    asked = Asked(*(question(number, 1, 2) for number in range(questions)))
+    function = Function.__new__(Function)
+    function.name, function.takes_weights = "net:answer", True
+    function._call = lambda inputs, weights: {"y": inputs["x"] * weights["w"]}
+    Serving(asked, function, Weights(None, Newer((7, {"w": torch.tensor(2.0)}))), 100, 0.0).serve()
+    assert asked.versions == [7] * questions and asked.answers[0] == [2, 4]
+
+
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
         (torch.zeros(2), "returned an object of Tensor"),
-        ({}, "it is not in the dict"),
+        ({}, r"answer returned no 'y', which a solver asks for. The names that it returned: none\."),
+        ({"z": 0, 1: 0}, r"returned no 'y', which a solver asks for. The names that it returned: 'z', 1\. Return all"),
+        ({"y": None}, "it is an object of NoneType"),
         ({"y": [1, 2]}, "it is an object of list"),
         ({"y": torch.zeros(1)}, r"its shape is \[1\], not \[2\]"),
         ({"y": torch.zeros(2, dtype=torch.float64)}, "its dtype is torch.float64, but solvers ask for torch.float32"),

@@ -22,6 +22,10 @@ from mpidata.scheduler.scheduler import Scheduler
 from mpidata.scheduler.summary import BYTES, DRAWN, RECEIVED, VALIDATION
 
 PROGRAM = Program(("program",))
+# Of inference ranks, their settings: {"function": "net:answer"}.
+PROGRAMS = dict.fromkeys(("scheduler", "trainer", "solver"), PROGRAM) | {
+    "inference": Program(("true", "eyJmdW5jdGlvbiI6ICJuZXQ6YW5zd2VyIn0"))
+}
 
 
 class Ended(BaseException):
@@ -47,7 +51,7 @@ class Job:
         sizes["world"] += sizes.get("learner", 0) + sizes.get("learner_spares", 0)
         self.plan = Plan(
             run=run, folder=folder, policy="fifo", tail="drop", parameters=("alpha", "beta"),
-            fields=(Field("u", "float32", (4,)),), programs=dict.fromkeys(("scheduler", "trainer", "solver"), PROGRAM),
+            fields=(Field("u", "float32", (4,)),), programs=PROGRAMS,
             **sizes,
         )  # fmt: skip
         self.can_spawn = can_spawn or self.plan.start == "spawn"

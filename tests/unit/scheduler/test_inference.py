@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from mpidata.native.event import Error, Stop
 
 Make = Callable[..., Any]
@@ -65,6 +67,33 @@ def test_none_is_missed_while_no_solver_is_at_work(make_job: Make) -> None:
     job.before["spawn_inference"] = lambda number: False
     job.event(Stop, 0, after=300.0, text="enough")
     assert job.run() in (0, 1000) and job.summary["status"] == "stopped", job.summary
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ({"signal": 11}, "that crashes. Inference rank 0, the first one, was killed by SIGSEGV; inference rank 7, the"),
+        ({"signal": None, "exit": 3}, "that ends its rank. Inference rank 0, the first one, ended with exit status 3;"),
+        (
+            {"signal": None, "silent_s": 2.0, "silent_key": "inference.timeout_s"},
+            "that never returns. Inference rank 0, the first one, was silent for 2 s, longer than inference.timeout_s",
+        ),
+    ],
+)
+def test_eight_in_a_row_are_told_by_the_first_cause(make_job: Make, first: dict[str, Any], said: str) -> None:
+    job = make_job(can_spawn=True, inference=1, inference_spares=7, fault_tolerance="ulfm")
+    lost = iter(range(8))
+
+    def lose(group: int, simulation: int) -> bool:
+        for number in lost:
+            job.lose_loader(number, 0.1 * number, kind="inference", **(first if number == 0 else {}))
+        return False
+
+    job.before["dispatch"] = lose
+    assert job.run() == 1
+    assert "8 inference ranks in a row were lost" in job.summary["error"], job.summary["error"]
+    assert f"inference.function, net:answer, {said}" in job.summary["error"], job.summary["error"]
+    assert "inference-0.log" in job.summary["error"] and job.called("spawn_inference") == []
 
 
 def test_an_error_of_the_function_ends_the_job(make_job: Make) -> None:

@@ -19,6 +19,7 @@ class Part:
 
 def test_outside_a_job_it_is_checked_and_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MPIDATA_RUN", raising=False)
+    monkeypatch.setattr(module, "_first_alone", [])
     assert publish({"weight": torch.ones(3), "bias": np.zeros(())}) == 0
     with pytest.raises(StreamError, match="'weight' is a DTensor, of which this trainer has a part"):
         publish({"weight": Part()})
@@ -27,9 +28,38 @@ def test_outside_a_job_it_is_checked_and_no_version(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
+        ({"w": np.ones(3, np.float32)}, "1 arrays, but the first call had 2"),
+        ({"b": np.zeros(()), "w": np.ones(3, np.float32)}, "'b' is of float64 and shape [], but in its place"),
+        (
+            {"w": np.ones(3), "b": np.zeros(())},
+            "'w' is of float64 and shape [3], but in its place the first call had 'w'",
+        ),
+        ({"w": np.ones(4, np.float32), "b": np.zeros(())}, "'w' is of float32 and shape [4], but in its place"),
+    ],
+)
+def test_outside_a_job_further_calls_are_as_the_first(
+    monkeypatch: pytest.MonkeyPatch, arrays: Any, sentence: str
+) -> None:
+    monkeypatch.delenv("MPIDATA_RUN", raising=False)
+    monkeypatch.setattr(module, "_first_alone", [])
+    for _ in range(2):
+        assert publish({"w": torch.ones(3), "b": np.zeros(())}) == 0
+    with pytest.raises(StreamError, match="^publish: ") as caught:
+        publish(arrays)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "sentence"),
+    [
         ({}, "names no arrays"),
         ([1], "names no arrays"),
         ({1: np.ones(2)}, "1 cannot name an array"),
+        ({"": np.ones(2)}, "the name of an array is empty. Give it one"),
+        ({"a\0b": np.ones(2)}, r"the name 'a\x00b' has a zero byte in it"),
+        ({"é" * 64: np.ones(2)}, "has 128 bytes, at most 127 are possible"),
+        ({"w": [1.0, 2.0]}, "'w' is of list, neither a tensor nor an array. Publish numpy.asarray(...) of it"),
+        ({"w": 1.0}, "'w' is of float, neither a tensor nor an array"),
         ({"w": "text"}, "'w' is of str"),
         ({"w": object()}, "'w' is object, of which NumPy makes an array of objects"),
         ({"w": torch.ones(2).to(torch.float8_e4m3fn)}, "'w' is of float8_e4m3fn, a dtype that no field has"),

@@ -1,0 +1,95 @@
+"""Bad job files about trainers that may die: one sentence for each mistake."""
+
+from pathlib import Path
+
+import pytest
+from bad_job_files import GOOD, problems
+
+from mpidata.config import load_job
+from mpidata.errors import JobFileError
+
+ELASTIC = """\
+trainers: {program: [python, train.py], ranks: 3, elastic: true}
+loaders: {ranks: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        (
+            "trainers.ranks=1",
+            "'trainers.elastic' lets trainers go on without one that died, down to 1, but there are 1 at first. Raise "
+            "'trainers.ranks'; without this, remove it.",
+        ),
+        (
+            "trainers.elastic={at_least: 3}",
+            "that died, down to 3, but there are 3 at first. Raise 'trainers.ranks', or",
+        ),
+        ("launch.with=srun", "is given, but 'launch.with' is 'srun': a death ends the job then, as srun has no ULFM."),
+        ("slurm.template=heterogeneous", "but 'slurm.template' is 'heterogeneous', which srun starts: a death ends"),
+        ("trainers.elastic={at_least: 0}", "'trainers.elastic.at_least' is 0. It must be a whole number, at least 1."),
+        ("trainers.elastic={exceptions: keep}", "'trainers.elastic.exceptions' is 'keep'. It must be"),
+        ("trainers.elastic={at_most: 2}", "unknown key 'trainers.elastic.at_most'. Did you mean 'at_least'?"),
+        ("trainers.elastic=2", "'trainers.elastic' is 2. It must be"),
+        ("trainers.spares=-1", "'trainers.spares' is -1."),
+        ("trainers.timeout_s=0", "'trainers.timeout_s' is 0. It must be a number, more than 0."),
+        (
+            "launch.fault_tolerance=false",
+            "'trainers.elastic' is given, but 'launch.fault_tolerance' is false: a death ends the job then. Remove one "
+            "of them.",
+        ),
+    ],
+)
+def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, setting: str, sentence: str) -> None:
+    lines = problems(folder, ELASTIC, setting)
+    assert any(line.startswith("job.yaml: ") and sentence in line for line in lines), lines
+    assert len(lines) == 1, lines
+
+
+@pytest.mark.parametrize(
+    ("setting", "what"),
+    [
+        ("journal=true", "'journal' does not go"),
+    ],
+)
+def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, setting: str, what: str) -> None:
+    text = GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}")
+    (line,) = problems(folder, text, setting)
+    sentence = f"{what} with 'trainers.elastic' where 'solvers' make the samples. Remove one of the two."
+    assert line.startswith(f"job.yaml: {sentence}")
+    load_job(folder / "job.yaml", [])
+
+
+@pytest.mark.parametrize("section", ["solvers", "loaders"])
+def test_what_is_spawned_goes_with_elastic_trainers(folder: Path, section: str) -> None:
+    (folder / "job.yaml").write_text(GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}"))
+    job = load_job(folder / "job.yaml", ["loaders.ranks=1", f"{section}.start=spawn"])
+    assert getattr(job, section).start == "spawn"
+
+
+def test_loaders_go_with_elastic_trainers_of_a_stream(folder: Path) -> None:
+    (folder / "job.yaml").write_text(GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}"))
+    assert load_job(folder / "job.yaml", ["loaders.ranks=1"]).loaders is not None
+
+
+@pytest.mark.parametrize(
+    ("elastic", "at_least"), [("false", 0), ("true", 1), ("{}", 1), ("{at_least: 2}", 2), ("{at_least: 1}", 1)]
+)
+def test_how_many_trainers_go_on(folder: Path, elastic: str, at_least: int) -> None:
+    (folder / "job.yaml").write_text(ELASTIC.replace("elastic: true", f"elastic: {elastic}"))
+    assert load_job(folder / "job.yaml").trainers.at_least == at_least
+
+
+def test_spares_of_trainers_that_are_not_elastic(folder: Path) -> None:
+    (folder / "job.yaml").write_text(ELASTIC.replace("elastic: true", "spares: 2"))
+    with pytest.raises(
+        JobFileError, match="'trainers.spares' is 2, but without 'trainers.elastic' the death of a trainer"
+    ):
+        load_job(folder / "job.yaml")
+
+
+def test_spares_are_ranks_of_the_job(folder: Path) -> None:
+    (folder / "job.yaml").write_text(ELASTIC.replace("elastic: true", "elastic: true, spares: 2"))
+    job = load_job(folder / "job.yaml")
+    assert job.world_size == 1 + 3 + 2 + job.loaders.ranks and "3 trainers, 2 spares" in job.layout
