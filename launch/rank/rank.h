@@ -8,7 +8,7 @@
 
 #include "base/pulse.h"
 #include "job/run_files.h"
-#include "wire/plan_text.h"
+#include "plan_text/plan_text.h"
 
 #ifndef MPIDATA_BUILT_WITH
 #define MPIDATA_BUILT_WITH "" /* a build without CMake */

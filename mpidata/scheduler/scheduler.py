@@ -83,18 +83,17 @@ class Scheduler:
         self.simulations = Simulations(count, plan.trainers, range(plan.simulations, count), plan.retries)
         self.groups, self.losses = Groups(plan, messages.can_spawn), Losses(plan)
         self._journal = journal = Journal(plan, self.simulations, self.losses, clock())
-        self.loaders = Loaders(plan, messages, journal)
-        self.inference = InferenceRanks(plan, messages, journal, self.groups)
-        self.learners = LearnerRanks(plan, messages, journal, learner.elsewhere if learner else None)
+        known = plan, messages, journal
+        self.loaders, self.inference = Loaders(*known), InferenceRanks(*known, self.groups)
+        self.learners = LearnerRanks(*known, learner.elsewhere if learner else None)
         keepers = self.loaders, self.inference, self.learners
         self.ending = Ending(plan.trainers, self.groups, *(keeper.groups for keeper in keepers))
         self._dispatcher = Dispatcher(plan, parameters, messages, journal, self.simulations, self.groups, self.losses)
         self._keepers = self._dispatcher, *keepers
         self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._journal)
         self._silence, self._leavers = Silence(plan), Leavers(plan.has_stream)
-        self._lost_trainers = LostTrainers(plan, self._journal, self._silence)
-        self._spares = SpareTrainers(plan, messages.trainers, self._journal.note, self._journal.figures)
-        self._first_cause, self._told_why = FirstCause(plan, self._silence), False
+        self._lost_trainers, self._first_cause = LostTrainers(plan, journal, self._silence), FirstCause(plan, self._silence)
+        self._spares = SpareTrainers(plan, messages.trainers, journal.note, journal.figures)
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)
         for sentence in self._journal.figures.record_stopped:
@@ -104,9 +103,9 @@ class Scheduler:
         scalers = {"loaders": self.loaders.scale, "groups": self._dispatcher.scale}
         scalers["trainers"] = lambda count: self._spares.scale(count, self.ending.trainers)
         self._scaling = Scaling(plan, scalers, self._journal.note)
-        self._next_tick, self._over, self._learner = clock(), False, learner
-        self._stream = Stream(plan, self.simulations, messages, self._journal)
-        self._adoption = Adoption(messages, self.simulations, self._journal, self._stream, self._dispatcher.run_again)
+        self._next_tick, self._over, self._told_why, self._learner = clock(), False, False, learner
+        self._stream = stream = Stream(plan, self.simulations, messages, journal)
+        self._adoption = Adoption(messages, self.simulations, journal, stream, self._dispatcher.run_again)
         self._on: dict[type[kinds.Event], Callable[[Any], None]] = {
             kinds.Next: lambda event: self._keeper_of(event).next(event.index, event),
             kinds.Finalized: lambda event: self._keeper_of(event).finalized(event.index, event),

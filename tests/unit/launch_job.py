@@ -20,7 +20,8 @@ from mpidata.run.planned import PlannedRun
 ROOT = Path(__file__).parents[2]
 _ROOMS = [ROOT / "launch" / "rank", ROOT / "launch" / "parents"]
 SOURCES = [path for room in _ROOMS for path in sorted(room.glob("*.c"))]
-SOURCES += [ROOT / "c_api/src" / name for name in ("program/text.c", "wire/plan_reading.c", "wire/plan_fields.c")]
+SOURCES += [ROOT / "c_api/src/program/text.c"]
+SOURCES += [ROOT / "c_api/src/plan_text" / name for name in ("plan_reading.c", "plan_fields.c")]
 SOURCES += [ROOT / "c_api/src/containers" / name for name in ("array.c", "text_list.c")]
 _LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_", "MPIDATA_")
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "wire/plan_text.h"
+#include "plan_text/plan_text.h"
 
 #define MPIDATA_CONTENTS_MAGIC 0x4C425550u
 

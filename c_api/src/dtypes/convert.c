@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "wire/float16.h"
 #include "program/caller.h"
-#include "wire/plan_text.h"
+#include "plan_text/plan_text.h"
 
 #define CONVERT(name, source_type, target_type, value)                                                          \
     MPIDATA_OUT_OF_LINE static void convert_##name(void *restrict target, const void *restrict source, int64_t n) { \

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "wire/plan_text.h"
+#include "plan_text/plan_text.h"
 #include "wire/statistics.h"
 
 /* Where a trainer holds samples. Those of a snapshot are numbered in this order. */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/plan_text.h"
+#include "plan_text/plan_text.h"
 
 /* All are float64, as Python and MPI_Allgather take them: whole numbers up to 2^53. */
 typedef struct {

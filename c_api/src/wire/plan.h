@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
-#include "wire/plan_text.h"
+#include "plan_text/plan_text.h"
 
 #define MPIDATA_STEPS_MAX ((int64_t)1 << 36) /* of a simulation: more than a job has time for, and safe to calculate with */
 

@@ -1,4 +1,4 @@
-"""The lines of a plan's text: their order, and how they are read; `c_api/src/wire/plan_reading.c` reads them, too."""
+"""The lines of a plan: their order, and how they are read, as `c_api/src/plan_text/plan_reading.c` does, too."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ WITH_LOADERS = [
 def library(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
     """What the library says to a plan: tests/c/test_plan.c."""
     program = tmp_path_factory.mktemp("library") / "test_plan"
-    names = ("wire/plan.c", "wire/plan_reading.c", "wire/plan_fields.c", "base/status.c", "program/text.c")
+    names = ("wire/plan.c", "plan_text/plan_reading.c", "plan_text/plan_fields.c", "base/status.c", "program/text.c")
     names += ("containers/array.c", "containers/text_list.c")
     sources = [ROOT / "tests" / "c" / "test_plan.c", *(SOURCE / name for name in names)]
     include = [f"-I{folder}" for folder in (ROOT / "c_api" / "include", SOURCE, ROOT / "tests" / "c")]

@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "wire/plan_fields.h"
+#include "plan_text/plan_fields.h"
 
 #include <errno.h>
 #include <limits.h>

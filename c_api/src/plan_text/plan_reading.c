@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "wire/plan_text.h"
+#include "plan_text/plan_text.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "containers/array.h"
 #include "containers/text_list.h"
 #include "program/text.h"
-#include "wire/plan_fields.h"
+#include "plan_text/plan_fields.h"
 
 static const char header[] = "mpidata-plan 1";
 static const char *const role_names[MPIDATA_ROLES] = {

@@ -3,7 +3,7 @@
 #ifndef MPIDATA_PLAN_FIELDS_H
 #define MPIDATA_PLAN_FIELDS_H
 
-#include "wire/plan_text.h"
+#include "plan_text/plan_text.h"
 
 /* A whole number, and nothing else, within these limits. */
 int mpidata_plan_integer(const char *text, int64_t low, int64_t high, int64_t *value);
