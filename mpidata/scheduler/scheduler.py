@@ -91,8 +91,8 @@ class Scheduler:
         self._dispatcher = Dispatcher(plan, parameters, messages, journal, self.simulations, self.groups, self.losses)
         self._keepers = self._dispatcher, *keepers
         self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._journal)
-        self._silence, self._leavers = Silence(plan), Leavers(plan.has_stream)
-        self._lost_trainers, self._first_cause = LostTrainers(plan, journal, self._silence), FirstCause(plan, self._silence)
+        self._silence, self._leavers = silence, _ = Silence(plan), Leavers(plan.has_stream)
+        self._lost_trainers, self._first_cause = LostTrainers(plan, journal, silence), FirstCause(plan, silence)
         self._spares = SpareTrainers(plan, messages.trainers, journal.note, journal.figures)
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)
