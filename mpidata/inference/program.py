@@ -51,7 +51,8 @@ def _serve(library: Library, settings: dict[str, Any]) -> None:
 
     function = Function(settings["function"])
     read = read_weights(settings["weights"]) if settings["weights"] else None
-    weights = Weights(read, Published(library) if function.takes_weights else None)
+    published = Published(library) if function.takes_weights else None
+    weights = Weights(read, published, settings["resumed"])
     check(library, library.mpidata_loader_begin())
     library.mpidata_loader_starts(False)
     asked = Asked(library)

@@ -56,13 +56,15 @@ class Weights:
         Those to begin with; None: there are none yet.
     published : Newer or None
         Where newer ones come from; None: from nowhere, as the function takes none.
+    resumed : bool, default False
+        Whether newer ones may be in the checkpoint: then it is first heard whether there are any.
     """
 
-    def __init__(self, tensors: Tensors | None, published: Newer | None = None) -> None:
+    def __init__(self, tensors: Tensors | None, published: Newer | None = None, resumed: bool = False) -> None:
         self.tensors = tensors
         self.version = 0
         self._published = published
-        self._heard = published is None  # what the newest version is, also in a resumed run
+        self._heard = published is None or not resumed
 
     @property
     def there(self) -> bool:

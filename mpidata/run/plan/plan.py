@@ -55,7 +55,7 @@ class Plan(
             buffer_of(job),
             saving_of(job),
             record_of(job, run),
-            programs_of(job),
+            programs_of(job, checkpoint),
         )
         return cls(**{key: value for section in sections for key, value in vars(section).items()})
 

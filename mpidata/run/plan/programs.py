@@ -44,12 +44,12 @@ class ProgramsSection:
         return str(json.loads(base64.urlsafe_b64decode(settings + "=" * (-len(settings) % 4)))["function"])
 
 
-def programs_of(job: Job) -> ProgramsSection:
-    """Plan the programs of a job."""
-    return ProgramsSection(programs=_programs(job))
+def programs_of(job: Job, checkpoint: int) -> ProgramsSection:
+    """Plan the programs of a job, which starts from this checkpoint, 0: from none."""
+    return ProgramsSection(programs=_programs(job, checkpoint))
 
 
-def _programs(job: Job) -> dict[str, Program]:
+def _programs(job: Job, checkpoint: int) -> dict[str, Program]:
     """Program of each role that a job has."""
     from mpidata.config.programs import doubled, find_program  # load pydantic, which ranks that only join never need
 
@@ -76,7 +76,7 @@ def _programs(job: Job) -> dict[str, Program]:
     if job.loaders is not None:
         programs["loader"] = Program(module_command("mpidata.loader", folder=job.folder), threads)
     if job.inference is not None:
-        programs["inference"] = Program(_inference(job.inference, job.folder), threads)
+        programs["inference"] = Program(_inference(job.inference, job.folder, checkpoint), threads)
     if job.parameters.learner_rank:
         programs["learner"] = Program(module_command("mpidata.learner", folder=job.folder), threads)
     if job.servers is not None:
@@ -84,11 +84,11 @@ def _programs(job: Job) -> dict[str, Program]:
     return programs
 
 
-def _inference(inference: Inference, folder: Path) -> tuple[str, ...]:
+def _inference(inference: Inference, folder: Path, checkpoint: int) -> tuple[str, ...]:
     """Compose the command of an inference rank."""
     settings = {"function": inference.function, "batch": inference.batch, "wait_ms": inference.wait_ms}
     weights = "" if inference.weights is None else os.path.abspath(folder / inference.weights)
-    settings |= {"weights": weights, "folder": os.path.abspath(folder)}
+    settings |= {"weights": weights, "folder": os.path.abspath(folder), "resumed": checkpoint > 0}
     return module_command("mpidata.inference", _encoded(settings), folder=folder)
 
 

@@ -121,19 +121,20 @@ class Newer:
         return self.said.pop(0) if self.said else None
 
 
-def test_weights_of_a_file_count_when_it_is_known_that_none_are_published() -> None:
+def test_weights_of_a_file_count_in_a_resumed_run_when_it_is_known_that_none_are_published() -> None:
     of_file, of_checkpoint = {"w": torch.tensor(1.0)}, {"w": torch.tensor(2.0)}
-    weights = Weights(of_file, Newer(None, (0, {}), (5, of_checkpoint)))
+    weights = Weights(of_file, Newer(None, (0, {}), (5, of_checkpoint)), resumed=True)
     told = []
     for _ in range(4):
         told.append((weights.there, weights.version))
         weights.take_newer()
     assert told == [(False, 0), (False, 0), (True, 0), (True, 5)] and weights.tensors is of_checkpoint
-    resumed = Weights(of_file, Newer((5, of_checkpoint)))
+    resumed = Weights(of_file, Newer((5, of_checkpoint)), resumed=True)
     assert not resumed.there
     resumed.take_newer()
     assert resumed.there and resumed.version == 5
     assert Weights(of_file).there and not Weights(None, Newer((0, {}))).there
+    assert Weights(of_file, Newer(None)).there
 
 
 @pytest.mark.parametrize("questions", [1, 2])
