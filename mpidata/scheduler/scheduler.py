@@ -91,7 +91,7 @@ class Scheduler:
         self._dispatcher = Dispatcher(plan, parameters, messages, journal, self.simulations, self.groups, self.losses)
         self._keepers = self._dispatcher, *keepers
         self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._journal)
-        self._silence, self._leavers = silence, _ = Silence(plan), Leavers(plan.has_stream)
+        self._leavers, self._silence = Leavers(plan.has_stream), (silence := Silence(plan))
         self._lost_trainers, self._first_cause = LostTrainers(plan, journal, silence), FirstCause(plan, silence)
         self._spares = SpareTrainers(plan, messages.trainers, journal.note, journal.figures)
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
