@@ -112,8 +112,11 @@ def _check_cpus(layout: Layout, allocation: Allocation) -> None:
             of_the_job = f"{layout.trainers} trainers"
             of_the_job += f", {groups} groups of {layout.ranks_per_group}" if groups else ""
             of_the_job += f", {loaders} loaders" if loaders else ""
+            of_the_job += f", {layout.inference} inference ranks" if layout.inference else ""
+            of_the_job += f", {layout.learners} ranks for the sampler" if layout.learners else ""
             of_the_job += f", {layout.servers} servers" if layout.servers else ""
-            keys = ["'solvers.groups'"] * bool(groups) + ["'loaders.ranks'"] * bool(loaders) + ["'trainers.ranks'"]
+            keys = ["'solvers.groups'"] * bool(groups) + ["'loaders.ranks'"] * bool(loaders)
+            keys += ["'inference.ranks'"] * bool(layout.inference) + ["'trainers.ranks'"]
             raise LaunchError(
                 f"The nodes for {who} have {_count(cpus, 'CPU')}, but {who} need{'s' if who == 'the job' else ''} "
                 f"{needed} ({of_the_job}). {allocation.origin}. {allocation.advice}, or lower "
@@ -123,6 +126,8 @@ def _check_cpus(layout: Layout, allocation: Allocation) -> None:
 
 def _others(layout: Layout) -> str:
     loaders = layout.loaders + layout.loaders_later
+    if layout.last:
+        return "the other ranks"
     return "the solvers and loaders" if layout.solvers and loaders else "the loaders" if loaders else "the solvers"
 
 

@@ -30,7 +30,7 @@ from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT
 from benchmarks.consume import consume
 from benchmarks.contender import BATCH, ROOT, BenchmarkError, Cell, Result, run_processes
-from benchmarks.figures import Figures, Measurement, Spread
+from benchmarks.figures import Spread
 from benchmarks.gate import Gate, GateError
 from benchmarks.many_to_one.board import MOST_PRODUCERS, Board, plan
 from benchmarks.roster import benchmarks, contenders
@@ -38,67 +38,6 @@ from benchmarks.sides import Way
 from mpidata.launch.starting.command import mpirun_command
 
 KB = 1 << 10
-
-
-def measurements(**rates: list[float]) -> list[Measurement]:
-    """Of contenders by name, one rate for each round, 2 s each."""
-    return [
-        Measurement(name, KB, number, int(2 * rate), 2.0)
-        for name, of_rounds in rates.items()
-        for number, rate in enumerate(of_rounds)
-    ]
-
-
-def test_a_spread_is_the_median_with_the_ends() -> None:
-    assert Spread.of([3.0, 1.0, 100.0]) == Spread(3.0, 1.0, 100.0)
-    assert Spread.of([4.0, 2.0]) == Spread(3.0, 2.0, 4.0)
-    assert Spread.of([]) is None
-
-
-def test_ratios_are_taken_within_a_round() -> None:
-    """The machine was twice as fast in the second round; the ratio was not."""
-    figures = Figures(measurements(a=[100, 200, 100], b=[50, 100, 40]), {"a": ["a"], "b": ["b"]})
-    assert figures.ratio("a", "b", KB) == Spread(2.0, 2.0, 2.5)
-    assert figures.rate("a", KB) == Spread(100.0, 100.0, 200.0)
-
-
-def test_a_round_without_the_other_gives_no_ratio() -> None:
-    measured = [one for one in measurements(a=[100, 200], b=[50, 100]) if (one.contender, one.round) != ("b", 1)]
-    figures = Figures(measured, {"a": ["a"], "b": ["b"], "c": ["c"]})
-    assert figures.ratio("a", "b", KB) == Spread(2.0, 2.0, 2.0)
-    assert figures.ratio("a", "c", KB) is None
-    assert figures.ratio("a", "b", 8 * KB) is None
-
-
-def test_the_best_of_a_row_is_that_of_the_medians() -> None:
-    """Not the best of each round, which noise alone would raise."""
-    figures = Figures(measurements(calm=[10, 10, 10], wild=[1, 9, 90]), {"ceiling": ["wild", "calm"]})
-    assert figures.best("ceiling", KB) == "calm"
-    assert figures.rate("ceiling", KB) == Spread(10.0, 10.0, 10.0)
-
-
-@pytest.mark.parametrize(
-    ("spread", "text"),
-    [
-        (None, "–"),
-        (Spread(0.5, 0.25, 0.75), "0.50 (0.25–0.75)"),
-        (Spread(12.34, 12.34, 12.34), "12.3"),
-        (Spread(1234.5, 99.96, 4321.0), "1234 (100.0–4321)"),
-    ],
-)
-def test_cells(spread: Spread | None, text: str) -> None:
-    assert table.cell(spread) == text
-
-
-def test_sizes_have_names() -> None:
-    assert [table.size_name(size) for size in stream.SIZES] == ["1 KB", "8 KB", "64 KB", "256 KB", "1 MB", "8 MB"]
-    assert table.size_name(100) == "100 B"
-
-
-def test_a_table_has_a_row_for_each_row_and_a_column_for_each_size() -> None:
-    figures = Figures(measurements(a=[1, 2, 3]), {"a": ["a"], "b": ["b"]})
-    lines = table.table(figures, lambda row, size: table.cell(figures.rate(row, size))).splitlines()
-    assert lines == ["| | 1 KB |", "| --- | ---: |", "| a | 2.00 (1.00–3.00) |", "| b | – |"]
 
 
 class Fake:

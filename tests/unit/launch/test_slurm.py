@@ -133,6 +133,13 @@ def test_loaders_come_last_each_on_the_emptiest_node() -> None:
     assert list(place(served, nodes(4, 3)).lines(served))[1] == "n2: loader 0, servers 0-1"
     with pytest.raises(LaunchError, match=r"needs 5 \(2 trainers, 1 loaders, 2 servers\)"):
         place(served, nodes(2, 2))
+    asked = dataclasses.replace(alone, loaders=0, inference=2, learners=1)
+    assert place(asked, nodes(4, 3)).hosts == place(alone, nodes(4, 3)).hosts and asked.cpus == 7
+    with pytest.raises(
+        LaunchError,
+        match=r"needs 5 \(2 trainers, 2 inference ranks, 1 ranks for the sampler\).*'inference.ranks' or 'trainers",
+    ):
+        place(asked, nodes(2, 2))
     later = dataclasses.replace(alone, loaders=0, loaders_later=3)
     assert place(later, nodes(4, 3)).unused == ("n2",)
     with pytest.raises(LaunchError, match="The nodes for the loaders have 2 CPUs, but the loaders need 3"):
