@@ -74,7 +74,7 @@ int mpidata_loader_published(int64_t version, mpidata_taken *newer) {
     }
     mpidata_lock_give(&loader.lock);
     if (!found) return MPIDATA_ERR_AGAIN;
-    *newer = (mpidata_taken){.number = version};
+    *newer = (mpidata_taken){.number = (uint64_t)version};
     if (found->head.kind == MPIDATA_PUBLISHED_SAME)
         mpidata_parcel_free(found);
     else
