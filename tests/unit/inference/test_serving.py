@@ -1,5 +1,8 @@
 """How an inference rank joins questions, calls the function and splits what it returns."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +56,7 @@ def question(number: int, *values: float) -> Question:
 def serve(asked: Asked, call: Callable[..., Any], batch: int = 100, weights: Any = None, wait_s: float = 0.0) -> None:
     function = Function.__new__(Function)
     function.name, function._call, function.takes_weights = "net:answer", call, weights is not None
+    function._process = os.getpid()
     Serving(asked, function, Weights(weights or None), batch, wait_s).serve()
 
 
@@ -141,7 +145,7 @@ def test_weights_of_a_file_count_in_a_resumed_run_when_it_is_known_that_none_are
 def test_an_answer_says_its_version(questions: int) -> None:
     asked = Asked(*(question(number, 1, 2) for number in range(questions)))
     function = Function.__new__(Function)
-    function.name, function.takes_weights = "net:answer", True
+    function.name, function.takes_weights, function._process = "net:answer", True, os.getpid()
     function._call = lambda inputs, weights: {"y": inputs["x"] * weights["w"]}
     Serving(asked, function, Weights(None, Newer((7, {"w": torch.tensor(2.0)}))), 100, 0.0).serve()
     assert asked.versions == [7] * questions and asked.answers[0] == [2, 4]
@@ -154,6 +158,8 @@ def test_an_answer_says_its_version(questions: int) -> None:
         ({}, r"answer returned no 'y', which a solver asks for. The names that it returned: none\."),
         ({"z": 0, 1: 0}, r"returned no 'y', which a solver asks for. The names that it returned: 'z', 1\. Return all"),
         ({"y": None}, "it is an object of NoneType"),
+        ({"y": torch.ones(2).to_sparse()}, "output 'y': it is of layout torch.sparse_coo. Return a dense tensor"),
+        ({"y": torch.ones(2, device="meta")}, "output 'y': it is on the device 'meta'"),
         ({"y": [1, 2]}, "it is an object of list"),
         ({"y": torch.zeros(1)}, r"its shape is \[1\], not \[2\]"),
         ({"y": torch.zeros(2, dtype=torch.float64)}, "its dtype is torch.float64, but solvers ask for torch.float32"),
@@ -174,11 +180,63 @@ def test_a_function_is_found_by_its_name(tmp_path: Any, monkeypatch: pytest.Monk
         Function("found_net:none")
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("number", "that is an object of int. Name a function"),
+        ("later", "that is a coroutine function"),
+        ("two", r"its parameters are \(inputs, more\). It is called as answer\(inputs\)"),
+        ("none", r"its parameters are \(\)"),
+    ],
+)
+def test_what_cannot_be_called_is_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:
+    (tmp_path / "wrong_net.py").write_text(
+        "number = 3\nasync def later(inputs): pass\ndef two(inputs, more): pass\ndef none(): pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MpidataError, match=f"inference.function is 'wrong_net:{name}', but {said}"):
+        Function(f"wrong_net:{name}")
+
+
+def test_values_that_are_not_in_memory_yet_are_computed() -> None:
+    """Conjugates, and what is made from them, share the memory of what they are of."""
+    values = torch.tensor([1 + 2j, 3 - 4j])
+    complex_y = Array("y", torch.complex64, np.dtype(np.complex64), ())
+    asked = Asked(question(1, 1, 2), question(2, 1, 2)._replace(shape=Shape(2, (X,), (complex_y,), [8])))
+    serve(asked, lambda inputs: {"y": values.conj() if len(asked.answers) else values.conj().imag})
+    assert asked.answers == {1: [-2, 4], 2: [1 - 2j, 3 + 4j]}
+
+
+@pytest.mark.parametrize(
+    ("ends", "status", "said"), [("return None", 1, "returned"), ("raise OSError(3)", 1, "raised OS"), ("exit", 0, "")]
+)
+def test_a_forked_process_does_not_go_on_as_its_parent(tmp_path: Any, ends: str, status: int, said: str) -> None:
+    (tmp_path / "forks.py").write_text(
+        "import os, sys\n"
+        "def answer(inputs):\n"
+        "    if not (child := os.fork()):\n"
+        f"        {'sys.exit()' if ends == 'exit' else ends}\n"
+        "    print('child', os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "    return {}\n"
+        "from mpidata.inference.function import Function\n"
+        "print('parent', Function('forks:answer')({}, None, (), 1))\n"
+    )
+    done = subprocess.run([sys.executable, "-u", "forks.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert [line for line in done.stdout.splitlines() if line.startswith("child")][-1] == f"child {status}", done
+    assert done.stdout.endswith("parent {}\n") and f"forks:answer has forked {said}" * bool(said) in done.stderr, done
+
+
 def test_weights_are_a_dict_of_tensors(tmp_path: Any) -> None:
     torch.save({"w": torch.ones(2)}, tmp_path / "good.pt")
-    torch.save({"w": 3}, tmp_path / "bad.pt")
+    torch.save({"w": torch.ones(2), "n": 3}, tmp_path / "bad.pt")
+    torch.save({"s": torch.ones(2).to_sparse()}, tmp_path / "sparse.pt")
+    (tmp_path / "text.pt").write_text("name: job\n")
     assert read_weights(str(tmp_path / "good.pt"))["w"].tolist() == [1, 1]
-    with pytest.raises(MpidataError, match="holds no dict of tensors"):
+    with pytest.raises(MpidataError, match="holds no dict of tensors: 'n' is an object of int"):
         read_weights(str(tmp_path / "bad.pt"))
+    with pytest.raises(MpidataError, match="holds 's', which is of layout torch.sparse_coo"):
+        read_weights(str(tmp_path / "sparse.pt"))
+    with pytest.raises(MpidataError, match=r"text.pt, is no file of tensors alone \(\w+\). Write it by torch.save"):
+        read_weights(str(tmp_path / "text.pt"))
     with pytest.raises(MpidataError, match="cannot be read: FileNotFoundError"):
         read_weights(str(tmp_path / "none.pt"))
