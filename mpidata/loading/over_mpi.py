@@ -44,14 +44,18 @@ def parts_of(taken: structures.Taken, library: Library) -> list[memoryview]:
     """Give the parts of a parcel, whose memory is given back when nothing refers to it any more."""
     count = taken.n_parts
     offsets, sizes = taken.offsets[:count], taken.sizes[:count]
-    view = memoryview(memory_of(taken, library))
+    view = _owned(taken, library)
     return [view[at : at + size] for at, size in zip(offsets, sizes, strict=True)]
 
 
+def _owned(taken: structures.Taken, library: Library) -> memoryview:
+    return np.asarray(_Memory(taken, library.mpidata_parcel_release)).data
+
+
 def memory_of(taken: structures.Taken, library: Library) -> bytearray | memoryview:
-    """Give the memory of a parcel, whose offsets and sizes hold no longer then."""
+    """Give the memory of a parcel, whose offsets and sizes hold no longer then; of a small one on no boundary."""
     if taken.bytes > _COPIED_BYTES:
-        return np.asarray(_Memory(taken, library.mpidata_parcel_release)).data
+        return _owned(taken, library)
     memory = bytearray((ctypes.c_char * taken.bytes).from_address(taken.memory))
     library.mpidata_parcel_release(taken.parcel)
     return memory

@@ -49,10 +49,11 @@ def test_the_pages(tmp_path: Path) -> None:
     values |= {"published every 10 s": {"ratio": [0.99, 1.0], "low": [0.98, 0.99]}}
     text = page_of(publishing, tmp_path, values)
     assert "| publish to memcpy | – | – | 1.05 (1.00–1.10) |" in text
-    values = {"mpidata": {"median_us": [30.0, 40.0]}, "by hand": {"median_us": [20.0]}, "wait_ms: 5": {"full": [0.9]}}
+    values = {"mpidata": {"median_us": [30.0, 40.0]}, "by hand": {"median_us": [20.0]}}
+    values["batch: 16, wait_ms: 5"] = {"full": [0.9]}
     answers = page_of(inference, tmp_path, values)
     assert "| median, µs | 35.0 (30.0–40.0) | 20.0 |" in answers
-    assert "| share of calls with a row of each rank | – | – | 0.90 |" in answers
+    assert "| share of calls with full batches | – | – | 0.90 | – |" in answers
     assert "| steps/s of a window with a version to those of one without | 0.99 (0.99–1.00) |" in text
     moved = {"torch DataLoader, 8 MB": [1e9, 2e9], "mpidata.DataLoader, 8 MB": [4e9, 8e9]}
     values = {name: {"bytes_per_s": told, "batches_per_s": told} for name, told in moved.items()}

@@ -145,7 +145,7 @@ int mpidata_plan_constant(mpidata_plan *plan, const char *name) {
     return MPIDATA_PLAN_BAD;
 }
 
-static int bad(char *wrong, const char *what) {
+static int bad_statistics(char *wrong, const char *what) {
     (void)snprintf(wrong, MPIDATA_PLAN_WRONG, "%s", what);
     return MPIDATA_PLAN_BAD;
 }
@@ -156,21 +156,21 @@ int mpidata_plan_statistics(mpidata_plan *plan, char *wrong) {
     char copy[512], *rest = NULL;
     int64_t axis, channels = 0;
     if (!plan->statistics) return MPIDATA_PLAN_GOOD;
-    if (strlen(plan->statistics) >= sizeof copy) return bad(wrong, misfit);
+    if (strlen(plan->statistics) >= sizeof copy) return bad_statistics(wrong, misfit);
     strcpy(copy, plan->statistics);
     for (int f = 0; f < plan->n_fields; f++) {
         mpidata_field *field = &plan->fields[f];
         const char *word = strtok_r(f ? NULL : copy, " ", &rest);
         if (!word || mpidata_plan_integer(word, MPIDATA_NO_STATISTICS, field->ndim - 1, &axis))
-            return bad(wrong, misfit);
-        if (axis != MPIDATA_NO_STATISTICS && !dtypes[field->dtype - 1].moments) return bad(wrong, misfit);
-        if (axis >= 0 && axis == field->varying) return bad(wrong, misfit);
+            return bad_statistics(wrong, misfit);
+        if (axis != MPIDATA_NO_STATISTICS && !dtypes[field->dtype - 1].moments) return bad_statistics(wrong, misfit);
+        if (axis >= 0 && axis == field->varying) return bad_statistics(wrong, misfit);
         field->channel_axis = (int)axis;
         field->moments = (int)channels;
         channels += axis == MPIDATA_NO_STATISTICS ? 0 : axis < 0 ? 1 : field->shape[axis];
-        if (channels > MPIDATA_PLAN_CHANNELS) return bad(wrong, "has 'statistics' of too many channels");
+        if (channels > MPIDATA_PLAN_CHANNELS) return bad_statistics(wrong, "has 'statistics' of too many channels");
     }
-    if (strtok_r(NULL, " ", &rest)) return bad(wrong, misfit);
+    if (strtok_r(NULL, " ", &rest)) return bad_statistics(wrong, misfit);
     plan->n_moments = (int)channels;
     return MPIDATA_PLAN_GOOD;
 }

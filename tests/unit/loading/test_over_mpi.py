@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mpidata.errors import LibraryError
-from mpidata.loading.over_mpi import MpiLoaders, MpiRequests
+from mpidata.loading.over_mpi import MpiLoaders, MpiRequests, memory_of
 from mpidata.loading.transport import Closed, Joined, Kind, Lost, Parcel, Request, Retires
 from mpidata.native.constants import END, SUCCESS
 from mpidata.native.constants import ERR_AGAIN as AGAIN
@@ -90,14 +90,20 @@ def test_a_parcel_is_given_back_when_nothing_refers_to_any_part_of_it():
     assert library.released == [77]
 
 
-def test_a_small_parcel_is_copied_and_given_back_at_once():
-    taken, kept = make_parcel(b"pickle", b"", b"x" * 100)
-    library = FakeLibrary(taken)
-    parcel = MpiLoaders(library).take(5, 0.0)
-    assert isinstance(parcel, Parcel) and library.released == [77]
+def test_the_memory_of_a_small_parcel_is_copied_and_given_back_at_once():
+    taken, kept = make_parcel(b"text", b"", b"x" * 100)
+    library = FakeLibrary()
+    memory = memory_of(taken, library)
+    assert library.released == [77] and isinstance(memory, bytearray)
     kept[0][:] = b"\0" * len(kept[0])
-    assert bytes(parcel.pickle) == b"pickle" and [bytes(buffer) for buffer in parcel.buffers] == [b"", b"x" * 100]
-    np.frombuffer(parcel.buffers[1], np.uint8)[0] = 1  # it may be written to
+    assert memory[:4] == b"text" and memory[64:164] == b"x" * 100 and len(memory) == taken.bytes
+    large, kept = make_parcel(b"text", b"x" * 20000)
+    library = FakeLibrary()
+    view = memory_of(large, library)
+    assert library.released == [] and view[64] == ord("x")
+    del view
+    gc.collect()
+    assert library.released == [77]
 
 
 def test_news_are_counted_for_each_dataset_and_say_what_a_lost_loader_was_at():

@@ -25,7 +25,7 @@ def built() -> ctypes.CDLL:
         library = Path(folder, "buffer.so")
         mpicc = Path(sys.executable).with_name("mpicc")
         flags = ["-O2", "-shared", "-fPIC", f"-I{SOURCE}/include", f"-I{SOURCE}/src"]
-        rooms = ("base", "containers", "program", "wire", "dtypes", "buffer")
+        rooms = ("base", "containers", "program", "plan_text", "wire", "dtypes", "buffer")
         files = [path for room in rooms for path in (SOURCE / "src" / room).rglob("*.c")]
         subprocess.run([mpicc, *flags, *files, "-o", library], check=True)
         return ctypes.CDLL(str(library))
