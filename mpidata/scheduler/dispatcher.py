@@ -305,9 +305,17 @@ class Dispatcher:
         self._journal.note("set_aside", **entry)
         self.error = self.error or self._losses.verdict(self._simulations.ended)
 
+    def _waiting_undrawn(self) -> int:
+        """Number of pending simulations that have no parameters yet: one may have been cancelled before it was drawn."""
+        queue = self._simulations.queue
+        if not queue.undrawn:
+            return 0
+        cancelled = (simulation for simulation in self._simulations.cancelled if not queue.is_first(simulation))
+        return queue.undrawn - sum(simulation >= queue.drawn for simulation in cancelled)
+
     def _spawn(self, now: float) -> None:
         one_each = self._plan.lifetime == "simulation"
-        undrawn = self._simulations.queue.undrawn if one_each else 0
+        undrawn = self._waiting_undrawn() if one_each else 0
         pending = self._simulations.pending - undrawn
         if undrawn and not pending and self._groups.may_spawn:
             self._simulations.queue.starved = True

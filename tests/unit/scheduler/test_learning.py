@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mpidata.learning.table import LossTable
+from mpidata.native.event import Cancel
 from mpidata.run.queue import Queue
 
 MakeJob = Callable[..., Any]
@@ -50,6 +51,16 @@ def test_none_is_dispatched_before_it_has_parameters(make_job: MakeJob, plan: di
     assert job.parameters.tolist() == sampler.rows.tolist() and sampler.most_ahead == 0
     assert "nan" not in str(job.called("spawn"))
     assert all(event["seconds"] == 30.5 for event in job.events("sampler_slow"))
+
+
+@pytest.mark.parametrize("plan", [{"groups": 2}, {"groups": 1, "start": "spawn", "lifetime": "simulation"}])
+def test_some_are_cancelled_before_they_have_parameters(make_job: MakeJob, plan: dict[str, Any]) -> None:
+    job = make_job(simulations=8, validation=1, **plan)
+    job.scheduler._learner = Sampler(job)
+    job.event(Cancel, 0, simulations=(1, 4, 6))
+    assert job.run() == 0
+    assert job.summary["cancelled"] == [1, 4, 6] and job.summary["simulations"]["complete"] == 6
+    assert sorted(simulation for _, simulation in job.called("dispatch")) == [0, 2, 3, 5, 7, 8]
 
 
 def _finite(job: Any, simulation: int) -> None:
