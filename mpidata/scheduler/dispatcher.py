@@ -306,7 +306,7 @@ class Dispatcher:
         self.error = self.error or self._losses.verdict(self._simulations.ended)
 
     def _waiting_undrawn(self) -> int:
-        """Number of pending simulations without parameters; some may have been cancelled before they were drawn."""
+        """Count pending simulations without parameters; others may have been cancelled before they were drawn."""
         queue = self._simulations.queue
         if not queue.undrawn:
             return 0
