@@ -42,10 +42,8 @@ class _Memory:
 
 def parts_of(taken: structures.Taken, library: Library) -> list[memoryview]:
     """Give the parts of a parcel, whose memory is given back when nothing refers to it any more."""
-    count = taken.n_parts
-    offsets, sizes = taken.offsets[:count], taken.sizes[:count]
-    view = _owned(taken, library)
-    return [view[at : at + size] for at, size in zip(offsets, sizes, strict=True)]
+    view, count = _owned(taken, library), taken.n_parts
+    return [view[at : at + size] for at, size in zip(taken.offsets[:count], taken.sizes[:count], strict=True)]
 
 
 def _owned(taken: structures.Taken, library: Library) -> memoryview:

@@ -289,6 +289,16 @@ static void send_answer(int rank, const mpidata_contents *contents, uint64_t num
     if (bytes > 1 << 15) (void)fake_send(rank, MPIDATA_TAG_PUBLISHED, contents, (size_t)bytes);
 }
 
+static mpidata_contents *make_version(int64_t version) {
+    mpidata_contents *described = describe();
+    mpidata_contents *contents = calloc(1, (size_t)described->bytes);
+    CHECK(contents);
+    memcpy(contents, described, mpidata_description_bytes(3));
+    contents->version = version;
+    free(described);
+    return contents;
+}
+
 static int take(mpidata_asking *asking, mpidata_parcel **got) {
     int status = MPIDATA_SUCCESS;
     *got = NULL;
@@ -300,11 +310,7 @@ static void an_answer_is_taken_whole(void) {
     mpidata_asking asking;
     mpidata_job job;
     mpidata_parcel *got;
-    mpidata_contents *described = describe();
-    mpidata_contents *contents = calloc(1, (size_t)described->bytes);
-    CHECK(contents);
-    memcpy(contents, described, mpidata_description_bytes(3));
-    contents->version = 8;
+    mpidata_contents *contents = make_version(8);
     open_asking(&asking, &job);
     CHECK(!mpidata_ask_for(&asking, 5, 0) && fake_n == 1 && fake_messages[0].source == 1); /* trainer 0 */
     const mpidata_ask *asked = fake_messages[0].bytes;
@@ -323,7 +329,6 @@ static void an_answer_is_taken_whole(void) {
     CHECK(take(&asking, &got) == MPIDATA_ERR_WIRE && !got && strstr(mpidata_last_error(), "Trainer 0 sent it"));
     close_asking(&asking, &job);
     free(contents);
-    free(described);
 }
 
 static void the_next_trainer_is_asked_when_one_has_died(void) {
@@ -348,11 +353,7 @@ static void a_question_is_taken_back(int answered, int dies) {
     mpidata_asking asking;
     mpidata_job job;
     mpidata_parcel *got;
-    mpidata_contents *described = describe();
-    mpidata_contents *contents = calloc(1, (size_t)described->bytes);
-    CHECK(contents);
-    memcpy(contents, described, mpidata_description_bytes(3));
-    contents->version = 8;
+    mpidata_contents *contents = make_version(8);
     open_asking(&asking, &job);
     CHECK((job.dead_trainers = calloc(2, 1)));
     CHECK(!mpidata_ask_for(&asking, 5, 1) && !take(&asking, &got) && !got && fake_n == 1);
@@ -375,7 +376,6 @@ static void a_question_is_taken_back(int answered, int dies) {
     close_asking(&asking, &job);
     free(job.dead_trainers);
     free(contents);
-    free(described);
 }
 
 static void who_asks_nothing_has_nothing_to_take_back(void) {

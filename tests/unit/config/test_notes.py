@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from bad_job_files import GOOD
 from click.testing import CliRunner
 
 from mpidata import cli
@@ -12,15 +13,7 @@ from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.run.planned import PlannedRun
 
-TEXT = """\
-trainers: {program: [python, train.py]}
-solvers: {program: [./heat2d]}
-parameters:
-  count: 8
-  space: {alpha: [0.01, 0.1]}
-fields: {u: {shape: [4]}}
-buffer: {policy: firo, capacity: 20, watermark: 4}
-"""
+TEXT = GOOD + "buffer: {policy: firo, capacity: 20, watermark: 4}\n"
 
 
 @pytest.fixture
