@@ -43,6 +43,7 @@ class Asked:
 
     def answer(self, question: Question, version: int, outputs: list[torch.Tensor]) -> None:
         self.versions.append(version)
+        assert not any(tensor.is_conj() or tensor.is_neg() for tensor in outputs)  # their memory is sent
         self.answers[question.number] = [tensor.tolist() for tensor in outputs][0]
 
 
