@@ -7,7 +7,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -56,8 +56,10 @@ class Function:
         self.takes_weights = _takes_weights(found, said)
         self._process = os.getpid()
 
-    def __call__(self, inputs: Tensors, weights: Tensors | None, outputs: tuple[Array, ...], rows: int) -> Tensors:
-        """Call it; returns the outputs that are wanted, on the CPU and contiguous.
+    def __call__(
+        self, inputs: Tensors, weights: Tensors | None, outputs: tuple[Array, ...], rows: int
+    ) -> list[torch.Tensor]:
+        """Call it; returns the outputs that are wanted, in their order, on the CPU and contiguous.
 
         Raises
         ------
@@ -71,14 +73,21 @@ class Function:
                 self._end_child()
         if not isinstance(returned, (dict, Mapping)):  # the first is soon known
             raise FunctionError(f"{self.name} returned {_kind(returned)}. Return a dict of tensors by name.")
-        missing = [array.name for array in outputs if array.name not in returned]
-        if missing:
-            names = ", ".join(repr(name) for name in returned) or "none"
-            raise FunctionError(
-                f"{self.name} returned no {missing[0]!r}, which a solver asks for. The names that it returned: "
-                f"{names:.500}. Return all that solvers ask for."
-            )
-        return {array.name: self._checked(returned[array.name], array, rows) for array in outputs}
+        found = []
+        for array in outputs:
+            tensor = returned[array.name] if array.name in returned else self._missing(returned, array.name)
+            if not (
+                isinstance(tensor, torch.Tensor)
+                and tensor.shape == (rows, *array.row)
+                and tensor.dtype is array.dtype
+                and tensor.is_cpu
+                and tensor.is_contiguous()
+                and not tensor.is_conj()  # else its memory has not its values
+                and not tensor.is_neg()
+            ):
+                tensor = self._converted(tensor, array, rows)
+            found.append(tensor)
+        return found
 
     def _end_child(self) -> None:
         """End a process that the function has forked, instead of having it go on as this one: MPI survives no fork."""
@@ -93,17 +102,14 @@ class Function:
         )
         os._exit(1)
 
-    def _checked(self, tensor: Any, array: Array, rows: int) -> torch.Tensor:
-        if (
-            isinstance(tensor, torch.Tensor)
-            and tensor.shape == (rows, *array.row)
-            and tensor.dtype == array.dtype
-            and tensor.is_cpu
-            and tensor.is_contiguous()
-            and not tensor.is_conj()  # else its memory has not its values
-            and not tensor.is_neg()
-        ):
-            return tensor
+    def _missing(self, returned: Mapping[str, Any], name: str) -> NoReturn:
+        names = ", ".join(repr(name) for name in returned) or "none"
+        raise FunctionError(
+            f"{self.name} returned no {name!r}, which a solver asks for. The names that it returned: {names:.500}. "
+            "Return all that solvers ask for."
+        )
+
+    def _converted(self, tensor: object, array: Array, rows: int) -> torch.Tensor:
         said = f"{self.name}, output {array.name!r}:"
         if not isinstance(tensor, torch.Tensor):
             raise FunctionError(f"{said} it is {_kind(tensor)}. Return a tensor.")

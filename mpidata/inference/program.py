@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import time
 from pathlib import Path
@@ -55,6 +56,7 @@ def _serve(library: Library, settings: dict[str, Any]) -> None:
     weights = Weights(read, published, settings["resumed"])
     check(library, library.mpidata_loader_begin())
     library.mpidata_loader_starts(False)
+    gc.freeze()  # what is there by now stays; to look through it took a solver's time
     asked = Asked(library)
     Serving(asked, function, weights, settings["batch"], settings["wait_ms"] / 1e3).serve()
     asked.close()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import functools
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +15,13 @@ from mpidata.dtypes import numpy_dtype
 from mpidata.errors import MpidataError
 from mpidata.native import constants, structures
 
-__all__ = ["Array", "Question", "Shape", "read_shape", "split_rows", "tensors_of"]
+__all__ = ["Array", "Question", "Shape", "arrays_in", "read_shape", "tensors_of"]
 
 _MIXED = "Use one build of mpidata for the whole job."
 
 
 class Array(NamedTuple):
-    """An array of a question, but for its rows."""
+    """An array of a question, but for its rows; `stored` is as numpy knows it, which has no bfloat16."""
 
     name: str
     dtype: torch.dtype
@@ -34,7 +35,10 @@ class Shape(NamedTuple):
     rows: int
     inputs: tuple[Array, ...]
     outputs: tuple[Array, ...]
-    input_bytes: list[int]
+    input_bytes: tuple[int, ...]
+    output_bytes: tuple[int, ...]
+    names: tuple[str, ...]
+    """Of the inputs; empty if some are not stored as torch has them."""
 
     @property
     def kind(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
@@ -42,15 +46,14 @@ class Shape(NamedTuple):
         return self.inputs, self.outputs
 
 
-class Question(NamedTuple):
-    """A question that has come: who asks, its number, what it is about, and its parts; the first describes it."""
+@dataclasses.dataclass(slots=True)
+class Question:
+    """A question that has come: who asks, its number, what it is about, and its inputs as they are stored."""
 
     peer: int
     number: int
     shape: Shape
-    memory: bytearray | memoryview
-    offsets: list[int]
-    sizes: list[int]
+    arrays: list[np.ndarray[Any, Any]]
 
     @property
     def rows(self) -> int:
@@ -58,6 +61,7 @@ class Question(NamedTuple):
         return self.shape.rows
 
 
+@functools.lru_cache(1024)
 def read_shape(text: bytes) -> Shape:
     """Read the description of a question, its first part; raises MpidataError if it is none."""
     head, one = structures.Description, structures.Described
@@ -69,10 +73,12 @@ def read_shape(text: bytes) -> Shape:
     if told.magic != constants.QUESTION_MAGIC or min(counts) < 1 or told.rows < 0 or size != len(text):
         raise MpidataError(f"A question is described by {len(text)} bytes that are no description. {_MIXED}")
     places = range(ctypes.sizeof(head), size, ctypes.sizeof(one))
-    arrays = [_array_of(one.from_buffer_copy(text, at), told.rows) for at in places]
-    inputs = tuple(arrays[: told.n_in])
-    sizes = [array.stored.itemsize * told.rows * math.prod(array.row) for array in inputs]
-    return Shape(told.rows, inputs, tuple(arrays[told.n_in :]), sizes)
+    arrays = tuple(_array_of(one.from_buffer_copy(text, at), told.rows) for at in places)
+    sizes = tuple(array.stored.itemsize * told.rows * math.prod(array.row) for array in arrays)
+    n = told.n_in
+    names = tuple(array.name for array in arrays[:n])
+    converted = any(array.dtype in (torch.bool, torch.bfloat16) for array in arrays[:n])
+    return Shape(told.rows, arrays[:n], arrays[n:], sizes[:n], sizes[n:], () if converted else names)
 
 
 def _array_of(described: ctypes.Structure, rows: int) -> Array:
@@ -85,25 +91,27 @@ def _array_of(described: ctypes.Structure, rows: int) -> Array:
     return Array(name, getattr(torch, dtype), stored, extents[1:])
 
 
+def arrays_in(
+    shape: Shape, memory: bytearray | memoryview, offsets: list[int], sizes: list[int]
+) -> list[np.ndarray[Any, Any]]:
+    """Make arrays over the inputs of a question, [rows, ...] each; raises MpidataError where they have other sizes."""
+    wanted = list(shape.input_bytes)
+    if sizes[1:] != wanted:
+        raise MpidataError(f"Arrays of a question came with {sizes[1:]} bytes, not {wanted}. {_MIXED}")
+    places = zip(shape.inputs, offsets[1:], strict=True)
+    return [np.ndarray((shape.rows, *array.row), array.stored, memory, at) for array, at in places]
+
+
 def tensors_of(question: Question) -> dict[str, torch.Tensor]:
-    """Make tensors over the memory of a question's arrays, [rows, ...] each; bools are copied."""
-    rows, inputs, _, sizes = question.shape
-    if question.sizes[1:] != sizes:
-        raise MpidataError(f"Arrays of a question came with {question.sizes[1:]} bytes, not {sizes}. {_MIXED}")
-    found: dict[str, torch.Tensor] = {}
-    for (name, dtype, stored, row), at in zip(inputs, question.offsets[1:], strict=True):
-        # torch.frombuffer, and a view of what it makes, would take four times as long.
-        tensor = torch.from_numpy(np.ndarray((rows, *row), stored, question.memory, at))
-        if dtype == torch.bool:
-            tensor = tensor.ne(0)
-        elif tensor.dtype != dtype:
-            tensor = tensor.view(dtype)
-        found[name] = tensor
-    return found
+    """Make tensors over the inputs of a question, [rows, ...] each; bools are copied."""
+    # torch.frombuffer, and a view of what it makes, would take four times as long.
+    if question.shape.names:
+        return dict(zip(question.shape.names, map(torch.from_numpy, question.arrays), strict=True))
+    named = zip(question.shape.inputs, question.arrays, strict=True)
+    return {array.name: _as(array.dtype, torch.from_numpy(stored)) for array, stored in named}
 
 
-def split_rows(
-    outputs: Mapping[str, torch.Tensor], wanted: tuple[Array, ...], first: int, end: int
-) -> list[torch.Tensor]:
-    """Give rows [first, end) of the outputs that a question wants, contiguous, in its order."""
-    return [outputs[array.name][first:end] for array in wanted]
+def _as(dtype: torch.dtype, stored: torch.Tensor) -> torch.Tensor:
+    if stored.dtype is dtype:
+        return stored
+    return stored.ne(0) if dtype is torch.bool else stored.view(dtype)

@@ -10,7 +10,7 @@ import torch
 
 from mpidata.inference.function import Function
 from mpidata.inference.over_mpi import LEAVE
-from mpidata.inference.questions import Question, split_rows, tensors_of
+from mpidata.inference.questions import Question, tensors_of
 from mpidata.inference.weights import Weights
 
 __all__ = ["Serving"]
@@ -62,8 +62,12 @@ class Serving:
                 self._serve_next()
 
     def _serve_next(self) -> None:
-        self._take(-1.0 if self._waiting else 0.2)
+        found = self._asked.next(-1.0 if self._waiting else 0.2)
         self._weights.take_newer()
+        if isinstance(found, Question) and self._is_alone and found.rows and self._may_answer:
+            self._answer_one(found)
+            return
+        self._keep(found)
         if self._waiting and self._may_answer:
             self._gather()
             self._answer(self._next_batch())
@@ -71,12 +75,19 @@ class Serving:
             self._take(0.2)
 
     @property
+    def _is_alone(self) -> bool:
+        """Whether the question that was taken last is to go into a call of its own, at once."""
+        return not (self._waiting or self._asked.more or self._wait_s)
+
+    @property
     def _may_answer(self) -> bool:
         return self._weights.there or not self._function.takes_weights
 
     def _take(self, timeout_s: float) -> bool:
         """Take a question, if one comes in time."""
-        found = self._asked.next(timeout_s)
+        return self._keep(self._asked.next(timeout_s))
+
+    def _keep(self, found: object) -> bool:
         if isinstance(found, Question):
             self._waiting.append(found)
             return True
@@ -125,15 +136,15 @@ class Serving:
             joined = {name: torch.cat([one[name] for one in each]) for name in each[0]}
             found = self._function(joined, self._weights.tensors, outputs, rows)
         else:
-            found = {array.name: torch.empty((0, *array.row), dtype=array.dtype, device="cpu") for array in outputs}
+            found = [torch.empty((0, *array.row), dtype=array.dtype, device="cpu") for array in outputs]
         first = 0
         for question in questions:
             end = first + question.rows
-            self._asked.answer(question, self._weights.version, split_rows(found, outputs, first, end))
+            self._asked.answer(question, self._weights.version, [tensor[first:end] for tensor in found])
             first = end
 
     def _answer_one(self, question: Question) -> None:
         """Answer one that is alone: without copies, and quickly, as a solver waits."""
-        outputs = question.shape.outputs
-        found = self._function(tensors_of(question), self._weights.tensors, outputs, question.rows)
-        self._asked.answer(question, self._weights.version, [found[array.name] for array in outputs])
+        shape = question.shape
+        found = self._function(tensors_of(question), self._weights.tensors, shape.outputs, shape.rows)
+        self._asked.answer(question, self._weights.version, found)

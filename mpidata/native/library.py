@@ -69,6 +69,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_take": (c_int, [c_uint32, c_int64, c_void_p, c_double]),
     "mpidata_trainer_forget": (c_int, [c_uint32]),
     "mpidata_loader_next": (c_int, [c_void_p, c_double]),
+    "mpidata_loader_next_into": (c_int, [c_void_p, c_void_p, c_int64, c_double]),
     "mpidata_loader_answer": (c_int, [c_void_p, c_uint32, c_int64, c_void_p, c_void_p, c_int64]),
     "mpidata_loader_published": (c_int, [c_int64, c_void_p]),
     "mpidata_loader_sent": (c_int, [POINTER(c_int64)]),

@@ -2,6 +2,7 @@
 #include "fake_mpi.h"
 #include "parcel/inbox.h"
 #include "parcel/sending.h"
+#include "parcel/taken.h"
 
 enum { TAG = 8, RANKS = 4, MOST_PARTS = 40 };
 
@@ -424,7 +425,32 @@ static void memory_is_used_again(void) {
     mpidata_parcel_free(second);
 }
 
+/* With its offsets and sizes before it, or not at all where there is no room. */
+static void one_is_copied_to_the_callers_memory(void) {
+    for (int64_t n = 1; n <= MOST_PARTS; n += 3) {
+        contents made = draw_contents(n, 100);
+        mpidata_sending *sending = send_of(&made, 1, 0);
+        mpidata_parcel *parcel;
+        CHECK(!mpidata_parcel_open(sending->first, sending->first_bytes, 0, NULL, &parcel));
+        const int64_t room = (int64_t)mpidata_padded((size_t)n * 16) + (int64_t)parcel->bytes;
+        char *memory = aligned_alloc(64, mpidata_padded((size_t)room));
+        int64_t bytes = -1;
+        CHECK(memory && !mpidata_parcel_copy(parcel, memory, room - 1, &bytes) && !mpidata_parcel_copy(parcel, memory, 0, &bytes));
+        CHECK(bytes == -1 && !mpidata_parcel_copy(parcel, memory, -1, &bytes));
+        CHECK(mpidata_parcel_copy(parcel, memory, room, &bytes));
+        mpidata_parcel_free(parcel);
+        const int64_t *offsets = (const int64_t *)(void *)memory, *sizes = offsets + n;
+        CHECK(bytes == offsets[0] + sizes[0]);
+        for (int64_t i = 0; i < n; i++)
+            CHECK(sizes[i] == made.sizes[i] && offsets[i] % 64 == 0 && !memcmp(memory + offsets[i], made.parts[i], (size_t)sizes[i]));
+        free(memory);
+        mpidata_sending_free(sending);
+        free_contents(&made);
+    }
+}
+
 int main(void) {
+    one_is_copied_to_the_callers_memory();
     what_is_sent_comes_whole();
     nobody_waits_for_another();
     a_death_in_the_middle_leaves_nothing();

@@ -56,8 +56,18 @@ static void pauses_grow(void) {
     for (pauses = 0; pauses < 5000; pauses++) CHECK(mpidata_backoff_next(&other) <= 1000000);
 }
 
+/* Who has been answered soon yields for longer before it sleeps than one who waits for long, or has to. */
+static void yields_are_for_what_comes_soon(void) {
+    mpidata_yields yields = {.last_s = 0.0009};
+    CHECK(mpidata_yield_between(&yields, 0.0) && mpidata_yield_between(&yields, 0.0009));
+    CHECK(!mpidata_yield_between(&yields, 0.0011));
+    yields.last_s = 0.0011;
+    CHECK(mpidata_yield_between(&yields, 0.00009) && !mpidata_yield_between(&yields, 0.00011));
+}
+
 int main(void) {
     pauses_grow();
+    yields_are_for_what_comes_soon();
     int done[REQUESTS];
     MPI_Status statuses[REQUESTS];
     n_told = 2;

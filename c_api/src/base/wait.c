@@ -6,7 +6,8 @@
 
 #include "base/beat.h"
 
-enum { YIELDS = 8, SHORTEST_NS = 5000, LONGEST_NS = 1000000, PATIENT_NS = 20000000, PART = 100 };
+enum { YIELDS = 8, SHORTEST_NS = 5000, LONGEST_NS = 1000000, PATIENT_NS = 20000000, PART = 100, LOOKS_PER_YIELD = 4 };
+static const double YIELDS_S = 1e-3, YIELDS_AT_LEAST_S = 1e-4;
 
 static long count(mpidata_backoff *backoff, long sleep_ns) {
     if (backoff->waited < (int64_t)PART * PATIENT_NS) backoff->waited += sleep_ns;
@@ -40,6 +41,13 @@ void mpidata_pause(long sleep_ns) {
 }
 
 void mpidata_backoff_pause(mpidata_backoff *backoff) { mpidata_pause(mpidata_backoff_next(backoff)); }
+
+int mpidata_yield_between(mpidata_yields *yields, double waited_s) {
+    if (waited_s > (yields->last_s < YIELDS_S ? YIELDS_S : YIELDS_AT_LEAST_S)) return 0;
+    mpidata_beat();
+    if (yields->looks++ % LOOKS_PER_YIELD == 0) (void)sched_yield();
+    return 1;
+}
 
 double mpidata_now(void) {
     struct timespec time;

@@ -8,9 +8,6 @@
 
 #include "base/status.h"
 
-/* For so long one who waits for an answer that is on its way yields, before the sleeps: most take less. */
-static const double MPIDATA_YIELDS_S = 1e-4;
-
 typedef struct {
     int idle;       /* pauses since the last work; 0 to start, as all */
     int64_t waited; /* ns of them */
@@ -23,6 +20,17 @@ void mpidata_backoff_pause(mpidata_backoff *backoff);
 
 /* The same where nothing is under way, as may be for hours: 1 % of what it has waited, 20 ms at most, where that is longer. */
 long mpidata_backoff_next_patient(mpidata_backoff *backoff);
+
+/* Of one who waits, again and again, for what is on its way; 0 to start. */
+typedef struct {
+    double last_s; /* for which it waited last */
+    unsigned looks;
+} mpidata_yields;
+
+/* Yield now and then between looks, for up to a millisecond where it has waited less than that last, else for 100 us: one who
+ * sleeps is woken late, and may be woken on the core of whom it waits for. Returns 0 when it has waited for so long already:
+ * then sleep. */
+int mpidata_yield_between(mpidata_yields *yields, double waited_s);
 
 double mpidata_now(void); /* seconds, monotonic */
 

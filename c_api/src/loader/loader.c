@@ -12,6 +12,7 @@
 static const double BEAT_EVERY_S = 0.1;
 
 static mpidata_loader loader;
+static mpidata_yields yields; /* of an inference rank that waits for questions */
 
 static int need_open(void) {
     if (loader.open) return MPIDATA_SUCCESS;
@@ -103,8 +104,8 @@ static void drive_locked(mpidata_backoff *backoff, double since, double now) {
     if (mpidata_loader_round(&loader, &did) == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
     if (did)
         *backoff = (mpidata_backoff){0};
-    else
-        mpidata_pause(now - since < MPIDATA_YIELDS_S ? 0 : mpidata_backoff_next_patient(backoff));
+    else if (!mpidata_yield_between(&yields, now - since))
+        mpidata_pause(mpidata_backoff_next_patient(backoff));
     mpidata_lock_take(&loader.lock);
 }
 
@@ -139,7 +140,7 @@ static int wait_for_request_locked(mpidata_backoff *backoff, int *looked, double
     return 1;
 }
 
-int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
+static int next_parcel(mpidata_parcel **request, uint32_t *more, double timeout_s) {
     MPIDATA_TRY(need_open());
     double since = mpidata_now(), deadline = since + timeout_s;
     int status, looked = timeout_s < 0;
@@ -153,13 +154,30 @@ int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
         if (!status && !(first = mpidata_parcels_pop(&loader.requests)))
             status = timeout_s > 0 && nobody_asks_locked() ? MPIDATA_END : MPIDATA_ERR_AGAIN;
     } while (status == MPIDATA_ERR_AGAIN && !loader.published && wait_for_request_locked(&backoff, &looked, since, deadline));
-    const uint32_t more = loader.requests.first != NULL;
+    *more = loader.requests.first != NULL;
     mpidata_lock_give(&loader.lock);
     atomic_store(&loader.driven, 0);
     mpidata_beat();
-    if (status) return status;
-    *request = mpidata_taken_of(first);
+    yields.last_s = mpidata_now() - since;
+    *request = first;
+    return status;
+}
+
+int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
+    return mpidata_loader_next_into(request, NULL, 0, timeout_s);
+}
+
+int mpidata_loader_next_into(mpidata_taken *request, char *memory, int64_t room, double timeout_s) {
+    uint32_t more = 0;
+    mpidata_parcel *parcel;
+    MPIDATA_TRY(next_parcel(&parcel, &more, timeout_s));
+    *request = mpidata_taken_of(parcel);
     request->more = more;
+    if (more || !room || !mpidata_parcel_copy(parcel, memory, room, &request->bytes)) return MPIDATA_SUCCESS;
+    request->parcel = NULL;
+    request->offsets = request->sizes = NULL;
+    request->memory = NULL;
+    mpidata_parcel_free(parcel);
     return MPIDATA_SUCCESS;
 }
 
@@ -175,6 +193,9 @@ int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t
     MPIDATA_TRY(need_open());
     if (request->peer < 0 || request->peer >= loader.n_peers)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no %s %d.", is_loader() ? "trainer" : "rank", (int)request->peer);
+    const mpidata_parcel_rest rest = mpidata_parcel_begin_rest(sizes, n_parts);
+    if (ticket < 0 && mpidata_parcel_has_rest(&rest))
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "An answer without a ticket is copied whole: it is too large for that.");
     MPIDATA_TRY(mpidata_sending_new(&head, sizes, parts, 0, &answer));
     answer->to = request->peer;
     answer->ticket = ticket;

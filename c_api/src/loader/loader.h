@@ -24,9 +24,13 @@ int mpidata_loader_begin(void);
  * has work to do: a loader that the trainers need no more leaves only when it has none. */
 int mpidata_loader_next(mpidata_taken *request, double timeout_s);
 
+/* The same. A request that is small, and behind which none waits, comes to `memory`, of `room` bytes on a boundary of 8, as
+ * mpidata_parcel_copy says: request->parcel is NULL then, and request->bytes as there. */
+int mpidata_loader_next_into(mpidata_taken *request, char *memory, int64_t room, double timeout_s);
+
 /* Answer a request: dataset, kind and number are those of the request, to whose sender it goes. parts: n_parts addresses,
- * sizes: bytes of each. They must not change, and stay where they are, until mpidata_loader_sent has given `ticket`. Does
- * not block. */
+ * sizes: bytes of each. They must not change, and stay where they are, until mpidata_loader_sent has given `ticket`. Those
+ * of MPIDATA_PIECE_SMALL bytes in all are copied: then a ticket below 0 says that nobody asks for it. Does not block. */
 int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t n_parts, const void *const *parts,
                           const int64_t *sizes, int64_t ticket);
 

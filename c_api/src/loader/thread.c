@@ -212,7 +212,10 @@ static void hand_over(server *s, mpidata_parcel_list *requests, mpidata_sending_
             mpidata_parcels_append(&loader->requests, request);
     }
     for (mpidata_sending *answer; (answer = mpidata_sendings_pop(sent)); loader->under_way--)
-        mpidata_sendings_append(&loader->sent, answer);
+        if (answer->ticket < 0)
+            mpidata_sending_free(answer);
+        else
+            mpidata_sendings_append(&loader->sent, answer);
     if (has_come || !loader->under_way) mpidata_lock_tell_locked(&loader->lock, &loader->news);
     mpidata_lock_give(&loader->lock);
 }

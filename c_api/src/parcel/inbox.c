@@ -91,11 +91,12 @@ static int receive_rest(mpidata_inbox *inbox, mpidata_transfers *transfers, sour
     return mpidata_transfers_receive(transfers, to, bytes, message, &parcel->pending);
 }
 
-static int receive(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from, mpidata_matched *matched) {
+static int receive(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from, MPI_Message *message,
+                   const MPI_Status *status) {
     int bytes = 0;
-    MPIDATA_TRY_MPI(MPI_Get_count(&matched->status, MPI_BYTE, &bytes));
-    return from->parcel ? receive_rest(inbox, transfers, from, &matched->message, bytes)
-                        : receive_first(inbox, transfers, from, &matched->message, bytes);
+    MPIDATA_TRY_MPI(MPI_Get_count(status, MPI_BYTE, &bytes));
+    return from->parcel ? receive_rest(inbox, transfers, from, message, bytes)
+                        : receive_first(inbox, transfers, from, message, bytes);
 }
 
 /* The first message is there: make its parcel, and begin with what has queued up behind it. */
@@ -115,10 +116,17 @@ static int advance(mpidata_inbox *inbox, mpidata_transfers *transfers, source *f
         }
         mpidata_matched *matched = mpidata_messages_pop(&from->waiting);
         if (!matched) return MPIDATA_SUCCESS;
-        int status = receive(inbox, transfers, from, matched);
+        int status = receive(inbox, transfers, from, &matched->message, &matched->status);
         free(matched);
         MPIDATA_TRY(status);
     }
+}
+
+static int take_message(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from, MPI_Message *message,
+                        const MPI_Status *status) {
+    if (!from->first && !from->waiting.first) return receive(inbox, transfers, from, message, status);
+    if (!mpidata_messages_append(&from->waiting, *message, status)) return no_memory();
+    return advance(inbox, transfers, from);
 }
 
 static int take_messages(mpidata_inbox *inbox, mpidata_transfers *transfers, int *rank, int *did) {
@@ -132,8 +140,7 @@ static int take_messages(mpidata_inbox *inbox, mpidata_transfers *transfers, int
         *rank = status.MPI_SOURCE;
         source *from = &inbox->sources[*rank];
         if (from->peer < 0) return mpidata_error(MPIDATA_ERR_WIRE, "A parcel came from a rank that sends none");
-        if (!mpidata_messages_append(&from->waiting, message, &status)) return no_memory();
-        MPIDATA_TRY(advance(inbox, transfers, from));
+        MPIDATA_TRY(take_message(inbox, transfers, from, &message, &status));
     }
     return MPIDATA_SUCCESS;
 }

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mpidata.errors import MpidataError
-from mpidata.inference.questions import Question, read_shape, tensors_of
+from mpidata.inference.questions import Question, arrays_in, read_shape, tensors_of
 from mpidata.native import constants, structures
 
 
@@ -33,7 +33,7 @@ def test_a_description_gives_names_dtypes_and_rows() -> None:
     (y,) = shape.outputs
     assert (shape.rows, x.name, x.dtype, x.row) == (2, "x", torch.float32, (3,))
     assert b.dtype == torch.bool and b.row == () and y.dtype == torch.bfloat16 and y.row == (1,)
-    assert shape.input_bytes == [24, 2]
+    assert shape.input_bytes == (24, 2) and shape.output_bytes == (4,)
 
 
 def test_questions_of_other_numbers_of_rows_are_alike() -> None:
@@ -63,25 +63,29 @@ def test_a_wrong_description_is_refused(text: bytes) -> None:
         read_shape(text)
 
 
+def question_in(memory: bytearray, text: bytes, offsets: list[int], sizes: list[int]) -> Question:
+    shape = read_shape(text)
+    return Question(3, 7, shape, arrays_in(shape, memory, offsets, sizes))
+
+
 def test_tensors_share_memory_and_bools_are_made_valid() -> None:
     memory = bytearray(struct.pack("8x6f2B", *range(6), 0, 7))
-    question = Question(3, 7, read_shape(GOOD), memory, [0, 8, 32], [8, 24, 2])
-    tensors = tensors_of(question)
+    tensors = tensors_of(question_in(memory, GOOD, [0, 8, 32], [8, 24, 2]))
     assert tensors["x"].tolist() == [[0, 1, 2], [3, 4, 5]] and tensors["b"].tolist() == [False, True]
     memory[8:12] = struct.pack("f", 9)
     assert tensors["x"][0, 0] == 9
     with pytest.raises(MpidataError, match=r"came with \[20, 2\] bytes, not \[24, 2\]"):
-        tensors_of(question._replace(sizes=[8, 20, 2]))
+        question_in(memory, GOOD, [0, 8, 32], [8, 20, 2])
 
 
 def test_bfloat16_is_of_its_bits() -> None:
-    shape = read_shape(description(2, [described("x", "bfloat16", 2)], [described("y", "float32", 2)]))
+    text = description(2, [described("x", "bfloat16", 2)], [described("y", "float32", 2)])
     bits = torch.tensor([1.5, -3.0], dtype=torch.bfloat16).view(torch.uint16).numpy()
-    (tensor,) = tensors_of(Question(3, 7, shape, bytearray(bits.tobytes()), [0, 0], [0, 4])).values()
+    (tensor,) = tensors_of(question_in(bytearray(bits.tobytes()), text, [0, 0], [0, 4])).values()
     assert tensor.dtype == torch.bfloat16 and tensor.tolist() == [1.5, -3.0]
 
 
 def test_no_rows_are_tensors_without_rows() -> None:
-    empty = read_shape(description(0, [described("x", "float32", 0, 3)], [described("y", "float32", 0)]))
-    tensors = tensors_of(Question(3, 7, empty, bytearray(), [0, 0], [0, 0]))
+    empty = description(0, [described("x", "float32", 0, 3)], [described("y", "float32", 0)])
+    tensors = tensors_of(question_in(bytearray(), empty, [0, 0], [0, 0]))
     assert tensors["x"].shape == (0, 3)

@@ -1,5 +1,6 @@
 """How an inference rank joins questions, calls the function and splits what it returns."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -49,9 +50,8 @@ class Asked:
 
 def question(number: int, *values: float) -> Question:
     """One with these rows."""
-    sizes = [4 * len(values)]
-    memory = bytearray(np.array(values, F4).tobytes())
-    return Question(1, number, Shape(len(values), (X,), (Y,), sizes), memory, [0, 0], [0, *sizes])
+    sizes = (4 * len(values),)
+    return Question(1, number, Shape(len(values), (X,), (Y,), sizes, sizes, ("x",)), [np.array(values, F4)])
 
 
 def serve(asked: Asked, call: Callable[..., Any], batch: int = 100, weights: Any = None, wait_s: float = 0.0) -> None:
@@ -89,7 +89,7 @@ def test_more_rows_than_a_batch_are_passed_alone() -> None:
 
 def test_others_are_not_joined() -> None:
     calls = []
-    wide = Question(1, 2, Shape(1, (WIDE,), (Y,), [8]), bytearray(8), [0, 0], [0, 8])
+    wide = Question(1, 2, Shape(1, (WIDE,), (Y,), (8,), (4,), ("x",)), [np.zeros((1, 2), F4)])
     asked = Asked(question(1, 1), wide, question(3, 2))
     serve(
         asked,
@@ -203,7 +203,10 @@ def test_values_that_are_not_in_memory_yet_are_computed() -> None:
     """Conjugates, and what is made from them, share the memory of what they are of."""
     values = torch.tensor([1 + 2j, 3 - 4j])
     complex_y = Array("y", torch.complex64, np.dtype(np.complex64), ())
-    asked = Asked(question(1, 1, 2), question(2, 1, 2)._replace(shape=Shape(2, (X,), (complex_y,), [8])))
+    asked = Asked(
+        question(1, 1, 2),
+        dataclasses.replace(question(2, 1, 2), shape=Shape(2, (X,), (complex_y,), (8,), (16,), ("x",))),
+    )
     serve(asked, lambda inputs: {"y": values.conj() if len(asked.answers) else values.conj().imag})
     assert asked.answers == {1: [-2, 4], 2: [1 - 2j, 3 + 4j]}
 
@@ -224,7 +227,7 @@ def test_a_forked_process_does_not_go_on_as_its_parent(tmp_path: Any, ends: str,
     )
     done = subprocess.run([sys.executable, "-u", "forks.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert [line for line in done.stdout.splitlines() if line.startswith("child")][-1] == f"child {status}", done
-    assert done.stdout.endswith("parent {}\n") and f"forks:answer has forked {said}" * bool(said) in done.stderr, done
+    assert done.stdout.endswith("parent []\n") and f"forks:answer has forked {said}" * bool(said) in done.stderr, done
 
 
 def test_weights_are_a_dict_of_tensors(tmp_path: Any) -> None:

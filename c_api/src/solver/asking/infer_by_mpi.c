@@ -13,6 +13,7 @@ static const double PATIENT_S = 1.0;
 static mpidata_questions *questions; /* NULL: nothing was asked yet */
 static double told_at;               /* to leave, s; 0: it has not been seen yet */
 static int was_answered;             /* so that there are weights */
+static mpidata_yields yields;        /* while it waits */
 
 void mpidata_infer_close(void) {
     mpidata_questions_close(questions);
@@ -62,8 +63,8 @@ static int wait_for(mpidata_sender *sender, int64_t question, double since) {
         }
         if (did)
             backoff = (mpidata_backoff){0};
-        else
-            mpidata_pause(now - since < MPIDATA_YIELDS_S ? 0 : mpidata_backoff_next(&backoff));
+        else if (!mpidata_yield_between(&yields, now - since))
+            mpidata_backoff_pause(&backoff);
     }
 }
 
@@ -73,7 +74,8 @@ int mpidata_infer_answer(mpidata_sender *sender, int64_t question) {
     const double since = mpidata_now();
     const int status = wait_for(sender, question, since);
     if (!status) was_answered = 1;
-    sender->waited += mpidata_now() - since;
+    yields.last_s = mpidata_now() - since;
+    sender->waited += yields.last_s;
     return status;
 }
 
