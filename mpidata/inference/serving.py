@@ -64,20 +64,16 @@ class Serving:
     def _serve_next(self) -> None:
         found = self._asked.next(-1.0 if self._waiting else 0.2)
         self._weights.take_newer()
-        if isinstance(found, Question) and self._is_alone and found.rows and self._may_answer:
-            self._answer_one(found)
-            return
+        if isinstance(found, Question) and found.shape.rows and not (self._asked.more or self._waiting or self._wait_s):
+            if self._may_answer:
+                self._answer_one(found)  # as soon as can be: a solver waits
+                return
         self._keep(found)
         if self._waiting and self._may_answer:
             self._gather()
             self._answer(self._next_batch())
         elif self._waiting:
             self._take(0.2)
-
-    @property
-    def _is_alone(self) -> bool:
-        """Whether the question that was taken last is to go into a call of its own, at once."""
-        return not (self._waiting or self._asked.more or self._wait_s)
 
     @property
     def _may_answer(self) -> bool:

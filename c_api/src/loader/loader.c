@@ -208,11 +208,7 @@ int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t
     }
     mpidata_lock_give(&loader.lock);
     if (failed) mpidata_sending_free(answer);
-    if (!failed && is_inference()) {
-        int did = 0;
-        failed = mpidata_loader_round(&loader, &did);
-        if (failed == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
-    }
+    if (!failed && is_inference() && (failed = mpidata_loader_send(&loader)) == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
     mpidata_beat();
     return failed;
 }

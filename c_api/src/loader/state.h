@@ -50,6 +50,9 @@ typedef struct {
 /* Make a round of MPI calls; *did becomes 1 if there was anything to do. An error is kept for the caller, too. */
 int mpidata_loader_round(mpidata_loader *loader, int *did);
 
+/* Of a round only what sends answers, for which somebody waits. */
+int mpidata_loader_send(mpidata_loader *loader);
+
 /* Take back what it has asked for of what is published; returns whether nothing of it is under way any more. */
 int mpidata_loader_asks_no_more(mpidata_loader *loader);
 

@@ -248,9 +248,9 @@ static long next_pause(server *s, mpidata_backoff *backoff) {
     return atomic_load(&s->moving) ? mpidata_backoff_next(backoff) : mpidata_backoff_next_patient(backoff);
 }
 
-int mpidata_loader_round(mpidata_loader *loader, int *did) {
+static int make(mpidata_loader *loader, int (*part)(server *, int *), int *did) {
     mpidata_lock_take(&loader->rounds);
-    const int status = one_round(loader->server, did);
+    const int status = part(loader->server, did);
     atomic_store(&loader->server->moving, loader->server->transfers.n);
     mpidata_lock_give(&loader->rounds);
     if (!status || status == MPIDATA_ERR_DIED) return status;
@@ -260,6 +260,13 @@ int mpidata_loader_round(mpidata_loader *loader, int *did) {
     mpidata_lock_tell_locked(&loader->lock, &loader->news);
     mpidata_lock_give(&loader->lock);
     return status;
+}
+
+int mpidata_loader_round(mpidata_loader *loader, int *did) { return make(loader, one_round, did); }
+
+int mpidata_loader_send(mpidata_loader *loader) {
+    int did = 0;
+    return make(loader, send_answers, &did);
 }
 
 static void serve(mpidata_loader *loader) {

@@ -145,6 +145,13 @@ static int take_messages(mpidata_inbox *inbox, mpidata_transfers *transfers, int
     return MPIDATA_SUCCESS;
 }
 
+/* Then it is handed over first, as somebody may wait for it. */
+static int is_any_whole(const mpidata_inbox *inbox) {
+    for (const mpidata_parcel *parcel = inbox->landing.first; parcel; parcel = parcel->next)
+        if (!parcel->pending.left) return 1;
+    return 0;
+}
+
 int mpidata_inbox_take(mpidata_inbox *inbox, mpidata_transfers *transfers, int *from, int *did) {
     for (source **at = &inbox->listed; *at;) {
         source *one = *at;
@@ -157,7 +164,7 @@ int mpidata_inbox_take(mpidata_inbox *inbox, mpidata_transfers *transfers, int *
             one->listed = 0;
         }
     }
-    return take_messages(inbox, transfers, from, did);
+    return is_any_whole(inbox) ? MPIDATA_SUCCESS : take_messages(inbox, transfers, from, did);
 }
 
 void mpidata_inbox_whole(mpidata_inbox *inbox, mpidata_parcel_list *whole) {
