@@ -71,7 +71,7 @@ def solvers_of(folder: Path, built: Path, one: Draw) -> dict[str, Any]:
 def options_of(one: Draw) -> dict[str, Any]:
     """What the programs in Python get to know of the draw."""
     names = ("seed", "simulations", "validation", "cancels", "most", "publishes", "batch", "pause_s", "steps", "step_s")
-    names += ("refreshes", "rows", "ragged", "ranks", "asked_rows", "call_s", "first")
+    names += ("refreshes", "rows", "ragged", "ranks", "asked_rows", "call_s", "first", "trainers")
     # All have died long before the last batch, also where many simulations are cancelled.
     spacing = max(1, min(8, one.simulations * one.steps // (12 * one.batch * one.trainers)))
     more = {"elements": ELEMENTS, "asks": one.asks * bool(one.inference)}

@@ -22,7 +22,7 @@ class Acting:
         seed; simulations, validation: how many; cancels: the chance in each batch, of which the third cancels always;
         most: calls that cancel; publishes: the chance in each batch, the same on all trainers; elements of what is
         published; first: 1 if that is also before the first batch, else 0; deaths: how many come, of which each is a
-        letter in the file kills; spacing: batches between two of them, at most.
+        letter in the file kills; spacing: batches between two of them, at most; trainers: how many there are.
     trainer : int
         Which one.
     cancel : callable
@@ -37,7 +37,7 @@ class Acting:
         self._options, self._trainer, self._cancel = options, trainer, cancel
         self._file = open(f"acts-{trainer}.jsonl", "a")  # noqa: SIM115
         self._seen: list[int] = []
-        self._calls = 0
+        self._calls = self._taken = 0
         self._version = options["first"] * (made > 0) + sum(self._publishes(number) for number in range(1, made + 1))
         if options["first"] and not made:
             self._publish()
@@ -47,7 +47,9 @@ class Acting:
         options = self._options
         self._seen += [one for one in drawn if one not in self._seen]
         chosen = random.Random(f"{options['seed']} {self._trainer} {number}")
-        if (number == 3 or chosen.random() < options["cancels"]) and self._calls < options["most"]:
+        if (number == 3 or chosen.random() < options["cancels"] and self._may_cancel()) and self._calls < options[
+            "most"
+        ]:
             self._calls += 1
             ids = [self._choose(chosen, drawn) for _ in range(chosen.randint(1, 3))]
             ids += [drawn[-1]] if number == 3 else []
@@ -60,6 +62,12 @@ class Acting:
         if self._publishes(number):
             self._publish()
         self._wait_for_deaths(number)
+
+    def _may_cancel(self) -> bool:
+        """Leave simulations for those that are still to die: until then all trainers cancel a third of them."""
+        options = self._options
+        may = options["simulations"] // (3 * options["trainers"])
+        return self._taken < may or os.path.getsize("kills") >= options["deaths"]
 
     def _publishes(self, number: int) -> bool:
         return random.Random(f"{self._options['seed']} {number}").random() < self._options["publishes"]
@@ -93,6 +101,7 @@ class Acting:
         self._note(asks=ids)  # who is killed in the call notes no more
         taken = self._cancel(ids)
         again = self._cancel(ids)
+        self._taken += len(taken)
         self._note(taken=taken, again=again)
 
     def _note(self, **what: list[int]) -> None:
