@@ -128,8 +128,14 @@ class Deaths(threading.Thread):
                 begun = any(event["event"] == "dispatch" for event in events_of(self._folder))
                 if not begun:
                     deadline = time.monotonic() + _PATIENCE_S
-                elif role in ("learner", "inference") and time.monotonic() > deadline:
-                    role = "solver"  # the job needs it no longer
+                elif role != "trainer" and time.monotonic() > deadline:  # the job needs none of these any longer
+                    role = next(
+                        (other for other in self._others(role) if VICTIMS[other](self._folder, self._one)), role
+                    )
+
+    def _others(self, role: str) -> list[str]:
+        """Who may die in place of one that is not there."""
+        return [kind for kind in ("solver", *["inference"] * bool(self._one.inference)) if kind != role]
 
     def _end(self, role: str, way: int) -> bool:
         hit = {who for kind, who, _ in self.done if not (self._one.carried and kind in ("solver", "carrier"))}

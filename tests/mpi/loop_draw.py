@@ -189,7 +189,7 @@ def _deaths(
 
 
 def _spares(died: list[str], start: str, carried: bool) -> dict[str, int]:
-    """Tell how many spares it takes; a solver dies in place of a learner that is not needed any more."""
+    """Tell how many spares it takes; another dies in place of one that is not there (loop_deaths.py)."""
     solvers = died.count("carrier") if carried else died.count("solver") + died.count("learner")
-    answering, learners = died.count("inference"), died.count("learner")
+    answering, learners = len(died) - died.count("trainer"), died.count("learner")
     return {"spares": solvers * (start == "split"), "inference_spares": answering, "learner_spares": learners}

@@ -72,8 +72,9 @@ def options_of(one: Draw) -> dict[str, Any]:
     """What the programs in Python get to know of the draw."""
     names = ("seed", "simulations", "validation", "cancels", "most", "publishes", "batch", "pause_s", "steps", "step_s")
     names += ("refreshes", "rows", "ragged", "ranks", "asked_rows", "call_s", "first", "trainers")
-    # All have died long before the last batch, also where many simulations are cancelled.
-    spacing = max(1, min(8, one.simulations * one.steps // (12 * one.batch * one.trainers)))
+    # All have died long before the last batch, and before all that is left lies in buffers, here and on the way there.
+    to_come = one.simulations // 2 * one.steps - one.trainers * one.capacity - 32  # the others may be cancelled
+    spacing = max(1, min(8, to_come // (12 * one.batch * one.trainers)))
     more = {"elements": ELEMENTS, "asks": one.asks * bool(one.inference)}
     return {name: getattr(one, name) for name in names} | more | {"deaths": len(one.deaths), "spacing": spacing}
 
