@@ -1,6 +1,8 @@
-"""Trainer: steps of a small network, in windows of EVERY seconds; in every other one it publishes SIZE bytes first.
+"""Trainer: steps of a small network, which publishes SIZE bytes every EVERY seconds, VERSIONS times in all.
 
-SIZE EVERY PAIRS FOLDER. Writes the steps of each pair's window with a version, to those of the one without.
+SIZE EVERY VERSIONS FOLDER. What a version costs is over after some tenths of a second: the steps of the two seconds that
+begin with the call are compared with those of the two before, as the machine's speed changes within ten. Writes for
+each version the steps of EVERY seconds with it, to those without.
 """
 
 import json
@@ -13,23 +15,23 @@ from torch import nn
 
 import mpidata
 
-size, every, pairs, folder = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+size, every, versions, folder = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
 torch.set_num_threads(1)
 stream = mpidata.MPIStreamDataset(batch_size=1)
 model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
 optimizer = torch.optim.SGD(model.parameters(), 1e-3)
 weights = torch.zeros(size // 4)
 inputs = torch.randn(64, 256)
+near = min(2.0, every / 4)  # s, before the call, and from it on
 
 
-def window(publishes: bool) -> float:
-    """Steps in a second of one window."""
+def steps_per_s(seconds: float, publishes: bool = False) -> float:
+    """Steps in a second, for so many seconds."""
     begin = time.perf_counter()
     if publishes:
-        weights.add_(1.0)
         mpidata.publish({"weights": weights})
     steps = 0
-    while (now := time.perf_counter()) - begin < every:
+    while (now := time.perf_counter()) - begin < seconds:
         loss = nn.functional.mse_loss(model(inputs), inputs)
         optimizer.zero_grad()
         loss.backward()
@@ -40,15 +42,16 @@ def window(publishes: bool) -> float:
 
 for _ in range(3):
     mpidata.publish({"weights": weights})  # memory is taken
-window(False)
 ratios, rates = [], []
-for number in range(pairs):
-    order = (True, False) if number % 2 else (False, True)
-    found = {publishes: window(publishes) for publishes in order}
-    ratios.append(found[True] / found[False])
-    rates.append(found[False])
+for _ in range(versions):
+    steps_per_s(every - 2 * near)
+    weights.add_(1.0)
+    without = steps_per_s(near)
+    fall = 1 - steps_per_s(near, publishes=True) / without
+    ratios.append(1 - fall * near / every)
+    rates.append(without)
 (folder / "trainer.json").write_text(json.dumps({"ratios": ratios, "steps_per_s": sum(rates) / len(rates)}))
-(folder / "result.json").write_text(json.dumps({"samples": pairs, "seconds": 2 * pairs * every}))
+(folder / "result.json").write_text(json.dumps({"samples": versions, "seconds": versions * every}))
 (folder / "over").touch()
 for _ in stream:
     pass
