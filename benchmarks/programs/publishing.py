@@ -1,6 +1,6 @@
 """Trainer: steps of a small network, which publishes SIZE bytes every EVERY seconds, VERSIONS times in all.
 
-SIZE EVERY VERSIONS FOLDER. What a version costs is over after some tenths of a second: the steps of the two seconds that
+SIZE EVERY VERSIONS FOLDER. What a version costs is over after some tenths of a second: those of the two seconds that
 begin with the call are compared with those of the two before, as the machine's speed changes within ten. Writes for
 each version the steps of EVERY seconds with it, to those without.
 """
