@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import gc
 import json
 import time
@@ -49,6 +50,8 @@ def _serve(library: Library, settings: dict[str, Any]) -> None:
     from mpidata.inference.over_mpi import Asked
     from mpidata.inference.serving import Serving
     from mpidata.inference.weights import Published, Weights
+    from mpidata.run.aside import say_late
+    from mpidata.run.folder import RunFolder
 
     function = Function(settings["function"])
     read = read_weights(settings["weights"]) if settings["weights"] else None
@@ -58,7 +61,9 @@ def _serve(library: Library, settings: dict[str, Any]) -> None:
     library.mpidata_loader_starts(False)
     gc.freeze()  # what is there by now stays; to look through it took a solver's time
     asked = Asked(library)
-    Serving(asked, function, weights, settings["batch"], settings["wait_ms"] / 1e3).serve()
+    run = RunFolder.here()
+    say = print if run is None else functools.partial(say_late, run.path)
+    Serving(asked, function, weights, settings["batch"], settings["wait_ms"] / 1e3, say).serve()
     asked.close()
 
 

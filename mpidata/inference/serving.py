@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -14,6 +15,9 @@ from mpidata.inference.questions import Question, tensors_of
 from mpidata.inference.weights import Weights
 
 __all__ = ["Serving"]
+
+# After which it is said that a question waits for weights: a script that trains before it publishes may take longer.
+PATIENCE_S = 10.0
 
 
 class Questions(Protocol):
@@ -44,14 +48,27 @@ class Serving:
         Most rows of a call.
     wait_s : float
         For which to wait for more rows.
+    say : callable
+        Tells the user a sentence.
     """
 
-    def __init__(self, asked: Questions, function: Function, weights: Weights, batch: int, wait_s: float) -> None:
+    def __init__(
+        self,
+        asked: Questions,
+        function: Function,
+        weights: Weights,
+        batch: int,
+        wait_s: float,
+        say: Callable[[str], object],
+    ) -> None:
         self._asked = asked
         self._function = function
         self._weights = weights
         self._batch = batch
         self._wait_s = wait_s
+        self._say = say
+        self._waits_since: float | None = None  # for weights
+        self._told = False
         self._waiting: deque[Question] = deque()
         self._left = False
 
@@ -73,7 +90,19 @@ class Serving:
             self._gather()
             self._answer(self._next_batch())
         elif self._waiting:
-            self._take(0.2)
+            self._wait_for_weights()
+
+    def _wait_for_weights(self) -> None:
+        self._take(0.2)
+        self._waits_since = self._waits_since or time.monotonic()
+        if self._told or time.monotonic() - self._waits_since < PATIENCE_S:
+            return
+        self._told = True
+        self._say(
+            f"Solvers wait for an answer of {self._function.name}, which takes weights, and for {PATIENCE_S:g} s there "
+            "are none. Name a file of them, inference.weights, or have the training call mpidata.publish before the "
+            "first batch."
+        )
 
     @property
     def _may_answer(self) -> bool:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from mpidata.errors import MpidataError
+from mpidata.inference import serving
 from mpidata.inference.function import Function, FunctionError, read_weights
 from mpidata.inference.over_mpi import LEAVE
 from mpidata.inference.questions import Array, Question, Shape
@@ -33,6 +34,7 @@ class Asked:
         self.waits: list[float] = []
         self.more = False
         self.versions: list[int] = []
+        self.said: list[str] = []
 
     def next(self, timeout_s: float) -> object:
         self.waits.append(timeout_s)
@@ -58,7 +60,7 @@ def serve(asked: Asked, call: Callable[..., Any], batch: int = 100, weights: Any
     function = Function.__new__(Function)
     function.name, function._call, function.takes_weights = "net:answer", call, weights is not None
     function._process = os.getpid()
-    Serving(asked, function, Weights(weights or None), batch, wait_s).serve()
+    Serving(asked, function, Weights(weights or None), batch, wait_s, asked.said.append).serve()
 
 
 def test_rows_of_several_questions_go_into_one_call() -> None:
@@ -116,6 +118,19 @@ def test_a_function_that_takes_weights_gets_them_and_is_not_called_without() -> 
     assert unanswered.answers == {}
 
 
+def test_it_is_said_once_that_solvers_wait_for_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(inputs: Any, weights: Any) -> None:
+        pytest.fail("it was called")
+
+    patient, asked = Asked(question(1, 1)), Asked(*(question(number, 1) for number in range(4)))
+    serve(patient, call, weights={})
+    assert not patient.said
+    monkeypatch.setattr(serving, "PATIENCE_S", 0.0)
+    serve(asked, call, weights={})
+    (said,) = asked.said
+    assert "net:answer, which takes weights" in said and "inference.weights" in said and "mpidata.publish" in said
+
+
 class Newer:
     """What a trainer says, one after the other."""
 
@@ -148,7 +163,7 @@ def test_an_answer_says_its_version(questions: int) -> None:
     function = Function.__new__(Function)
     function.name, function.takes_weights, function._process = "net:answer", True, os.getpid()
     function._call = lambda inputs, weights: {"y": inputs["x"] * weights["w"]}
-    Serving(asked, function, Weights(None, Newer((7, {"w": torch.tensor(2.0)}))), 100, 0.0).serve()
+    Serving(asked, function, Weights(None, Newer((7, {"w": torch.tensor(2.0)}))), 100, 0.0, asked.said.append).serve()
     assert asked.versions == [7] * questions and asked.answers[0] == [2, 4]
 
 
