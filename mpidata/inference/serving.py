@@ -81,10 +81,14 @@ class Serving:
     def _serve_next(self) -> None:
         found = self._asked.next(-1.0 if self._waiting else 0.2)
         self._weights.take_newer()
-        if isinstance(found, Question) and found.shape.rows and not (self._asked.more or self._waiting or self._wait_s):
-            if self._may_answer:
-                self._answer_one(found)  # as soon as can be: a solver waits
-                return
+        if (
+            isinstance(found, Question)
+            and not (self._asked.more or self._waiting or self._wait_s)
+            and found.shape.rows
+            and self._may_answer
+        ):
+            self._answer_one(found)  # as soon as can be: a solver waits
+            return
         self._keep(found)
         if self._waiting and self._may_answer:
             self._gather()

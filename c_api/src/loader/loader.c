@@ -158,7 +158,7 @@ static int next_parcel(mpidata_parcel **request, uint32_t *more, double timeout_
     mpidata_lock_give(&loader.lock);
     atomic_store(&loader.driven, 0);
     mpidata_beat();
-    yields.last_s = mpidata_now() - since;
+    if (timeout_s > 0) yields.last_s = mpidata_now() - since; /* else it has only looked */
     *request = first;
     return status;
 }
