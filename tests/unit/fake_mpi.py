@@ -4,7 +4,13 @@ import threading
 from types import ModuleType
 from typing import Any
 
+import pytest
+from waiting import wait_until
+
 from mpidata.native.constants import ANSWER_BUSY, ANSWER_JOINED, ANSWER_READY, SUCCESS
+from mpidata.run import deadlines
+from mpidata.run.plan import Plan
+from mpidata.spawning.spawner import Spawner
 
 
 class MPIError(Exception):
@@ -120,3 +126,25 @@ class Library:
 
     def called(self, name: str) -> list[int]:
         return [group for called, group in self.calls if called == name]
+
+
+def make_spawner(plan: Plan, library: Library) -> Spawner:
+    spawner = Spawner(plan, library)  # type: ignore[arg-type]
+    library.ready = spawner.ready
+    return spawner
+
+
+def news_of(spawner: Spawner, count: int, invite: bool = True) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+
+    def enough() -> bool:
+        found.extend(spawner.news(invite))
+        return len(found) >= count
+
+    wait_until(enough)
+    return found
+
+
+def say_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "SAY_JOIN_S", 0.05)
+    monkeypatch.setattr(deadlines, "JOIN_GROUP_S", 0.05)
