@@ -204,7 +204,19 @@ static void requests_before_a_farewell_come_first(void) {
     closed();
 }
 
+/* Nobody would say when a large one has left. */
+static void an_answer_without_a_ticket_is_small(void) {
+    static const char large[MPIDATA_PIECE_SMALL + 1];
+    const mpidata_taken request = {.peer = 1};
+    const void *const parts[] = {large};
+    const int64_t size = sizeof large;
+    opened();
+    CHECK(mpidata_loader_answer(&request, 0, 1, parts, &size, -1) == MPIDATA_ERR_ARGUMENT);
+    closed();
+}
+
 int main(void) {
+    an_answer_without_a_ticket_is_small();
     a_dead_trainer_says_no_farewell();
     one_that_dies_after_its_farewell_counts_once();
     a_farewell_that_comes_with_the_death_counts_once();
