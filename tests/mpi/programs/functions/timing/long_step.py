@@ -1,9 +1,14 @@
-"""A simulation of 1000 steps, the sixth of which lasts for minutes in simulation 1."""
+"""A simulation of 1000 steps, the sixth of which lasts for minutes in simulation 1, which says so by a file."""
 
+import os
+import pathlib
 import time
 
 
 def simulate(alpha, simulation):
     for step in range(1000):
         yield {"u": [[alpha] * 6] * 4}
-        time.sleep(600 if simulation == 1 and step == 5 else 0.01)
+        if simulation == 1 and step == 5:
+            pathlib.Path(os.environ["MPIDATA_RUN"], "in_long_step").touch()
+            time.sleep(600)
+        time.sleep(0.01)

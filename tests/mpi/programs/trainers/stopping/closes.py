@@ -1,4 +1,4 @@
-"""Trainer: closes the stream after three batches, goes on until solvers were ended, and longer, and saves."""
+"""Trainer: closes the stream after three batches, once a solver is in a long step; saves after solvers were ended."""
 
 import itertools
 import os
@@ -13,9 +13,11 @@ run = pathlib.Path(os.environ["MPIDATA_RUN"])
 stream = mpidata.MPIStreamDataset(batch_size=4)
 for _ in itertools.islice(stream, 3):
     pass
+deadline = time.monotonic() + 60
+while not (run / "in_long_step").exists() and time.monotonic() < deadline:
+    time.sleep(0.01)
 stream.close()
 print("over:", stream.over, flush=True)
-deadline = time.monotonic() + 60
 while not list((run / "exits").glob("*")) and time.monotonic() < deadline:
     time.sleep(0.1)
 print("solvers have ended:", time.monotonic() < deadline, flush=True)
