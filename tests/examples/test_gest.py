@@ -63,12 +63,13 @@ def test_points_that_are_missing_are_an_error(search) -> None:
 
 def test_it_draws_where_the_model_is_wrong(tmp_path: Path) -> None:
     copy_example("gest", tmp_path)
-    command = [str(BIN / "mpidata"), "run", "gest.yaml", "--set", "name=job"]
+    command = [str(BIN / "mpidata"), "run", "gest.yaml", "--set", "name=job", "--set", "parameters.count=90"]
     result = JobFolder(tmp_path).run(command=command, timeout=90)
     assert result.status == 0, result.logs()
-    assert result.summary["simulations"]["complete"] == 68, result.summary
+    assert result.summary["simulations"]["complete"] == 98, result.summary
     rows = np.genfromtxt(result.run / "parameters.csv", delimiter=",", names=True, usecols=range(5))
-    drawn = rows[rows["simulation"] < 60]
-    assert len(drawn) == 60 and set(drawn["height"]) == {1.0}
+    drawn = rows[rows["simulation"] < 90]
+    assert len(drawn) == 90 and set(drawn["height"]) == {1.0}
     bred, anywhere = drawn["waves"][31::2], drawn["waves"][30::2]
-    assert set(anywhere) == {1, 2, 3} and (bred > 1).mean() > 0.9, bred  # one wave is the easiest
+    # One wave is the easiest. Which losses are known at a draw depends on the timing, so some of it is bred, too.
+    assert set(anywhere) == {1, 2, 3} and len(bred) == 30 and (bred > 1).mean() > 0.8, bred
