@@ -14,9 +14,9 @@ def main(equation: str, seed: int, batches: int, held_out: int, result: Path) ->
     """Train with all that comes, and tell the losses."""
     stream = mpidata.MPIStreamDataset(batch_size=BATCH)
     training = Training(EQUATIONS[equation], seed, batches)
-    count = len(EQUATIONS[equation].space)
+    columns = [stream.parameter_names.index(name) for name in EQUATIONS[equation].space]  # the job has more, in its order
     for batch in stream:
-        losses = training.step(batch["parameters"][:, :count], batch["u"])
+        losses = training.step(batch["parameters"][:, columns], batch["u"])
         stream.losses(batch, losses)
     result.write_text(json.dumps(training.result(held_out)))
 

@@ -1,13 +1,16 @@
 """The parts of the experiments that train nothing."""
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import mpidata
 from experiments import heat, stepping
 from experiments.heat.page import render
 from experiments.intervals import Ratio
@@ -106,6 +109,30 @@ def test_arms_are_compared_by_the_seeds_that_all_have(tmp_path: Path) -> None:
     assert "breed is better in mean and p99, not distinguishable in max" in text
     assert "power is worse in mean and p99, not distinguishable in max" in text
     assert (tmp_path / "burgers.png").read_bytes().startswith(b"\x89PNG")
+
+
+class Batches(list):
+    """A stream, without a job, with parameters in the order of its job file."""
+
+    parameter_names = ("pace", *reversed(EQUATIONS["burgers"].space))
+
+    def losses(self, batch: dict[str, Any], losses: torch.Tensor) -> None:
+        assert losses.shape == (len(batch["u"]),)
+
+
+def test_a_surrogate_is_told_the_parameters_of_its_equation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(Path(stepping.__file__).parent))
+    monkeypatch.setitem(sys.modules, "problem", stepping.problem)
+    import online
+    import surrogate
+
+    told: list[torch.Tensor] = []
+    step = surrogate.Training.step
+    monkeypatch.setattr(surrogate.Training, "step", lambda self, p, u: told.append(p) or step(self, p, u))
+    batch = {"parameters": torch.arange(24.0, dtype=torch.float64).reshape(4, 6), "u": torch.zeros(4, 3, 128)}
+    monkeypatch.setattr(mpidata, "MPIStreamDataset", lambda batch_size: Batches([batch]))
+    online.main("burgers", 0, 1, 8, tmp_path / "result.json")
+    assert told[0].tolist() == batch["parameters"][:, [5, 4, 3, 2, 1]].tolist()
 
 
 def test_burgers_equation_is_solved_as_by_cole_and_hopf() -> None:
