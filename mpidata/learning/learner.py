@@ -172,7 +172,8 @@ class Learner:
         news = news[(news["simulation"] < self._drawn) & (news["count"] > 0)]
         if len(news):
             ids = news["simulation"].copy()
-            losses = {"mean": news["sum"] / news["count"], "excess": news["excess"] / news["count"]}
+            means = {"mean": "sum", "excess": "excess", "difficulty": "difficulty"}
+            losses = {name: news[of] / news["count"] for name, of in means.items()}
             losses |= {name: news[name].copy() for name in ("count", "max", "last", "not_finite")}
             self._sampling.observe(ids, self._table[ids], losses, published)
             self._remember(self._drawn)

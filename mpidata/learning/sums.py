@@ -10,9 +10,11 @@ from mpidata.native import structures
 __all__ = ["Sums", "add", "blank", "by_simulation", "of_samples"]
 
 Sums = NDArray[np.void]
-_ADDED = ("count", "not_finite", "sum", "excess")
+_ADDED = ("count", "not_finite", "sum", "excess", "difficulty")
 # Beyond this, squares could overflow: as good as infinite.
 _MOST = 1e150
+# So small a part of its batch's mean, or less, counts as this: there are losses of 0.
+_LEAST = 1e-4
 
 
 def blank(count: int) -> Sums:
@@ -47,7 +49,8 @@ def of_samples(simulations: NDArray[np.int64], losses: NDArray[np.float64]) -> S
     Parameters
     ----------
     simulations, losses : ndarray, shape (B,)
-        Id and loss of each sample; a loss that is not finite, or beyond 1e150, is only counted.
+        Id and loss of each sample; a loss that is not finite, or beyond 1e150, is only counted. Of a batch
+        with a loss below 0 no difficulty is known.
     """
     sums = np.zeros(len(losses), structures.LOSSES)
     finite = np.abs(losses) < _MOST
@@ -60,4 +63,7 @@ def of_samples(simulations: NDArray[np.int64], losses: NDArray[np.float64]) -> S
     deviation = np.sqrt(np.dot(above, above) / max(1, len(values)))
     if deviation > 0:
         sums["excess"][finite] = np.maximum(0.0, above / deviation)
+    if values.min(initial=0.0) >= 0 and values.max(initial=0.0) > 0:
+        logs = np.log(np.maximum(values, _LEAST * values.mean()))
+        sums["difficulty"][finite] = logs - logs.mean()
     return sums

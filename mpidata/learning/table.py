@@ -13,7 +13,7 @@ from mpidata.run.own_files import write_text
 
 __all__ = ["LossTable"]
 
-_HEAD = "simulation,count,mean,max,last,excess,not_finite\n"
+_HEAD = "simulation,count,mean,max,last,excess,not_finite,difficulty\n"
 
 
 class LossTable:
@@ -82,7 +82,7 @@ class LossTable:
             return
         count = np.maximum(sums["count"], 1)
         columns = [sums["simulation"], sums["count"], sums["sum"] / count, sums["max"], sums["last"]]
-        columns += [sums["excess"] / count, sums["not_finite"]]
+        columns += [sums["excess"] / count, sums["not_finite"], sums["difficulty"] / count]
         rows = zip(*(column.tolist() for column in columns), strict=True)
         write_text(path, _HEAD + "".join(",".join(map(repr, row)) + "\n" for row in rows))
 
@@ -96,12 +96,14 @@ class LossTable:
         kinds = structures.LOSSES
         names = kinds.names or ()
         try:
+            if state:  # earlier ones know no difficulty
+                state = {"difficulty": [0.0] * len(state["count"]), **state}
             columns = [np.array(state[name], kinds[name]) if state else np.zeros(0) for name in names]
             sums = np.asarray(np.rec.fromarrays(columns, dtype=kinds))
         except (LookupError, TypeError, ValueError, OverflowError):
             return False
         ids = sums["simulation"]
-        finite = all(np.isfinite(sums[name]).all() for name in ("sum", "max", "last", "excess"))
+        finite = all(np.isfinite(sums[name]).all() for name in ("sum", "max", "last", "excess", "difficulty"))
         if not finite or np.any((ids < 0) | (ids >= simulations) | (sums["count"] < 0) | (sums["not_finite"] < 0)):
             return False
         self.add(sums)

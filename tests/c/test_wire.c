@@ -328,15 +328,15 @@ static void reports(void) {
 }
 
 static void losses_by_simulation(void) {
-    const mpidata_losses good = {.simulation = 12, .count = 2, .sum = -3.0, .max = 1.0, .last = -4.0, .excess = 0.5};
+    const mpidata_losses good = {.simulation = 12, .count = 2, .sum = -3.0, .max = 1.0, .last = -4.0, .excess = 0.5, .difficulty = -2.0};
     CHECK(losses(1, good) && losses(MPIDATA_LOSSES_MAX, good) && losses(1, (mpidata_losses){.not_finite = 1}));
     CHECK(!losses(0, good) && !losses(-1, good) && !losses(MPIDATA_LOSSES_MAX + 1, good));
-    for (int what = 0; what < 8; what++) {
+    for (int what = 0; what < 9; what++) {
         mpidata_losses bad = good;
         int64_t *numbers[] = {&bad.simulation, &bad.count, &bad.not_finite};
-        double *values[] = {&bad.sum, &bad.max, &bad.last, &bad.excess};
+        double *values[] = {&bad.sum, &bad.max, &bad.last, &bad.difficulty, &bad.excess};
         if (what < 3) *numbers[what] = -1;
-        else if (what < 7) *values[what - 3] = NAN;
+        else if (what < 8) *values[what - 3] = NAN;
         else bad.excess = -0.5;
         CHECK(!losses(1, bad) && !losses(MPIDATA_LOSSES_MAX, bad));
     }

@@ -24,6 +24,7 @@ def test_the_file_agrees_with_numpy(folder: JobFolder, dies: bool) -> None:
 
     losses: dict[int, list[float]] = {}
     excess: dict[int, list[float]] = {}
+    difficulty: dict[int, list[float]] = {}
     for path in folder.path.glob("told-*.jsonl"):
         for simulations, values in read_lines(path):
             good = np.array(values)[np.isfinite(values)]
@@ -31,6 +32,10 @@ def test_the_file_agrees_with_numpy(folder: JobFolder, dies: bool) -> None:
                 losses.setdefault(simulation, []).append(value)
                 above = max(0.0, (value - good.mean()) / good.std()) if np.isfinite(value) else 0.0
                 excess.setdefault(simulation, []).append(above)
+                known = np.isfinite(value) and good.min() >= 0
+                floored = np.log(np.maximum(good, 1e-4 * good.mean())) if known else good
+                harder = np.log(max(value, 1e-4 * good.mean())) - floored.mean() if known else 0.0
+                difficulty.setdefault(simulation, []).append(harder)
     rows = read_rows(result.run / "losses.csv")
     assert rows.keys() == losses.keys() and len(rows) > 10
     assert rows.pop(2).items() >= {"count": "0", "mean": "0.0", "not_finite": str(len(losses.pop(2)))}.items()
@@ -39,6 +44,7 @@ def test_the_file_agrees_with_numpy(folder: JobFolder, dies: bool) -> None:
         assert int(row["count"]) == len(told) and row["not_finite"] == "0"
         np.testing.assert_allclose(float(row["mean"]), told.mean(), rtol=1e-12)
         np.testing.assert_allclose(float(row["excess"]), np.mean(excess[simulation]), rtol=1e-9)
+        np.testing.assert_allclose(float(row["difficulty"]), np.mean(difficulty[simulation]), rtol=1e-9, atol=1e-12)
         assert float(row["max"]) == told.max() and float(row["last"]) in told
     summary = result.summary["losses"]
     assert summary["simulations"] == len(rows) + 1 and summary["count"] == sum(map(len, losses.values()))

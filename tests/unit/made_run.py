@@ -33,8 +33,8 @@ class MadeRun:
         (self.path / "parameters.csv").write_text("\n".join(["simulation,alpha,beta", *rows, ""]))
 
     def losses(self, count: int) -> None:
-        rows = [f"{i},1,{0.1 * (i + 1)},1,1,0,0" for i in range(count)]
-        head = "simulation,count,mean,max,last,excess,not_finite"
+        rows = [f"{i},1,{0.1 * (i + 1)},1,1,0,0,0" for i in range(count)]
+        head = "simulation,count,mean,max,last,excess,not_finite,difficulty"
         (self.path / "losses.csv").write_text("\n".join([head, *rows, ""]))
 
     def simulations(self, count: int, groups: int, seconds: float = 1.0) -> float:

@@ -112,6 +112,7 @@ static const mpidata_constant constants[] = {
     WHOLE(mpidata_losses)
     FIELD(mpidata_losses, simulation) FIELD(mpidata_losses, count) FIELD(mpidata_losses, not_finite)
     FIELD(mpidata_losses, sum) FIELD(mpidata_losses, max) FIELD(mpidata_losses, last) FIELD(mpidata_losses, excess)
+    FIELD(mpidata_losses, difficulty)
     WHOLE(mpidata_moments)
     FIELD(mpidata_moments, count) FIELD(mpidata_moments, mean) FIELD(mpidata_moments, m2)
     FIELD(mpidata_moments, least) FIELD(mpidata_moments, greatest) FIELD(mpidata_moments, not_finite)

@@ -66,7 +66,8 @@ static int losses_fit(const mpidata_event *event, int bytes, int64_t last) {
         memcpy(&of, event->text + (size_t)i * sizeof of, sizeof of);
         if (!in_range(of.simulation, 0, last) || !in_range(of.count, 0, INT64_MAX / 4)) return 0;
         if (!in_range(of.not_finite, of.count ? 0 : 1, INT64_MAX / 4)) return 0;
-        if (!isfinite(of.sum) || !isfinite(of.max) || !isfinite(of.last) || !isfinite(of.excess) || of.excess < 0) return 0;
+        if (!isfinite(of.sum) || !isfinite(of.max) || !isfinite(of.last)) return 0;
+        if (!isfinite(of.excess) || of.excess < 0 || !isfinite(of.difficulty)) return 0;
     }
     return 1;
 }

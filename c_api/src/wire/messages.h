@@ -157,9 +157,10 @@ typedef struct {
     int64_t not_finite; /* others: in none of the following */
     double sum, max, last;
     double excess; /* sum of max(0, (loss - its batch's mean) / its batch's standard deviation) */
+    double difficulty; /* sum of the logarithm of the loss, less its mean over the batch */
 } mpidata_losses;
 
-enum { MPIDATA_LOSSES_MAX = 2048 / sizeof(mpidata_losses), MPIDATA_CANCEL_MAX = 2048 / sizeof(int64_t) - 1 };
+enum { MPIDATA_LOSSES_MAX = 2047 / sizeof(mpidata_losses), MPIDATA_CANCEL_MAX = 2048 / sizeof(int64_t) - 1 };
 
 /* Add a value to an event of reports; 0 where it has no room. Each is the number of the batch, int64, the value, double,
  * and the name, which ends with 0 and is cut off if it is too long. Nothing is aligned. */

@@ -104,7 +104,7 @@ def test_generations_are_drawn_as_they_are_dispatched(folder):
     ((ids, parameters, losses),) = sampler().told
     assert ids.tolist() == [0, 1] and parameters.tolist() == [[0.0], [0.01]]  # none of validation
     assert losses["mean"].tolist() == [1.0, 3.0] and losses["max"].tolist() == [1.0, 4.0]
-    assert losses.keys() == {"count", "mean", "max", "last", "excess", "not_finite"}
+    assert losses.keys() == {"count", "mean", "max", "last", "excess", "difficulty", "not_finite"}
     lines = (folder / "parameters.csv").read_text().splitlines()
     assert lines[:2] == ["simulation,a,rule,parent", "7,0.5,validation,"]
     assert lines[2:5] == ["0,0.0,made-up,0", "1,0.01,made-up,0", "2,0.02,made-up,1"] and len(lines) == 9

@@ -41,6 +41,9 @@ def test_batches_are_added_up_by_simulation_and_told_once_a_second(library, tell
     assert told["last"].tolist() == [2.0, 7.0, 1.0, 6.0]
     excess = np.maximum(0.0, (first - first.mean()) / first.std())
     np.testing.assert_allclose(told["excess"], [0.0, 0.0, 1.0, excess[3]])  # of 5 in (5, 1): one deviation
+    logs = np.log(first) - np.log(first).mean()
+    above = np.log(5.0) / 2  # of 5 and 1, from the mean of their logarithms
+    np.testing.assert_allclose(told["difficulty"], [logs[0] + logs[2], 0.0, logs[1] + above - above, logs[3]])
     telling.take({"simulation": torch.tensor([1])}, [7.0])
     assert len(library.losses) == 1
     telling.end()
@@ -53,7 +56,17 @@ def test_what_the_scheduler_does_not_take_is_told_later(library, telling, clock)
         assert telling.take({"simulation": [2, 1]}, [clock[0], 0.5]) == SUCCESS
     telling.end()
     (told,) = library.losses
-    assert told.tolist() == [(1, 3, 0, 1.5, 0.5, 0.5, 0.0), (2, 3, 0, 6.0, 3.0, 3.0, 3.0)]
+    assert [one[:7] for one in told.tolist()] == [(1, 3, 0, 1.5, 0.5, 0.5, 0.0), (2, 3, 0, 6.0, 3.0, 3.0, 3.0)]
+    np.testing.assert_allclose(told["difficulty"], np.log(2.0 * 4.0 * 6.0) / 2 * np.array([-1.0, 1.0]))
+
+
+def test_losses_of_nothing_and_below_it_have_a_difficulty_that_is_finite(library, telling):
+    telling.take({"simulation": [0, 1]}, [0.0, 2.0])
+    telling.take({"simulation": [2, 3]}, [0.0, 0.0])
+    telling.take({"simulation": [2, 3]}, [-1.0, 4.0])
+    telling.end()
+    (told,) = library.losses
+    np.testing.assert_allclose(told["difficulty"], [-np.log(2e4) / 2, np.log(2e4) / 2, 0.0, 0.0])  # 1e-4 of the mean
 
 
 def test_values_that_are_not_finite_are_counted_and_go_into_nothing_else(library, telling):
@@ -102,10 +115,10 @@ def test_the_table_adds_up_what_several_trainers_tell(library, telling, tmp_path
     assert table.summary() == {"simulations": 3, "count": 3, "mean": 2.0 / 3.0, "max": 8.0, "not_finite": 1}
     table.write(tmp_path / "losses.csv")
     assert (tmp_path / "losses.csv").read_text().splitlines() == [
-        "simulation,count,mean,max,last,excess,not_finite",
-        "0,0,0.0,0.0,0.0,0.0,1",
-        "1,1,-4.0,-4.0,-4.0,0.0,0",
-        "3,2,3.0,8.0,8.0,0.5,0",
+        "simulation,count,mean,max,last,excess,not_finite,difficulty",
+        "0,0,0.0,0.0,0.0,0.0,1,0.0",
+        "1,1,-4.0,-4.0,-4.0,0.0,0,0.0",
+        "3,2,3.0,8.0,8.0,0.5,0,0.0",
     ]
 
 
@@ -115,6 +128,9 @@ def test_the_table_goes_on_from_its_state(library, telling):
     telling.end()
     table.add(library.losses[0])
     assert restored.restore(table.state(), 4) and restored.state() == table.state()
+    earlier, of_earlier = table.state(), LossTable()
+    del earlier["difficulty"]
+    assert of_earlier.restore(earlier, 4) and of_earlier.state() == {**earlier, "difficulty": [0.0, 0.0]}
     assert restored.restore({}, 4) and LossTable().restore(LossTable().state(), 0)
     damaged = [
         {**table.state(), "simulation": [4, 1]},
@@ -122,6 +138,7 @@ def test_the_table_goes_on_from_its_state(library, telling):
         {**table.state(), "count": [-1, 1]},
         {**table.state(), "sum": [1.0, None]},
         {**table.state(), "max": ["x", 1.0]},
+        {**table.state(), "difficulty": [0.0, float("nan")]},
         {"simulation": [1]},
         [1, 2],
     ]

@@ -19,6 +19,8 @@ log = open(f"told-{rank}.jsonl", "a")
 
 def tell(batch):
     values = np.sin(1.0 + 3.7 * batch["simulation"] + batch["step"]) * 1e-3
+    if batch["step"].sum() % 3:  # else some are negative, and of the batch no difficulty is known
+        values = values**2
     values[batch["simulation"] == 2] = np.nan
     assert trainer.losses.take(batch, values) == 0
     print(json.dumps([batch["simulation"].tolist(), values.tolist()]), file=log, flush=True)
