@@ -33,6 +33,7 @@ from mpidata.native import constants
 __all__ = [
     "LEARNING",
     "SAMPLERS",
+    "AdaptiveKeys",
     "BreedKeys",
     "Interval",
     "Parameters",
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 _RANGES = ("uniform", "latin_hypercube", "halton", "sobol")
-LEARNING = ("breed", "power")
+LEARNING = ("adaptive", "breed", "power")
 SAMPLERS = (*_RANGES, "grid", "file", *LEARNING)
 _Number = TypeVar("_Number", int, float)
 
@@ -219,6 +220,25 @@ def _sampler(name: str) -> str:
 _Share = Annotated[float, Strict(), Key(ge=0, le=1)]
 
 
+class AdaptiveKeys(Model):
+    """For `sampler: adaptive`, which [samplers](samplers.md#adaptive) explains."""
+
+    start: Natural = fixed_key(default=50, description="So many simulations are drawn first whatever their losses.")
+    uniform: _Share = fixed_key(
+        default=0.3,
+        description="Which part of the others is uniform: the density is at least so much of the uniform one.",
+    )
+    sharpness: Positive = fixed_key(
+        default=2.0, description="Exponent: the density grows with the power `sharpness` of the loss."
+    )
+    bound: Annotated[float, Strict(), Key(gt=1)] = fixed_key(
+        default=5.0, description="The density of what is not uniform is at most so many times the uniform one."
+    )
+    window: Count = fixed_key(
+        default=400, description="From how many simulations, the newest, the difficulty is known."
+    )
+
+
 class BreedKeys(Model):
     """For `sampler: breed`, which [samplers](samplers.md#breed) explains."""
 
@@ -227,10 +247,10 @@ class BreedKeys(Model):
         default=0.1, description="Standard deviation of children around their parent, as a part of each range."
     )
     start: _Share = fixed_key(
-        default=0.1, description="Which part of the first generation is bred; the rest is uniform."
+        default=0.1, description="Which part is bred at first, when losses are known; the rest is uniform."
     )
     end: _Share = fixed_key(default=0.9, description="Which part of the last ones is bred.")
-    breakpoint: Count = fixed_key(default=10, description="After how many generations `end` is reached.")
+    breakpoint: Count = fixed_key(default=200, description="After how many simulations more `end` is reached.")
 
 
 class PowerKeys(Model):
@@ -259,7 +279,7 @@ class Parameters(Model):
         default="uniform",
         description="How values are drawn: `uniform` (independent), `latin_hypercube`, `halton`, `sobol` "
         "(these three cover the space more evenly), `grid` (all combinations), `file` (rows "
-        "of a table), `breed` and `power` (where the model is wrong: [samplers](samplers.md)), or a "
+        "of a table), `adaptive`, `breed` and `power` (where the model is wrong: [samplers](samplers.md)), or a "
         "Python class, written `module:Class`, that can be imported from "
         "the job file's folder. The class is constructed as `Class(space=..., seed=...)`, and "
         "its method `sample(count)` returns an array of shape (count, number of parameters). If it has a method "
@@ -284,8 +304,11 @@ class Parameters(Model):
         description="With `learner_rank`: ranks that wait to take the place of a learner that dies, where the launcher "
         "lets the job go on.",
     )
+    adaptive: AdaptiveKeys | None = fixed_key(
+        default=None, description="For `sampler: adaptive`, else without effect.", examples=["{start: 100, bound: 3}"]
+    )
     breed: BreedKeys | None = fixed_key(
-        default=None, description="For `sampler: breed`, else without effect.", examples=["{end: 0.7, breakpoint: 20}"]
+        default=None, description="For `sampler: breed`, else without effect.", examples=["{end: 0.7, breakpoint: 100}"]
     )
     power: PowerKeys | None = fixed_key(
         default=None, description="For `sampler: power`, else without effect.", examples=["{exponent: 1}"]

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from mpidata.arrays import plain_floats
 from mpidata.config import Job
-from mpidata.config.parameters import BreedKeys, Points, PowerKeys
+from mpidata.config.parameters import AdaptiveKeys, BreedKeys, Points, PowerKeys
 from mpidata.config.table import TableError, read_table
 from mpidata.errors import JobFileError
+from mpidata.samplers.adaptive import Adaptive
 from mpidata.samplers.breed import Breed
 from mpidata.samplers.power import Power
 from mpidata.samplers.space import Space
@@ -161,6 +162,8 @@ def make_sampler(job: Job) -> Any:
     JobFileError
         The class is not there, or fails.
     """
+    if job.parameters.sampler == "adaptive":
+        return Adaptive(_space(job), job.seed, job.parameters.adaptive or AdaptiveKeys())
     if job.parameters.sampler == "breed":
         return Breed(_space(job), job.seed, job.parameters.breed or BreedKeys())
     if job.parameters.sampler == "power":

@@ -35,7 +35,7 @@ class Breed:
         self._space, self._keys = space, keys
         self._random = np.random.default_rng(seed)
         self._observed = Observed(len(space), keys.window)
-        self._generation = 0
+        self._drawn = 0  # since the first losses
 
     def observe(self, simulations: npt.NDArray[np.int64], parameters: Array, losses: dict[str, Array]) -> None:
         """Take what is known of simulations, shape (n,), (n, number of parameters): `excess` is their measure."""
@@ -51,13 +51,13 @@ class Breed:
             which = self._random.choice(len(weights), bred.sum(), p=weights / weights.sum())
             parents[bred] = self._observed.ids[which]
             points[bred] = self._children(self._observed.points[which])
-            self._generation += 1
+            self._drawn += count
         rules = ["uniform" if parent < 0 else "bred" for parent in parents.tolist()]
         return self._space.scale(points), rules, parents.tolist()
 
     def _share(self) -> float:
         keys = self._keys
-        return keys.start + (keys.end - keys.start) * min(1.0, self._generation / keys.breakpoint)
+        return keys.start + (keys.end - keys.start) * min(1.0, self._drawn / keys.breakpoint)
 
     def _children(self, parents: Array) -> Array:
         """Draw a child of each parent; one that is out of bounds again, with half the deviation."""
@@ -74,11 +74,12 @@ class Breed:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what `load_state_dict` takes."""
-        state = {"random": self._random.bit_generator.state, "generation": self._generation}
+        state = {"random": self._random.bit_generator.state, "drawn": self._drawn}
         return state | {"observed": self._observed.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a state as if there had been no interruption."""
         self._random.bit_generator.state = state["random"]
-        self._generation = state["generation"]
+        # Earlier states count generations, of which 10 were what 200 simulations are now.
+        self._drawn = state["drawn"] if "drawn" in state else 20 * state["generation"]
         self._observed.load_state_dict(state["observed"])

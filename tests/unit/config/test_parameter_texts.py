@@ -122,7 +122,7 @@ def test_a_mistake_gives_a_sentence(tmp_path: Path, axis: str, said: str) -> Non
 
 
 def test_samplers_that_learn_refuse_texts(tmp_path: Path) -> None:
-    for sampler in ("breed", "power"):
+    for sampler in ("adaptive", "breed", "power"):
         with pytest.raises(JobFileError, match=f"has texts, along which {sampler} cannot move"):
             load(tmp_path, "{choices: [a, b]}", f"parameters.sampler={sampler}")
         load(tmp_path, "{value: a}", f"parameters.sampler={sampler}")
