@@ -18,7 +18,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = [
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/python.rst"),
-    *("benchmarks/results/*.md", "experiments/README.md", "experiments/results/*/*.md", "build/pages/*.md"),
+    *("benchmarks/results/*.md", "experiments/README.md", "experiments/results/*.md", "build/pages/*.md"),
 ]
 html_theme = "furo"
 html_title = "mpidata"
@@ -42,7 +42,7 @@ CONTENTS = {
         for path in (
             *sorted(ROOT.glob("benchmarks/results/*.md")),
             ROOT / "experiments/README.md",
-            *sorted(ROOT.glob("experiments/results/*/*.md")),
+            *sorted(ROOT.glob("experiments/results/*.md")),
         )
     ),
 }

@@ -1,4 +1,4 @@
-"""The runs of an experiment: each is made once, and its result kept in a file, so that they can be made in parts."""
+"""The runs of an experiment: each is made once, and kept as a line of a file, so that they can be made in parts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from typing import Any
 
 from mpidata.run.own_files import write_text
 
-__all__ = ["ROOT", "Part", "Run", "call", "make", "mpidata"]
+__all__ = ["ROOT", "Part", "Results", "Run", "call", "digits", "make", "mpidata", "read"]
 
 ROOT = Path(__file__).resolve().parents[1]
-Result = dict[str, Any]
+Results = dict[str, dict[str, Any]]  # by the names of runs
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its name, with the seed at its end, and how it is made; `make` gets a folder to work in."""
+    """One run: its name, and how it is made; `make` gets a folder to work in, and the results that are there."""
 
     name: str
-    make: Callable[[Path], Result]
+    make: Callable[[Path, Results], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -36,49 +36,72 @@ class Part:
     Attributes
     ----------
     name : str
-        As its folder.
+        As its files.
     runs : sequence of Run
         In an order in which those that need others come after them.
     render : callable
-        Writes the page, with what there is, into a folder.
+        Writes the page, of what there is, into a folder.
     """
 
     name: str
     runs: Sequence[Run]
-    render: Callable[[Path], None]
+    render: Callable[[Results, Path], None]
 
 
 def make(part: Part, output: Path, minutes: float) -> bool:
     """Make runs that are not there, one at least and for so long, and write the page. Returns whether all are there."""
     output.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + 60 * minutes
-    missing = [run for run in part.runs if not (output / f"{run.name}.json").exists()]
+    results = read(part, output)
+    missing = [run for run in part.runs if run.name not in results]
     longest = 0.0
     for number, run in enumerate(missing):
         begun = time.monotonic()
         if number and begun + longest > deadline:
-            part.render(output)
+            part.render(results, output)
             print(f"{part.name}: {len(missing) - number} runs are left; the same command goes on with them.")
             return False
         with tempfile.TemporaryDirectory(prefix="experiment-", ignore_cleanup_errors=True) as folder:
-            result = run.make(Path(folder))
-        write_text(output / f"{run.name}.json", json.dumps(result, indent=1) + "\n")
+            results[run.name] = run.make(Path(folder), results)
+        _write(part, results, output)
         longest = max(longest, time.monotonic() - begun)
         print(f"{part.name}: {run.name} took {time.monotonic() - begun:.0f} s", flush=True)
-    part.render(output)
+    part.render(results, output)
     return True
 
 
-def mpidata(folder: Path, job: Path, *settings: str) -> None:
-    """Run a job, its run folder in `folder`."""
+def read(part: Part, output: Path) -> Results:
+    """Read the results that are there of an experiment's runs."""
+    path = output / f"{part.name}.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    found = {result.pop("run"): result for result in map(json.loads, lines)}
+    return {run.name: found[run.name] for run in part.runs if run.name in found}
+
+
+def _write(part: Part, results: Results, output: Path) -> None:
+    lines = [json.dumps({"run": name} | result) for name, result in results.items()]
+    write_text(output / f"{part.name}.jsonl", "\n".join(lines) + "\n")
+
+
+def digits(value: Any, count: int = 4) -> Any:
+    """Round all numbers in a result to so many digits that count."""
+    if isinstance(value, dict):
+        return {name: digits(one, count) for name, one in value.items()}
+    if isinstance(value, list):
+        return [digits(one, count) for one in value]
+    return float(f"{value:.{count}g}") if isinstance(value, float) else value
+
+
+def mpidata(folder: Path, job: Path, *settings: str, **variables: str) -> None:
+    """Run a job with settings and environment variables, its run folder in `folder`."""
     command = [str(Path(sys.executable).parent / "mpidata"), "run", str(job), "--set", f"output={folder / 'runs'}"]
-    call(folder, [*command, *settings])
+    call(folder, [*command, *(word for setting in settings for word in ("--set", setting))], **variables)
 
 
-def call(folder: Path, command: Sequence[str]) -> None:
+def call(folder: Path, command: Sequence[str], **variables: str) -> None:
     """Run a program to its end; raises RuntimeError with the end of its log where it fails."""
     with open(folder / "log", "ab") as log:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
         status = subprocess.run(command, stdout=log, stderr=log, env=environment, timeout=1800).returncode
     if status:
         end = (folder / "log").read_text(errors="replace")[-2000:]

@@ -7,26 +7,35 @@ from typing import Any
 
 import numpy as np
 
+from experiments.errors import QUANTITIES
 from experiments.intervals import Ratio
 
-__all__ = ["QUANTITIES", "table"]
+__all__ = ["by_arm", "table"]
 
 Mark = Mapping[str, Any]
-QUANTITIES = ("mean", "p99", "max")
+
+
+def by_arm(results: Mapping[str, Any], arms: Sequence[str], seeds: Sequence[int]) -> dict[str, list[Any]]:
+    """Sort results of runs that are named `arm seed`; of the seeds that all arms have, so that all are pairs."""
+    there = [seed for seed in seeds if all(f"{arm} {seed}" in results for arm in arms)]
+    return {arm: [results[f"{arm} {seed}"] for seed in there] for arm in arms} if there else {}
 
 
 def table(found: Mapping[str, Sequence[Any]], reference: str, at: Callable[[Any], Mark | None]) -> str:
     """Make a table from the results of each arm's seeds; `at` gives the errors of a result, None where it has none."""
-    lines = ["| arm | " + " | ".join(QUANTITIES) + " |", "| --- |" + " ---: |" * len(QUANTITIES)]
+    known = [
+        name for name in QUANTITIES if any(name in (at(one) or {}) for results in found.values() for one in results)
+    ]
+    lines = ["| arm | " + " | ".join(QUANTITIES[name] for name in known) + " |", "| --- |" + " ---: |" * len(known)]
     for arm, results in found.items():
         marks = [at(result) for result in results]
         others = [at(result) for result in found[reference]] if arm != reference else []
-        lines.append(f"| {arm} | " + " | ".join(_cell(marks, others, quantity) for quantity in QUANTITIES) + " |")
+        lines.append(f"| {arm} | " + " | ".join(_cell(marks, others, quantity) for quantity in known) + " |")
     return "\n".join(lines)
 
 
 def _cell(marks: Sequence[Mark | None], reference: Sequence[Mark | None], quantity: str) -> str:
-    ours = [mark[quantity] for mark in marks if mark]
+    ours = [mark[quantity] for mark in marks if mark and quantity in mark]
     if len(ours) < len(marks):
         return "–"
     text = f"{np.exp(np.mean(np.log(ours))):.3g}"

@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from experiments.heat import buffers_page
 from experiments.heat.page import render
-from experiments.runs import Part, Run, call, mpidata
+from experiments.runs import ROOT, Part, Results, Run, call, digits, mpidata
 
-__all__ = ["part"]
+__all__ = ["buffers", "part"]
 
 _HERE = Path(__file__).resolve().parent
 _PRODUCED = "production"  # the run that records the files of the offline arms
@@ -42,50 +43,82 @@ _ONLINE = {
 _OFFLINE = ("offline, few", "offline, all")
 
 
-def part(quick: bool, output: Path) -> Part:
-    """Make the experiment; results are kept in `output`."""
+def part(quick: bool) -> Part:
+    """Make the experiment."""
     size = _QUICK if quick else _WHOLE
-    runs = [Run(_PRODUCED, partial(_produce, size, output))]
+    runs = [Run(_PRODUCED, partial(_produce, size))]
     for seed in range(size.seeds):
-        runs += [Run(f"{arm}-{seed}", partial(_online, size, arm, seed)) for arm in _ONLINE]
-        runs += [Run(f"{arm}-{seed}", partial(_offline, size, arm, seed, output)) for arm in _OFFLINE]
-    return Part("heat", runs, partial(render, [*_ONLINE, *_OFFLINE], size.seeds, size.once))
+        runs += [Run(f"{arm} {seed}", partial(_online, size, arm, seed)) for arm in _ONLINE]
+        runs += [Run(f"{arm} {seed}", partial(_offline, size, arm, seed)) for arm in _OFFLINE]
+    return Part("heat", runs, partial(render, [*_ONLINE, *_OFFLINE], range(size.seeds), size.once))
+
+
+_BUFFERS = {
+    "reservoir, 100 %": ("reservoir", 1.0),
+    "reservoir, 50 %": ("reservoir", 0.5),
+    "reservoir, 10 %": ("reservoir", 0.1),
+    "reservoir, 2 %": ("reservoir", 0.02),
+    "firo, 10 %": ("firo", 0.1),
+    "most drawn, 10 %": ("most drawn", 0.1),
+    "oldest drawn, 10 %": ("oldest drawn", 0.1),
+    "by simulation, 10 %": ("by simulation", 0.1),
+}
+
+
+def buffers(quick: bool) -> Part:
+    """Make the experiment with policies and capacities of the buffer."""
+    size, seeds = (_QUICK, range(2)) if quick else (_WHOLE, range(10))
+    runs = [Run(_PRODUCED, partial(_produce, size))]
+    for seed in seeds:
+        runs += [Run(f"offline {seed}", partial(_offline, size, "offline, all", seed))]
+        runs += [Run(f"{arm} {seed}", partial(_replayed, size, *_BUFFERS[arm], seed)) for arm in _BUFFERS]
+    return Part("buffers", runs, partial(buffers_page.render, ["offline", *_BUFFERS], seeds, size.simulations))
 
 
 def _job(folder: Path, size: _Size, seed: int, sampled: int, *settings: str) -> dict[str, Any]:
     result = folder / "result.json"
     program = [sys.executable, "online.py", str(seed), str(size.once // 5), str(size.held_out), str(result)]
     counts = [f"parameters.count={size.simulations}", f"seed={1000 + sampled}"]
-    mpidata(folder, _HERE / "heat.yaml", "--set", f"trainers.program={json.dumps(program)}", *_each(counts), *settings)
+    all_settings = [f"trainers.program={json.dumps(program)}", *counts, *settings]
+    mpidata(folder, _HERE / "heat.yaml", *all_settings, PYTHONPATH=str(ROOT))
     found: dict[str, Any] = json.loads(result.read_text())
     return found
 
 
-def _each(settings: list[str]) -> list[str]:
-    return [word for setting in settings for word in ("--set", setting)]
-
-
-def _online(size: _Size, arm: str, seed: int, folder: Path) -> dict[str, Any]:
+def _online(size: _Size, arm: str, seed: int, folder: Path, results: Results) -> dict[str, Any]:
     repeats = [f"buffer.repeats={size.repeats}"] if arm == "reservoir" else []
-    return _job(folder, size, seed, seed, *_each([*_ONLINE[arm], *repeats]))
+    return _job(folder, size, seed, seed, *_ONLINE[arm], *repeats)
 
 
-def _produce(size: _Size, output: Path, folder: Path) -> dict[str, Any]:
+def _produce(size: _Size, folder: Path, results: Results) -> dict[str, Any]:
     """Record all samples, as the offline arms need them; nobody trains meanwhile."""
-    return _job(folder, size, -1, 0, *_each(["buffer.policy=fifo", f"record.path={_record(output)}"]))
+    _record(size).mkdir(parents=True, exist_ok=True)
+    return _job(folder, size, -1, 0, "buffer.policy=fifo", f"record.path={_record(size) / 'record'}")
 
 
-def _offline(size: _Size, arm: str, seed: int, output: Path, folder: Path) -> dict[str, Any]:
+def _offline(size: _Size, arm: str, seed: int, folder: Path, results: Results) -> dict[str, Any]:
+    if not _record(size).exists():  # made on another machine
+        _produce(size, folder, results)
     result = folder / "result.json"
     few = arm == "offline, few"
     simulations, steps = size.few if few else size.simulations, size.repeats * size.once
     numbers = [str(seed), str(size.once // 5), str(size.held_out)]
-    record = [str(_record(output)), str(simulations), str(steps)]
-    call(folder, [sys.executable, str(_HERE / "offline.py"), *numbers, str(result), *record])
+    record = [str(_record(size) / "record"), str(simulations), str(steps)]
+    call(folder, [sys.executable, str(_HERE / "offline.py"), *numbers, str(result), *record], PYTHONPATH=str(ROOT))
     found: dict[str, Any] = json.loads(result.read_text())
-    produced = json.loads((output / f"{_PRODUCED}.json").read_text())["seconds"]
-    return found | {"produced_s": produced * simulations / size.simulations}
+    return found | {"produced_s": results[_PRODUCED]["seconds"] * simulations / size.simulations}
 
 
-def _record(output: Path) -> Path:
-    return output.resolve().parent / f"{output.name}-record"
+def _replayed(size: _Size, policy: str, part: float, seed: int, folder: Path, results: Results) -> dict[str, Any]:
+    if not _record(size).exists():
+        _produce(size, folder, results)
+    result = folder / "result.json"
+    numbers = [str(seed), str(size.once), str(size.held_out), str(result), str(_record(size) / "record")]
+    more = [str(size.simulations), str(size.repeats), policy, str(part)]
+    call(folder, [sys.executable, str(_HERE / "replayed.py"), *numbers, *more], PYTHONPATH=str(ROOT))
+    found: dict[str, Any] = json.loads(result.read_text())
+    return digits(found)
+
+
+def _record(size: _Size) -> Path:
+    return ROOT / "build" / f"experiments-{size.simulations}"

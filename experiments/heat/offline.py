@@ -18,7 +18,7 @@ from surrogate import BATCH, Training
 def main(seed: int, marks: int, held_out: int, result: Path, record: str, simulations: int, steps: int) -> None:
     """Train for so many steps."""
     begun = time.perf_counter()
-    parameters, times, fields = read(record, simulations)
+    parameters, times, fields, _ = read(record, simulations)
     training = Training(seed, marks, time.perf_counter() - begun)
     chance = torch.Generator().manual_seed(seed)
     while training.steps < steps:
@@ -30,16 +30,17 @@ def main(seed: int, marks: int, held_out: int, result: Path, record: str, simula
     result.write_text(json.dumps(training.result(held_out)))
 
 
-def read(record: str, simulations: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Read all steps of the first simulations: parameters [n, 6], times [n], temperatures [n, 32, 32].
+def read(record: str, simulations: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Read all steps of the first simulations, as they came.
 
-    The file of the one trainer at once, as docs/recording.md describes it: sample by sample it would take a minute.
+    Returns their parameters [n, 6], times [n], temperatures [n, 32, 32], and the ids of their simulations [n]. The file
+    of the one trainer at once, as docs/recording.md describes it: sample by sample it would take a minute.
     """
     with h5py.File(Path(record) / "trainer-0000.h5") as file:
         rows = np.flatnonzero(file["simulation"][()] < simulations)
-        names = ("parameters", "time", "fields/temperature")
-        parameters, times, fields = (torch.from_numpy(file[name][()][rows]) for name in names)
-    return parameters[:, :6], times, fields
+        names = ("parameters", "time", "fields/temperature", "simulation")
+        parameters, times, fields, ids = (torch.from_numpy(file[name][()][rows]) for name in names)
+    return parameters[:, :6], times, fields, ids
 
 
 if __name__ == "__main__":

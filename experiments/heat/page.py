@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.tables import table
+from experiments.runs import Results
+from experiments.tables import by_arm, table
 
 __all__ = ["render"]
 
@@ -19,16 +19,13 @@ Found = dict[str, list[dict[str, Any]]]  # results of an arm's seeds
 _REFERENCE = "reservoir"
 
 
-def render(arms: Sequence[str], seeds: int, once: int, output: Path) -> None:
+def render(arms: Sequence[str], seeds: Sequence[int], once: int, results: Results, output: Path) -> None:
     """Write heat.md and heat.png from the results that are there."""
-    found: Found = {}
-    for arm in arms:
-        paths = [output / f"{arm}-{seed}.json" for seed in range(seeds)]
-        if all(path.exists() for path in paths):
-            found[arm] = _with_least_times([json.loads(path.read_text()) for path in paths])
-    if _REFERENCE not in found:
+    found: Found = by_arm(results, arms, seeds)
+    if not found:
         return
-    parts = ["# Training online and offline: the heat equation", _about(seeds, once)]
+    found = {arm: _with_least_times(of_arm) for arm, of_arm in found.items()}
+    parts = ["# Training online and offline: the heat equation", _about(len(found[_REFERENCE]), once)]
     parts += ["![errors over steps and over time](heat.png)"]
     longest = max(mark["steps"] for result in found[_REFERENCE] for mark in result["marks"])
     parts += ["## At equal steps of training"]
@@ -58,8 +55,8 @@ def _with_least_times(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _about(seeds: int, once: int) -> str:
     return (
-        "Made by `make experiments`; [what was done](../../README.md#heat). Errors in kelvin on simulations that "
-        "nobody trained on (root mean square over steps and points): their mean, 99th percentile and greatest; "
+        "Made by `make experiments`; [what was done](../README.md#heat). Errors in kelvin on simulations that "
+        "nobody trained on (root mean square over steps and points); "
         f"geometric mean over {seeds} seeds. Times are the least over the seeds. In brackets: ratio to the "
         f"{_REFERENCE} at the same seeds, with its 95 % interval; below 1 is better than the {_REFERENCE}. {once:,} "
         "steps use each sample "

@@ -14,6 +14,8 @@ import torch
 from problem import HIGH, LOW, POINTS, STEP_TIME, STEPS, held_out
 from torch import nn
 
+from experiments.errors import quantities
+
 BATCH = 16
 _RATE, _HALVED_EVERY, _LEAST_RATE = 1e-3, 5000, 1.25e-4
 _EVERY = 5  # steps of a held-out simulation that are compared
@@ -66,8 +68,7 @@ class Training:
         for steps, seconds, state in self._marked:
             self.model.load_state_dict(state)
             errors = self._errors(parameters, truth)
-            quantities = {"mean": errors.mean(), "p99": np.quantile(errors, 0.99), "max": errors.max()}
-            found.append({"steps": steps, "seconds": seconds} | {name: float(x) for name, x in quantities.items()})
+            found.append({"steps": steps, "seconds": round(seconds, 2)} | quantities(errors))
         return {"marks": found}
 
     def _mark(self) -> None:

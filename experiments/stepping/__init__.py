@@ -1,30 +1,43 @@
-"""Three ways to choose the simulations that a surrogate which steps forward in time is trained on."""
+"""Ways to choose the simulations that a surrogate which steps forward in time is trained on."""
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from experiments.runs import Part, Run, mpidata
-from experiments.stepping.page import render
+import numpy as np
+
+from experiments.runs import Part, Results, Run, digits, mpidata
+from experiments.stepping import page, why_page
+from experiments.stepping.correlations import correlations
 from experiments.stepping.problem import EQUATIONS
 
-__all__ = ["EQUATIONS", "part"]
+__all__ = ["EQUATIONS", "confirmation", "tuning", "why"]
 
 _HERE = Path(__file__).resolve().parent
-ARMS = ("uniform", "breed", "power")
 _REPEATS, _BATCH, _WINDOWS = 4, 32, 39  # windows of a simulation
+_QUARTERS, _BINS = 4, 10
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A sampler, its settings, and whether losses have the weight 1 / density."""
+
+    sampler: str
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    weighted: bool = False
 
 
 @dataclass(frozen=True)
 class _Size:
     simulations: int
-    seeds: int
     held_out: int
 
     @property
@@ -33,34 +46,88 @@ class _Size:
         return self.simulations * _WINDOWS * _REPEATS // _BATCH
 
 
-_WHOLE, _QUICK = _Size(400, 10, 1000), _Size(60, 2, 200)
+_WHOLE, _QUICK = _Size(400, 1000), _Size(100, 200)
+_TUNED = ("burgers", "kuramoto-sivashinsky")
+_EVEN = {"uniform": Arm("uniform"), "sobol": Arm("sobol")}
+_TRIED = _EVEN | {
+    "breed": Arm("breed"),
+    "power": Arm("power"),
+    "adaptive, sharpness 1": Arm("adaptive", {"start": 0, "sharpness": 1.0}),
+    "adaptive, sharpness 2": Arm("adaptive", {"start": 0, "sharpness": 2.0}),
+    "adaptive, bound 10": Arm("adaptive", {"start": 0, "sharpness": 2.0, "bound": 10.0}),
+}
+# The first of breed is what its defaults were, whose breakpoint was 10 generations, of 2 simulations each.
+_WATCHED = {
+    "uniform": Arm("uniform"),
+    "breed, breakpoint 20": Arm("breed", {"breakpoint": 20}),
+    "breed": Arm("breed"),
+    "power": Arm("power"),
+    "adaptive": Arm("adaptive", {"start": 0}),
+    "adaptive, weighted": Arm("adaptive", {"start": 0}, weighted=True),
+}
+_CONFIRMED = _EVEN | {"adaptive": Arm("adaptive", {"start": 0}), "power": Arm("power"), "breed": Arm("breed")}
 
 
-def part(equation: str, quick: bool, output: Path) -> Part:
-    """Make the experiment for one of the equations; results are kept in `output`."""
+def tuning(quick: bool) -> Part:
+    """Make the runs that choose a sampler and its settings."""
+    return _part("tuning", _TUNED, _TRIED, range(2 if quick else 5), quick)
+
+
+def confirmation(quick: bool) -> Part:
+    """Make the runs that compare the sampler that was chosen, on seeds of their own."""
+    return _part("samplers", _TUNED, _CONFIRMED, range(100, 102 if quick else 120), quick)
+
+
+def why(quick: bool) -> Part:
+    """Make the runs that are watched more closely."""
+    return _part("why", _TUNED[:1], _WATCHED, range(50, 52 if quick else 55), quick)
+
+
+def _part(name: str, equations: Sequence[str], arms: Mapping[str, Arm], seeds: Sequence[int], quick: bool) -> Part:
     size = _QUICK if quick else _WHOLE
     runs = [
-        Run(f"{arm}-{seed}", partial(_run, equation, size, arm, seed)) for seed in range(size.seeds) for arm in ARMS
+        Run(f"{equation} {arm} {seed}", partial(_run, equation, size, arms[arm], seed, name == "why"))
+        for seed in seeds
+        for equation in equations
+        for arm in arms
     ]
-    shown = list(EQUATIONS[equation].space)[:2]
-    return Part(equation, runs, partial(render, equation, ARMS, size.seeds, size.simulations, shown))
+    return Part(
+        name,
+        runs,
+        partial(
+            why_page.render if name == "why" else page.render, name, equations, list(arms), seeds, size.simulations
+        ),
+    )
 
 
-def _run(equation: str, size: _Size, arm: str, seed: int, folder: Path) -> dict[str, Any]:
-    result, space = folder / "result.json", EQUATIONS[equation].space
-    numbers = [str(seed), str(size.batches), str(size.held_out)]
+def _run(
+    equation: str, size: _Size, arm: Arm, seed: int, watched: bool, folder: Path, results: Results
+) -> dict[str, Any]:
+    result, times, space = folder / "result.json", folder / "times", EQUATIONS[equation].space
+    numbers, more = [str(seed), str(size.batches), str(size.held_out)], ["watched"] * watched
     settings = [
-        f"trainers.program={json.dumps([sys.executable, 'online.py', equation, *numbers, str(result)])}",
+        f"trainers.program={json.dumps([sys.executable, 'online.py', equation, *numbers, str(result), *more])}",
         f'solvers.function="problem:{equation.replace("-", "_")}"',
         f"parameters.count={size.simulations}",
-        f"parameters.sampler={arm}",
         f"seed={1000 + seed}",
         *(f"parameters.space.{name}={json.dumps(range_)}" for name, range_ in space.items()),
     ]
-    mpidata(folder, _HERE / "stepping.yaml", *(word for setting in settings for word in ("--set", setting)))
+    described = json.dumps(dataclasses.asdict(arm) | {"times": str(times)})
+    mpidata(folder, _HERE / "stepping.yaml", *settings, EXPERIMENT_ARM=described, PYTHONPATH=str(_HERE.parents[1]))
     found: dict[str, Any] = json.loads(result.read_text())
-    (drawn,) = (folder / "runs").glob("*/*/parameters.csv")
-    with drawn.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    drawn_of = {name: [float(f"{float(row[name]):.3g}") for row in rows] for name in list(space)[:2]}
-    return found | {"drawn": drawn_of}
+    if errors := found.pop("errors", None):
+        found["correlations"] = correlations(_file_of(folder, "losses.csv"), errors)
+    sampler_s = float(times.read_text())
+    return digits(found | {"sampler_s": sampler_s, "drawn": _drawn(folder, size, next(iter(space.items())))})
+
+
+def _drawn(folder: Path, size: _Size, axis: tuple[str, tuple[float, float]]) -> list[list[int]]:
+    """Count simulations along the first parameter, in ten parts of its range, for each quarter of the simulations."""
+    with _file_of(folder, "parameters.csv").open(newline="") as file:
+        rows = np.array([float(row[axis[0]]) for row in csv.DictReader(file)])[: size.simulations]
+    return [np.histogram(part, _BINS, axis[1])[0].tolist() for part in np.array_split(rows, _QUARTERS)]
+
+
+def _file_of(folder: Path, name: str) -> Path:
+    (path,) = (folder / "runs").glob(f"*/*/{name}")
+    return path

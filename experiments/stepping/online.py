@@ -1,26 +1,36 @@
-"""The training script of all arms: online.py EQUATION SEED BATCHES HELD_OUT RESULT."""
+"""The training script of all arms: online.py EQUATION SEED BATCHES HELD_OUT RESULT, and `watched` for more to see."""
 
 import json
 import sys
+import time
 from pathlib import Path
 
 from problem import EQUATIONS
 from surrogate import BATCH, Training
+from watching import Watch
 
 import mpidata
 
 
-def main(equation: str, seed: int, batches: int, held_out: int, result: Path) -> None:
-    """Train with all that comes, and tell the losses."""
+def main(equation: str, seed: int, batches: int, held_out: int, result: Path, watched: bool = False) -> None:
+    """Train with all that comes, each sample by the weight of its simulation, and tell the losses."""
     stream = mpidata.MPIStreamDataset(batch_size=BATCH)
     training = Training(EQUATIONS[equation], seed, batches)
-    columns = [stream.parameter_names.index(name) for name in EQUATIONS[equation].space]  # the job has more, in its order
+    # The job has more parameters, in an order of its own.
+    columns = [stream.parameter_names.index(name) for name in EQUATIONS[equation].space]
+    weight = stream.parameter_names.index("weight")
+    watch = Watch(EQUATIONS[equation], batches) if watched else None
+    begun = time.thread_time()
     for batch in stream:
-        losses = training.step(batch["parameters"][:, columns], batch["u"])
+        parameters = batch["parameters"][:, columns]
+        losses = training.step(parameters, batch["u"], batch["parameters"][:, weight].float())
         stream.losses(batch, losses)
-    result.write_text(json.dumps(training.result(held_out)))
+        if watch:
+            watch.batch(batch["simulation"], parameters)
+    found = {"training_s": round(time.thread_time() - begun, 2)} | training.result(held_out)
+    result.write_text(json.dumps(found | (watch.result(training) if watch else {})))
 
 
 if __name__ == "__main__":
-    _, equation, seed, batches, held_out, result = sys.argv
-    main(equation, int(seed), int(batches), int(held_out), Path(result))
+    _, equation, seed, batches, held_out, result, *watched = sys.argv
+    main(equation, int(seed), int(batches), int(held_out), Path(result), bool(watched))

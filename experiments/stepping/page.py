@@ -2,83 +2,116 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.intervals import Ratio
-from experiments.tables import QUANTITIES, table
+from experiments.intervals import Ratio, holm, spread
+from experiments.runs import Results
+from experiments.tables import by_arm, table
 
-__all__ = ["render"]
+__all__ = ["TITLES", "render"]
 
 Found = dict[str, list[dict[str, Any]]]  # results of an arm's seeds
 _REFERENCE = "uniform"
+TITLES = {"burgers": "Burgers' equation", "kuramoto-sivashinsky": "the Kuramoto-Sivashinsky equation"}
+_HEADS = {"tuning": "Samplers and settings that were tried", "samplers": "Which simulations to train on"}
 
 
 def render(
-    equation: str, arms: Sequence[str], seeds: int, simulations: int, shown: Sequence[str], output: Path
+    name: str,
+    equations: Sequence[str],
+    arms: Sequence[str],
+    seeds: Sequence[int],
+    simulations: int,
+    results: Results,
+    output: Path,
 ) -> None:
-    """Write a page and a picture from the results that are there; `shown` are the parameters in the picture."""
-    every = {arm: [output / f"{arm}-{seed}.json" for seed in range(seeds)] for arm in arms}
-    # Pairs only: seeds that all arms have.
-    there = [seed for seed in range(seeds) if all(paths[seed].exists() for paths in every.values())]
-    if not there:
+    """Write a page and a picture of the results that are there."""
+    found = {}
+    for equation in equations:
+        of_equation = {run.removeprefix(f"{equation} "): result for run, result in results.items()}
+        if of_arms := by_arm(of_equation, arms, seeds):
+            found[equation] = of_arms
+    if not found:
         return
-    found: Found = {arm: [json.loads(paths[seed].read_text()) for seed in there] for arm, paths in every.items()}
+    first = next(iter(found.values()))
     parts = [
-        f"# Which simulations to train on: {_title(equation)}",
-        "Made by `make experiments`; [what was done](../../README.md#stepping). Root mean square errors of whole "
-        "simulations of which only the start was given, on those that nobody trained on: their mean, 99th percentile "
-        f"and greatest; geometric mean over {len(there)} seeds. In brackets: ratio to {_REFERENCE} at the same seeds, "
-        f"with its 95 % interval; below 1 is better than {_REFERENCE}. Each arm ran {simulations} simulations, and "
-        f"trained {found[_REFERENCE][0]['steps']:,} steps.",
-        table(found, _REFERENCE, lambda result: result),
-        _verdict(found),
-        f"![errors, and parameters that were drawn]({equation}.png)",
+        f"# {_HEADS[name]}",
+        "Made by `make experiments`; [what was done](../README.md#samplers). Root mean square errors of whole "
+        "simulations of which only the start was given, on those that nobody trained on: geometric mean over "
+        f"{len(first[_REFERENCE])} seeds. In brackets: ratio to {_REFERENCE} at the same seeds, with the t-interval "
+        f"of 95 % of its logarithm; below 1 is better than {_REFERENCE}. Each run had {simulations} simulations, the "
+        f"first 50 of which all arms share, and {first[_REFERENCE][0]['steps']:,} steps of training.",
     ]
-    (output / f"{equation}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    _plot(found, shown, output / f"{equation}.png")
+    for equation, of_arms in found.items():
+        parts += [f"## {TITLES[equation][0].upper()}{TITLES[equation][1:]}"]
+        parts += [table(of_arms, _REFERENCE, lambda result: result), _spread(of_arms), _cost(of_arms)]
+    if len(arms) > 1:
+        parts += ["## All problems", _tested(found, arms)]
+    parts += [f"![errors, and simulations along the first parameter]({name}.png)"]
+    (output / f"{name}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    _plot(found, output / f"{name}.png")
 
 
-def _title(equation: str) -> str:
-    return "Burgers' equation" if equation == "burgers" else "the Kuramoto-Sivashinsky equation"
-
-
-def _verdict(found: Found) -> str:
-    """Say in words what the intervals say."""
+def _spread(found: Found) -> str:
+    if len(found[_REFERENCE]) < 2:
+        return "One seed says nothing of the deviation."
     told = []
-    for arm in found:
+    for quantity, name in (("worst5", "worst 5 %"), ("mean", "mean")):
+        last = spread([result["last"][quantity] for result in found[_REFERENCE]])
+        told.append(
+            f"{name} {spread([result[quantity] for result in found[_REFERENCE]]):.3f} (last weights: {last:.3f})"
+        )
+    return f"Standard deviation of the logarithm over the seeds, {_REFERENCE}: {', '.join(told)}."
+
+
+def _cost(found: Found) -> str:
+    told = []
+    for arm, results in found.items():
+        sampler, training = (np.mean([result[name] for result in results]) for name in ("sampler_s", "training_s"))
+        told.append(f"{arm} {sampler:.2f} s ({100 * sampler / training:.1f} %)")
+    return f"Time of the CPU that the sampler took, and its part of the training's: {', '.join(told)}."
+
+
+def _tested(found: Mapping[str, Found], arms: Sequence[str]) -> str:
+    """Make a table of the exact tests of the worst 5 %, adjusted for the problems."""
+    lines = ["| arm | problem | ratio of the worst 5 % | p | p, adjusted |", "| --- | --- | ---: | ---: | ---: |"]
+    for arm in arms:
         if arm == _REFERENCE:
             continue
-        words: dict[str, list[str]] = {"better": [], "worse": [], "not distinguishable": []}
-        for quantity in QUANTITIES:
-            ours, others = ([result[quantity] for result in found[name]] for name in (arm, _REFERENCE))
-            ratio = Ratio.of(ours, others)
-            word = "better" if ratio.middle < 1 else "worse"
-            words[word if ratio.distinguishable else "not distinguishable"].append(quantity)
-        told.append(f"{arm} is " + ", ".join(f"{word} in {' and '.join(of)}" for word, of in words.items() if of))
-    return f"Compared with {_REFERENCE}: {'; '.join(told)}."
+        ratios = []
+        for of_arms in found.values():
+            ours, others = ([result["worst5"] for result in of_arms[name]] for name in (arm, _REFERENCE))
+            ratios.append(Ratio.of(ours, others))
+        for equation, ratio, adjusted in zip(found, ratios, holm([ratio.p for ratio in ratios]), strict=True):
+            lines.append(f"| {arm} | {TITLES[equation]} | {ratio} | {ratio.p:.2g} | {adjusted:.2g} |")
+    about = (
+        f"Ratios to {_REFERENCE}; p of the exact sign-flip test over the seeds, and adjusted by Holm's method over the "
+        "problems."
+    )
+    return f"{about}\n\n" + "\n".join(lines)
 
 
-def _plot(found: Found, shown: Sequence[str], path: Path) -> None:
+def _plot(found: Mapping[str, Found], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 1 + len(found), figsize=(6 * (1 + len(found)), 5), layout="constrained")
-    for arm, results in found.items():
-        quantiles = np.exp(np.mean([np.log(result["quantiles"]) for result in results], axis=0))
-        axes[0].semilogy(np.linspace(0, 100, len(quantiles)), quantiles, label=arm)
-    axes[0].set(xlabel="percentile of held-out simulations", ylabel="error")
-    axes[0].grid(alpha=0.3)
-    axes[0].legend()
-    for axis, (arm, results) in zip(axes[1:], found.items(), strict=True):
-        x, y = (results[0]["drawn"][name] for name in shown)
-        axis.plot(x, y, ".", markersize=3)
-        axis.set(title=f"drawn by {arm}, first seed", xlabel=shown[0], ylabel=shown[1])
-    figure.savefig(path, dpi=110)
+    figure, axes = pyplot.subplots(len(found), 2, figsize=(13, 5 * len(found)), layout="constrained", squeeze=False)
+    for (left, right), (equation, of_arms) in zip(axes, found.items(), strict=True):
+        for row, (arm, results) in enumerate(of_arms.items()):
+            values = np.array([[result["worst5"], result["mean"]] for result in results])
+            left.plot(*values.T[::-1], ".", label=arm, color=f"C{row % 10}")
+            drawn = np.sum([result["drawn"] for result in results], axis=0)[-1]
+            right.plot(np.arange(len(drawn)) + 0.5, drawn / drawn.mean(), label=arm, color=f"C{row % 10}")
+        left.set(
+            title=TITLES[equation], xlabel="mean error", ylabel="error of the worst 5 %", xscale="log", yscale="log"
+        )
+        right.set(title="the last quarter of the simulations", xlabel="tenth of the first parameter", ylabel="density")
+        left.legend()
+    figure.savefig(path, dpi=80)
     pyplot.close(figure)

@@ -142,13 +142,13 @@ def _simulate(name: str, pace: float, values: dict[str, float]) -> Iterator[tupl
         yield step * equation.step_time, {"u": u[0]}
 
 
-def burgers(pace: float, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
-    """Run a simulation of Burgers' equation."""
+def burgers(pace: float, weight: float = 1.0, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
+    """Run a simulation of Burgers' equation; `weight` is for the training only."""
     return _simulate("burgers", pace, values)
 
 
-def kuramoto_sivashinsky(pace: float, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
-    """Run a simulation of the Kuramoto-Sivashinsky equation."""
+def kuramoto_sivashinsky(pace: float, weight: float = 1.0, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
+    """Run a simulation of the Kuramoto-Sivashinsky equation; `weight` is for the training only."""
     return _simulate("kuramoto-sivashinsky", pace, values)
 
 

@@ -1,7 +1,9 @@
 """The parts of the experiments that train nothing."""
 
+import itertools
 import json
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,13 @@ import torch
 
 import mpidata
 from experiments import heat, stepping
+from experiments.errors import QUANTITIES, quantities
 from experiments.heat.page import render
-from experiments.intervals import Ratio
-from experiments.runs import Part, Run, make
-from experiments.stepping import page
+from experiments.intervals import Ratio, holm
+from experiments.runs import Part, Results, Run, digits, make, read
+from experiments.stepping import page, problem, why_page
+from experiments.stepping.arms import Arm
+from experiments.stepping.correlations import MEASURES, correlations
 from experiments.stepping.problem import EQUATIONS, burgers, solve
 
 
@@ -24,49 +29,81 @@ def test_ratios_are_taken_seed_by_seed() -> None:
     ours = [0.5 * spread * other for other, spread in zip(others, [1, 1.1, 0.9, 1.05, 1], strict=True)]
     better = Ratio.of(ours, others)
     assert better.middle == pytest.approx(0.5, rel=0.02)
-    assert 0.4 < better.low < better.middle < better.high < 0.55 and better.distinguishable
+    assert 0.4 < better.low < better.middle < better.high < 0.6 and better.distinguishable
     even = Ratio.of([1.0, 2.0, 0.5, 1.0, 1.1], [1.0] * 5)
     assert even.low < 1 < even.high and not even.distinguishable and "not distinguishable" in str(even)
+    logs = np.log([0.8, 0.7, 1.1, 0.9, 0.6, 0.95])
+    error = 2.5706 * logs.std(ddof=1) / np.sqrt(6)  # 97.5 % of Student's t with 5 degrees of freedom
+    found = Ratio.of(np.exp(logs).tolist(), [1.0] * 6)
+    assert np.log([found.low, found.high]) == pytest.approx([logs.mean() - error, logs.mean() + error], abs=1e-4)
+
+
+def test_the_test_of_signs_is_exact() -> None:
+    logs = np.array([0.4, 0.1, -0.2, 0.3, 0.5])
+    signs = np.array(list(itertools.product([-1, 1], repeat=5)))
+    p = (abs(signs @ logs) >= abs(logs.sum()) - 1e-12).mean()
+    assert Ratio.of(np.exp(logs).tolist(), [1.0] * 5).p == pytest.approx(p)
+    assert Ratio.of([2.0] * 5, [1.0] * 5).p == pytest.approx(2 / 32)
+    begun = time.monotonic()
+    many = Ratio.of(np.exp(np.random.default_rng(0).normal(0.3, 0.3, 20)).tolist(), [1.0] * 20)
+    assert many.p < 0.01 and time.monotonic() - begun < 30
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06]) and holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_errors_are_summed_up() -> None:
+    found = quantities(np.arange(1.0, 101.0)[::-1])
+    assert list(found) == list(QUANTITIES) and found["worst5"] == pytest.approx(98.0)
+    assert found["mean"] == found["p50"] == 50.5 and found["max"] == 100.0 and found["p99"] == pytest.approx(99.01)
 
 
 def test_runs_are_made_once_and_those_that_are_left_later(tmp_path: Path) -> None:
     made: list[str] = []
 
-    def run(name: str, folder: Path) -> dict[str, Any]:
-        assert folder.is_dir()
+    def run(name: str, folder: Path, results: Results) -> dict[str, Any]:
+        assert folder.is_dir() and list(results) == [one for one in "abcd" if one < name]
         made.append(name)
-        if name == "c":
+        if name == "c" and made.count("c") == 1:
             raise RuntimeError("no")
         return {"name": name}
 
-    part = Part("x", [Run(name, partial(run, name)) for name in "abcd"], lambda output: None)
+    part = Part("x", [Run(name, partial(run, name)) for name in "abcd"], lambda results, output: None)
     assert not make(part, tmp_path, 0.0) and made == ["a"]
     with pytest.raises(RuntimeError, match="no"):
         make(part, tmp_path, 10.0)
-    assert made == ["a", "b", "c"] and json.loads((tmp_path / "b.json").read_text()) == {"name": "b"}
-    (tmp_path / "c.json").write_text("{}")
-    assert make(part, tmp_path, 10.0) and made[3:] == ["d"] and len(list(tmp_path.iterdir())) == 4
+    assert made == ["a", "b", "c"] and read(part, tmp_path) == {"a": {"name": "a"}, "b": {"name": "b"}}
+    assert make(part, tmp_path, 10.0) and made[3:] == ["c", "d"]
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
+    assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 4
 
 
-def test_each_arm_of_the_heat_equation_has_each_seed_after_the_files_are_produced(tmp_path: Path) -> None:
-    names = [run.name for run in heat.part(False, tmp_path).runs]
-    assert len(names) == 26 and names[0] == "production" and "offline, few-4" in names
+def test_results_are_compact() -> None:
+    assert digits({"a": 0.123456, "b": [1, 2.0], "c": {"d": 123456.7}}) == {
+        "a": 0.1235,
+        "b": [1, 2.0],
+        "c": {"d": 123500.0},
+    }
 
 
-def result(scale: float, steps: int, produced: float = 0.0) -> str:
-    marks = [{"steps": n, "seconds": n / 10, **dict.fromkeys(("mean", "p99", "max"), scale / n)} for n in (100, steps)]
-    return json.dumps({"marks": marks} | ({"produced_s": produced} if produced else {}))
+def test_each_arm_of_the_heat_equation_has_each_seed_after_the_files_are_produced() -> None:
+    names = [run.name for run in heat.part(False).runs]
+    assert len(names) == 26 and names[0] == "production" and "offline, few 4" in names
+
+
+def result(scale: float, steps: int, produced: float = 0.0) -> dict[str, Any]:
+    marks = [{"steps": n, "seconds": n / 10, **dict.fromkeys(QUANTITIES, scale / n)} for n in (100, steps)]
+    return {"marks": marks} | ({"produced_s": produced} if produced else {})
 
 
 def test_the_page_compares_at_equal_steps_and_at_equal_time(tmp_path: Path) -> None:
+    results = {}
     for seed in range(2):
-        (tmp_path / f"reservoir-{seed}.json").write_text(result(1000.0 + seed, 400))
-        (tmp_path / f"fifo-{seed}.json").write_text(result(2000.0 + 2 * seed, 100))
-        (tmp_path / f"offline, all-{seed}.json").write_text(result(1000.0 + seed, 400, 30.0))
-    render(["fifo", "reservoir", "offline, all"], 2, 100, tmp_path)
+        results[f"reservoir {seed}"] = result(1000.0 + seed, 400)
+        results[f"fifo {seed}"] = result(2000.0 + 2 * seed, 100)
+        results[f"offline, all {seed}"] = result(1000.0 + seed, 400, 30.0)
+    render(["fifo", "reservoir", "offline, all"], range(2), 100, results, tmp_path)
     text = (tmp_path / "heat.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| fifo")]
-    assert rows[0].startswith("| fifo | 20 [2.00 (2.00 to 2.00)]") and rows[1] == "| fifo | – | – | – |"
+    assert rows[0].startswith("| fifo | 20 [2.00 (2.00 to 2.00)]") and rows[1] == "| fifo | – | – | – | – | – |"
     offline = [line for line in text.splitlines() if line.startswith("| offline, all")]
     assert "[4.00 (4.00 to 4.00)]" in offline[2]  # 30 s later it has the first mark only
     assert "[1.00 (1.00 to 1.00, not distinguishable)]" in offline[3]
@@ -86,35 +123,73 @@ def test_one_simulation_is_that_of_many(monkeypatch: pytest.MonkeyPatch) -> None
     assert abs(end - 200).max() < 500 * np.exp(-2 * np.pi**2 * 0.1 * 0.5) * (16 / np.pi**2)
 
 
-def test_each_arm_of_a_surrogate_that_steps_has_each_seed(tmp_path: Path) -> None:
-    names = [run.name for run in stepping.part("burgers", False, tmp_path).runs]
-    assert len(set(names)) == 30 and names[:3] == ["uniform-0", "breed-0", "power-0"]
+def test_each_arm_of_a_surrogate_that_steps_has_each_seed_and_no_seed_is_tuned_and_confirmed() -> None:
+    tuned, confirmed, watched = (part(False) for part in (stepping.tuning, stepping.confirmation, stepping.why))
+    seeds = [{run.name.split()[-1] for run in part.runs} for part in (tuned, confirmed, watched)]
+    assert [len(part) for part in seeds] == [5, 20, 5] and len(set.union(*seeds)) == 30
+    assert len({run.name for run in confirmed.runs}) == len(confirmed.runs) == 20 * 2 * 5
+    assert [run.name for run in confirmed.runs][:2] == ["burgers uniform 100", "burgers sobol 100"]
+
+
+def stepped(scale: float, worst: float) -> dict[str, Any]:
+    errors = dict.fromkeys(QUANTITIES, scale) | {"worst5": worst}
+    watched = {"ages": [3.0] * 4, "trained": [[1] * 10] * 4, "correlations": dict.fromkeys(MEASURES, 0.5)}
+    more = {"steps": 100, "drawn": [[1] * 10] * 4, "sampler_s": 0.1, "training_s": 10.0}
+    return errors | {"last": dict(errors)} | more | watched
 
 
 def test_arms_are_compared_by_the_seeds_that_all_have(tmp_path: Path) -> None:
-    for seed in range(3):
-        for arm, scale in (("uniform", 1.0), ("breed", 0.5), ("power", 2.0)):
-            if (arm, seed) != ("power", 2):
-                errors = {
-                    "mean": scale,
-                    "p99": scale * 3**seed,
-                    "max": 2.0 * 1.5 ** ((arm != "uniform") * (seed * 2 - 1)),
-                }
-                drawn = {"a": [0.1, 0.2], "b": [1.0, 2.0]}
-                found = errors | {"steps": 100, "quantiles": [scale] * 101, "drawn": drawn}
-                (tmp_path / f"{arm}-{seed}.json").write_text(json.dumps(found))
-    page.render("burgers", ("uniform", "breed", "power"), 3, 400, ["a", "b"], tmp_path)
-    text = (tmp_path / "burgers.md").read_text()
-    assert "geometric mean over 2 seeds" in text and "| breed | 0.5 [0.50 (0.50 to 0.50)]" in text
-    assert "breed is better in mean and p99, not distinguishable in max" in text
-    assert "power is worse in mean and p99, not distinguishable in max" in text
-    assert (tmp_path / "burgers.png").read_bytes().startswith(b"\x89PNG")
+    results = {}
+    for seed, (arm, scale) in itertools.product(range(3), (("uniform", 1.0), ("sobol", 0.5), ("power", 2.0))):
+        if (arm, seed) != ("power", 2):
+            uneven = 1.5 ** ((arm != "uniform") * (seed * 2 - 1))
+            results[f"burgers {arm} {seed}"] = stepped(scale * 3**seed, uneven)
+    arms = ["uniform", "sobol", "power"]
+    page.render("samplers", ["burgers"], arms, range(3), 400, results, tmp_path)
+    text = (tmp_path / "samplers.md").read_text()
+    assert "geometric mean over 2 seeds" in text and "0.866 [0.50 (0.50 to 0.50)]" in text
+    assert "power 0.10 s (1.0 %)" in text and "| sobol | Burgers' equation | 1.00" in text
+    why_page.render("why", ["burgers"], arms, range(3), 400, results, tmp_path)
+    text = (tmp_path / "why.md").read_text()
+    assert "| power | 0.20, 0.20, 0.20, 0.20 | 0.20, 0.20, 0.20, 0.20 | 3, 3, 3, 3 |" in text
+    for name in ("samplers", "why"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_all_arms_begin_with_the_same_simulations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    space = {"pace": {"value": 0.003}, "weight": [0, 100], "a": [-1, 1], "b": [0, 2]}
+    tables = {}
+    for sampler, weighted in itertools.product(("uniform", "sobol", "breed", "power", "adaptive"), (False, True)):
+        if weighted and sampler != "adaptive":
+            continue
+        keys = {"start": 0} if sampler == "adaptive" else {}
+        described = {"sampler": sampler, "keys": keys, "weighted": weighted, "times": str(tmp_path / "times")}
+        monkeypatch.setenv("EXPERIMENT_ARM", json.dumps(described))
+        arm = Arm(space, 3)
+        rows = [arm.sample(3)[0] for _ in range(17)]
+        table = np.concatenate(rows)
+        known = {
+            "mean": table[:, 2] + 2,
+            "excess": table[:, 2] + 1,
+            "difficulty": 2 * table[:, 2],
+            "last": table[:, 2] + 2,
+        }
+        arm.observe(np.arange(51), table, known)
+        tables[sampler, weighted] = np.concatenate([table, arm.sample(40)[0]])
+        assert float((tmp_path / "times").read_text()) >= 0
+    first = tables["uniform", False]
+    for (_, weighted), table in tables.items():
+        assert (table[:50] == first[:50]).all() and (table[:, 0] == 0.003).all() and (abs(table[:, 2]) <= 1).all()
+        assert ((table[51:, 1] == 1) | weighted).all() and (table[:50, 1] == 1).all()
+    weights = tables["adaptive", True][51:, [1, 2]]
+    assert np.corrcoef(weights.T)[0, 1] < -0.8  # the less, the more are drawn there
+    assert tables["adaptive", False][51:, 2].mean() > first[51:, 2].mean()
 
 
 class Batches(list):
     """A stream, without a job, with parameters in the order of its job file."""
 
-    parameter_names = ("pace", *reversed(EQUATIONS["burgers"].space))
+    parameter_names = ("pace", "weight", *reversed(EQUATIONS["burgers"].space))
 
     def losses(self, batch: dict[str, Any], losses: torch.Tensor) -> None:
         assert losses.shape == (len(batch["u"]),)
@@ -122,17 +197,26 @@ class Batches(list):
 
 def test_a_surrogate_is_told_the_parameters_of_its_equation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(str(Path(stepping.__file__).parent))
-    monkeypatch.setitem(sys.modules, "problem", stepping.problem)
+    monkeypatch.setitem(sys.modules, "problem", problem)
     import online
     import surrogate
 
     told: list[torch.Tensor] = []
     step = surrogate.Training.step
-    monkeypatch.setattr(surrogate.Training, "step", lambda self, p, u: told.append(p) or step(self, p, u))
-    batch = {"parameters": torch.arange(24.0, dtype=torch.float64).reshape(4, 6), "u": torch.zeros(4, 3, 128)}
+    monkeypatch.setattr(surrogate.Training, "step", lambda self, p, *more: told.append(p) or step(self, p, *more))
+    parameters = torch.arange(28.0, dtype=torch.float64).reshape(4, 7) % 3
+    parameters[:, 6] = torch.tensor([-1.4, -1.0, -0.5, -0.1], dtype=torch.float64)
+    batch = {"parameters": parameters, "u": torch.zeros(4, 3, 128), "simulation": torch.tensor([5, 2, 2, 0])}
     monkeypatch.setattr(mpidata, "MPIStreamDataset", lambda batch_size: Batches([batch]))
-    online.main("burgers", 0, 1, 8, tmp_path / "result.json")
-    assert told[0].tolist() == batch["parameters"][:, [5, 4, 3, 2, 1]].tolist()
+    online.main("burgers", 0, 1, 8, tmp_path / "result.json", watched=True)
+    assert told[0].tolist() == parameters[:, [6, 5, 4, 3, 2]].tolist()
+    found = json.loads((tmp_path / "result.json").read_text())
+    assert set(found["errors"]) == {"0", "2", "5"} and found["ages"] == [5 - 9 / 4] and np.sum(found["trained"]) == 4
+    rows = [f"{i},1,{loss},0,0,{loss},0,{loss}" for i, loss in ((0, 1.0), (2, 3.0), (5, 2.0), (7, 9.0))]
+    (tmp_path / "losses.csv").write_text(
+        "simulation,count,mean,max,last,excess,not_finite,difficulty\n" + "\n".join(rows)
+    )
+    assert correlations(tmp_path / "losses.csv", {"0": 0.1, "2": 0.3, "5": 0.2})["difficulty"] == pytest.approx(1.0)
 
 
 def test_burgers_equation_is_solved_as_by_cole_and_hopf() -> None:

@@ -1,0 +1,121 @@
+"""Policies of a buffer, on the numbers of samples alone, to be tried before they are built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ids = npt.NDArray[np.int64]
+# Of so many that may be evicted, chosen by chance, one is.
+_CANDIDATES = 16
+
+
+class Reservoir:
+    """Draws any sample that is there; a new one takes the place of one that was drawn, or waits.
+
+    Parameters
+    ----------
+    capacity, repeats : int
+        The buffer's, and how often a sample is drawn in the mean.
+    simulations : ndarray of int, shape (n,)
+        Of each sample.
+    random : numpy.random.Generator
+    choose : callable
+        From samples that may be evicted, and the buffer: the index of the one that is. Not for firo.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        repeats: int,
+        simulations: Ids,
+        random: np.random.Generator,
+        choose: Callable[[Ids, Reservoir], Any] = lambda candidates, buffer: 0,
+    ) -> None:
+        self.capacity, self.repeats, self.simulations = capacity, repeats, simulations
+        self.draws = np.zeros(len(simulations), np.int64)
+        self.of_simulation = np.zeros(int(simulations.max()) + 1, np.int64)
+        self._random, self._choose = random, choose
+        self._there = np.empty(capacity, np.int64)
+        self._count, self._unseen = 0, 0  # those that were never drawn come first
+        self._ended = False
+
+    def full(self) -> bool:
+        """Whether no sample can be added."""
+        return self._count == self.capacity == self._unseen
+
+    def ready(self, batch: int) -> bool:
+        """Whether a batch can be drawn: from a tenth of the capacity on."""
+        return self._count >= batch and (self._ended or self._count >= min(500, self.capacity // 2))
+
+    def add(self, sample: int) -> None:
+        """Add a sample for which there is room."""
+        place = self._count
+        if self._count == self.capacity:
+            candidates = self._random.integers(self._unseen, self._count, _CANDIDATES)
+            place = int(candidates[int(self._choose(self._there[candidates], self))])
+            self.of_simulation[self.simulations[self._there[place]]] -= 1
+        else:
+            self._count += 1
+        self._there[place] = self._there[self._unseen]
+        self._there[self._unseen] = sample
+        self._unseen += 1
+        self.of_simulation[self.simulations[sample]] += 1
+
+    def draw(self, batch: int) -> Ids:
+        """Draw so many different samples."""
+        drawn = np.empty(batch, np.int64)
+        places = self._random.choice(self._count, batch, replace=False, shuffle=False)
+        for i, place in enumerate(sorted(places.tolist(), reverse=True)):
+            drawn[i] = sample = self._there[place]
+            if place < self._unseen:
+                self._unseen -= 1
+                self._there[place], self._there[self._unseen] = self._there[self._unseen], sample
+        self.draws[drawn] += 1
+        return drawn
+
+    def end(self) -> None:
+        """Note that no more come."""
+        self._ended = True
+
+
+class Firo(Reservoir):
+    """Draws any sample that is there, each `repeats` times, after which it is gone."""
+
+    def full(self) -> bool:
+        """Whether no sample can be added."""
+        return self._count == self.capacity
+
+    def ready(self, batch: int) -> bool:
+        """Whether a batch can be drawn: from nine tenths of the capacity on, before the end."""
+        return self._count >= batch if self._ended else self._count >= 0.9 * self.capacity
+
+    def draw(self, batch: int) -> Ids:
+        """Draw so many different samples."""
+        places = self._random.choice(self._count, batch, replace=False, shuffle=False)
+        drawn = self._there[places]
+        self.draws[drawn] += 1
+        for place in sorted(places[self.draws[drawn] == self.repeats].tolist(), reverse=True):
+            self._count -= 1
+            self._there[place] = self._there[self._count]
+        self._unseen = 0
+        return drawn
+
+
+_EVICTIONS = {
+    "reservoir": lambda candidates, buffer: 0,
+    "most drawn": lambda candidates, buffer: buffer.draws[candidates].argmax(),
+    "oldest drawn": lambda candidates, buffer: candidates.argmin(),
+    "by simulation": lambda candidates, buffer: buffer.of_simulation[buffer.simulations[candidates]].argmax(),
+}
+
+
+def make_buffer(policy: str, part: float, repeats: int, simulations: Ids, random: np.random.Generator) -> Reservoir:
+    """Make one whose capacity is a part of all samples."""
+    capacity = round(part * len(simulations))
+    if policy == "firo":
+        return Firo(capacity, repeats, simulations, random)
+    return Reservoir(capacity, repeats, simulations, random, _EVICTIONS[policy])

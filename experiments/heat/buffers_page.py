@@ -1,0 +1,49 @@
+"""The page of the experiment with policies and capacities of the buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.runs import Results
+from experiments.tables import by_arm, table
+
+__all__ = ["render"]
+
+_REFERENCE = "reservoir, 100 %"
+
+
+def render(arms: Sequence[str], seeds: Sequence[int], simulations: int, results: Results, output: Path) -> None:
+    """Write buffers.md from the results that are there."""
+    found = by_arm(results, arms, seeds)
+    if not found:
+        return
+    last = found[_REFERENCE][0]["marks"][-1]
+    parts = [
+        "# What the buffer keeps: the heat equation",
+        "Made by `make experiments`; [what was done](../README.md#buffers). Errors in kelvin on simulations that "
+        "nobody trained on (root mean square over steps and points), at the end of the training, geometric mean over "
+        f"{len(found[_REFERENCE])} seeds. In brackets: ratio to a reservoir that holds all, with the t-interval of "
+        f"95 % of its logarithm. Each run had the samples of the same {simulations} simulations, in the order in which "
+        f"they came, and {last['steps']:,} steps of training.",
+        table(found, _REFERENCE, lambda result: result["marks"][-1]),
+        "How often samples were drawn: the part that never was, that was once, and so on.",
+        _drawn(found),
+    ]
+    (output / "buffers.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _drawn(found: dict[str, list[dict[str, Any]]]) -> str:
+    shown = range(9)
+    lines = ["| arm | " + " | ".join(map(str, shown)) + " | more |", "| --- |" + " ---: |" * (len(shown) + 1)]
+    for arm, results in found.items():
+        if not all("draws" in result for result in results):
+            continue
+        longest = max(len(result["draws"]) for result in results)
+        counts = np.sum([np.pad(result["draws"], (0, longest - len(result["draws"]))) for result in results], axis=0)
+        parts = np.append(np.pad(counts, (0, len(shown)))[: len(shown)], counts[len(shown) :].sum()) / counts.sum()
+        lines.append(f"| {arm} | " + " | ".join(f"{part:.2f}" for part in parts) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,99 @@
+"""The samplers of the arms: all run the same uniform simulations first, and say how much time the sampler took."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import qmc
+
+from mpidata.config.parameters import AdaptiveKeys, BreedKeys, PowerKeys
+from mpidata.samplers.adaptive import Adaptive
+from mpidata.samplers.breed import Breed
+from mpidata.samplers.power import Power
+from mpidata.samplers.space import Space
+
+FIRST = 50
+OTHERS = ("pace", "weight")  # parameters of the job that are none of the equation
+Array = npt.NDArray[np.float64]
+
+
+class Arm:
+    """The sampler that the environment variable `EXPERIMENT_ARM` describes, behind the first uniform simulations.
+
+    Its value is JSON: `{"sampler": "adaptive", "keys": {...}, "weighted": false, "times": "FILE"}`. The file gets the
+    seconds of the CPU. With `weighted` the parameter `weight` is 1 / density, relative to the uniform one, else 1.
+    """
+
+    def __init__(self, space: dict[str, Any], seed: int) -> None:
+        given = json.loads(os.environ["EXPERIMENT_ARM"])
+        drawn = [(name, axis) for name, axis in space.items() if name not in OTHERS]
+        self._columns = [list(space).index(name) for name, _ in drawn]
+        self._row = np.array([axis["value"] if isinstance(axis, dict) else 1.0 for axis in space.values()])
+        self._weight = list(space).index("weight") if given["weighted"] else -1
+        axes = Space([tuple(axis) for _, axis in drawn])
+        self._first = axes.scale(np.random.default_rng(seed).random((FIRST, len(axes))))
+        self._sampler = _make(given, axes, seed)
+        self._times, self._seconds, self._drawn = Path(given["times"]), 0.0, 0
+
+    def sample(self, count: int) -> tuple[Array, list[str], list[int]]:
+        """Draw rows: what is left of the first ones, then those of the sampler."""
+        first = self._first[self._drawn : self._drawn + count]
+        self._drawn += count
+        rows, rules, parents = first, ["first"] * len(first), [-1] * len(first)
+        table = np.tile(self._row, (count, 1))
+        if more := count - len(first):
+            drawn, its_rules, its_parents = self._timed(lambda: self._sampler.sample(more))
+            rows, rules, parents = np.concatenate([rows, drawn]), rules + its_rules, parents + its_parents
+            if self._weight >= 0:
+                table[len(first) :, self._weight] = 1 / self._sampler.densities(drawn)
+        table[:, self._columns] = rows
+        return table, rules, parents
+
+    def observe(self, simulations: npt.NDArray[np.int64], parameters: Array, losses: dict[str, Array]) -> None:
+        """Tell the sampler of losses."""
+        if hasattr(self._sampler, "observe"):
+            self._timed(lambda: self._sampler.observe(simulations, parameters[:, self._columns], losses))
+        self._times.write_text(f"{self._seconds:.3f}")
+
+    def _timed(self, call: Any) -> Any:
+        begun = time.thread_time()
+        result = call()
+        self._seconds += time.thread_time() - begun
+        return result
+
+
+class _Weighing(Adaptive):
+    def densities(self, rows: Array) -> Array:
+        """Give the densities of rows that were just drawn, relative to the uniform one."""
+        found = self.density(self._space.unit(rows)) if len(self._observed) else np.ones(len(rows))
+        return found
+
+
+class _Even:
+    """Points that know no losses."""
+
+    def __init__(self, space: Space, draw: Any, rule: str) -> None:
+        self._space, self._draw, self._rule = space, draw, rule
+
+    def sample(self, count: int) -> tuple[Array, list[str], list[int]]:
+        return self._space.scale(self._draw(count)), [self._rule] * count, [-1] * count
+
+
+def _make(given: dict[str, Any], space: Space, seed: int) -> Any:
+    name = given["sampler"]
+    if name == "uniform":
+        random = np.random.default_rng([seed, 1])
+        return _Even(space, lambda count: random.random((count, len(space))), name)
+    if name == "sobol":
+        return _Even(space, qmc.Sobol(len(space), seed=seed).random, name)
+    if name == "adaptive":
+        return _Weighing(space, seed, AdaptiveKeys(**given["keys"]))
+    if name == "breed":
+        return Breed(space, seed, BreedKeys(**given["keys"]))
+    return Power(space, seed, PowerKeys(**given["keys"]))

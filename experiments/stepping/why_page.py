@@ -1,0 +1,90 @@
+"""The page that says why samplers win or lose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.runs import Results
+from experiments.stepping.correlations import MEASURES
+from experiments.tables import by_arm, table
+
+__all__ = ["render"]
+
+Found = dict[str, list[dict[str, Any]]]  # results of an arm's seeds
+_REFERENCE = "uniform"
+_WORST = 2  # tenths of the viscosity where the errors are largest
+
+
+def render(
+    name: str,
+    equations: Sequence[str],
+    arms: Sequence[str],
+    seeds: Sequence[int],
+    simulations: int,
+    results: Results,
+    output: Path,
+) -> None:
+    """Write a page and a picture of the results that are there, of one equation."""
+    found: Found = by_arm({run.removeprefix(f"{equations[0]} "): one for run, one in results.items()}, arms, seeds)
+    if not found:
+        return
+    parts = [
+        "# Why samplers win or lose",
+        "Made by `make experiments`; [what was done](../README.md#why-samplers-win-or-lose). Burgers' equation, "
+        f"{simulations} simulations, {len(found[_REFERENCE])} seeds. Errors as in [the comparison](samplers.md).",
+        table(found, _REFERENCE, lambda result: result),
+        "## What is drawn, what is trained on, and what is kept",
+        f"The part of the simulations with the {10 * _WORST} % lowest viscosities (in the logarithm), by quarters of "
+        "the run, and the part of the samples in batches that are of these; and how many simulations ago those in a "
+        "batch began, in the mean.",
+        _shares(found),
+        "## What the measures measure",
+        "Spearman's rank correlation over the simulations of a run between a measure in losses.csv and the error of "
+        "the model at the end in the same simulation, in the mean over the seeds.",
+        _correlations(found),
+        f"![parameters that were drawn, by quarters of the run]({name}.png)",
+    ]
+    (output / f"{name}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    _plot(found, output / f"{name}.png")
+
+
+def _shares(found: Found) -> str:
+    lines = ["| arm | drawn | in batches | age |", "| --- | --- | --- | --- |"]
+    for arm, results in found.items():
+        shares = []
+        for what in ("drawn", "trained"):
+            counts = np.sum([result[what] for result in results], axis=0)
+            shares.append(", ".join(f"{share:.2f}" for share in counts[:, :_WORST].sum(1) / counts.sum(1)))
+        ages = ", ".join(f"{age:.0f}" for age in np.mean([result["ages"] for result in results], axis=0))
+        lines.append(f"| {arm} | {shares[0]} | {shares[1]} | {ages} |")
+    return "\n".join(lines)
+
+
+def _correlations(found: Found) -> str:
+    lines = ["| arm | " + " | ".join(MEASURES) + " |", "| --- |" + " ---: |" * len(MEASURES)]
+    for arm, results in found.items():
+        cells = [f"{np.mean([result['correlations'][measure] for result in results]):.2f}" for measure in MEASURES]
+        lines.append(f"| {arm} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _plot(found: Mapping[str, list[dict[str, Any]]], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, len(found), figsize=(4 * len(found), 4), layout="constrained", sharey=True)
+    for axis, (arm, results) in zip(axes, found.items(), strict=True):
+        counts = np.sum([result["drawn"] for result in results], axis=0)
+        for quarter, row in enumerate(counts):
+            axis.plot(np.arange(len(row)) + 0.5, row / row.mean(), label=f"quarter {quarter + 1}")
+        axis.set(title=arm, xlabel="tenth of log viscosity")
+    axes[0].set(ylabel="density")
+    axes[0].legend()
+    figure.savefig(path, dpi=80)
+    pyplot.close(figure)
