@@ -104,7 +104,8 @@ class Adaptive:
         """Go on from a state as if there had been no interruption."""
         self._random.bit_generator.state = state["random"]
         self._seed, self._sobol = state["seed"], _sobol(len(self._space), state["seed"])
-        self._sobol.fast_forward(state["passed"])
+        if state["passed"]:
+            self._sobol.fast_forward(state["passed"])
         self._drawn, self._density = state["drawn"], None
         self._observed.load_state_dict(state["observed"])
 

@@ -68,6 +68,12 @@ def test_one_that_is_restored_goes_on_as_if_it_were_not(make):
     np.testing.assert_array_equal(run(after, generations=6, each=4, observed=half), rows)
 
 
+def test_one_that_had_drawn_nothing_is_restored(make):
+    after = make(PLANE, 6)
+    after.load_state_dict(pickle.loads(pickle.dumps(make(PLANE, 5).state_dict())))
+    np.testing.assert_array_equal(after.sample(5)[0], make(PLANE, 5).sample(5)[0])
+
+
 def test_whole_numbers_choices_and_constants_stay_what_they_are(make):
     sampler, rows = make(MIXED, 0), np.zeros((0, 4))
     for _ in range(30):
