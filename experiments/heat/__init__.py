@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -92,8 +93,9 @@ def _online(size: _Size, arm: str, seed: int, folder: Path, results: Results) ->
 
 def _produce(size: _Size, folder: Path, results: Results) -> dict[str, Any]:
     """Record all samples, as the offline arms need them; nobody trains meanwhile."""
-    _record(size).mkdir(parents=True, exist_ok=True)
-    return _job(folder, size, -1, 0, "buffer.policy=fifo", f"record.path={_record(size) / 'record'}")
+    shutil.rmtree(_record(size), ignore_errors=True)  # of another run
+    _record(size).parent.mkdir(exist_ok=True)
+    return _job(folder, size, -1, 0, "buffer.policy=fifo", f"record.path={_record(size)}")
 
 
 def _offline(size: _Size, arm: str, seed: int, folder: Path, results: Results) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def _offline(size: _Size, arm: str, seed: int, folder: Path, results: Results) -
     few = arm == "offline, few"
     simulations, steps = size.few if few else size.simulations, size.repeats * size.once
     numbers = [str(seed), str(size.once // 5), str(size.held_out)]
-    record = [str(_record(size) / "record"), str(simulations), str(steps)]
+    record = [str(_record(size)), str(simulations), str(steps)]
     call(folder, [sys.executable, str(_HERE / "offline.py"), *numbers, str(result), *record], PYTHONPATH=str(ROOT))
     found: dict[str, Any] = json.loads(result.read_text())
     return found | {"produced_s": results[_PRODUCED]["seconds"] * simulations / size.simulations}
@@ -113,7 +115,7 @@ def _replayed(size: _Size, policy: str, part: float, seed: int, folder: Path, re
     if not _record(size).exists():
         _produce(size, folder, results)
     result = folder / "result.json"
-    numbers = [str(seed), str(size.once), str(size.held_out), str(result), str(_record(size) / "record")]
+    numbers = [str(seed), str(size.once), str(size.held_out), str(result), str(_record(size))]
     more = [str(size.simulations), str(size.repeats), policy, str(part)]
     call(folder, [sys.executable, str(_HERE / "replayed.py"), *numbers, *more], PYTHONPATH=str(ROOT))
     found: dict[str, Any] = json.loads(result.read_text())
@@ -121,4 +123,4 @@ def _replayed(size: _Size, policy: str, part: float, seed: int, folder: Path, re
 
 
 def _record(size: _Size) -> Path:
-    return ROOT / "build" / f"experiments-{size.simulations}"
+    return ROOT / "build" / f"experiments-record-{size.simulations}"

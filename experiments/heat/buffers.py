@@ -48,7 +48,7 @@ class Reservoir:
         return self._count == self.capacity == self._unseen
 
     def ready(self, batch: int) -> bool:
-        """Whether a batch can be drawn: from a tenth of the capacity on."""
+        """Whether a batch can be drawn: from 500 samples on, or half the capacity, before the end."""
         return self._count >= batch and (self._ended or self._count >= min(500, self.capacity // 2))
 
     def add(self, sample: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.runs import Part, Results, Run, digits, mpidata
+from experiments.runs import ROOT, Part, Results, Run, digits, mpidata
 from experiments.stepping import page, why_page
 from experiments.stepping.correlations import correlations
 from experiments.stepping.problem import EQUATIONS
@@ -113,7 +113,7 @@ def _run(
         *(f"parameters.space.{name}={json.dumps(range_)}" for name, range_ in space.items()),
     ]
     described = json.dumps(dataclasses.asdict(arm) | {"times": str(times)})
-    mpidata(folder, _HERE / "stepping.yaml", *settings, EXPERIMENT_ARM=described, PYTHONPATH=str(_HERE.parents[1]))
+    mpidata(folder, _HERE / "stepping.yaml", *settings, EXPERIMENT_ARM=described, PYTHONPATH=str(ROOT))
     found: dict[str, Any] = json.loads(result.read_text())
     if errors := found.pop("errors", None):
         found["correlations"] = correlations(_file_of(folder, "losses.csv"), errors)

@@ -35,7 +35,7 @@ def render(
     parts = [
         "# Why samplers win or lose",
         "Made by `make experiments`; [what was done](../README.md#why-samplers-win-or-lose). Burgers' equation, "
-        f"{simulations} simulations, {len(found[_REFERENCE])} seeds. Errors as in [the comparison](samplers.md).",
+        f"{simulations} simulations, {len(found[_REFERENCE])} seeds. Errors as in the comparison of samplers.",
         table(found, _REFERENCE, lambda result: result),
         "## What is drawn, what is trained on, and what is kept",
         f"The part of the simulations with the {10 * _WORST} % lowest viscosities (in the logarithm), by quarters of "

@@ -15,6 +15,8 @@ import torch
 import mpidata
 from experiments import heat, stepping
 from experiments.errors import QUANTITIES, quantities
+from experiments.heat import buffers_page
+from experiments.heat.buffers import make_buffer
 from experiments.heat.page import render
 from experiments.intervals import Ratio, holm
 from experiments.runs import Part, Results, Run, digits, make, read
@@ -184,6 +186,35 @@ def test_all_arms_begin_with_the_same_simulations(monkeypatch: pytest.MonkeyPatc
     weights = tables["adaptive", True][51:, [1, 2]]
     assert np.corrcoef(weights.T)[0, 1] < -0.8  # the less, the more are drawn there
     assert tables["adaptive", False][51:, 2].mean() > first[51:, 2].mean()
+
+
+@pytest.mark.parametrize("policy", ["reservoir", "most drawn", "oldest drawn", "by simulation", "firo"])
+def test_buffers_keep_their_budget_and_lose_nothing_that_was_not_drawn(policy: str) -> None:
+    buffer = make_buffer(policy, 0.25, 4, np.arange(400) // 20, np.random.default_rng(0))
+    drawn, steps = 0, 0
+    for sample in range(400):
+        buffer.add(sample)
+        while (steps + 1) * 8 <= 4 * (sample + 1) and buffer.ready(8):
+            batch, steps = buffer.draw(8), steps + 1
+            assert len(set(batch.tolist())) == 8 and batch.max() <= sample
+            drawn += 8
+        assert not buffer.full()
+    buffer.end()
+    while (steps + 1) * 8 <= 1600 and buffer.ready(8):
+        steps, drawn = steps + 1, drawn + len(buffer.draw(8))
+    assert buffer.draws.sum() == drawn <= 1600 and (buffer.draws[:250] > 0).all()
+    if policy == "firo":
+        assert buffer.draws.max() == 4 and drawn > 1560
+    else:
+        assert drawn == 1600
+
+
+def test_the_page_of_buffers_shows_how_often_samples_were_drawn(tmp_path: Path) -> None:
+    results = {f"offline {seed}": result(1.0, 400) for seed in range(2)}
+    results |= {f"reservoir, 100 % {seed}": result(2.0, 400) | {"draws": [1, 0, 3]} for seed in range(2)}
+    buffers_page.render(["offline", "reservoir, 100 %"], range(2), 100, results, tmp_path)
+    text = (tmp_path / "buffers.md").read_text()
+    assert "[0.50 (0.50 to 0.50)]" in text and "| reservoir, 100 % | 0.25 | 0.00 | 0.75 | 0.00" in text
 
 
 class Batches(list):
