@@ -16,6 +16,7 @@ import numpy as np
 
 from experiments.runs import ROOT, Part, Results, Run, digits, mpidata
 from experiments.stepping import page, why_page
+from experiments.stepping.compared import Compared
 from experiments.stepping.correlations import correlations
 from experiments.stepping.problem import EQUATIONS
 
@@ -91,13 +92,8 @@ def _part(name: str, equations: Sequence[str], arms: Mapping[str, Arm], seeds: S
         for equation in equations
         for arm in arms
     ]
-    return Part(
-        name,
-        runs,
-        partial(
-            why_page.render if name == "why" else page.render, name, equations, list(arms), seeds, size.simulations
-        ),
-    )
+    render = why_page.render if name == "why" else page.render
+    return Part(name, runs, partial(render, Compared(name, equations, list(arms), seeds, size.simulations)))
 
 
 def _run(

@@ -4,37 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from experiments.intervals import Ratio, holm, spread
 from experiments.runs import Results
-from experiments.tables import by_arm, table
+from experiments.stepping.compared import Compared, Found
+from experiments.tables import table
 
 __all__ = ["TITLES", "render"]
 
-Found = dict[str, list[dict[str, Any]]]  # results of an arm's seeds
 _REFERENCE = "uniform"
 TITLES = {"burgers": "Burgers' equation", "kuramoto-sivashinsky": "the Kuramoto-Sivashinsky equation"}
 _HEADS = {"tuning": "Samplers and settings that were tried", "samplers": "Which simulations to train on"}
 
 
-def render(
-    name: str,
-    equations: Sequence[str],
-    arms: Sequence[str],
-    seeds: Sequence[int],
-    simulations: int,
-    results: Results,
-    output: Path,
-) -> None:
+def render(compared: Compared, results: Results, output: Path) -> None:
     """Write a page and a picture of the results that are there."""
-    found = {}
-    for equation in equations:
-        of_equation = {run.removeprefix(f"{equation} "): result for run, result in results.items()}
-        if of_arms := by_arm(of_equation, arms, seeds):
-            found[equation] = of_arms
+    name, by_equation = compared.name, {one: compared.found(one, results) for one in compared.equations}
+    found = {equation: of_arms for equation, of_arms in by_equation.items() if of_arms}
     if not found:
         return
     first = next(iter(found.values()))
@@ -43,14 +31,14 @@ def render(
         "Made by `make experiments`; [what was done](../README.md#samplers). Root mean square errors of whole "
         "simulations of which only the start was given, on those that nobody trained on: geometric mean over "
         f"{len(first[_REFERENCE])} seeds. In brackets: ratio to {_REFERENCE} at the same seeds, with the t-interval "
-        f"of 95 % of its logarithm; below 1 is better than {_REFERENCE}. Each run had {simulations} simulations, the "
-        f"first 50 of which all arms share, and {first[_REFERENCE][0]['steps']:,} steps of training.",
+        f"of 95 % of its logarithm; below 1 is better than {_REFERENCE}. Each run had "
+        f"{compared.simulations} simulations, the first 50 of which all arms share, and "
+        f"{first[_REFERENCE][0]['steps']:,} steps of training.",
     ]
     for equation, of_arms in found.items():
         parts += [f"## {TITLES[equation][0].upper()}{TITLES[equation][1:]}"]
         parts += [table(of_arms, _REFERENCE, lambda result: result), _spread(of_arms), _cost(of_arms)]
-    if len(arms) > 1:
-        parts += ["## All problems", _tested(found, arms)]
+    parts += ["## All problems", _tested(found, compared.arms)]
     parts += [f"![errors, and simulations along the first parameter]({name}.png)"]
     (output / f"{name}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     _plot(found, output / f"{name}.png")

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from experiments.runs import Results
+from experiments.stepping.compared import Compared, Found
 from experiments.stepping.correlations import MEASURES
-from experiments.tables import by_arm, table
+from experiments.tables import table
 
 __all__ = ["render"]
 
-Found = dict[str, list[dict[str, Any]]]  # results of an arm's seeds
 _REFERENCE = "uniform"
 _WORST = 2  # tenths of the viscosity where the errors are largest
 
 
-def render(
-    name: str,
-    equations: Sequence[str],
-    arms: Sequence[str],
-    seeds: Sequence[int],
-    simulations: int,
-    results: Results,
-    output: Path,
-) -> None:
+def render(compared: Compared, results: Results, output: Path) -> None:
     """Write a page and a picture of the results that are there, of one equation."""
-    found: Found = by_arm({run.removeprefix(f"{equations[0]} "): one for run, one in results.items()}, arms, seeds)
+    found = compared.found(compared.equations[0], results)
     if not found:
         return
     parts = [
         "# Why samplers win or lose",
         "Made by `make experiments`; [what was done](../README.md#why-samplers-win-or-lose). Burgers' equation, "
-        f"{simulations} simulations, {len(found[_REFERENCE])} seeds. Errors as in the comparison of samplers.",
+        f"{compared.simulations} simulations, {len(found[_REFERENCE])} seeds. Errors as in the comparison of samplers.",
         table(found, _REFERENCE, lambda result: result),
         "## What is drawn, what is trained on, and what is kept",
         f"The part of the simulations with the {10 * _WORST} % lowest viscosities (in the logarithm), by quarters of "
@@ -46,10 +38,10 @@ def render(
         "Spearman's rank correlation over the simulations of a run between a measure in losses.csv and the error of "
         "the model at the end in the same simulation, in the mean over the seeds.",
         _correlations(found),
-        f"![parameters that were drawn, by quarters of the run]({name}.png)",
+        f"![parameters that were drawn, by quarters of the run]({compared.name}.png)",
     ]
-    (output / f"{name}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    _plot(found, output / f"{name}.png")
+    (output / f"{compared.name}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    _plot(found, output / f"{compared.name}.png")
 
 
 def _shares(found: Found) -> str:

@@ -22,6 +22,7 @@ from experiments.intervals import Ratio, holm
 from experiments.runs import Part, Results, Run, digits, make, read
 from experiments.stepping import page, problem, why_page
 from experiments.stepping.arms import Arm
+from experiments.stepping.compared import Compared
 from experiments.stepping.correlations import MEASURES, correlations
 from experiments.stepping.problem import EQUATIONS, burgers, solve
 
@@ -147,11 +148,11 @@ def test_arms_are_compared_by_the_seeds_that_all_have(tmp_path: Path) -> None:
             uneven = 1.5 ** ((arm != "uniform") * (seed * 2 - 1))
             results[f"burgers {arm} {seed}"] = stepped(scale * 3**seed, uneven)
     arms = ["uniform", "sobol", "power"]
-    page.render("samplers", ["burgers"], arms, range(3), 400, results, tmp_path)
+    page.render(Compared("samplers", ["burgers"], arms, range(3), 400), results, tmp_path)
     text = (tmp_path / "samplers.md").read_text()
     assert "geometric mean over 2 seeds" in text and "0.866 [0.50 (0.50 to 0.50)]" in text
     assert "power 0.10 s (1.0 %)" in text and "| sobol | Burgers' equation | 1.00" in text
-    why_page.render("why", ["burgers"], arms, range(3), 400, results, tmp_path)
+    why_page.render(Compared("why", ["burgers"], arms, range(3), 400), results, tmp_path)
     text = (tmp_path / "why.md").read_text()
     assert "| power | 0.20, 0.20, 0.20, 0.20 | 0.20, 0.20, 0.20, 0.20 | 3, 3, 3, 3 |" in text
     for name in ("samplers", "why"):
