@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_copy import EXAMPLES, copy_example
-from jobs import BIN, JobFolder
+from jobs import BIN, JobFolder, Result
 
 SPACE = {
     "a": [0.0, 2.0],
@@ -61,15 +61,40 @@ def test_points_that_are_missing_are_an_error(search) -> None:
         sampler.sample(3)
 
 
+def test_the_example_as_it_is(tmp_path: Path) -> None:
+    result = run_example(tmp_path, "parameters.count=20")
+    drawn = parameters(result)[:20]
+    assert result.summary["simulations"]["complete"] == 28, result.summary
+    assert set(drawn["height"]) == {1.0} and set(drawn["waves"]) == {1, 2, 3}
+
+
 def test_it_draws_where_the_model_is_wrong(tmp_path: Path) -> None:
     copy_example("gest", tmp_path)
-    command = [str(BIN / "mpidata"), "run", "gest.yaml", "--set", "name=job", "--set", "parameters.count=90"]
-    result = JobFolder(tmp_path).run(command=command, timeout=90)
-    assert result.status == 0, result.logs()
-    assert result.summary["simulations"]["complete"] == 98, result.summary
-    rows = np.genfromtxt(result.run / "parameters.csv", delimiter=",", names=True, usecols=range(5))
-    drawn = rows[rows["simulation"] < 90]
-    assert len(drawn) == 90 and set(drawn["height"]) == {1.0}
+    # A model that never learns more than one wave: which losses are largest does not depend on the timing. By fifo the
+    # losses of all but the last few simulations are known whenever one is drawn.
+    script = (tmp_path / "train.py").read_text()
+    known = script.replace("each.detach()", 'torch.where(batch["parameters"][:, 2] > 1, 1.0, 0.0)')
+    assert known != script
+    (tmp_path / "train.py").write_text(known)
+    result = run_example(
+        tmp_path, "parameters.count=90", "buffer.policy=fifo", "buffer.capacity=32", "buffer.watermark=0"
+    )
+    drawn = parameters(result)[:90]
     bred, anywhere = drawn["waves"][31::2], drawn["waves"][30::2]
-    # One wave is the easiest. Which losses are known at a draw depends on the timing, so some of it is bred, too.
-    assert set(anywhere) == {1, 2, 3} and len(bred) == 30 and (bred > 1).mean() > 0.8, bred
+    assert set(anywhere) == {1, 2, 3} and len(bred) == 30 and (bred > 1).all(), bred
+
+
+def run_example(folder: Path, *settings: str) -> Result:
+    if not (folder / "gest.yaml").exists():
+        copy_example("gest", folder)
+    command = [str(BIN / "mpidata"), "run", "gest.yaml", "--set", "name=job"]
+    for setting in settings:
+        command += ["--set", setting]
+    result = JobFolder(folder).run(command=command, timeout=90)
+    assert result.status == 0, result.logs()
+    return result
+
+
+def parameters(result: Result) -> np.ndarray:
+    rows = np.genfromtxt(result.run / "parameters.csv", delimiter=",", names=True, usecols=range(5))
+    return rows[np.argsort(rows["simulation"])]
