@@ -25,13 +25,13 @@ def test_lengths_that_vary_across_them(folder: JobFolder, build: Build, seed: in
 
 @pytest.mark.full
 @pytest.mark.parametrize("by", thresholds.AROUND)
-@pytest.mark.parametrize("of", thresholds.of_a_part(1, 1, 1))
+@pytest.mark.parametrize("of", thresholds.of_a_part(1, 1))
 def test_shapes_of_which_a_rank_has_such_a_part(folder: JobFolder, build: Build, of: str, by: int) -> None:
     """In one field, or in several that have so much together, by blocks of other such sizes."""
     chance, is_large = random.Random(f"{of} {by}"), of in ("cache", "lent", "huge page")
     ranks, batch, fields = chance.choice([1, 2]), chance.choice([0, 3]), chance.choice([1, 3])
     batch, fields = (4, 1) if is_large else (batch, fields)
-    part = thresholds.of_a_part(fields, batch, ranks)[of] + by
+    part = thresholds.of_a_part(batch, ranks)[of] + by
     drawn = thresholds.draw_shape(f"{of} {by}", part, ranks, fields, batch, steps=4 if is_large else 12)
     thresholds.run(folder, drawn, build, simulations=4 if is_large else 12)
 

@@ -21,7 +21,7 @@ PUT, BLOCK, IPUT, IPUT_BLOCK = range(4)  # of thresholds.c
 PLACES = 1 << 16  # where the values of a step may begin
 DTYPE = ("uint8", "float32", "float64")  # of the fields, in their order: the first one makes up for odd bytes
 AROUND = (-1, 0, 1)
-IN_FLIGHT, FEWER_IN_FLIGHT = 8, 4  # of Job.in_flight
+IN_FLIGHT = 8  # of Job.in_flight
 
 
 def cache(level: int, unknown: int) -> int:
@@ -38,17 +38,14 @@ def of_a_message() -> list[int]:
     ]  # fmt: skip
 
 
-def of_a_part(fields: int, batch: int, ranks: int) -> dict[str, int]:
+def of_a_part(batch: int, ranks: int) -> dict[str, int]:
     """Bytes of what one rank puts of each sample."""
-    core = 2 * cache(2, constants.CORE_CACHE_UNKNOWN)
     return {
         "piece": constants.PIECE_SMALL,
         "block": constants.BLOCK_SMALL,
         "along": constants.ALONG_MAX,
         "bundle": constants.BUNDLE_MAX,
         "in flight": job_file._IN_FLIGHT_BYTES // IN_FLIGHT,
-        "core's cache": core // IN_FLIGHT - fields * constants.BOUNDARY,
-        "core's cache, fewer in flight": core // FEWER_IN_FLIGHT - fields * constants.BOUNDARY,
         "huge page": constants.HUGE_PAGE,
         "lent": constants.LARGE,
         "cache": cache(3, constants.CACHE_UNKNOWN) // 2 // max(1, batch) // ranks,

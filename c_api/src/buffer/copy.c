@@ -18,14 +18,6 @@ int mpidata_exceeds_cache(size_t bytes) {
     return bytes > (size_t)(cache > 0 ? cache : MPIDATA_CACHE_UNKNOWN) / 2;
 }
 
-int mpidata_exceeds_core_cache(size_t bytes) {
-    long cache = -1;
-#ifdef _SC_LEVEL2_CACHE_SIZE
-    cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
-#endif
-    return bytes / 2 > (size_t)(cache > 0 ? cache : MPIDATA_CORE_CACHE_UNKNOWN);
-}
-
 void *mpidata_copy_past_cache(void *restrict target, const void *restrict source, size_t bytes) {
 #ifdef __SSE2__
     if (bytes < MPIDATA_PAST_CACHE_WORTH) return memcpy(target, source, bytes);

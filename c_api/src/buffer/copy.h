@@ -6,14 +6,11 @@
 #include <stdint.h>
 
 enum { MPIDATA_PAST_CACHE_WORTH = 1024 }; /* bytes from which on a copy past the cache differs from memcpy */
-/* Bytes of the last level of cache, and of a core's own, where the system does not say. */
-enum { MPIDATA_CACHE_UNKNOWN = 16 << 20, MPIDATA_CORE_CACHE_UNKNOWN = 1 << 20 };
+/* Bytes of the last level of cache, where the system does not say. */
+enum { MPIDATA_CACHE_UNKNOWN = 16 << 20 };
 
 /* Whether memory of this size, written in one go, would push itself out of the last level of cache. */
 int mpidata_exceeds_cache(size_t bytes);
-
-/* Whether memory of this size, written again and again, has no use of a core's own cache: it is more than twice as large. */
-int mpidata_exceeds_core_cache(size_t bytes);
 
 /* memcpy that does not read the target's cache lines before it writes them, as memcpy itself does for single copies that
  * exceed the cache. What is written is in memory afterwards, and not in the cache. */

@@ -90,7 +90,7 @@ void mpidata_carried_last_words(const char *words) {
 static void copy_values(char *restrict target, const void *restrict values, int64_t elements, size_t bytes, mpidata_convert *convert) {
     if (convert)
         convert(target, values, elements);
-    else if (mpidata_exceeds_core_cache((size_t)rank.channel.slots * rank.channel.values_bytes))
+    else if (bytes >= MPIDATA_BLOCK_ANYWHERE)
         (void)mpidata_copy_past_cache(target, values, bytes);
     else
         memcpy(target, values, bytes);
