@@ -394,7 +394,7 @@ static void write_payload(const mpidata_staged_piece *piece, char *target, size_
         const mpidata_staged_block *staged = &piece->blocks[i];
         if (!staged->along) continue;
         memset(target + end, 0, staged->place - end);
-        memcpy(target + staged->place, block_values(piece, staged), staged->bytes);
+        (void)mpidata_copy_past_cache(target + staged->place, block_values(piece, staged), staged->bytes);
         end = staged->place + staged->bytes;
     }
     memset(target + end, 0, bytes - end);
