@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mpidata.config import Job
 from mpidata.learning.published import Contents, Published, read
-from mpidata.run.samplers import Drawn, ask, failing, make_sampler
+from mpidata.run.samplers import Drawn, ask, make_sampler, sampler_code
 
 __all__ = ["Begun", "Sampling", "SamplingHere"]
 
@@ -78,10 +78,10 @@ class SamplingHere:
     def begin(self, begun: Begun) -> None:
         """Bring the sampler to where it was, also behind what it drew after its state was kept: that is final."""
         self._sampler = sampler = make_sampler(self._job)
-        with failing(self._job):
+        with sampler_code(self._job):
             self.takes_published = "published" in inspect.signature(sampler.observe).parameters
         if begun.state is not None:
-            with failing(self._job):
+            with sampler_code(self._job):
                 sampler.load_state_dict(pickle.loads(base64.b64decode(begun.state)))
         before = begun.drawn if begun.state is not None else 0
         while before < begun.final:
@@ -99,7 +99,7 @@ class SamplingHere:
             if published is not None and (self._published is None or self._published.version != published.version):
                 self._published = read(published)
             more["published"] = self._published
-        with failing(self._job):
+        with sampler_code(self._job):
             self._sampler.observe(ids, parameters, losses, **more)
         self._remember()
 
@@ -115,5 +115,5 @@ class SamplingHere:
     def _remember(self) -> None:
         if not hasattr(self._sampler, "state_dict"):
             return
-        with failing(self._job):
+        with sampler_code(self._job):
             self.state = base64.b64encode(pickle.dumps(self._sampler.state_dict())).decode()

@@ -24,7 +24,7 @@ from mpidata.samplers.breed import Breed
 from mpidata.samplers.power import Power
 from mpidata.samplers.space import Space
 
-__all__ = ["Drawn", "ask", "draw_at_once", "draw_parameters", "failing", "learns", "make_sampler"]
+__all__ = ["Drawn", "ask", "draw_at_once", "draw_parameters", "learns", "make_sampler", "sampler_code"]
 
 Array = npt.NDArray[np.float64]
 _MOST_SOBOL_BITS = 30
@@ -169,7 +169,7 @@ def make_sampler(job: Job) -> Any:
     if job.parameters.sampler == "power":
         return Power(_space(job), job.seed, job.parameters.power or PowerKeys())
     space = job.model_dump(mode="json", exclude_none=True)["parameters"]["space"]
-    with failing(job):
+    with sampler_code(job):
         return _load_class(job)(space=space, seed=job.seed)
 
 
@@ -189,14 +189,25 @@ def learns(sampler: Any) -> bool:
 
 
 @contextlib.contextmanager
-def failing(job: Job) -> Iterator[None]:
-    """Run code of the job's sampler: what it raises becomes a JobFileError that says where."""
+def sampler_code(job: Job) -> Iterator[None]:
+    """Run code of the job's sampler, which may import from the job file's folder at any time.
+
+    Raises
+    ------
+    JobFileError
+        It raises something; the error says what and where.
+    """
+    folder = str(job.folder)
+    sys.path.insert(0, folder)
     try:
         yield
     except (Exception, SystemExit) as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{type(error).__name__}: {error}, in {frame.filename} line {frame.lineno}"
         raise _refusal(job, "sampler", f"it fails with {where}. Correct it.") from error
+    finally:
+        with contextlib.suppress(ValueError):  # that code may have taken it out
+            sys.path.remove(folder)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,7 +234,7 @@ def ask(job: Job, sampler: Any, count: int) -> Drawn:
         It fails, or gives something else.
     """
     names, what = job.parameter_names, f"sample({count})"
-    with failing(job):
+    with sampler_code(job):
         result = sampler.sample(count)
     result, rules, parents = result if isinstance(result, tuple) and len(result) == 3 else (result, None, None)
     try:
@@ -263,11 +274,7 @@ _BUILT_IN: dict[str, Callable[[Job], Array]] = {
 
 def _load_class(job: Job) -> Any:
     module, _, name = job.parameters.sampler.partition(":")
-    sys.path.insert(0, str(job.folder))
-    try:
-        return getattr(importlib.import_module(module), name)
-    finally:
-        sys.path.remove(str(job.folder))
+    return getattr(importlib.import_module(module), name)
 
 
 def _refusal(job: Job, key: str, sentence: str) -> JobFileError:

@@ -175,6 +175,13 @@ def sample(folder: Path, body: str, name: str) -> np.ndarray:
         assert str(folder) not in sys.path
 
 
+def test_a_class_imports_what_lies_beside_it_when_it_needs_it(tmp_path: Path) -> None:
+    (tmp_path / "needed_late.py").write_text("ROW = [3, 4]")
+    body = "from needed_late import ROW; return numpy.tile(ROW, (count, 1))"
+    assert (sample(tmp_path, body, "late_sampler") == [3, 4]).all()
+    sys.modules.pop("needed_late")
+
+
 def test_a_class_draws_all_rows(tmp_path: Path) -> None:
     table = sample(tmp_path, "return [[self.seed, i] for i in range(count)]", "own_sampler")
     np.testing.assert_array_equal(table, np.stack([np.full(210, 7), np.arange(210)], axis=1))
