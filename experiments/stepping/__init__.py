@@ -16,6 +16,7 @@ import numpy as np
 
 from experiments.runs import ROOT, Part, Results, Run, digits, mpidata
 from experiments.stepping import page, why_page
+from experiments.stepping.arms import PUBLISHED
 from experiments.stepping.compared import Compared
 from experiments.stepping.correlations import correlations
 from experiments.stepping.problem import EQUATIONS
@@ -29,11 +30,12 @@ _QUARTERS, _BINS = 4, 10
 
 @dataclass(frozen=True)
 class Arm:
-    """A sampler, its settings, and whether losses have the weight 1 / density."""
+    """A sampler, its settings, whether losses have the weight 1 / density, and how long its runs are, to others."""
 
     sampler: str
     keys: Mapping[str, Any] = field(default_factory=dict)
     weighted: bool = False
+    length: int = 1
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class _Size:
 
 _WHOLE, _QUICK = _Size(400, 1000), _Size(100, 200)
 _TUNED = ("burgers", "kuramoto-sivashinsky")
+_COMPARED = (*_TUNED, "gray-scott")
+_WITH_TORCH = ("diffusion", "committee")  # on a rank of their own
 _EVEN = {"uniform": Arm("uniform"), "sobol": Arm("sobol")}
 _TRIED = _EVEN | {
     "breed": Arm("breed"),
@@ -56,6 +60,9 @@ _TRIED = _EVEN | {
     "adaptive, sharpness 1": Arm("adaptive", {"start": 0, "sharpness": 1.0}),
     "adaptive, sharpness 2": Arm("adaptive", {"start": 0, "sharpness": 2.0}),
     "adaptive, bound 10": Arm("adaptive", {"start": 0, "sharpness": 2.0, "bound": 10.0}),
+    "diffusion": Arm("diffusion"),
+    "committee": Arm("committee"),
+    "uniform, twice as long": Arm("uniform", length=2),
 }
 # The first of breed is what its defaults were, whose breakpoint was 10 generations, of 2 simulations each.
 _WATCHED = {
@@ -76,7 +83,7 @@ def tuning(quick: bool) -> Part:
 
 def confirmation(quick: bool) -> Part:
     """Make the runs that compare the sampler that was chosen, on seeds of their own."""
-    return _part("samplers", _TUNED, _CONFIRMED, range(100, 102 if quick else 120), quick)
+    return _part("samplers", _COMPARED, _CONFIRMED, range(100, 102 if quick else 120), quick)
 
 
 def why(quick: bool) -> Part:
@@ -100,15 +107,19 @@ def _run(
     equation: str, size: _Size, arm: Arm, seed: int, watched: bool, folder: Path, results: Results
 ) -> dict[str, Any]:
     result, times, space = folder / "result.json", folder / "times", EQUATIONS[equation].space
+    size = dataclasses.replace(size, simulations=arm.length * size.simulations)
     numbers, more = [str(seed), str(size.batches), str(size.held_out)], ["watched"] * watched
     settings = [
         f"trainers.program={json.dumps([sys.executable, 'online.py', equation, *numbers, str(result), *more])}",
         f'solvers.function="problem:{equation.replace("-", "_")}"',
         f"parameters.count={size.simulations}",
         f"seed={1000 + seed}",
+        f"parameters.sampler=arms:{'PublishedArm' if arm.sampler in PUBLISHED else 'Arm'}",
+        f"parameters.learner_rank={str(arm.sampler in _WITH_TORCH).lower()}",
+        f"fields.u.shape=[{EQUATIONS[equation].fields}, 128]",
         *(f"parameters.space.{name}={json.dumps(range_)}" for name, range_ in space.items()),
     ]
-    described = json.dumps(dataclasses.asdict(arm) | {"times": str(times)})
+    described = json.dumps(dataclasses.asdict(arm) | {"times": str(times), "equation": equation})
     mpidata(folder, _HERE / "stepping.yaml", *settings, EXPERIMENT_ARM=described, PYTHONPATH=str(ROOT))
     found: dict[str, Any] = json.loads(result.read_text())
     if errors := found.pop("errors", None):

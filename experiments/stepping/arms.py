@@ -20,14 +20,16 @@ from mpidata.samplers.space import Space
 
 FIRST = 50
 OTHERS = ("pace", "weight")  # parameters of the job that are none of the equation
+PUBLISHED = ("committee",)  # samplers that are told of the model
 Array = npt.NDArray[np.float64]
 
 
 class Arm:
     """The sampler that the environment variable `EXPERIMENT_ARM` describes, behind the first uniform simulations.
 
-    Its value is JSON: `{"sampler": "adaptive", "keys": {...}, "weighted": false, "times": "FILE"}`. The file gets the
-    seconds of the CPU. With `weighted` the parameter `weight` is 1 / density, relative to the uniform one, else 1.
+    Its value is JSON: `{"sampler": "adaptive", "keys": {...}, "weighted": false, "equation": "burgers", "times":
+    "FILE"}`. The file gets the seconds of the CPU. With `weighted` the parameter `weight` is 1 / density, relative to
+    the uniform one, else 1.
     """
 
     def __init__(self, space: dict[str, Any], seed: int) -> None:
@@ -68,6 +70,17 @@ class Arm:
         return result
 
 
+class PublishedArm(Arm):
+    """One whose sampler is told what was published, and no losses."""
+
+    def observe(
+        self, simulations: npt.NDArray[np.int64], parameters: Array, losses: dict[str, Array], published: Any = None
+    ) -> None:
+        """Tell the sampler of the model."""
+        self._timed(lambda: self._sampler.observe(published))
+        self._times.write_text(f"{self._seconds:.3f}")
+
+
 class _Weighing(Adaptive):
     def densities(self, rows: Array) -> Array:
         """Give the densities of rows that were just drawn, relative to the uniform one."""
@@ -96,4 +109,12 @@ def _make(given: dict[str, Any], space: Space, seed: int) -> Any:
         return _Weighing(space, seed, AdaptiveKeys(**given["keys"]))
     if name == "breed":
         return Breed(space, seed, BreedKeys(**given["keys"]))
-    return Power(space, seed, PowerKeys(**given["keys"]))
+    if name == "power":
+        return Power(space, seed, PowerKeys(**given["keys"]))
+    if name == "diffusion":
+        from diffusion import Diffusion
+
+        return Diffusion(space, seed, **given["keys"])
+    from committee import Committee
+
+    return Committee(space, seed, given["equation"], **given["keys"])

@@ -15,7 +15,11 @@ from experiments.tables import table
 __all__ = ["TITLES", "render"]
 
 _REFERENCE = "uniform"
-TITLES = {"burgers": "Burgers' equation", "kuramoto-sivashinsky": "the Kuramoto-Sivashinsky equation"}
+TITLES = {
+    "burgers": "Burgers' equation",
+    "kuramoto-sivashinsky": "the Kuramoto-Sivashinsky equation",
+    "gray-scott": "the Gray-Scott system",
+}
 _HEADS = {"tuning": "Samplers and settings that were tried", "samplers": "Which simulations to train on"}
 
 
@@ -33,7 +37,7 @@ def render(compared: Compared, results: Results, output: Path) -> None:
         f"{len(first[_REFERENCE])} seeds. In brackets: ratio to {_REFERENCE} at the same seeds, with the t-interval "
         f"of 95 % of its logarithm; below 1 is better than {_REFERENCE}. Each run had "
         f"{compared.simulations} simulations, the first 50 of which all arms share, and "
-        f"{first[_REFERENCE][0]['steps']:,} steps of training.",
+        f"{first[_REFERENCE][0]['steps']:,} steps of training, if nothing else is said.",
     ]
     for equation, of_arms in found.items():
         parts += [f"## {TITLES[equation][0].upper()}{TITLES[equation][1:]}"]

@@ -1,6 +1,7 @@
 """The surrogate, its training on windows of three steps, and its errors: the same for all arms.
 
-From u at one step and one parameter to u at the next, by four periodic convolutions with growing dilation, with Adam.
+From u at one step and a parameter or two to u at the next, by four periodic convolutions with growing dilation, with
+Adam.
 It is trained to make two steps, the second from its own first, and the first from a state with a little noise, without
 which it would not stay near the solution for 40 steps (Sanchez-Gonzalez et al., Learning to Simulate Complex Physics
 with Graph Networks, ICML 2020, section 4.3).
@@ -24,37 +25,53 @@ _AVERAGED = 0.2  # of the training, at its end
 _FEW = 50  # simulations at a time, which a cache holds
 
 
+def network(equation: Equation) -> nn.Sequential:
+    """Make the surrogate, which `forward` uses."""
+    layers: list[nn.Module] = []
+    for inputs, dilation in zip((equation.fields + equation.told, _WIDTH, _WIDTH, _WIDTH), _DILATIONS, strict=True):
+        outputs = equation.fields if dilation == _DILATIONS[-1] else _WIDTH
+        more = {"padding": "same", "padding_mode": "circular", "dilation": dilation}
+        layers += [nn.Conv1d(inputs, outputs, _KERNEL, **more), nn.GELU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def forward(model: nn.Module, seen: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+    """Make a step: from what is told of the parameters, [n, told], and u [n, fields, 128]."""
+    step: torch.Tensor = u + 0.1 * model(torch.cat([u, seen[:, :, None].expand(-1, -1, POINTS)], dim=1))
+    return step
+
+
+def told_of(equation: Equation, parameters: torch.Tensor) -> torch.Tensor:
+    """Give what the surrogate is told of parameters [n, p]: [n, told]."""
+    return torch.from_numpy(equation.seen(parameters.numpy())).float()
+
+
 class Training:
     """A model, trained for a number of batches that is known before: the rate goes down to 0 along half a cosine."""
 
     def __init__(self, equation: Equation, seed: int, batches: int) -> None:
         torch.set_num_threads(1)
         torch.manual_seed(seed)
-        layers: list[nn.Module] = []
-        for inputs, dilation in zip((2, _WIDTH, _WIDTH, _WIDTH), _DILATIONS, strict=True):
-            outputs = 1 if dilation == _DILATIONS[-1] else _WIDTH
-            more = {"padding": "same", "padding_mode": "circular", "dilation": dilation}
-            layers += [nn.Conv1d(inputs, outputs, _KERNEL, **more), nn.GELU()]
-        self._model = nn.Sequential(*layers[:-1])
-        self._average = AveragedModel(self._model)
+        self.model = network(equation)
+        self._average = AveragedModel(self.model)
         self._equation, self._batches = equation, batches
-        self._optimizer = torch.optim.Adam(self._model.parameters(), lr=_RATE)
+        self._optimizer = torch.optim.Adam(self.model.parameters(), lr=_RATE)
         self.steps = 0
 
     def step(self, parameters: torch.Tensor, u: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """Train with a batch: parameters [B, p], u [B, 3, 128], weights [B]. Returns the loss of each window, [B]."""
-        seen, now = self._seen(parameters), u[:, 0] + _NOISE * torch.randn(u[:, 0].shape)
+        """Train with a batch: parameters [B, p], u [B, 3, fields, 128], weights [B]. Returns the losses, [B]."""
+        seen, now = told_of(self._equation, parameters), u[:, 0] + _NOISE * torch.randn(u[:, 0].shape)
         losses = torch.zeros(len(u))
         for i in range(1, WINDOW):
-            now = self._next(self._model, seen, now)
-            losses = losses + (now - u[:, i]).square().mean(1)
+            now = forward(self.model, seen, now)
+            losses = losses + (now - u[:, i]).square().mean((1, 2))
         self._optimizer.param_groups[0]["lr"] = _RATE * (1 + math.cos(math.pi * min(1, self.steps / self._batches))) / 2
         self._optimizer.zero_grad()
         (losses * weights).mean().backward()
         self._optimizer.step()
         self.steps += 1
         if self.steps > (1 - _AVERAGED) * self._batches:
-            self._average.update_parameters(self._model)
+            self._average.update_parameters(self.model)
         return losses.detach()
 
     def result(self, simulations: int) -> dict[str, Any]:
@@ -66,23 +83,15 @@ class Training:
     def errors(self, parameters: torch.Tensor, truth: torch.Tensor, average: bool = True) -> torch.Tensor:
         """Root mean square error of each simulation over its steps and points, of which only the start is given: [n].
 
-        Parameters [n, p], truth [n, 41, 128].
+        Parameters [n, p], truth [n, 41, fields, 128].
         """
-        model = self._average.module if average else self._model
+        model = self._average.module if average else self.model
         found = []
-        for seen, u in zip(self._seen(parameters).split(_FEW), truth.split(_FEW), strict=True):
+        for seen, u in zip(told_of(self._equation, parameters).split(_FEW), truth.split(_FEW), strict=True):
             now, squares = u[:, 0], torch.zeros(len(u))
             with torch.no_grad():
                 for i in range(1, STEPS + 1):
-                    now = self._next(model, seen, now).clamp(-10, 10)  # one that diverges is wrong, not infinite
-                    squares += (now - u[:, i]).square().mean(1)
+                    now = forward(model, seen, now).clamp(-10, 10)  # one that diverges is wrong, not infinite
+                    squares += (now - u[:, i]).square().mean((1, 2))
             found.append((squares / STEPS).sqrt())
         return torch.cat(found)
-
-    def _seen(self, parameters: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(self._equation.seen(parameters.numpy())).float()
-
-    def _next(self, model: nn.Module, seen: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
-        inputs = torch.stack([u, seen.expand(-1, POINTS)], dim=1)
-        step: torch.Tensor = u + 0.1 * model(inputs)[:, 0]
-        return step

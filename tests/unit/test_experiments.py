@@ -1,5 +1,6 @@
 """The parts of the experiments that train nothing."""
 
+import dataclasses
 import itertools
 import json
 import sys
@@ -25,6 +26,7 @@ from experiments.stepping.arms import Arm
 from experiments.stepping.compared import Compared
 from experiments.stepping.correlations import MEASURES, correlations
 from experiments.stepping.problem import EQUATIONS, burgers, solve
+from mpidata.samplers.space import Space
 
 
 def test_ratios_are_taken_seed_by_seed() -> None:
@@ -130,7 +132,7 @@ def test_each_arm_of_a_surrogate_that_steps_has_each_seed_and_no_seed_is_tuned_a
     tuned, confirmed, watched = (part(False) for part in (stepping.tuning, stepping.confirmation, stepping.why))
     seeds = [{run.name.split()[-1] for run in part.runs} for part in (tuned, confirmed, watched)]
     assert [len(part) for part in seeds] == [5, 20, 5] and len(set.union(*seeds)) == 30
-    assert len({run.name for run in confirmed.runs}) == len(confirmed.runs) == 20 * 2 * 5
+    assert len({run.name for run in confirmed.runs}) == len(confirmed.runs) == 20 * 3 * 5
     assert [run.name for run in confirmed.runs][:2] == ["burgers uniform 100", "burgers sobol 100"]
 
 
@@ -238,7 +240,8 @@ def test_a_surrogate_is_told_the_parameters_of_its_equation(monkeypatch: pytest.
     monkeypatch.setattr(surrogate.Training, "step", lambda self, p, *more: told.append(p) or step(self, p, *more))
     parameters = torch.arange(28.0, dtype=torch.float64).reshape(4, 7) % 3
     parameters[:, 6] = torch.tensor([-1.4, -1.0, -0.5, -0.1], dtype=torch.float64)
-    batch = {"parameters": parameters, "u": torch.zeros(4, 3, 128), "simulation": torch.tensor([5, 2, 2, 0])}
+    batch = {"parameters": parameters, "u": torch.zeros(4, 3, 1, 128), "simulation": torch.tensor([5, 2, 2, 0])}
+    monkeypatch.setenv("EXPERIMENT_ARM", '{"sampler": "uniform"}')
     monkeypatch.setattr(mpidata, "MPIStreamDataset", lambda batch_size: Batches([batch]))
     online.main("burgers", 0, 1, 8, tmp_path / "result.json", watched=True)
     assert told[0].tolist() == parameters[:, [6, 5, 4, 3, 2]].tolist()
@@ -259,7 +262,7 @@ def test_burgers_equation_is_solved_as_by_cole_and_hopf() -> None:
     waves = np.fft.rfftfreq(4096, 1 / 4096)
     phi = np.fft.rfft(np.exp(-amplitude * (1 - np.cos(fine)) / (2 * viscosity))) * np.exp(-viscosity * 2.0 * waves**2)
     exact = -2 * viscosity * np.fft.irfft(1j * waves * phi) / np.fft.irfft(phi)
-    assert abs(u[0] - exact[::32]).max() < 1e-4
+    assert abs(u[0, 0] - exact[::32]).max() < 1e-4
     steps = list(burgers(0.0, log_viscosity=-1.0, mean=0.0, first=1.0, second=0.0, phase=0.0))
     assert len(steps) == 41 and steps[-1][0] == pytest.approx(2.0) and np.allclose(steps[-1][1]["u"], u[0], atol=1e-6)
 
@@ -268,3 +271,66 @@ def test_the_kuramoto_sivashinsky_equation_grows_by_its_unstable_waves() -> None
     length = 2 * np.pi * np.sqrt(2)  # wave number 1 grows most, by exp(t / 4)
     states = list(solve(EQUATIONS["kuramoto-sivashinsky"], np.array([[length, 1e-4, 0.0, 0.0, 0.0]])))
     assert abs(states[-1]).max() == pytest.approx(1e-4 * np.exp(10.0 / 4), rel=0.01)
+
+
+def test_the_gray_scott_system_is_solved_as_by_smaller_steps() -> None:
+    system = EQUATIONS["gray-scott"]
+    nothing = np.array([[0.04, 0.06, 0.0, 5.0, 1.0]])
+    *_, still = solve(system, nothing)
+    assert still.shape == (1, 2, 128) and np.allclose(still, [[[1.0], [0.0]]], atol=1e-6)
+    parameters = np.random.default_rng(1).uniform(*np.array(list(system.space.values())).T, (8, 5))
+    rough, fine = (np.stack(list(solve(one, parameters))) for one in (system, dataclasses.replace(system, substeps=60)))
+    assert abs(rough - fine).max() < 0.01 and fine[-1, :, 1].max() > 0.1  # some have pulses
+    assert abs(fine[1] - fine[0]).max() > 0.05
+
+
+@pytest.fixture
+def stepping_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(stepping.__file__).parent))
+    monkeypatch.setitem(sys.modules, "problem", problem)
+
+
+class Published(dict):  # type: ignore[type-arg]
+    version = 1
+
+
+def test_a_committee_chooses_where_two_checkpoints_disagree_and_not_all_in_one_place(stepping_folder: None) -> None:
+    from committee import Committee
+    from surrogate import network
+
+    names = list(EQUATIONS["burgers"].space)
+    committee = Committee(Space([*EQUATIONS["burgers"].space.values()]), 1, "burgers", uniform=0.5)
+    assert set(committee.sample(20)[1]) == {"uniform"}
+    model = network(EQUATIONS["burgers"])
+    for parameter in model.parameters():
+        torch.nn.init.zeros_(parameter)
+    for version, bias in ((3, 0.0), (4, 1.0), (4, 9.0)):
+        torch.nn.init.constant_(list(model.parameters())[-1], bias)
+        published = Published({name: tensor.numpy() for name, tensor in model.state_dict().items()})
+        published.version = version
+        committee.observe(published)
+    # One stays as it is, the other moves by 0.1 a step.
+    disagreement = committee._disagreement(np.full((3, len(names)), 0.5))
+    assert disagreement == pytest.approx([sum((0.1 * n) ** 2 for n in range(1, 21))] * 3, rel=1e-4)
+    committee._disagreement = lambda pool: (pool[:, 0] > 0.8).astype(float)  # type: ignore[method-assign]
+    rows, rules, _ = committee.sample(64)
+    chosen = committee._space.unit(rows[[rule == "committee" for rule in rules]])
+    assert 20 < len(chosen) < 44 and (chosen[:, 0] > 0.8).all()
+    nearest = np.sort(np.linalg.norm(chosen[:16, None] - chosen[None, :16], axis=2), axis=1)[:, 1]
+    assert nearest.min() > 0.1
+
+
+def test_a_diffusion_model_draws_what_is_hard(stepping_folder: None) -> None:
+    from diffusion import Diffusion
+
+    space = Space([(0.0, 2.0), (-1.0, 1.0)])
+    sampler = Diffusion(space, 1)
+    assert set(sampler.sample(5)[1]) == {"uniform"}
+    rows = space.scale(np.random.default_rng(0).random((200, 2)))
+    for _ in range(20):
+        sampler.observe(np.arange(200), rows, {"difficulty": rows[:, 0] + 0.1 * rows[:, 1]})
+    drawn, rules, parents = sampler.sample(400)
+    made = np.array(rules) == "diffusion"
+    assert 0.6 < made.mean() < 0.8 and set(parents) == {-1}
+    assert drawn[made, 0].mean() > 1.3 and 0.8 < drawn[~made, 0].mean() < 1.2 and abs(drawn[made, 1].mean()) < 0.3
+    assert (drawn >= [0, -1]).all() and (drawn <= [2, 1]).all()
