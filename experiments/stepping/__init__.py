@@ -58,6 +58,7 @@ _TRIED = _EVEN | {
     "breed": Arm("breed"),
     "power": Arm("power"),
     "adaptive, sharpness 1": Arm("adaptive", {"start": 0, "sharpness": 1.0}),
+    "adaptive, sharpness 1.5": Arm("adaptive", {"start": 0, "sharpness": 1.5}),
     "adaptive, sharpness 2": Arm("adaptive", {"start": 0, "sharpness": 2.0}),
     "adaptive, bound 10": Arm("adaptive", {"start": 0, "sharpness": 2.0, "bound": 10.0}),
     "diffusion": Arm("diffusion"),
