@@ -56,6 +56,7 @@ _WITH_TORCH = ("diffusion", "committee")  # on a rank of their own
 _EVEN = {"uniform": Arm("uniform"), "sobol": Arm("sobol")}
 _TRIED = _EVEN | {
     "breed": Arm("breed"),
+    "breed, end 0.7": Arm("breed", {"end": 0.7}),
     "power": Arm("power"),
     "adaptive, sharpness 1": Arm("adaptive", {"start": 0, "sharpness": 1.0}),
     "adaptive, sharpness 1.5": Arm("adaptive", {"start": 0, "sharpness": 1.5}),
