@@ -229,7 +229,7 @@ class AdaptiveKeys(Model):
         description="Which part of the others is uniform: the density is at least so much of the uniform one.",
     )
     sharpness: Positive = fixed_key(
-        default=2.0, description="Exponent: the density grows with the power `sharpness` of the loss."
+        default=1.5, description="Exponent: the density grows with the power `sharpness` of the loss."
     )
     bound: Annotated[float, Strict(), Key(gt=1)] = fixed_key(
         default=5.0, description="The density of what is not uniform is at most so many times the uniform one."
