@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--minutes", type=float, default=40.0, help="begin no run after so many minutes; 40 if not given"
     )
+    parser.add_argument("--at-once", type=int, default=1, help="so many runs at the same time; 1 if not given")
     parser.add_argument("--output", type=Path, help="folder for the results; else experiments/results")
     given = parser.parse_args(arguments)
     # What was tried out must not take the place of what was measured.
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     begun = time.monotonic()
     for name in names:
         left = given.minutes - (time.monotonic() - begun) / 60
-        if not make(_PARTS[name](given.quick), output, left):
+        if not make(_PARTS[name](given.quick), output, left, given.at_once):
             return 1
     return 0
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,14 @@ Results = dict[str, dict[str, Any]]  # by the names of runs
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its name, and how it is made; `make` gets a folder to work in, and the results that are there."""
+    """One run: its name, and how it is made; `make` gets a folder to work in, and the results that are there.
+
+    Where a run is `needed`, none of those behind it begins before it is made.
+    """
 
     name: str
     make: Callable[[Path, Results], dict[str, Any]]
+    needed: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,26 +53,39 @@ class Part:
     render: Callable[[Results, Path], None]
 
 
-def make(part: Part, output: Path, minutes: float) -> bool:
+def make(part: Part, output: Path, minutes: float, at_once: int = 1) -> bool:
     """Make runs that are not there, one at least and for so long, and write the page. Returns whether all are there."""
     output.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + 60 * minutes
     results = read(part, output)
     missing = [run for run in part.runs if run.name not in results]
-    longest = 0.0
-    for number, run in enumerate(missing):
-        begun = time.monotonic()
-        if number and begun + longest > deadline:
-            part.render(results, output)
-            print(f"{part.name}: {len(missing) - number} runs are left; the same command goes on with them.")
-            return False
-        with tempfile.TemporaryDirectory(prefix="experiment-", ignore_cleanup_errors=True) as folder:
-            results[run.name] = run.make(Path(folder), results)
-        _write(part, results, output)
-        longest = max(longest, time.monotonic() - begun)
-        print(f"{part.name}: {run.name} took {time.monotonic() - begun:.0f} s", flush=True)
+    running: dict[Future[tuple[dict[str, Any], float]], Run] = {}
+    begun, longest = 0, 0.0
+    with ThreadPoolExecutor(at_once) as pool:
+        while True:
+            while begun < len(missing) and len(running) < at_once and not any(run.needed for run in running.values()):
+                if begun and time.monotonic() + longest > deadline:
+                    break
+                running[pool.submit(_timed, missing[begun], dict(results))] = missing[begun]
+                begun += 1
+            if not running:
+                break
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                name = running.pop(done).name
+                results[name], seconds = done.result()
+                _write(part, results, output)
+                longest = max(longest, seconds)
+                print(f"{part.name}: {name} took {seconds:.0f} s", flush=True)
     part.render(results, output)
-    return True
+    if left := len(missing) - begun:
+        print(f"{part.name}: {left} runs are left; the same command goes on with them.")
+    return not left
+
+
+def _timed(run: Run, results: Results) -> tuple[dict[str, Any], float]:
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="experiment-", ignore_cleanup_errors=True) as folder:
+        return run.make(Path(folder), results), time.monotonic() - begun
 
 
 def read(part: Part, output: Path) -> Results:
@@ -79,7 +97,8 @@ def read(part: Part, output: Path) -> Results:
 
 
 def _write(part: Part, results: Results, output: Path) -> None:
-    lines = [json.dumps({"run": name} | result) for name, result in results.items()]
+    in_order = [run.name for run in part.runs if run.name in results]
+    lines = [json.dumps({"run": name} | results[name]) for name in in_order]
     write_text(output / f"{part.name}.jsonl", "\n".join(lines) + "\n")
 
 

@@ -47,7 +47,7 @@ _OFFLINE = ("offline, few", "offline, all")
 def part(quick: bool) -> Part:
     """Make the experiment."""
     size = _QUICK if quick else _WHOLE
-    runs = [Run(_PRODUCED, partial(_produce, size))]
+    runs = [Run(_PRODUCED, partial(_produce, size), needed=True)]
     for seed in range(size.seeds):
         runs += [Run(f"{arm} {seed}", partial(_online, size, arm, seed)) for arm in _ONLINE]
         runs += [Run(f"{arm} {seed}", partial(_offline, size, arm, seed)) for arm in _OFFLINE]
@@ -69,7 +69,7 @@ _BUFFERS = {
 def buffers(quick: bool) -> Part:
     """Make the experiment with policies and capacities of the buffer."""
     size, seeds = (_QUICK, range(2)) if quick else (_WHOLE, range(10))
-    runs = [Run(_PRODUCED, partial(_produce, size))]
+    runs = [Run(_PRODUCED, partial(_produce, size), needed=True)]
     for seed in seeds:
         runs += [Run(f"offline {seed}", partial(_offline, size, "offline, all", seed))]
         runs += [Run(f"{arm} {seed}", partial(_replayed, size, *_BUFFERS[arm], seed)) for arm in _BUFFERS]

@@ -75,7 +75,8 @@ _WATCHED = {
     "adaptive": Arm("adaptive", {"start": 0}),
     "adaptive, weighted": Arm("adaptive", {"start": 0}, weighted=True),
 }
-_CONFIRMED = _EVEN | {"adaptive": Arm("adaptive", {"start": 0}), "power": Arm("power"), "breed": Arm("breed")}
+_CHOSEN = _EVEN | {"adaptive": Arm("adaptive", {"start": 0})}
+_CONFIRMED = _CHOSEN | {"power": Arm("power"), "breed": Arm("breed")}
 
 
 def tuning(quick: bool) -> Part:
@@ -84,8 +85,10 @@ def tuning(quick: bool) -> Part:
 
 
 def confirmation(quick: bool) -> Part:
-    """Make the runs that compare the sampler that was chosen, on seeds of their own."""
-    return _part("samplers", _COMPARED, _CONFIRMED, range(100, 102 if quick else 120), quick)
+    """Make the runs that compare the sampler that was chosen, on seeds of their own; those of the others come last."""
+    part = _part("samplers", _COMPARED, _CONFIRMED, range(100, 102 if quick else 120), quick)
+    runs = sorted(part.runs, key=lambda run: not any(f" {arm} " in run.name for arm in _CHOSEN))
+    return dataclasses.replace(part, runs=runs)
 
 
 def why(quick: bool) -> Part:

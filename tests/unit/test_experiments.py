@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -79,6 +80,20 @@ def test_runs_are_made_once_and_those_that_are_left_later(tmp_path: Path) -> Non
     assert make(part, tmp_path, 10.0) and made[3:] == ["c", "d"]
     assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
     assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 4
+
+
+def test_several_runs_are_made_at_once_behind_the_one_that_they_need(tmp_path: Path) -> None:
+    both = threading.Barrier(2, timeout=20)
+
+    def run(name: str, folder: Path, results: Results) -> dict[str, Any]:
+        assert name == "production" or "production" in results
+        if name in "ab":
+            both.wait()
+        return {"name": name}
+
+    runs = [Run(name, partial(run, name), needed=name == "production") for name in ("production", "b", "a", "c")]
+    assert make(Part("x", runs, lambda results, output: None), tmp_path, 10.0, at_once=2)
+    assert [json.loads(line)["run"] for line in (tmp_path / "x.jsonl").open()] == ["production", "b", "a", "c"]
 
 
 def test_results_are_compact() -> None:
