@@ -50,19 +50,22 @@ def part(quick: bool) -> Part:
     runs = [Run(_PRODUCED, partial(_produce, size), needed=True)]
     for seed in range(size.seeds):
         runs += [Run(f"{arm} {seed}", partial(_online, size, arm, seed)) for arm in _ONLINE]
-        runs += [Run(f"{arm} {seed}", partial(_offline, size, arm, seed)) for arm in _OFFLINE]
+        runs += [Run(f"{arm} {seed}", partial(_offline, size, arm, "halved", seed)) for arm in _OFFLINE]
     return Part("heat", runs, partial(render, [*_ONLINE, *_OFFLINE], range(size.seeds), size.once))
 
 
 _BUFFERS = {
-    "reservoir, 100 %": ("reservoir", 1.0),
-    "reservoir, 50 %": ("reservoir", 0.5),
-    "reservoir, 10 %": ("reservoir", 0.1),
-    "reservoir, 2 %": ("reservoir", 0.02),
-    "firo, 10 %": ("firo", 0.1),
+    "all kept": ("random", 1.0),
+    "random, 50 %": ("random", 0.5),
+    "random, 10 %": ("random", 0.1),
+    "random, 2 %": ("random", 0.02),
+    "by simulation, 50 %": ("by simulation", 0.5),
+    "by simulation, 10 %": ("by simulation", 0.1),
+    "by simulation, 2 %": ("by simulation", 0.02),
     "most drawn, 10 %": ("most drawn", 0.1),
     "oldest drawn, 10 %": ("oldest drawn", 0.1),
-    "by simulation, 10 %": ("by simulation", 0.1),
+    "least drawn first, 10 %": ("least drawn first", 0.1),
+    "firo, 10 %": ("firo", 0.1),
 }
 
 
@@ -71,7 +74,7 @@ def buffers(quick: bool) -> Part:
     size, seeds = (_QUICK, range(2)) if quick else (_WHOLE, range(10))
     runs = [Run(_PRODUCED, partial(_produce, size), needed=True)]
     for seed in seeds:
-        runs += [Run(f"offline {seed}", partial(_offline, size, "offline, all", seed))]
+        runs += [Run(f"offline {seed}", partial(_offline, size, "offline, all", "cosine", seed))]
         runs += [Run(f"{arm} {seed}", partial(_replayed, size, *_BUFFERS[arm], seed)) for arm in _BUFFERS]
     return Part("buffers", runs, partial(buffers_page.render, ["offline", *_BUFFERS], seeds, size.simulations))
 
@@ -98,14 +101,14 @@ def _produce(size: _Size, folder: Path, results: Results) -> dict[str, Any]:
     return _job(folder, size, -1, 0, "buffer.policy=fifo", f"record.path={_record(size)}")
 
 
-def _offline(size: _Size, arm: str, seed: int, folder: Path, results: Results) -> dict[str, Any]:
+def _offline(size: _Size, arm: str, rate: str, seed: int, folder: Path, results: Results) -> dict[str, Any]:
     if not _record(size).exists():  # made on another machine
         _produce(size, folder, results)
     result = folder / "result.json"
     few = arm == "offline, few"
     simulations, steps = size.few if few else size.simulations, size.repeats * size.once
     numbers = [str(seed), str(size.once // 5), str(size.held_out)]
-    record = [str(_record(size)), str(simulations), str(steps)]
+    record = [str(_record(size)), str(simulations), str(steps), rate]
     call(folder, [sys.executable, str(_HERE / "offline.py"), *numbers, str(result), *record], PYTHONPATH=str(ROOT))
     found: dict[str, Any] = json.loads(result.read_text())
     return found | {"produced_s": results[_PRODUCED]["seconds"] * simulations / size.simulations}

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 Ids = npt.NDArray[np.int64]
-# Of so many that may be evicted, chosen by chance, one is.
-_CANDIDATES = 16
+# Of so many that may be evicted, chosen by chance, one is; and of so many for each that is drawn, the least drawn ones.
+_CANDIDATES, _DRAWN_OF = 8, 4
 
 
 class Reservoir:
@@ -68,7 +68,7 @@ class Reservoir:
     def draw(self, batch: int) -> Ids:
         """Draw so many different samples."""
         drawn = np.empty(batch, np.int64)
-        places = self._random.choice(self._count, batch, replace=False, shuffle=False)
+        places = self._places(batch)
         for i, place in enumerate(sorted(places.tolist(), reverse=True)):
             drawn[i] = sample = self._there[place]
             if place < self._unseen:
@@ -77,9 +77,20 @@ class Reservoir:
         self.draws[drawn] += 1
         return drawn
 
+    def _places(self, batch: int) -> Ids:
+        return self._random.choice(self._count, batch, replace=False, shuffle=False)
+
     def end(self) -> None:
         """Note that no more come."""
         self._ended = True
+
+
+class Even(Reservoir):
+    """Draws, of four times as many as a batch has, chosen by chance, those that were drawn least."""
+
+    def _places(self, batch: int) -> Ids:
+        places = self._random.choice(self._count, min(self._count, _DRAWN_OF * batch), replace=False)
+        return places[np.argsort(self.draws[self._there[places]], kind="stable")[:batch]]
 
 
 class Firo(Reservoir):
@@ -95,7 +106,7 @@ class Firo(Reservoir):
 
     def draw(self, batch: int) -> Ids:
         """Draw so many different samples."""
-        places = self._random.choice(self._count, batch, replace=False, shuffle=False)
+        places = self._places(batch)
         drawn = self._there[places]
         self.draws[drawn] += 1
         for place in sorted(places[self.draws[drawn] == self.repeats].tolist(), reverse=True):
@@ -106,9 +117,10 @@ class Firo(Reservoir):
 
 
 _EVICTIONS = {
-    "reservoir": lambda candidates, buffer: 0,
+    "random": lambda candidates, buffer: 0,
     "most drawn": lambda candidates, buffer: buffer.draws[candidates].argmax(),
     "oldest drawn": lambda candidates, buffer: candidates.argmin(),
+    "least drawn first": lambda candidates, buffer: buffer.draws[candidates].argmax(),
     "by simulation": lambda candidates, buffer: buffer.of_simulation[buffer.simulations[candidates]].argmax(),
 }
 
@@ -118,4 +130,5 @@ def make_buffer(policy: str, part: float, repeats: int, simulations: Ids, random
     capacity = round(part * len(simulations))
     if policy == "firo":
         return Firo(capacity, repeats, simulations, random)
-    return Reservoir(capacity, repeats, simulations, random, _EVICTIONS[policy])
+    kind = Even if policy == "least drawn first" else Reservoir
+    return kind(capacity, repeats, simulations, random, _EVICTIONS[policy])

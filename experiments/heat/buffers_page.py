@@ -13,7 +13,7 @@ from experiments.tables import by_arm, table
 
 __all__ = ["render"]
 
-_REFERENCE = "reservoir, 100 %"
+_REFERENCE = "all kept"
 
 
 def render(arms: Sequence[str], seeds: Sequence[int], simulations: int, results: Results, output: Path) -> None:
@@ -26,7 +26,7 @@ def render(arms: Sequence[str], seeds: Sequence[int], simulations: int, results:
         "# What the buffer keeps: the heat equation",
         "Made by `make experiments`; [what was done](../README.md#buffers). Errors in kelvin on simulations that "
         "nobody trained on (root mean square over steps and points), at the end of the training, geometric mean over "
-        f"{len(found[_REFERENCE])} seeds. In brackets: ratio to a reservoir that holds all, with the t-interval of "
+        f"{len(found[_REFERENCE])} seeds. In brackets: ratio to a buffer that keeps all, with the t-interval of "
         f"95 % of its logarithm. Each run had the samples of the same {simulations} simulations, in the order in which "
         f"they came, and {last['steps']:,} steps of training.",
         table(found, _REFERENCE, lambda result: result["marks"][-1]),

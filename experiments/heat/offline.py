@@ -1,7 +1,7 @@
-"""The training of the offline arms: offline.py SEED MARKS HELD_OUT RESULT RECORD SIMULATIONS STEPS.
+"""The training of the offline arms: offline.py SEED MARKS HELD_OUT RESULT RECORD SIMULATIONS STEPS RATE.
 
 The first SIMULATIONS of a record are read into memory, which counts, and drawn from there, so that no loader holds the
-training up; each epoch in another order.
+training up; each epoch in another order. With the RATE `cosine` the rate goes down to 0.
 """
 
 import json
@@ -15,11 +15,14 @@ import torch
 from surrogate import BATCH, Training
 
 
-def main(seed: int, marks: int, held_out: int, result: Path, record: str, simulations: int, steps: int) -> None:
+def main(
+    seed: int, marks: int, held_out: int, result: Path, record: str, simulations: int, steps: int, rate: str
+) -> None:
     """Train for so many steps."""
     begun = time.perf_counter()
     parameters, times, fields, _ = read(record, simulations)
-    training = Training(seed, marks, time.perf_counter() - begun)
+    known = steps if rate == "cosine" else None
+    training = Training(seed, marks, time.perf_counter() - begun, known)
     chance = torch.Generator().manual_seed(seed)
     while training.steps < steps:
         order = torch.randperm(len(times), generator=chance)
@@ -44,5 +47,5 @@ def read(record: str, simulations: int) -> tuple[torch.Tensor, torch.Tensor, tor
 
 
 if __name__ == "__main__":
-    _, seed, marks, held_out, result, record, simulations, steps = sys.argv
-    main(int(seed), int(marks), int(held_out), Path(result), record, int(simulations), int(steps))
+    _, seed, marks, held_out, result, record, simulations, steps, rate = sys.argv
+    main(int(seed), int(marks), int(held_out), Path(result), record, int(simulations), int(steps), rate)

@@ -42,6 +42,7 @@ if __name__ == "__main__":
     _, seed, marks, held_out, result, record, simulations, repeats, policy, part = sys.argv
     samples = read(record, int(simulations))
     buffer = make_buffer(policy, float(part), int(repeats), samples[3].numpy(), np.random.default_rng(int(seed)))
-    training = Training(int(seed), int(marks))
+    steps = len(samples[1]) * int(repeats) // BATCH
+    training = Training(int(seed), int(marks), steps=steps)
     draws = main(training, buffer, samples, int(repeats))
     Path(result).write_text(json.dumps(training.result(int(held_out)) | {"draws": draws}))

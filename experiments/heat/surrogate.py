@@ -6,6 +6,7 @@ the SC 2023 study, where the learning rate is halved now and then, too.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -18,6 +19,7 @@ from experiments.errors import quantities
 
 BATCH = 16
 _RATE, _HALVED_EVERY, _LEAST_RATE = 1e-3, 5000, 1.25e-4
+_RISING = 0.1
 _EVERY = 5  # steps of a held-out simulation that are compared
 
 
@@ -32,18 +34,21 @@ class Training:
         Steps of training from one mark to the next.
     seconds : float
         Time that has passed already.
+    steps : int, optional
+        How many there will be: the rate rises over the first tenth, and goes down to 0 along half a cosine. If not
+        given, it is halved now and then.
     """
 
-    def __init__(self, seed: int, marks: int, seconds: float = 0.0) -> None:
+    def __init__(self, seed: int, marks: int, seconds: float = 0.0, steps: int | None = None) -> None:
         torch.set_num_threads(1)
         torch.manual_seed(seed)
         layers = [nn.Linear(7, 256), nn.SiLU(), nn.Linear(256, 256), nn.SiLU(), nn.Linear(256, 256), nn.SiLU()]
         self.model = nn.Sequential(*layers, nn.Linear(256, POINTS * POINTS))
-        self._optimizer = torch.optim.Adam(self.model.parameters(), lr=_RATE)
+        self._optimizer = torch.optim.Adam(self.model.parameters(), lr=_RATE, fused=True)
         self._loss = nn.MSELoss()
         self._low = torch.tensor([*LOW, 0.0], dtype=torch.float32)
         self._high = torch.tensor([*HIGH, STEPS * STEP_TIME], dtype=torch.float32)
-        self._begun, self._marks = time.perf_counter() - seconds, marks
+        self._begun, self._marks, self._all = time.perf_counter() - seconds, marks, steps
         self.steps = 0
         self._marked: list[tuple[int, float, dict[str, torch.Tensor]]] = []
 
@@ -54,8 +59,7 @@ class Training:
         loss.backward()
         self._optimizer.step()
         self.steps += 1
-        rate = max(_LEAST_RATE, _RATE * 0.5 ** (self.steps // _HALVED_EVERY))
-        self._optimizer.param_groups[0]["lr"] = rate
+        self._optimizer.param_groups[0]["lr"] = self._rate()
         if self.steps % self._marks == 0:
             self._mark()
 
@@ -70,6 +74,12 @@ class Training:
             errors = self._errors(parameters, truth)
             found.append({"steps": steps, "seconds": round(seconds, 2)} | quantities(errors))
         return {"marks": found}
+
+    def _rate(self) -> float:
+        if self._all is None:
+            return max(_LEAST_RATE, _RATE * 0.5 ** (self.steps // _HALVED_EVERY))
+        part = self.steps / self._all
+        return _RATE * min(1.0, part / _RISING) * (1 + math.cos(math.pi * min(1.0, part))) / 2
 
     def _mark(self) -> None:
         state = {name: value.clone() for name, value in self.model.state_dict().items()}

@@ -75,7 +75,10 @@ _WATCHED = {
     "adaptive": Arm("adaptive", {"start": 0}),
     "adaptive, weighted": Arm("adaptive", {"start": 0}, weighted=True),
 }
-_CHOSEN = _EVEN | {"adaptive": Arm("adaptive", {"start": 0})}
+_CHOSEN = _EVEN | {
+    "adaptive": Arm("adaptive", {"start": 0}),
+    "adaptive, weighted": Arm("adaptive", {"start": 0}, weighted=True),
+}
 _CONFIRMED = _CHOSEN | {"power": Arm("power"), "breed": Arm("breed")}
 
 

@@ -147,7 +147,7 @@ def test_each_arm_of_a_surrogate_that_steps_has_each_seed_and_no_seed_is_tuned_a
     tuned, confirmed, watched = (part(False) for part in (stepping.tuning, stepping.confirmation, stepping.why))
     seeds = [{run.name.split()[-1] for run in part.runs} for part in (tuned, confirmed, watched)]
     assert [len(part) for part in seeds] == [5, 20, 5] and len(set.union(*seeds)) == 30
-    assert len({run.name for run in confirmed.runs}) == len(confirmed.runs) == 20 * 3 * 5
+    assert len({run.name for run in confirmed.runs}) == len(confirmed.runs) == 20 * 3 * 6
     assert [run.name for run in confirmed.runs][:2] == ["burgers uniform 100", "burgers sobol 100"]
 
 
@@ -206,7 +206,7 @@ def test_all_arms_begin_with_the_same_simulations(monkeypatch: pytest.MonkeyPatc
     assert tables["adaptive", False][51:, 2].mean() > first[51:, 2].mean()
 
 
-@pytest.mark.parametrize("policy", ["reservoir", "most drawn", "oldest drawn", "by simulation", "firo"])
+@pytest.mark.parametrize("policy", ["random", "most drawn", "oldest drawn", "least drawn first", "by simulation", "firo"])
 def test_buffers_keep_their_budget_and_lose_nothing_that_was_not_drawn(policy: str) -> None:
     buffer = make_buffer(policy, 0.25, 4, np.arange(400) // 20, np.random.default_rng(0))
     drawn, steps = 0, 0
@@ -229,10 +229,10 @@ def test_buffers_keep_their_budget_and_lose_nothing_that_was_not_drawn(policy: s
 
 def test_the_page_of_buffers_shows_how_often_samples_were_drawn(tmp_path: Path) -> None:
     results = {f"offline {seed}": result(1.0, 400) for seed in range(2)}
-    results |= {f"reservoir, 100 % {seed}": result(2.0, 400) | {"draws": [1, 0, 3]} for seed in range(2)}
-    buffers_page.render(["offline", "reservoir, 100 %"], range(2), 100, results, tmp_path)
+    results |= {f"all kept {seed}": result(2.0, 400) | {"draws": [1, 0, 3]} for seed in range(2)}
+    buffers_page.render(["offline", "all kept"], range(2), 100, results, tmp_path)
     text = (tmp_path / "buffers.md").read_text()
-    assert "[0.50 (0.50 to 0.50)]" in text and "| reservoir, 100 % | 0.25 | 0.00 | 0.75 | 0.00" in text
+    assert "[0.50 (0.50 to 0.50)]" in text and "| all kept | 0.25 | 0.00 | 0.75 | 0.00" in text
 
 
 class Batches(list):
