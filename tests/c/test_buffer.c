@@ -146,6 +146,46 @@ static void distinct(void) {
     mpidata_buffer_close(&b);
 }
 
+/* A reservoir that knows them keeps samples of all simulations, although they come one after the other. */
+static int64_t least_of_any(int known) {
+    enum { N = 4000, SIMULATIONS = 40, CAPACITY = 400 };
+    static int64_t of[N], here[SIMULATIONS];
+    static mpidata_slot slots[N];
+    static mpidata_slot *numbers[N];
+    mpidata_slots memory = {.slots = numbers};
+    mpidata_buffer b;
+    int removed;
+    memset(here, 0, sizeof here);
+    for (int i = 0; i < N; i++) {
+        of[i] = i * SIMULATIONS / N;
+        slots[i].simulation = &of[i];
+        numbers[i] = &slots[i];
+    }
+    CHECK(!mpidata_buffer_open(&b, MPIDATA_POLICY_RESERVOIR, CAPACITY, 0, 1, 0));
+    if (known) CHECK(!mpidata_buffer_know_simulations(&b, &memory, SIMULATIONS));
+    for (int i = 0; i < N; i++) {
+        const int64_t evicted = mpidata_buffer_add(&b, i);
+        here[of[i]]++;
+        if (evicted >= 0) here[of[evicted]]--;
+        for (int j = 0; j < 4; j++) (void)mpidata_buffer_draw(&b, &removed);
+    }
+    int64_t least = here[0];
+    for (int i = 0; i < SIMULATIONS; i++) {
+        CHECK(!known || b.simulations.counts[i] == here[i]);
+        if (here[i] < least) least = here[i];
+    }
+    mpidata_buffer_end(&b);
+    while (b.count) (void)mpidata_buffer_draw(&b, &removed);
+    for (int i = 0; known && i < SIMULATIONS; i++) CHECK(b.simulations.counts[i] == 0);
+    mpidata_buffer_close(&b);
+    return least;
+}
+
+static void all_simulations(void) {
+    CHECK(least_of_any(1) >= 4); /* 10 in the mean */
+    CHECK(least_of_any(0) == 0);
+}
+
 static void all_unseen(void) {
     mpidata_buffer b;
     int removed;
@@ -197,6 +237,7 @@ int main(void) {
     distinct();
     firo();
     reservoir();
+    all_simulations();
     all_unseen();
     continued(MPIDATA_POLICY_FIFO);
     continued(MPIDATA_POLICY_FIRO);

@@ -83,17 +83,29 @@ static int opened_with(const char *text) {
     return status ? -1 : kind;
 }
 
-#define HEADER "mpidata-journal 1 trainer 1 of 2\n"
+#define EARLIER "mpidata-journal 1 trainer 1 of 2\n"
+#define HEADER "mpidata-journal 2 trainer 1 of 2\n"
 
 static void refuse(void) {
     CHECK(opened_with(HEADER "s 9 0 00000000000000ff\n") == MPIDATA_JOURNAL_SAMPLE);
     CHECK(opened_with(HEADER "o\n") == MPIDATA_JOURNAL_OVER);
     CHECK(opened_with(HEADER "s 9 0 0000") == MPIDATA_JOURNAL_STOPS); /* it was killed here */
-    const char *const bad[] = {"", "mpidata-journal 1 trainer 0 of 2\n", "mpidata-journal 2 trainer 1 of 2\n",
+    const char *const bad[] = {"", "mpidata-journal 2 trainer 0 of 2\n", "mpidata-journal 3 trainer 1 of 2\n",
                                HEADER "s 10 0 ff\n", HEADER "s -1 0 ff\n", HEADER "s 0 -1 ff\n",
                                HEADER "s 0 99999999999999 ff\n", HEADER "s 0 0\n", HEADER "s 0 0 ff more\n",
                                HEADER "d 0\n", HEADER "d\n", HEADER "end\n", HEADER "x\n", HEADER "\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) CHECK(opened_with(bad[i]) == -1);
+}
+
+/* Only in a reservoir was what it evicts another one. */
+static void of_an_earlier_version(void) {
+    const int policy = plan.policy;
+    plan.policy = MPIDATA_POLICY_FIRO;
+    CHECK(opened_with(EARLIER "o\n") == MPIDATA_JOURNAL_OVER);
+    plan.policy = MPIDATA_POLICY_RESERVOIR;
+    CHECK(opened_with(HEADER "o\n") == MPIDATA_JOURNAL_OVER);
+    CHECK(opened_with(EARLIER "o\n") == -1 && strstr(mpidata_last_error(), "by an earlier version of mpidata"));
+    plan.policy = policy;
 }
 
 int main(void) {
@@ -110,6 +122,7 @@ int main(void) {
     replay_it();
     what_was_cancelled();
     refuse();
+    of_an_earlier_version();
     (void)unlink(file);
     (void)rmdir(folder);
     (void)rmdir(run);

@@ -6,6 +6,8 @@
 #include "containers/array.h"
 #include "wire/plan.h"
 
+enum { CANDIDATES = 8 };
+
 int mpidata_buffer_open(mpidata_buffer *buffer, int policy, int64_t capacity, int64_t watermark, uint64_t seed,
                         uint64_t stream) {
     memset(buffer, 0, sizeof *buffer);
@@ -19,7 +21,13 @@ int mpidata_buffer_open(mpidata_buffer *buffer, int policy, int64_t capacity, in
 void mpidata_buffer_close(mpidata_buffer *buffer) {
     free(buffer->slots);
     free(buffer->marks);
+    mpidata_simulations_close(&buffer->simulations);
     memset(buffer, 0, sizeof *buffer);
+}
+
+int mpidata_buffer_know_simulations(mpidata_buffer *buffer, const mpidata_slots *slots, int64_t n) {
+    if (buffer->policy != MPIDATA_POLICY_RESERVOIR) return 0;
+    return mpidata_simulations_open(&buffer->simulations, slots, buffer->windows, n);
 }
 
 void mpidata_buffer_count_bytes(mpidata_buffer *buffer, const mpidata_slots *memory, int64_t capacity) {
@@ -101,6 +109,7 @@ static int fits(const mpidata_buffer *buffer, int64_t number) {
 }
 
 static void enter(mpidata_buffer *buffer, int64_t number) {
+    mpidata_simulations_count(&buffer->simulations, number, 1);
     if (buffer->windows) {
         mpidata_windows_enter(buffer->windows, number);
     } else if (buffer->memory) {
@@ -118,11 +127,25 @@ static void see(mpidata_buffer *buffer, int64_t number) {
 }
 
 static int64_t take_out(mpidata_buffer *buffer, int64_t number) {
+    mpidata_simulations_count(&buffer->simulations, number, -1);
     if (buffer->windows)
         mpidata_windows_leave(buffer->windows, number);
     else if (buffer->memory)
         buffer->bytes -= size_of(buffer, number);
     return number;
+}
+
+/* The place of one that was drawn: of a few random ones, that whose simulation has most samples. */
+static int64_t place_to_evict(mpidata_buffer *buffer) {
+    int64_t chosen = -1, most = -1;
+    for (int i = 0; i < (buffer->simulations.counts ? CANDIDATES : 1); i++) {
+        const int64_t place = buffer->unseen + mpidata_random_below(&buffer->random, buffer->count - buffer->unseen);
+        const int64_t count = mpidata_simulations_of(&buffer->simulations, buffer->slots[place]);
+        if (count <= most) continue;
+        chosen = place;
+        most = count;
+    }
+    return chosen;
 }
 
 /* -- arrivals ------------------------------------------------------------------------------------------------------- */
@@ -154,8 +177,7 @@ int64_t mpidata_buffer_evict(mpidata_buffer *buffer, int64_t number) {
     if (buffer->policy != MPIDATA_POLICY_RESERVOIR) return -1;
     const int64_t added = buffer->windows ? mpidata_windows_new_steps(buffer->windows, number) : size_of(buffer, number);
     if (mpidata_buffer_fill(buffer) + added <= buffer->capacity) return -1;
-    int64_t place = buffer->unseen + mpidata_random_below(&buffer->random, buffer->count - buffer->unseen);
-    int64_t evicted = buffer->slots[place];
+    const int64_t place = place_to_evict(buffer), evicted = buffer->slots[place];
     buffer->slots[place] = buffer->slots[--buffer->count];
     return take_out(buffer, evicted);
 }
@@ -172,8 +194,8 @@ int64_t mpidata_buffer_add(mpidata_buffer *buffer, int64_t slot) {
     if (differ_in_size(buffer) || buffer->count < buffer->capacity) {
         buffer->count++;
     } else {
-        place = buffer->unseen + mpidata_random_below(&buffer->random, buffer->count - buffer->unseen);
-        evicted = slots[place];
+        place = place_to_evict(buffer);
+        evicted = take_out(buffer, slots[place]);
     }
     slots[place] = slots[buffer->unseen];
     slots[buffer->unseen++] = slot;

@@ -2,9 +2,11 @@
  *
  * fifo       oldest first, once each
  * firo       uniform among those present, once each; while samples still arrive never below the watermark
- * reservoir  uniform among those present, without removal; a new sample replaces a random one that was drawn before; when
- *            none was, it waits; not below the watermark; when no more arrive, draws remove until it is empty, unless it
- *            keeps
+ * reservoir  uniform among those present, without removal; a new sample replaces one that was drawn before; when none was,
+ *            it waits; not below the watermark; when no more arrive, draws remove until it is empty, unless it keeps
+ *
+ * Of a few random ones that were drawn, a reservoir replaces the one whose simulation has most samples in it. So it keeps
+ * samples of all simulations, and its batches are almost as if it held them all.
  *
  * A capacity in bytes counts the bytes of the samples. A buffer with no room for one more is then above its watermark, and
  * there is always room for the samples of one batch, so that it can be drawn.
@@ -17,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/random.h"
+#include "buffer/simulations.h"
 #include "buffer/windows.h"
 
 typedef struct {
@@ -34,6 +37,7 @@ typedef struct {
     int64_t bytes, unseen_bytes; /* of the samples; of those never drawn; windows count theirs themselves */
     int64_t batch;               /* of a capacity in bytes: samples of a batch; 0: not known yet */
     int64_t refused;             /* the sample for which there was no room, if they differ in size; -1: none */
+    mpidata_simulations simulations; /* of a reservoir's samples */
 } mpidata_buffer;
 
 /* 0, or -1 where memory is short. */
@@ -43,6 +47,10 @@ void mpidata_buffer_close(mpidata_buffer *buffer);
 
 /* Have the capacity of a buffer that was opened without one count the bytes of these slots. */
 void mpidata_buffer_count_bytes(mpidata_buffer *buffer, const mpidata_slots *memory, int64_t capacity);
+
+/* Have a reservoir that has no samples yet know of which of n simulations each is, else all evictions are random; call it
+ * once the windows are known. 0, or -1 where memory is short. */
+int mpidata_buffer_know_simulations(mpidata_buffer *buffer, const mpidata_slots *slots, int64_t n);
 
 /* Take one out as its draws would, of a buffer that has any, and of which nothing was drawn. */
 int64_t mpidata_buffer_take_out(mpidata_buffer *buffer);

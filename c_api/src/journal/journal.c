@@ -20,8 +20,10 @@ static int open_file(const char *run, int trainer, const char *mode, FILE **file
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "Cannot open the journal %s: %s.", path, strerror(errno));
 }
 
-static void header(const mpidata_plan *plan, int trainer, char *text, size_t size) {
-    (void)snprintf(text, size, "mpidata-journal 1 trainer %d of %d\n", trainer, plan->trainers);
+enum { RANDOM_EVICTIONS = 1, VERSION = 2 }; /* in the first one a reservoir evicted any sample that had been drawn */
+
+static void header(const mpidata_plan *plan, int version, int trainer, char *text, size_t size) {
+    (void)snprintf(text, size, "mpidata-journal %d trainer %d of %d\n", version, trainer, plan->trainers);
 }
 
 static int damaged(const mpidata_journal *journal, int64_t line) {
@@ -153,10 +155,26 @@ int mpidata_journal_lacks(const mpidata_journal *journal, int64_t simulation, in
     return journal->ends && step >= journal->ends[simulation];
 }
 
+static int check_header(mpidata_journal *journal, int trainer) {
+    const mpidata_plan *plan = journal->plan;
+    char ours[128], earlier[128], theirs[128];
+    header(plan, VERSION, trainer, ours, sizeof ours);
+    header(plan, RANDOM_EVICTIONS, trainer, earlier, sizeof earlier);
+    journal->line = 1;
+    if (!fgets(theirs, sizeof theirs, journal->replayed)) return damaged(journal, 1);
+    if (!strcmp(theirs, ours)) return MPIDATA_SUCCESS;
+    if (strcmp(theirs, earlier)) return damaged(journal, 1);
+    if (plan->policy != MPIDATA_POLICY_RESERVOIR) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                         "%s was run by an earlier version of mpidata, whose reservoir replaced other samples. Replay it with "
+                         "that version.",
+                         plan->replay);
+}
+
 int mpidata_journal_open(mpidata_journal *journal, const mpidata_plan *plan, int trainer) {
-    char mine[128], theirs[128];
+    char mine[128];
     journal->plan = plan;
-    header(plan, trainer, mine, sizeof mine);
+    header(plan, VERSION, trainer, mine, sizeof mine);
     if (plan->journal) {
         MPIDATA_TRY(open_file(plan->run, trainer, "we", &journal->written));
         (void)fputs(mine, journal->written);
@@ -164,8 +182,7 @@ int mpidata_journal_open(mpidata_journal *journal, const mpidata_plan *plan, int
     }
     if (!plan->replay) return MPIDATA_SUCCESS;
     MPIDATA_TRY(open_file(plan->replay, trainer, "re", &journal->replayed));
-    journal->line = 1;
-    if (!fgets(theirs, sizeof theirs, journal->replayed) || strcmp(mine, theirs)) return damaged(journal, 1);
+    MPIDATA_TRY(check_header(journal, trainer));
     MPIDATA_TRY(read_cancelled(journal));
     MPIDATA_TRY(read_ends(journal));
     return advance(journal);

@@ -138,6 +138,8 @@ int mpidata_trainer_open_memory(mpidata_trainer *trainer) {
     mpidata_windows_open(&trainer->windows, plan, &trainer->ledger, &trainer->slots);
     if (trainer->windows.plan) trainer->buffer.windows = &trainer->windows;
     trainer->windows.in_bytes = plan->capacity_in_bytes;
+    if (mpidata_buffer_know_simulations(&trainer->buffer, &trainer->slots, plan->simulations + plan->validation))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the counts of %lld simulations.", (long long)plan->simulations);
     return MPIDATA_SUCCESS;
 }
 
