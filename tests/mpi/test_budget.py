@@ -68,3 +68,18 @@ def test_the_last_samples_do_not_bear_the_rest(folder: JobFolder) -> None:
     check(result, 4, 1, count=200)
     told = read_counts(result)
     assert told["most"] < 40 and told["distinct"] == 500
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_a_full_reservoir_keeps_samples_of_all_simulations(folder: JobFolder, window: int) -> None:
+    folder.job(
+        trainers={"program": python("trainers/count_draws.py", 8, 0)},
+        solvers={"groups": 2, "function": "functions.steps:simulate"},
+        parameters={"count": 80, "space": {"alpha": [0.0, 1.0]}},
+        samples={"window": window},
+        buffer={"policy": "reservoir", "capacity": 160, "watermark": 2, "repeats": 4},
+    )
+    result = folder.run(timeout=100)
+    assert result.status == 0, result.logs()
+    # If it replaced random ones, the mean sample in it would be of one of the last 8 to 16 simulations.
+    assert read_counts(result)["old"] >= 20
