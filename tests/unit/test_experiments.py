@@ -206,7 +206,9 @@ def test_all_arms_begin_with_the_same_simulations(monkeypatch: pytest.MonkeyPatc
     assert tables["adaptive", False][51:, 2].mean() > first[51:, 2].mean()
 
 
-@pytest.mark.parametrize("policy", ["random", "most drawn", "oldest drawn", "least drawn first", "by simulation", "firo"])
+@pytest.mark.parametrize(
+    "policy", ["random", "most drawn", "oldest drawn", "least drawn first", "by simulation", "firo"]
+)
 def test_buffers_keep_their_budget_and_lose_nothing_that_was_not_drawn(policy: str) -> None:
     buffer = make_buffer(policy, 0.25, 4, np.arange(400) // 20, np.random.default_rng(0))
     drawn, steps = 0, 0
