@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 __all__ = ["Ratio", "holm", "spread"]
 
@@ -19,16 +21,27 @@ class Ratio:
 
     Attributes
     ----------
+    logs : ndarray, float64, shape (seeds,)
+        Logarithms of the ratios.
     middle, low, high : float
-        The t-interval of the mean of the logarithms.
-    p : float
-        Of the exact sign-flip test of this mean, two-sided (Fisher, The Design of Experiments, 1935, section 21).
+        The t-interval of their mean.
     """
 
+    logs: npt.NDArray[np.float64]
     middle: float
     low: float
     high: float
-    p: float
+
+    @cached_property
+    def p(self) -> float:
+        """Of the exact sign-flip test of the mean, two-sided (Fisher, The Design of Experiments, 1935, section 21)."""
+        from scipy import stats
+
+        if self.low == self.high:
+            return min(1.0, 2.0 ** (1 - len(self.logs)))
+        data, ways = (self.logs,), np.inf if len(self.logs) <= _MOST_EXACT else 100_000
+        test = stats.permutation_test(data, np.mean, permutation_type="samples", n_resamples=ways, vectorized=True)
+        return float(test.pvalue)
 
     @property
     def distinguishable(self) -> bool:
@@ -43,11 +56,9 @@ class Ratio:
         logs = np.log(np.asarray(ours, float) / np.asarray(others, float))
         middle = float(np.exp(logs.mean()))
         if np.ptp(logs) < 1e-12:
-            return cls(middle, middle, middle, min(1.0, 2.0 ** (1 - len(logs))))
+            return cls(logs, middle, middle, middle)
         low, high = np.exp(stats.ttest_1samp(logs, 0.0).confidence_interval(0.95))
-        ways = np.inf if len(logs) <= _MOST_EXACT else 100_000
-        test = stats.permutation_test((logs,), np.mean, permutation_type="samples", n_resamples=ways, vectorized=True)
-        return cls(middle, float(low), float(high), float(test.pvalue))
+        return cls(logs, middle, float(low), float(high))
 
     def __str__(self) -> str:
         mark = "" if self.distinguishable else ", not distinguishable"

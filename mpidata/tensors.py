@@ -9,7 +9,10 @@ import torch
 
 from mpidata.dtypes import BFLOAT16
 
-__all__ = ["array_of", "number_tensor", "tensor_of"]
+__all__ = ["WEIGHT", "array_of", "number_tensor", "part_weights", "tensor_of"]
+
+WEIGHT = "weight"
+"""Name of the tensor with the weights of samples, which travel as a last parameter."""
 
 
 def tensor_of(array: npt.NDArray[Any], dtype: str) -> torch.Tensor:
@@ -29,3 +32,9 @@ def number_tensor(value: bool | int | float) -> torch.Tensor:
     """Make a tensor of no dimensions, bool, int64 or float64, in memory of the CPU whatever torch's defaults are."""
     dtype = {bool: torch.bool, int: torch.int64, float: torch.float64}[type(value)]
     return torch.tensor(value, dtype=dtype, device="cpu")
+
+
+def part_weights(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Give a batch, or a sample, its weights apart: ``parameters`` ``[B, n]`` and ``weight``, ``[B]`` float32."""
+    parameters = tensors["parameters"]
+    return tensors | {"parameters": parameters[..., :-1], WEIGHT: parameters[..., -1].float()}

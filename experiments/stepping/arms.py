@@ -19,7 +19,7 @@ from mpidata.samplers.power import Power
 from mpidata.samplers.space import Space
 
 FIRST = 50
-OTHERS = ("pace", "weight")  # parameters of the job that are none of the equation
+OTHERS = ("pace",)  # parameters of the job that are none of the equation
 PUBLISHED = ("committee",)  # samplers that are told of the model
 Array = npt.NDArray[np.float64]
 
@@ -28,8 +28,7 @@ class Arm:
     """The sampler that the environment variable `EXPERIMENT_ARM` describes, behind the first uniform simulations.
 
     Its value is JSON: `{"sampler": "adaptive", "keys": {...}, "weighted": false, "equation": "burgers", "times":
-    "FILE"}`. The file gets the seconds of the CPU. With `weighted` the parameter `weight` is 1 / density, relative to
-    the uniform one, else 1.
+    "FILE"}`. The file gets the seconds of the CPU. With `weighted` simulations have the sampler's weights, else 1.
     """
 
     def __init__(self, space: dict[str, Any], seed: int) -> None:
@@ -37,25 +36,25 @@ class Arm:
         drawn = [(name, axis) for name, axis in space.items() if name not in OTHERS]
         self._columns = [list(space).index(name) for name, _ in drawn]
         self._row = np.array([axis["value"] if isinstance(axis, dict) else 1.0 for axis in space.values()])
-        self._weight = list(space).index("weight") if given["weighted"] else -1
+        self._weighted = given["weighted"]
         axes = Space([tuple(axis) for _, axis in drawn])
         self._first = axes.scale(np.random.default_rng(seed).random((FIRST, len(axes))))
         self._sampler = _make(given, axes, seed)
         self._times, self._seconds, self._drawn = Path(given["times"]), 0.0, 0
 
-    def sample(self, count: int) -> tuple[Array, list[str], list[int]]:
+    def sample(self, count: int) -> tuple[Array, list[str], list[int], Array]:
         """Draw rows: what is left of the first ones, then those of the sampler."""
         first = self._first[self._drawn : self._drawn + count]
         self._drawn += count
         rows, rules, parents = first, ["first"] * len(first), [-1] * len(first)
-        table = np.tile(self._row, (count, 1))
+        table, weights = np.tile(self._row, (count, 1)), np.ones(count)
         if more := count - len(first):
-            drawn, its_rules, its_parents = self._timed(lambda: self._sampler.sample(more))
+            drawn, its_rules, its_parents, *its_weights = self._timed(lambda: self._sampler.sample(more))
             rows, rules, parents = np.concatenate([rows, drawn]), rules + its_rules, parents + its_parents
-            if self._weight >= 0:
-                table[len(first) :, self._weight] = 1 / self._sampler.densities(drawn)
+            if self._weighted:
+                weights[len(first) :] = its_weights[0]
         table[:, self._columns] = rows
-        return table, rules, parents
+        return table, rules, parents, weights
 
     def observe(self, simulations: npt.NDArray[np.int64], parameters: Array, losses: dict[str, Array]) -> None:
         """Tell the sampler of losses."""
@@ -81,13 +80,6 @@ class PublishedArm(Arm):
         self._times.write_text(f"{self._seconds:.3f}")
 
 
-class _Weighing(Adaptive):
-    def densities(self, rows: Array) -> Array:
-        """Give the densities of rows that were just drawn, relative to the uniform one."""
-        found = self.density(self._space.unit(rows)) if len(self._observed) else np.ones(len(rows))
-        return found
-
-
 class _Even:
     """Points that know no losses."""
 
@@ -106,7 +98,7 @@ def _make(given: dict[str, Any], space: Space, seed: int) -> Any:
     if name == "sobol":
         return _Even(space, qmc.Sobol(len(space), seed=seed).random, name)
     if name == "adaptive":
-        return _Weighing(space, seed, AdaptiveKeys(**given["keys"]))
+        return Adaptive(space, seed, AdaptiveKeys(**given["keys"]))
     if name == "breed":
         return Breed(space, seed, BreedKeys(**given["keys"]))
     if name == "power":

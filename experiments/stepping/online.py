@@ -22,13 +22,12 @@ def main(equation: str, seed: int, batches: int, held_out: int, result: Path, wa
     training = Training(EQUATIONS[equation], seed, batches)
     # The job has more parameters, in an order of its own.
     columns = [stream.parameter_names.index(name) for name in EQUATIONS[equation].space]
-    weight = stream.parameter_names.index("weight")
     watch = Watch(EQUATIONS[equation], batches) if watched else None
     published = json.loads(os.environ["EXPERIMENT_ARM"])["sampler"] in PUBLISHED
     begun = time.thread_time()
     for batch in stream:
         parameters = batch["parameters"][:, columns]
-        losses = training.step(parameters, batch["u"], batch["parameters"][:, weight].float())
+        losses = training.step(parameters, batch["u"], batch["weight"])
         stream.losses(batch, losses)
         if published and training.steps % _PUBLISHED_EVERY == 0:
             mpidata.publish(dict(training.model.state_dict()))

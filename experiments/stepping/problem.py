@@ -191,18 +191,18 @@ def _simulate(name: str, pace: float, values: dict[str, float]) -> Iterator[tupl
         yield step * equation.step_time, {"u": u[0]}
 
 
-def burgers(pace: float, weight: float = 1.0, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
-    """Run a simulation of Burgers' equation; `weight` is for the training only."""
+def burgers(pace: float, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
+    """Run a simulation of Burgers' equation."""
     return _simulate("burgers", pace, values)
 
 
-def kuramoto_sivashinsky(pace: float, weight: float = 1.0, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
-    """Run a simulation of the Kuramoto-Sivashinsky equation; `weight` is for the training only."""
+def kuramoto_sivashinsky(pace: float, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
+    """Run a simulation of the Kuramoto-Sivashinsky equation."""
     return _simulate("kuramoto-sivashinsky", pace, values)
 
 
-def gray_scott(pace: float, weight: float = 1.0, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
-    """Run a simulation of the Gray-Scott system; `weight` is for the training only."""
+def gray_scott(pace: float, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
+    """Run a simulation of the Gray-Scott system."""
     return _simulate("gray-scott", pace, values)
 
 

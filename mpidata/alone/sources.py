@@ -133,8 +133,10 @@ def _unlike(plan: Plan, there: RecordedDataset) -> str:
     names = [name for name in {**here, **there.fields} if here.get(name) != there.fields.get(name)]
     if names:
         return f"the fields {', '.join(names)} are not alike"
-    if there.parameter_names != plan.parameters:
-        return f"parameters {', '.join(there.parameter_names)}, and {', '.join(plan.parameters)} in the job file"
+    if there.parameter_names != plan.told:
+        return f"parameters {', '.join(there.parameter_names)}, and {', '.join(plan.told)} in the job file"
+    if there.has_weights != bool(plan.weights):
+        return f"parameters.weights {there.has_weights}, and {bool(plan.weights)} in the job file"
     return "the fields have another order, or parameters other texts"
 
 
@@ -155,7 +157,8 @@ class Recorded:
         self._plan = plan
         self._datasets = {what: RecordedDataset(folder, validation=what) for what in (False, True)}
         there = self._datasets[False]
-        alike = tuple(there.fields.values()) == plan.fields and there.parameter_names == plan.parameters
+        alike = tuple(there.fields.values()) == plan.fields and there.parameter_names == plan.told
+        alike = alike and there.has_weights == bool(plan.weights)
         if not alike or there.parameter_texts != plan.texts:
             raise StreamError(
                 f"{folder} is the record of a job with other fields or parameters: {_unlike(plan, there)}. Give the "
@@ -237,11 +240,14 @@ def _numbers(chance: np.random.Generator, field: Field, lengths: Mapping[str, in
 
 
 def _sample(recorded: dict[str, Any], plan: Plan, by_try: int) -> Sample:
-    from mpidata.tensors import array_of
+    from mpidata.tensors import WEIGHT, array_of
 
     fields = [np.ascontiguousarray(array_of(recorded[field.name])) for field in plan.fields]
     lengths = {length.name: int(recorded[length.name]) for length in plan.lengths}
     assert all(field.size == math.prod(of.extents(lengths)) for field, of in zip(fields, plan.fields, strict=True))
     simulation, step, time = int(recorded["simulation"]), int(recorded["step"]), float(recorded["time"])
     numbers = np.array([int(recorded[name]) for name in plan.numbers], np.int64)
-    return Sample(simulation, step, time, recorded["parameters"].numpy(), fields, numbers, by_try)
+    parameters = recorded["parameters"].numpy()
+    if plan.weights:
+        parameters = np.append(parameters, recorded[WEIGHT].item())
+    return Sample(simulation, step, time, parameters, fields, numbers, by_try)

@@ -11,7 +11,7 @@ from mpidata.config.base import Boolean, Key, Model, Text, fixed_key, free_key, 
 from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, LengthEntry, Record, Samples, Validation
 from mpidata.config.inference import Inference
 from mpidata.config.launching import Launch, Loaders, Servers, Slurm
-from mpidata.config.parameters import Parameters
+from mpidata.config.parameters import WEIGHT, Parameters
 from mpidata.config.programs import Solvers, Trainers, argument_list, object_name
 
 __all__ = ["STREAM", "Job"]
@@ -151,6 +151,11 @@ class Job(Model):
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters, in the order of the columns of a sample's parameters."""
         return tuple(self.parameters.space)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The same as simulations are drawn and sent with them: with `parameters.weights` the last is the weight."""
+        return (*self.parameter_names, *((WEIGHT,) if self.parameters.weights else ()))
 
     @property
     def simulations(self) -> int:

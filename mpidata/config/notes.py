@@ -9,10 +9,18 @@ from typing import Any
 
 from mpidata.config.base import Location, Origin, Problem
 from mpidata.config.data import Buffer
-from mpidata.config.parameters import LEARNING
+from mpidata.config.parameters import LEARNING, AdaptiveKeys
 from mpidata.config.sentences import shown
 
-__all__ = ["RENAMED", "drop_without_effect", "fit_watermark", "new_name", "rename", "unknown_to_program"]
+__all__ = [
+    "RENAMED",
+    "drop_without_effect",
+    "fit_watermark",
+    "never_learns",
+    "new_name",
+    "rename",
+    "unknown_to_program",
+]
 
 RENAMED: dict[str, str] = {"solvers.window": "solvers.in_flight"}
 """Old name of a key -> its name, both as `--set` has them; taken out a release later."""
@@ -56,6 +64,18 @@ def unknown_to_program(sections: dict[str, Any], folder: Path) -> list[Problem]:
         for name in parameters.space
         if name not in told
     ]
+
+
+def never_learns(sections: dict[str, Any]) -> list[Problem]:
+    """Return a note where all simulations are drawn before a sampler that learns begins to."""
+    parameters = sections.get("parameters")
+    if parameters is None or parameters.sampler != "adaptive" or parameters.count is None:
+        return []
+    start = (parameters.adaptive or AdaptiveKeys()).start
+    if start < parameters.count:
+        return []
+    said = f"'parameters.sampler' is adaptive, which learns from simulation {start} on ('parameters.adaptive.start')"
+    return [(("parameters", "sampler"), f"{said}, and there are {parameters.count}: all are drawn as by sobol.")]
 
 
 def fit_watermark(sections: dict[str, Any]) -> None:

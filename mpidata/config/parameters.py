@@ -33,6 +33,7 @@ from mpidata.native import constants
 __all__ = [
     "LEARNING",
     "SAMPLERS",
+    "WEIGHT",
     "AdaptiveKeys",
     "BreedKeys",
     "Interval",
@@ -44,6 +45,8 @@ __all__ = [
 
 _RANGES = ("uniform", "latin_hypercube", "halton", "sobol")
 LEARNING = ("adaptive", "breed", "power")
+_WITHOUT_DENSITY = ("breed", "power")
+WEIGHT = "weight"
 SAMPLERS = (*_RANGES, "grid", "file", *LEARNING)
 _Number = TypeVar("_Number", int, float)
 
@@ -304,6 +307,11 @@ class Parameters(Model):
         description="With `learner_rank`: ranks that wait to take the place of a learner that dies, where the launcher "
         "lets the job go on.",
     )
+    weights: Boolean = fixed_key(
+        default=False,
+        description="Whether batches have [`weight`](samplers.md#weights), with which losses are as if all simulations "
+        "were drawn uniformly.",
+    )
     adaptive: AdaptiveKeys | None = fixed_key(
         default=None, description="For `sampler: adaptive`, else without effect.", examples=["{start: 100, bound: 3}"]
     )
@@ -350,6 +358,12 @@ class Parameters(Model):
             yield (), "missing key 'parameters.path'. Add the table to read, for instance 'path: design.csv'."
         if self.sampler not in ("grid", "file") and self.count is None:
             yield (), "missing key 'parameters.count'. Add the number of simulations, for instance 'count: 200'."
+        if self.weights and self.sampler in _WITHOUT_DENSITY:
+            said = f"'parameters.weights' is true, but 'sampler: {self.sampler}' does not know its density"
+            yield ("weights",), f"{said}. Use adaptive, or remove it."
+        if self.weights and WEIGHT in self.space:
+            said = f"'parameters.space.{WEIGHT}' is what 'parameters.weights' adds to a simulation"
+            yield ("space", WEIGHT), f"{said}. Rename the parameter."
         if self.learner_rank and self.sampler in SAMPLERS and self.sampler not in LEARNING:
             said = f"'parameters.learner_rank' is true, but 'sampler: {self.sampler}' does not learn"
             yield ("learner_rank",), f"{said}. Remove it, or use a sampler that does."

@@ -58,7 +58,7 @@ class StreamScales:
 
         Without those for which a sampler of one's own needs none.
         """
-        ranges = zip(self._trainer.plan.parameters, json.loads(self._trainer.plan.ranges or "[]"), strict=False)
+        ranges = zip(self._trainer.plan.told, json.loads(self._trainer.plan.ranges or "[]"), strict=False)
         return {name: (low_high[0], low_high[1]) for name, low_high in ranges if low_high is not None}
 
     @property

@@ -175,14 +175,15 @@ class Learner:
             means = {"mean": "sum", "excess": "excess", "difficulty": "difficulty"}
             losses = {name: news[of] / news["count"] for name, of in means.items()}
             losses |= {name: news[name].copy() for name in ("count", "max", "last", "not_finite")}
-            self._sampling.observe(ids, self._table[ids], losses, published)
+            parameters = self._table[ids, : len(self._job.parameter_names)]
+            self._sampling.observe(ids, parameters, losses, published)
             self._remember(self._drawn)
         self._observing = False
 
     def _draw(self) -> None:
         first, last = self._drawn, min(self._drawn + self._job.generation, self._job.simulations)
         drawn = self._sampling.draw(last - first)
-        names, texts = self._job.parameter_names, texts_of(self._job)
+        names, texts = self._job.columns, texts_of(self._job)
         append_rows(self._run.parameters, first, drawn.table, drawn.more, names, texts)
         self._table[first:last] = drawn.table
         self._remember(last)

@@ -19,7 +19,7 @@ from mpidata.packing import check_constants, join_fields, number_tensors, refuse
 from mpidata.record.constants import RecordedConstants
 from mpidata.record.layout import Header, column_of, files_in, open_file, read_ends, read_given, read_index
 from mpidata.run.plan import Field
-from mpidata.tensors import number_tensor, tensor_of
+from mpidata.tensors import WEIGHT, number_tensor, part_weights, tensor_of
 
 __all__ = ["RecordedDataset"]
 
@@ -120,7 +120,12 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the columns of ``parameters``."""
-        return self._header.parameters
+        return self._header.parameters[:-1] if self._header.weights else self._header.parameters
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether samples have a ``weight``."""
+        return self._header.weights
 
     @property
     def parameter_texts(self) -> dict[str, tuple[str, ...]]:
@@ -155,7 +160,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         joined |= number_tensors(names, numbers, n_lengths)
         joined |= {name: torch.stack([step[name] for step in steps]) for name in ("time", "step")}
         return joined | {
-            name: of for name, of in steps[0].items() if name in {"parameters", "simulation"} | self._apart
+            name: of for name, of in steps[0].items() if name in {"parameters", "simulation", WEIGHT} | self._apart
         }
 
     def _numbers(self, place: int) -> list[int]:
@@ -182,7 +187,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         tensors["time"] = number_tensor(float(step["time"]))
         tensors["step"] = number_tensor(int(step["step"]))
         tensors["simulation"] = number_tensor(int(step["simulation"]))
-        return tensors
+        return part_weights(tensors) if self._header.weights else tensors
 
     def _read_constants(self, number: int, row: int) -> dict[str, torch.Tensor]:
         """Read those of a row of a file; an optional one that was not put is as long as the sample says."""

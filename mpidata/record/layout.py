@@ -10,6 +10,8 @@ Where samples have lengths of their own, `lengths/<name>` (n) has them. `fields/
 values of all samples, in the order of the rows, one behind another: (sum, *rest) if the dimension that varies is the
 first; else the elements of the samples, each in C order of its own shape, (elements).
 
+With `weights` in the header the last column of `parameters` is the weight of the sample.
+
 `given/<name>` (n) of an optional field is 1 where it was put; where it was not, its values are zeros.
 
 Where fields are put once a simulation, `constants/of` (n) has for each sample the row of its constants in
@@ -49,8 +51,8 @@ __all__ = [
 ]
 
 FORMAT = "mpidata-record"
-# The later ones only where samples have numbers or constants: earlier versions of mpidata cannot read these.
-VERSION, WITH_NUMBERS, WITH_CONSTANTS = 1, 2, 3
+# The later ones only where samples have numbers, constants or weights: earlier versions of mpidata cannot read these.
+VERSION, WITH_NUMBERS, WITH_CONSTANTS, WITH_WEIGHTS = 1, 2, 3, 4
 EMPTY = -1
 """Simulation of a row without a sample."""
 _MOST_ROWS = 1 << 62
@@ -67,11 +69,13 @@ class Header:
     parameters: tuple[str, ...]
     fields: tuple[Field, ...]
     texts: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    weights: bool = False
 
     @classmethod
     def of(cls, plan: Plan, trainer: int) -> Header:
         """Make that of a trainer's file."""
-        return cls(os.fspath(plan.run), trainer, plan.record_every, plan.parameters, plan.fields, plan.texts)
+        names = (plan.parameters, plan.fields, plan.texts, bool(plan.weights))
+        return cls(os.fspath(plan.run), trainer, plan.record_every, *names)
 
     @classmethod
     def read(cls, file: h5py.File, path: Path) -> Header:
@@ -80,10 +84,10 @@ class Header:
             kind, version = file.attrs.get("format"), file.attrs.get("version")
             if not isinstance(kind, str) or kind != FORMAT:
                 raise MpidataError(f"{path} is no file of a record. Give the folder that `record.path` names.")
-            if not isinstance(version, np.integer) or not VERSION <= version <= WITH_CONSTANTS:
+            if not isinstance(version, np.integer) or not VERSION <= version <= WITH_WEIGHTS:
                 found = version if isinstance(version, np.integer) else "unknown"
                 raise MpidataError(
-                    f"{path} is a record of version {found}, not {WITH_CONSTANTS}. Read it with the version of mpidata "
+                    f"{path} is a record of version {found}, not {WITH_WEIGHTS}. Read it with the version of mpidata "
                     "that wrote it."
                 )
             data = json.loads(file.attrs["header"])
@@ -109,7 +113,8 @@ class Header:
         sizes = [extent for extent in extents if type(extent) is int]
         bases = [field.base for field in self.fields]
         numbers = len(sizes) == len(extents) and all(type(n) is int for n in (self.trainer, self.every, *bases))
-        numbers &= all(type(flag) is bool for field in self.fields for flag in (field.optional, field.per_simulation))
+        flags = [flag for field in self.fields for flag in (field.optional, field.per_simulation)]
+        numbers &= all(type(flag) is bool for flag in (*flags, self.weights)) and len(self.parameters) >= self.weights
         if not numbers or not all(isinstance(name, str) and name for name in names) or self.trainer < 0:
             raise ValueError("its header makes no sense")
         if (
@@ -133,10 +138,14 @@ class Header:
         data = dataclasses.asdict(self) | {"fields": fields}
         if not self.texts:  # which earlier versions do not know
             del data["texts"]
+        if not self.weights:
+            del data["weights"]
         file.attrs["header"] = json.dumps(data)
 
     @property
     def _version(self) -> int:
+        if self.weights:
+            return WITH_WEIGHTS
         return WITH_CONSTANTS if self.constants else WITH_NUMBERS if self.numbers else VERSION
 
     @staticmethod
@@ -174,6 +183,8 @@ class Header:
         """Say in what the samples differ from the other's; None where they do not."""
         if self.parameters != other.parameters:
             return f"parameters {', '.join(self.parameters)} and not {', '.join(other.parameters)}"
+        if self.weights != other.weights:
+            return f"parameters.weights {self.weights} and not {other.weights}"
         if self.texts != other.texts:
             return f"texts of parameters {_texts(self)} and not {_texts(other)}"
         for mine, theirs in zip(self.fields, other.fields, strict=False):

@@ -63,8 +63,8 @@ def assignments(names: Sequence[str], row: Sequence[float], whole: Sequence[str]
 
 
 def named(names: Sequence[str], row: Sequence[float], texts: Texts) -> dict[str, float | str]:
-    """Give the parameters of a simulation by name, those that are texts as texts."""
-    return {name: texts[name][int(value)] if name in texts else value for name, value in zip(names, row, strict=True)}
+    """Give the parameters of a simulation by name, texts as texts; a row may have a weight behind them."""
+    return {name: texts[name][int(value)] if name in texts else value for name, value in zip(names, row, strict=False)}
 
 
 def append_rows(

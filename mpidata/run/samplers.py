@@ -41,9 +41,9 @@ def draw_parameters(job: Job) -> Array:
     Returns
     -------
     ndarray
-        float64, shape (simulations + validation, number of parameters), columns in the order of
-        `job.parameter_names`. The rows to train on come first; those for validation follow. Of a sampler that learns
-        those for validation alone, drawn uniformly: it draws the others while the job runs.
+        float64, shape (simulations + validation, number of columns), in the order of `job.columns`. The rows to train
+        on come first; those for validation follow. Of a sampler that learns those for validation alone, drawn
+        uniformly: it draws the others while the job runs.
 
     Raises
     ------
@@ -59,6 +59,8 @@ def draw_parameters(job: Job) -> Array:
     """
     sampler = job.parameters.sampler
     table = _BUILT_IN.get(sampler, _from_class)(job)
+    if len(table.T) < len(job.columns):  # all drawn uniformly
+        table = np.column_stack([table, np.ones(len(table))])
     return np.ascontiguousarray(table)
 
 
@@ -216,7 +218,7 @@ class Drawn:
 
     Attributes
     ----------
-    table : ndarray, float64, shape (n, number of parameters)
+    table : ndarray, float64, shape (n, number of the job's `columns`)
     more : list of (str, str)
         Rule and parent of each row; "" where the sampler says none.
     """
@@ -236,9 +238,14 @@ def ask(job: Job, sampler: Any, count: int) -> Drawn:
     names, what = job.parameter_names, f"sample({count})"
     with sampler_code(job):
         result = sampler.sample(count)
-    result, rules, parents = result if isinstance(result, tuple) and len(result) == 3 else (result, None, None)
+    if isinstance(result, tuple) and len(result) == 2 and any(isinstance(one, str) for one in np.ravel(result[1:])):
+        fix = "Return the array alone, (array, rules, parents), or these and the weights"
+        raise _refusal(job, "sampler", f"{what} returns (array, rules). {fix}.")
+    given = result if isinstance(result, tuple) and len(result) in (3, 4) else (result, None, None)
+    result, rules, parents, weights = given if len(given) == 4 else (*given, None)
     try:
         table = plain_floats(result)
+        weights = _weights(job, what, weights, count) if job.parameters.weights else np.empty((count, 0))
         rules = [""] * count if rules is None else [str(rule) for rule in rules]
         parents = [-1] * count if parents is None else [int(parent) for parent in parents]
     except (TypeError, ValueError) as error:
@@ -259,7 +266,21 @@ def ask(job: Job, sampler: Any, count: int) -> Drawn:
         value = table[row, column]
         raise _refusal(job, "sampler", f"row {row}, '{names[column]}' of its sample is {value}. Return finite numbers.")
     more = [(rule, str(parent) if parent >= 0 else "") for rule, parent in zip(rules, parents, strict=True)]
-    return Drawn(table, more)
+    return Drawn(np.column_stack([table, weights]), more)
+
+
+def _weights(job: Job, what: str, given: Any, count: int) -> Array:
+    """Look at the weights that a sampler of a job with `parameters.weights` returns."""
+    if given is None:
+        fix = "Return (array, rules, parents, weights), or remove 'parameters.weights'"
+        raise _refusal(job, "sampler", f"{what} returns no weights. {fix}.")
+    weights = plain_floats(given)
+    if weights.shape != (count,):
+        raise _refusal(job, "sampler", f"{what} returns weights of shape {weights.shape}. Return shape {(count,)}.")
+    for row in np.flatnonzero(~((weights >= 0) & np.isfinite(weights))):
+        fix = "Return finite numbers of 0 or more"
+        raise _refusal(job, "sampler", f"the weight of row {row} of its sample is {weights[row]}. {fix}.")
+    return weights
 
 
 _BUILT_IN: dict[str, Callable[[Job], Array]] = {

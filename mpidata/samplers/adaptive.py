@@ -53,17 +53,19 @@ class Adaptive:
         for simulation, last in zip(simulations, losses["last"], strict=True):
             if last < 0:
                 why = f"simulation {simulation} has the loss {last:.4g}"
-                raise ValueError(f"'adaptive' needs losses of 0 or more, and {why}. Tell a squared error")
+                raise ValueError(f"'adaptive' needs losses of 0 or more, and {why}. Tell stream.losses a squared error")
         self._observed.add(simulations, self._space.unit(parameters), losses["difficulty"])
         self._density = None
 
-    def sample(self, count: int) -> tuple[Array, list[str], list[int]]:
-        """Draw so many rows, shape (count, number of parameters), each with its rule; none has a parent."""
+    def sample(self, count: int) -> tuple[Array, list[str], list[int], Array]:
+        """Draw so many rows, shape (count, number of parameters), with their rules, and weights; none has a parent."""
         learned = len(self._observed) >= _LEAST_KNOWN
         rules = ["adaptive" if learned and self._drawn + i >= self._keys.start else "sobol" for i in range(count)]
         points = np.concatenate([self._next(rule == "adaptive") for rule in rules])
         self._drawn += count
-        return self._space.scale(points), rules, [-1] * count
+        thinned = np.array(rules) == "adaptive"
+        weights = np.where(thinned, 1 / self.density(points), 1.0) if thinned.any() else np.ones(count)
+        return self._space.scale(points), rules, [-1] * count, weights
 
     def _next(self, thinned: bool) -> Array:
         """Draw the next point of the sequence, shape (1, d), that is not left out."""

@@ -325,7 +325,7 @@ class Dispatcher:
                 simulation = self._simulations.take(group)
                 self._reserved.add(group)
                 row = self._parameters[simulation].tolist()
-                values = assignments(self._plan.parameters, row, self._plan.whole, self._plan.texts)
+                values = assignments(self._plan.told, row, self._plan.whole, self._plan.texts)
                 values += [f"simulation={simulation}", f"try={self._simulations.tries(simulation)}"]
             self._journal.note("spawn", group=group)
             self._messages.spawn(group, values)

@@ -214,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(name: str, rank: GroupRank) -> None:
     function = find_function(name)
-    wanted = names_wanted(name, function, rank.plan.parameters if rank.plan else None)
+    wanted = names_wanted(name, function, rank.plan.told if rank.plan else None)
     group, process = solver.group(), os.getpid()
     one_rank = "group" not in wanted
     rank.others_follow = one_rank and group.Get_size() > 1

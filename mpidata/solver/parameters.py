@@ -18,7 +18,7 @@ class Parameters(dict[str, Any]):
     def __init__(self, library: Library, plan: Plan | None) -> None:
         self._library = library
         texts = plan.texts if plan else {}
-        read = {name: self._read(name) for name in (plan.parameters if plan else ())}
+        read = {name: self._read(name) for name in (plan.told if plan else ())}
         super().__init__({name: texts[name][int(read[name])] if name in texts else read[name] for name in read})
 
     def _read(self, name: str) -> float:

@@ -80,8 +80,9 @@ class MPIStreamDataset(
     -----
     A batch is a dict of tensors in CPU memory: one per field, ``[B, *shape]`` in the declared dtype; ``parameters``,
     ``[B, n]`` float64, in the job file's order; ``time``, ``[B]`` float64; ``step``, ``[B]`` int64, from 0;
-    ``simulation``, ``[B]`` int64, from 0. A single sample has the same without the leading dimension. With
-    ``samples.window`` W of 2 or more, fields are ``[B, W, *shape]``, ``time`` and ``step`` ``[B, W]``. A field whose
+    ``simulation``, ``[B]`` int64, from 0; with ``parameters.weights`` ``weight``, ``[B]`` float32. A single sample
+    has the same without the leading dimension. With ``samples.window`` W of 2 or more, fields are ``[B, W, *shape]``,
+    ``time`` and ``step`` ``[B, W]``. A field whose
     shape has a name, ``[nodes, 2]``, is packed: the samples are joined along it, ``[sum, 2]``, and the batch has
     ``nodes``, ``[B]`` int64, and ``nodes_offsets``, ``[B + 1]`` int64, where each begins; values of `index` fields
     count along the joined samples. Padded, it is ``[B, longest, 2]`` (``[B, W, longest, 2]``), with `pad`, 0, False, or
@@ -152,7 +153,7 @@ class MPIStreamDataset(
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the columns of ``parameters``."""
-        return self._trainer.plan.parameters
+        return self._trainer.plan.told
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         """Begin a pass; raises StreamError if a DataLoader around it, or where a framework resumed, does not suit."""

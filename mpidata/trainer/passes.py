@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from mpidata.errors import StreamError
+from mpidata.tensors import part_weights
 from mpidata.trainer.batches.alike import Batch, BatchMemory
 from mpidata.trainer.batches.choice import Memory
 from mpidata.trainer.batches.packed import PackedMemory
@@ -85,7 +86,7 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
             trainer.samples += tensors["step"].numel()
         if self._drawn is not None:
             self._drawn.take(tensors)
-        return tensors
+        return part_weights(tensors) if trainer.plan.weights else tensors
 
     def _gathered(self) -> dict[str, torch.Tensor]:
         memory = self._memory

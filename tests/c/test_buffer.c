@@ -171,12 +171,12 @@ static int64_t least_of_any(int known) {
     }
     int64_t least = here[0];
     for (int i = 0; i < SIMULATIONS; i++) {
-        CHECK(!known || b.simulations.counts[i] == here[i]);
+        CHECK(!known || b.of_simulation[i] == here[i]);
         if (here[i] < least) least = here[i];
     }
     mpidata_buffer_end(&b);
     while (b.count) (void)mpidata_buffer_draw(&b, &removed);
-    for (int i = 0; known && i < SIMULATIONS; i++) CHECK(b.simulations.counts[i] == 0);
+    for (int i = 0; known && i < SIMULATIONS; i++) CHECK(b.of_simulation[i] == 0);
     mpidata_buffer_close(&b);
     return least;
 }

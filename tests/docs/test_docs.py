@@ -247,7 +247,9 @@ def test_the_table_of_a_batch_has_all_keys_and_the_dataset_all_arguments() -> No
     from mpidata.trainer.dataset import MPIStreamDataset
 
     text = (ROOT / "docs" / "training.md").read_text()
-    assert {"parameters", "time", "step", "simulation"} == set(table(ROOT / "docs" / "training.md", "## Batches"))
+    assert {"parameters", "time", "step", "simulation", "weight"} == set(
+        table(ROOT / "docs" / "training.md", "## Batches")
+    )
     for name in [*inspect.signature(MPIStreamDataset).parameters, "validation", "report", "close", "fields"]:
         assert name in text
 

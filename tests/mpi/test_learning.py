@@ -1,8 +1,12 @@
 """A sampler of the user's own, which is told of the losses, moves the simulations of a job to where these are large."""
 
+import json
+
 import numpy as np
 import pytest
 from jobs import JobFolder, python, read_rows
+
+import mpidata
 
 STEPS = {"STEPS": "2", "SLEEP_S": "0.06"}
 
@@ -24,6 +28,36 @@ def test_simulations_go_where_the_loss_is_large(folder: JobFolder) -> None:
     assert seen == {float(number): float(rows[number]["alpha"]) for number in range(80)}
     last = [rows[number] for number in range(60, 80)]
     assert all(row["rule"] == "near" for row in last) and sum(float(row["alpha"]) for row in last) / 20 > 0.9
+
+
+@pytest.mark.parametrize("window", [1, 2])
+def test_samples_have_the_weights_of_their_simulations(folder: JobFolder, window: int) -> None:
+    folder.variables = {"STEPS": "4", "SLEEP_S": "0.02"}
+    record = str(folder.path / "record")
+    folder.job(
+        trainers={"program": python("trainers/learning/weights.py")},
+        solvers={"function": "functions.steps:simulate", "groups": 2},
+        parameters={"count": 120, "sampler": "adaptive", "weights": True, "space": {"alpha": [0.1, 1.0]}}
+        | {"adaptive": {"start": 20}},
+        samples={"window": window},
+        validation={"count": 2},
+        **({"record": {"path": record}} if window == 1 else {}),
+    )
+    result = folder.run()
+    assert result.status == 0 and result.run is not None, result.logs()
+    rows = read_rows(result.run / "parameters.csv")
+    seen = json.loads((folder.path / "seen.json").read_text())
+    assert seen == {str(number): pytest.approx(float(rows[number]["weight"]), rel=1e-6) for number in range(120)}
+    assert rows[120]["weight"] == rows[121]["weight"] == "1.0" and rows[0]["weight"] == "1.0"
+    of_large = [
+        float(row["weight"]) for row in rows.values() if row["rule"] == "adaptive" and float(row["alpha"]) > 0.9
+    ]
+    assert of_large and max(of_large) < 1
+    if window == 1:
+        recorded = mpidata.RecordedDataset(record)
+        assert recorded.parameter_names == ("alpha",) and recorded[0]["parameters"].shape == (1,)
+        samples = [recorded[i] for i in range(len(recorded))]
+        assert {str(int(sample["simulation"])): sample["weight"].item() for sample in samples} == seen
 
 
 @pytest.mark.full

@@ -21,13 +21,21 @@ int mpidata_buffer_open(mpidata_buffer *buffer, int policy, int64_t capacity, in
 void mpidata_buffer_close(mpidata_buffer *buffer) {
     free(buffer->slots);
     free(buffer->marks);
-    mpidata_simulations_close(&buffer->simulations);
+    free(buffer->of_simulation);
     memset(buffer, 0, sizeof *buffer);
 }
 
 int mpidata_buffer_know_simulations(mpidata_buffer *buffer, const mpidata_slots *slots, int64_t n) {
     if (buffer->policy != MPIDATA_POLICY_RESERVOIR) return 0;
-    return mpidata_simulations_open(&buffer->simulations, slots, buffer->windows, n);
+    buffer->of_simulation = calloc((size_t)(n > 0 ? n : 1), sizeof *buffer->of_simulation);
+    if (buffer->of_simulation) buffer->known = slots;
+    return buffer->of_simulation ? 0 : -1;
+}
+
+/* Of a window all steps are of one. */
+static int64_t *count_of_simulation(const mpidata_buffer *buffer, int64_t number) {
+    const int64_t slot = buffer->windows ? *mpidata_windows_steps(buffer->windows, number) : number;
+    return &buffer->of_simulation[*buffer->known->slots[slot]->simulation];
 }
 
 void mpidata_buffer_count_bytes(mpidata_buffer *buffer, const mpidata_slots *memory, int64_t capacity) {
@@ -109,7 +117,7 @@ static int fits(const mpidata_buffer *buffer, int64_t number) {
 }
 
 static void enter(mpidata_buffer *buffer, int64_t number) {
-    mpidata_simulations_count(&buffer->simulations, number, 1);
+    if (buffer->known) ++*count_of_simulation(buffer, number);
     if (buffer->windows) {
         mpidata_windows_enter(buffer->windows, number);
     } else if (buffer->memory) {
@@ -127,7 +135,7 @@ static void see(mpidata_buffer *buffer, int64_t number) {
 }
 
 static int64_t take_out(mpidata_buffer *buffer, int64_t number) {
-    mpidata_simulations_count(&buffer->simulations, number, -1);
+    if (buffer->known) --*count_of_simulation(buffer, number);
     if (buffer->windows)
         mpidata_windows_leave(buffer->windows, number);
     else if (buffer->memory)
@@ -138,9 +146,9 @@ static int64_t take_out(mpidata_buffer *buffer, int64_t number) {
 /* The place of one that was drawn: of a few random ones, that whose simulation has most samples. */
 static int64_t place_to_evict(mpidata_buffer *buffer) {
     int64_t chosen = -1, most = -1;
-    for (int i = 0; i < (buffer->simulations.counts ? CANDIDATES : 1); i++) {
+    for (int i = 0; i < (buffer->known ? CANDIDATES : 1); i++) {
         const int64_t place = buffer->unseen + mpidata_random_below(&buffer->random, buffer->count - buffer->unseen);
-        const int64_t count = mpidata_simulations_of(&buffer->simulations, buffer->slots[place]);
+        const int64_t count = buffer->known ? *count_of_simulation(buffer, buffer->slots[place]) : 0;
         if (count <= most) continue;
         chosen = place;
         most = count;

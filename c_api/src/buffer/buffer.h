@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 #include "base/random.h"
-#include "buffer/simulations.h"
 #include "buffer/windows.h"
 
 typedef struct {
@@ -37,7 +36,8 @@ typedef struct {
     int64_t bytes, unseen_bytes; /* of the samples; of those never drawn; windows count theirs themselves */
     int64_t batch;               /* of a capacity in bytes: samples of a batch; 0: not known yet */
     int64_t refused;             /* the sample for which there was no room, if they differ in size; -1: none */
-    mpidata_simulations simulations; /* of a reservoir's samples */
+    const mpidata_slots *known; /* of which simulation a reservoir's samples are; NULL: nobody knows */
+    int64_t *of_simulation;     /* how many there are of each */
 } mpidata_buffer;
 
 /* 0, or -1 where memory is short. */

@@ -131,7 +131,7 @@ def prepare_run(
             folder.mkdir(FOLDER_MODE)
         learned = len(table) < job.simulations + job.validation.count
         first = job.simulations if learned else 0
-        write_parameters(run.parameters, job.parameter_names, table, first, learned, plan.texts)
+        write_parameters(run.parameters, job.columns, table, first, learned, plan.texts)
         write_text(run.job, resolved_yaml(job))
         if job.solvers.case is not None:
             write_text(run.case, job.solvers.case.text(job.folder, run.path))
@@ -152,9 +152,7 @@ def prepare_run(
 def _parameters_of(replay: RunFolder, job: Job) -> npt.NDArray[np.float64]:
     from mpidata.run.parameters import read_parameters
 
-    table, drawn = read_parameters(
-        replay.parameters, job.parameter_names, job.simulations, job.validation.count, texts_of(job)
-    )
+    table, drawn = read_parameters(replay.parameters, job.columns, job.simulations, job.validation.count, texts_of(job))
     if drawn is None or drawn == job.simulations:
         return table
     if not drawn or not set(range(drawn, job.simulations)) <= _cancelled_in(replay):

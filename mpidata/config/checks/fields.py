@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mpidata.config.base import Problem
+from mpidata.config.parameters import WEIGHT
 from mpidata.config.sentences import suggestion
 
 __all__ = ["check_fields"]
@@ -21,6 +22,10 @@ def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
         return
     used = dict.fromkeys(field.length for field in fields.values() if field.length is not None)
     yield from _clashes(fields, used)
+    parameters = sections.get("parameters")
+    if WEIGHT in fields and parameters is not None and parameters.weights:
+        said = f"'fields.{WEIGHT}': in a batch {WEIGHT!r} is what 'parameters.weights' adds"
+        yield ("fields", WEIGHT), f"{said}. Rename the field."
     for name in lengths:
         if name not in used:
             fix = suggestion(name, used) or "Write it into the shape of a field, or remove it."

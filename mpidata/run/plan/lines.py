@@ -31,7 +31,7 @@ INFERENCE = ("inference", "inference_spares", "inference_timeout_s", "inference_
 # Those that are left out where they say nothing.
 WHERE_GIVEN = (
     "carried", "carried_each", "capacity_in_bytes", "repeats", "journal", "replay", "samples_window", "samples_stride",
-    "samples_run", "statistics", "ranges", "trainer_spares", "trainers_at_least",
+    "samples_run", "statistics", "ranges", "weights", "trainer_spares", "trainers_at_least",
     "trainers_timeout_s", "trainers_exceptions_lose", "servers", "learner", "learner_spares",
 )  # fmt: skip
 # What the text of a key with one value is turned into, by how its class declares it.

@@ -19,7 +19,8 @@ class ParametersSection:
 
     Simulations 0 to `simulations` - 1 are trained on, the next `validation` ones are not. `whole` names the parameters
     that are whole numbers, which programs are told without a decimal point; `texts` has the texts of those that are
-    texts, whose numbers are places in there; `ranges` is a JSON list of the ranges of all.
+    texts, whose numbers are places in there; `ranges` is a JSON list of the ranges of all. With `weights` 1
+    there is one more behind them, the weight of the simulation, which programs are not told.
     """
 
     simulations: int
@@ -28,6 +29,12 @@ class ParametersSection:
     whole: tuple[str, ...] = ()
     texts: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     ranges: str = ""
+    weights: int = 0
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The parameters without the weight."""
+        return self.parameters[:-1] if self.weights else self.parameters
 
 
 def parameters_of(job: Job) -> ParametersSection:
@@ -35,10 +42,11 @@ def parameters_of(job: Job) -> ParametersSection:
     return ParametersSection(
         simulations=job.simulations,
         validation=job.validation.count,
-        parameters=job.parameter_names,
+        parameters=job.columns,
         whole=tuple(name for name, axis in job.parameters.space.items() if getattr(axis, "whole", False)),
         texts=texts_of(job),
         ranges=_ranges_of(job),
+        weights=int(job.parameters.weights),
     )
 
 

@@ -151,7 +151,7 @@ class Losses:
 
     def give_up(self, simulation: int, tries: int, group: int, cause: Cause, values: Sequence[float]) -> dict[str, Any]:
         """Note that a simulation is not tried again; returns the entry."""
-        parameters = named(self._plan.parameters, values, self._plan.texts)
+        parameters = named(self._plan.told, values, self._plan.texts)
         entry = {"simulation": simulation, "parameters": parameters, "tries": tries, "group": group, **cause.told()}
         entry["output"] = cause.output
         self.set_aside.append(entry)

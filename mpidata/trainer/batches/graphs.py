@@ -13,6 +13,7 @@ from torch.utils.data import IterableDataset
 
 from mpidata.errors import StreamError
 from mpidata.run.plan import Field
+from mpidata.tensors import WEIGHT
 from mpidata.trainer.batches.packed import Entry, make_tensors
 from mpidata.trainer.batches.pool import MemoryPool
 from mpidata.trainer.dataset import MPIStreamDataset
@@ -90,7 +91,7 @@ class Graphs(IterableDataset[Any]):
     def __init__(self, stream: MPIStreamDataset, nodes: str, attributes: Sequence[_Attribute]) -> None:
         super().__init__()
         self._stream, self._nodes, self._attributes = stream, nodes, attributes
-        self._of_graphs = (*_OF_SAMPLES, *_given(stream.fields))
+        self._of_graphs = (*_OF_SAMPLES, *_given(stream.fields), *_weight(stream))
         self._batch = _torch_geometric().Batch
         self._pool, self._pinned = MemoryPool(), stream._pinned
         stream._gather([name for attribute in attributes for name in attribute.fields])
@@ -202,7 +203,7 @@ def _nodes_of(fields: Mapping[str, Field], name: str) -> str:
 
 def _attribute(fields: Mapping[str, Field], nodes: str, name: str, given: str | Sequence[str]) -> _Attribute:
     """Check that torch_geometric takes the attribute for what it is; its rules are in Data.__cat_dim__ and __inc__."""
-    taken = (*_OF_SAMPLES, *_given(fields), "ptr", "num_nodes")
+    taken = (*_OF_SAMPLES, *_given(fields), WEIGHT, "ptr", "num_nodes")
     if name in taken or "batch" in name:
         raise StreamError(f"graphs: the attribute {name!r} has a meaning of its own in a batch. Choose another name.")
     counts_nodes = "index" in name or name == "face"
@@ -226,6 +227,10 @@ def _attribute(fields: Mapping[str, Field], nodes: str, name: str, given: str | 
 
 def _given(fields: Mapping[str, Field]) -> list[str]:
     return [f"{name}_given" for name, field in fields.items() if field.optional]
+
+
+def _weight(stream: MPIStreamDataset) -> list[str]:
+    return [WEIGHT] if stream._trainer.plan.weights else []
 
 
 def _field(fields: Mapping[str, Field], attribute: str, name: str) -> Field:

@@ -17,7 +17,7 @@ from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.packing import join_fields, number_tensors, refuse_stacking
 from mpidata.run.plan import Field
-from mpidata.tensors import number_tensor
+from mpidata.tensors import number_tensor, part_weights
 from mpidata.trainer.constants import of_validation
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.trainer import SLICE_S, Trainer
@@ -124,7 +124,7 @@ class ValidationDataset(Dealt):
         tensors["time"] = self._joined([number_tensor(step.time) for step in steps])
         tensors["step"] = self._joined([number_tensor(step.step) for step in steps])
         tensors["simulation"] = number_tensor(steps[0].simulation)
-        return tensors
+        return part_weights(tensors) if plan.weights else tensors
 
     def _numbers_of(self, steps: Sequence[_Step]) -> npt.NDArray[np.int64]:
         return steps[0].numbers if self._window == 1 else np.stack([step.numbers for step in steps], axis=-1)

@@ -74,6 +74,13 @@ def test_a_key_without_effect_is_said_and_taken_away(
     assert said.endswith(f"(--set {set_by[0]})" if set_by else f"(line {7 if 'buffer' in key else 4})")
 
 
+def test_a_sampler_that_never_learns_is_said(path: Path) -> None:
+    adaptive = ["parameters.sampler=adaptive", "parameters.count=50"]
+    (said,) = load_job(path, adaptive).notes
+    assert "which learns from simulation 50 on ('parameters.adaptive.start'), and there are 50: all are drawn" in said
+    assert load_job(path, [*adaptive, "parameters.adaptive.start=49"]).notes == ()
+
+
 def test_check_submit_and_the_log_say_it(path: Path) -> None:
     run = CliRunner()
     for command in ("check", "run --dry-run", "submit --print"):

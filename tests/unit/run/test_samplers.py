@@ -166,10 +166,10 @@ class Sampler:
 """
 
 
-def sample(folder: Path, body: str, name: str) -> np.ndarray:
+def sample(folder: Path, body: str, name: str, *settings: str) -> np.ndarray:
     (folder / f"{name}.py").write_text(SAMPLER.replace("BODY", body))
     try:
-        return draw_parameters(load(folder, f"parameters.sampler={name}:Sampler"))
+        return draw_parameters(load(folder, f"parameters.sampler={name}:Sampler", *settings))
     finally:
         sys.modules.pop(name, None)
         assert str(folder) not in sys.path
@@ -196,6 +196,10 @@ def test_a_class_draws_all_rows(tmp_path: Path) -> None:
         ),
         ("return numpy.zeros((count - 1, 2))", "returns shape \\(209, 2\\)"),
         ("return numpy.full((count, 2), numpy.inf)", "row 0, 'alpha' of its sample is inf. Return finite numbers."),
+        (
+            "return numpy.zeros((count, 2)), ['a'] * count",
+            "returns \\(array, rules\\). Return the array alone, \\(array",
+        ),
         ("return 'abc'", "returns no array of numbers: .* Correct it."),
         ("return None", "returns no array of numbers|returns shape"),
         (
@@ -210,6 +214,58 @@ def test_a_class_draws_all_rows(tmp_path: Path) -> None:
 def test_a_class_that_gives_nonsense_is_refused(tmp_path: Path, body: str, message: str) -> None:
     with pytest.raises(JobFileError, match=f"job.yaml: 'parameters.sampler': bad_sampler:Sampler: .*{message}"):
         sample(tmp_path, body, "bad_sampler")
+
+
+WEIGHTS = "parameters.weights=true"
+
+
+def test_with_weights_the_last_column_is_1_where_all_are_drawn_uniformly(tmp_path: Path) -> None:
+    for sampler in ("uniform", "sobol", "latin_hypercube"):
+        job = load(tmp_path, f"parameters.sampler={sampler}", WEIGHTS)
+        table = draw_parameters(job)
+        assert job.columns == ("alpha", "left", "weight") and job.parameter_names == ("alpha", "left")
+        np.testing.assert_array_equal(table[:, :2], draw_parameters(load(tmp_path, f"parameters.sampler={sampler}")))
+        assert (table[:, 2] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return numpy.zeros((count, 2)), [''] * count, [-1] * count, numpy.arange(count)", ""),
+        (
+            "return numpy.zeros((count, 2))",
+            "returns no weights. Return \\(array, rules, parents, weights\\), or remove",
+        ),
+        ("return numpy.zeros((count, 2)), [''] * count, [-1] * count", "returns no weights"),
+        ("return numpy.zeros((count, 2)), None, None, [1.0]", "weights of shape \\(1,\\). Return shape \\(210,\\)"),
+        (
+            "return numpy.zeros((count, 2)), None, None, -numpy.ones(count)",
+            "weight of row 0 of its sample is -1.0. Return",
+        ),
+        ("return numpy.zeros((count, 2)), None, None, numpy.nan * numpy.ones(count)", "weight of row 0 .* is nan"),
+        ("return numpy.zeros((count, 2)), None, None, 'abc'", "no array of numbers"),
+    ],
+)
+def test_a_class_gives_weights(tmp_path: Path, body: str, message: str) -> None:
+    if not message:
+        assert (sample(tmp_path, body, "weighing", WEIGHTS)[:, 2] == np.arange(210)).all()
+        assert sample(tmp_path, body, "weighing").shape == (210, 2)  # nobody asks for them
+        return
+    with pytest.raises(JobFileError, match=message):
+        sample(tmp_path, body, "weighing", WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("parameters.sampler=breed", "'parameters.weights' is true, but 'sampler: breed' does not know its density"),
+        ("parameters.space.weight=[0, 1]", "'parameters.space.weight' is what 'parameters.weights' adds"),
+        ("fields.weight={shape: [2]}", "'fields.weight': in a batch 'weight' is what 'parameters.weights' adds"),
+    ],
+)
+def test_what_does_not_go_with_weights_is_refused(tmp_path: Path, setting: str, message: str) -> None:
+    with pytest.raises(JobFileError, match=message):
+        load(tmp_path, setting, WEIGHTS)
 
 
 def test_parameters_are_kept_to_the_last_bit(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_one_that_had_drawn_nothing_is_restored(make):
 def test_whole_numbers_choices_and_constants_stay_what_they_are(make):
     sampler, rows = make(MIXED, 0), np.zeros((0, 4))
     for _ in range(30):
-        drawn, rules, parents = sampler.sample(4)
+        drawn, rules, parents, *_ = sampler.sample(4)
         assert len(rules) == 4 and all(-1 <= parent < len(rows) for parent in parents)
         rows = np.concatenate([rows, drawn])
         sampler.observe(np.arange(len(rows)), rows, losses_of(rows[:, 0] * rows[:, 1] + 0.01))
@@ -86,7 +86,7 @@ def test_whole_numbers_choices_and_constants_stay_what_they_are(make):
 
 
 def test_before_anything_is_known_all_is_uniform(make):
-    rows, rules, parents = make(PLANE, 1).sample(400)
+    rows, rules, parents, *_ = make(PLANE, 1).sample(400)
     assert set(rules) <= {"uniform", "sobol"} and set(parents) == {-1}
     np.testing.assert_allclose(PLANE.unit(rows).mean(axis=0), 0.5, atol=0.06)
 
@@ -97,7 +97,7 @@ def test_the_bred_share_rises_and_children_are_near_their_parents():
     sampler.observe(np.array([3, 8]), parents, {"excess": np.array([1.0, 0.0])})
     shares = []
     for _ in range(8):
-        rows, rules, found = sampler.sample(1000)
+        rows, rules, found, *_ = sampler.sample(1000)
         bred = np.array(rules) == "bred"
         assert set(np.array(found)[bred]) == {3}  # the other one is no worse than the mean
         shares.append(bred.mean())
@@ -135,8 +135,12 @@ def test_the_density_of_an_adaptive_sampler_is_bounded_and_what_it_draws_has_it(
     density = sampler.density(np.random.default_rng(9).random((40000, 2)))
     assert density.min() >= uniform and density.max() <= uniform + (1 - uniform) * bound + 1e-9
     assert density.mean() == pytest.approx(1.0, abs=0.05)
-    rows, rules, _ = sampler.sample(4000)
+    rows, rules, _, weights = sampler.sample(4000)
     assert set(rules) == {"adaptive"}
+    # With the weights the mean over the rows is that over the square; they are 1 in the mean themselves.
+    np.testing.assert_allclose(weights, 1 / sampler.density(rows))
+    assert weights.mean() == pytest.approx(1.0, abs=0.05)
+    assert (weights[:, None] * rows).mean(axis=0) == pytest.approx([0.5, 0.5], abs=0.03)
     for part in ((rows < 0.5).all(axis=1), (rows > 0.5).all(axis=1)):
         corner = np.full(2, 0.0 if rows[part].max() < 0.51 else 0.5)
         there = sampler.density(corner + 0.5 * np.random.default_rng(8).random((40000, 2)))
@@ -150,8 +154,8 @@ def test_an_adaptive_sampler_draws_evenly_where_nothing_is_harder():
     density = even.density(np.random.default_rng(4).random((1000, 2)))
     assert density.max() < 1.3 and density.min() > 0.7
     begun = Adaptive(PLANE, 0, AdaptiveKeys(start=30))
-    rows, rules, _ = begun.sample(40)
-    assert set(rules) == {"sobol"}  # no losses are known
+    rows, rules, _, weights = begun.sample(40)
+    assert set(rules) == {"sobol"} and (weights == 1).all()  # no losses are known
     begun.observe(np.arange(20), rows[:20], losses_of(made_up(rows[:20])))
     assert set(begun.sample(5)[1]) == {"adaptive"}
 
@@ -170,7 +174,7 @@ def test_difficulty_is_known_apart_from_its_trend_over_time():
 
 def test_an_adaptive_sampler_refuses_losses_without_a_logarithm():
     with pytest.raises(
-        ValueError, match="needs losses of 0 or more, and simulation 7 has the loss -0.5. Tell a squared"
+        ValueError, match="needs losses of 0 or more, and simulation 7 has the loss -0.5. Tell stream.losses a squared"
     ):
         Adaptive(PLANE, 0, AdaptiveKeys()).observe(
             np.array([3, 7]), np.zeros((2, 2)), {"difficulty": np.zeros(2), "last": np.array([1.0, -0.5])}
@@ -182,7 +186,7 @@ def test_candidates_are_chosen_in_proportion_to_the_power_of_the_loss_nearby(exp
     sampler = Power(Space([(0.0, 1.0)]), 0, PowerKeys(candidates=20000, exponent=exponent))
     at = np.concatenate([0.25 + 0.001 * np.arange(10), 0.75 + 0.001 * np.arange(10)])
     sampler.observe(np.arange(20), at[:, None], {"mean": np.repeat([1.0, 3.0], 10)})
-    rows, rules, parents = sampler.sample(1000)
+    rows, rules, parents, *_ = sampler.sample(1000)
     right = rows[:, 0] > 0.51
     assert set(rules) == {"power"} and (np.array(parents)[right] >= 10).all()
     np.testing.assert_allclose(right.mean(), 3**exponent / (1 + 3**exponent), atol=0.05)
@@ -192,7 +196,7 @@ def test_losses_of_no_use_leave_all_uniform():
     sampler = Power(Space([(0.0, 1.0)]), 0, PowerKeys())
     for values in (np.zeros(3), np.array([-1.0, -2.0, 0.0])):
         sampler.observe(np.arange(3), np.array([[0.1], [0.2], [0.3]]), {"mean": values})
-        rows, rules, _ = sampler.sample(2000)
+        rows, rules, *_ = sampler.sample(2000)
         assert set(rules) == {"uniform"} and len(rows) == 2000
 
 
