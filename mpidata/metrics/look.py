@@ -77,7 +77,7 @@ def look_at(folder: str | Path) -> Look:
     summary, progress = _json(run.summary), _json(run.progress)
     figures = summary or {**progress, **read_losses(run.events)}
     text = _text(run.job)
-    names, parameters = _parameters(run.parameters, _texts(_yaml(text)))
+    names, parameters = _parameters(run.parameters, _texts(_yaml(text)), _has_weights(_yaml(text)))
     return Look(
         run=run,
         status=str(summary.get("status", "not ended")),
@@ -124,7 +124,12 @@ def _texts(job: dict[str, Any]) -> dict[str, list[Any]]:
     }
 
 
-def _parameters(path: Path, texts: dict[str, list[Any]]) -> tuple[list[str], NDArray[np.float64]]:
+def _has_weights(job: dict[str, Any]) -> bool:
+    parameters = job.get("parameters")
+    return isinstance(parameters, dict) and parameters.get("weights") is True
+
+
+def _parameters(path: Path, texts: dict[str, list[Any]], weights: bool) -> tuple[list[str], NDArray[np.float64]]:
     rows: list[list[float]] = []
     with (
         contextlib.suppress(OSError, StopIteration, csv.Error),
@@ -138,7 +143,8 @@ def _parameters(path: Path, texts: dict[str, list[Any]]) -> tuple[list[str], NDA
                 row = [float(texts[name].index(cell) if cell in texts.get(name, ()) else cell) for name, cell in cells]
                 rows += [row] if len(row) == 1 + len(names) else []
         table = np.array(rows, float).reshape(len(rows), 1 + len(names))
-        return names, table[np.argsort(table[:, 0], kind="stable"), 1:]
+        count = len(names) - weights  # the last are no parameter
+        return names[:count], table[np.argsort(table[:, 0], kind="stable"), 1 : 1 + count]
     return [], np.zeros((0, 0))
 
 

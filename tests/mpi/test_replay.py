@@ -55,6 +55,17 @@ def test_a_replay_hands_out_the_same_batches(folder: JobFolder, policy: str) -> 
     check_replays(folder, 1)
 
 
+def test_a_replay_does_not_stand_still_where_solvers_are_faster(folder: JobFolder) -> None:
+    write(folder, "reservoir", count=24, repeats=2.5)
+    settings = ["--set", 'solvers.function="functions.timing.varied:simulate"', "--set", "buffer.capacity=30"]
+    folder.variables = {"SLEEP_S": "0.004"}
+    first = run(folder, str(folder.path / "job.yaml"), *settings)
+    folder.variables = {}
+    again = run(folder, "--replay", str(first.run))
+    assert batches(again) == batches(first) and len(batches(first)[0]) > 100
+    assert again.summary["seconds"] < 20  # where a group had to wait, each sample took ten seconds
+
+
 @pytest.mark.full
 @pytest.mark.timeout(1000)
 @pytest.mark.parametrize("policy", POLICIES)

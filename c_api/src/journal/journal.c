@@ -183,6 +183,10 @@ int mpidata_journal_open(mpidata_journal *journal, const mpidata_plan *plan, int
     if (!plan->replay) return MPIDATA_SUCCESS;
     MPIDATA_TRY(open_file(plan->replay, trainer, "re", &journal->replayed));
     MPIDATA_TRY(check_header(journal, trainer));
+    const size_t n = (size_t)plan->simulations + 1;
+    journal->groups = malloc(n * sizeof *journal->groups);
+    if (!journal->groups) return no_memory(journal);
+    for (size_t i = 0; i < n; i++) journal->groups[i] = -1;
     MPIDATA_TRY(read_cancelled(journal));
     MPIDATA_TRY(read_ends(journal));
     return advance(journal);
@@ -193,6 +197,8 @@ void mpidata_journal_close(mpidata_journal *journal) {
     if (journal->replayed) (void)fclose(journal->replayed);
     journal->written = journal->replayed = NULL;
     free(journal->ends);
+    free(journal->groups);
+    journal->groups = NULL;
     for (int64_t i = 0; i < journal->n_cancelled; i++) free(journal->cancelled[i].steps);
     free(journal->cancelled);
     journal->ends = NULL;

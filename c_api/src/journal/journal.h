@@ -48,6 +48,7 @@ typedef struct {
     int64_t draws;              /* before `next` */
     double since;               /* when `next` became so */
     int64_t *ends;              /* of `replayed`: behind the last step of each simulation; NULL: it was cut short */
+    int *groups;                /* that sent the last sample of each simulation of `replayed` in this run; -1: none did */
     mpidata_cancelled *cancelled; /* of `replayed` */
     int64_t n_cancelled, cancelled_allocated, unsaid; /* unsaid: how many of them have not been `said` */
 } mpidata_journal;

@@ -6,14 +6,31 @@
 
 /* Where nothing has moved for so long, each group may be held as many samples more: a sample that is waited for may be of
  * a simulation that waits for a group. */
-static const double MORE_EVERY_S = 10.0;
+static const double MORE_EVERY_S = 2.0;
+/* So much of each group is held in any case, so that small samples never come to that, */
+static const int64_t HELD_BYTES = 16 << 20, HELD_SAMPLES = 2048;
+/* and so many times more of a group that has begun to send the simulation which is waited for. */
+static const double MORE_OF_SENDER = 16;
+
+/* Is a sample waited for of a simulation that this group has begun to send? */
+static int sends_wanted_locked(const mpidata_trainer *trainer, int group) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_journal_entry *next = &trainer->journal.next;
+    return next->kind == MPIDATA_JOURNAL_SAMPLE && trainer->journal.groups[next->simulation] == group;
+}
 
 static int may_send_locked(mpidata_trainer *trainer, int group) {
     MPIDATA_LOCKED(&trainer->lock);
     double times = 1 + (mpidata_now() - trainer->journal.since) / MORE_EVERY_S;
-    int64_t held = 0;
-    for (int64_t i = 0; i < trainer->n_arrived; i++)
-        held += trainer->slots.slots[trainer->arrived[i]]->group == group;
+    int64_t held = 0, bytes = 0;
+    for (int64_t i = 0; i < trainer->n_arrived; i++) {
+        const mpidata_slot *slot = trainer->slots.slots[trainer->arrived[i]];
+        if (slot->group != group) continue;
+        held++;
+        bytes += mpidata_slot_size(&trainer->slots, slot);
+    }
+    if (held < HELD_SAMPLES && bytes < HELD_BYTES) return 1;
+    if (sends_wanted_locked(trainer, group)) times += MORE_OF_SENDER;
     return (double)held < times * trainer->job.plan.in_flight;
 }
 
@@ -65,6 +82,8 @@ static int hand_over_locked(mpidata_trainer *trainer, int64_t i) {
                              "The journal has a sample for which the buffer has no room, in line %lld. It is not of this "
                              "job, and cannot be replayed.",
                              (long long)trainer->journal.line);
+    const mpidata_slot *slot = trainer->slots.slots[number];
+    trainer->journal.groups[*slot->simulation] = slot->group;
     MPIDATA_TRY(mpidata_journal_sample(&trainer->journal, &trainer->slots, number));
     int64_t evicted;
     while ((evicted = mpidata_buffer_evict(&trainer->buffer, number)) >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
