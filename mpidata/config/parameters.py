@@ -234,7 +234,7 @@ class AdaptiveKeys(Model):
     sharpness: Positive = fixed_key(
         default=1.5, description="Exponent: the density grows with the power `sharpness` of the loss."
     )
-    bound: Annotated[float, Strict(), Key(gt=1)] = fixed_key(
+    bound: Annotated[float, Strict(), Key(gt=1, allow_inf_nan=False)] = fixed_key(
         default=5.0, description="The density of what is not uniform is at most so many times the uniform one."
     )
     window: Count = fixed_key(
@@ -261,7 +261,7 @@ class PowerKeys(Model):
 
     window: Count = fixed_key(default=500, description="From how many simulations, the newest, losses are estimated.")
     candidates: Annotated[Count, Key(le=100_000)] = fixed_key(
-        default=1000, description="In how many candidates each generation is chosen; at least as many as it has."
+        default=1000, description="Among how many candidates each generation is chosen; as many as it has, if fewer."
     )
     exponent: Positive = fixed_key(
         default=2.0, description="The power: 0 would be uniform, and with a large one only the worst are chosen."

@@ -85,7 +85,11 @@ class Telling:
             )
         try:
             ids = plain_array(batch["simulation"])
-            losses = plain_floats(values.detach().double() if hasattr(values, "detach") else values)  # also bfloat16
+            if values is None:
+                raise TypeError("None")
+            if hasattr(values, "detach") and not values.is_complex():
+                values = values.detach().double()  # also bfloat16
+            losses = plain_floats(values)
         except (TypeError, ValueError, RuntimeError) as error:
             raise StreamError(
                 f"losses: {type(values).__name__} is no array of numbers: {str(error).rstrip('.')}. Give one of shape "

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import inspect
 import itertools
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from mpidata.arrays import plain_floats
 from mpidata.config import Job
 from mpidata.config.parameters import AdaptiveKeys, BreedKeys, Points, PowerKeys
 from mpidata.config.table import TableError, read_table
-from mpidata.errors import JobFileError
+from mpidata.errors import JobFileError, as_line
 from mpidata.samplers.adaptive import Adaptive
 from mpidata.samplers.breed import Breed
 from mpidata.samplers.power import Power
@@ -172,7 +174,15 @@ def make_sampler(job: Job) -> Any:
         return Power(_space(job), job.seed, job.parameters.power or PowerKeys())
     space = job.model_dump(mode="json", exclude_none=True)["parameters"]["space"]
     with sampler_code(job):
-        return _load_class(job)(space=space, seed=job.seed)
+        made = _load_class(job)
+        if not callable(made):
+            raise TypeError(f"{job.parameters.sampler} is no class, but {type(made).__name__}")
+        try:
+            with contextlib.suppress(ValueError):  # one that is not written in Python may have none
+                inspect.signature(made).bind(space=space, seed=job.seed)
+        except TypeError as error:
+            raise TypeError(f"it is made as {made.__name__}(space=..., seed=...): {error}") from None
+        return made(space=space, seed=job.seed)
 
 
 def draw_at_once(job: Job) -> Array:
@@ -190,6 +200,10 @@ def learns(sampler: Any) -> bool:
     return callable(getattr(sampler, "observe", None))
 
 
+def _is_ours(filename: str) -> bool:
+    return Path(filename).is_relative_to(Path(__file__).parents[1])
+
+
 @contextlib.contextmanager
 def sampler_code(job: Job) -> Iterator[None]:
     """Run code of the job's sampler, which may import from the job file's folder at any time.
@@ -204,9 +218,10 @@ def sampler_code(job: Job) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{type(error).__name__}: {error}, in {frame.filename} line {frame.lineno}"
-        raise _refusal(job, "sampler", f"it fails with {where}. Correct it.") from error
+        what = f"it fails with {type(error).__name__}: {as_line(error).rstrip('.')}"
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
+        where = f", in {frames[-1].filename} line {frames[-1].lineno}. Correct it" if frames else ""
+        raise _refusal(job, "sampler", f"{what}{where}.") from error
     finally:
         with contextlib.suppress(ValueError):  # that code may have taken it out
             sys.path.remove(folder)

@@ -89,6 +89,12 @@ def test_values_that_are_not_finite_are_counted_and_go_into_nothing_else(library
         ({"simulation": [4]}, [1.0], "other values than ids from 0 to 3"),
         ({"simulation": [0.5]}, [1.0], "other values than ids"),
         ({"simulation": [0]}, ["low"], "list is no array of numbers"),
+        (
+            {"simulation": [0]},
+            torch.ones(1, dtype=torch.complex64),
+            "Tensor is no array of numbers: complex64 is no dtype",
+        ),
+        ({"simulation": [0]}, None, "NoneType is no array of numbers: None. Give one of shape"),
         ({"simulation": [0]}, [1j], "list is no array of numbers: complex128 is no dtype of real numbers. Give one of"),
         ({"simulation": [0]}, np.ma.array([3], mask=True), "1 masked elements, and int64 has no NaN"),
         ({"simulation": [None]}, [1.0], "of which NumPy makes an array of objects"),

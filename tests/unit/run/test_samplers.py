@@ -200,6 +200,10 @@ def test_a_class_draws_all_rows(tmp_path: Path) -> None:
             "return numpy.zeros((count, 2)), ['a'] * count",
             "returns \\(array, rules\\). Return the array alone, \\(array",
         ),
+        (
+            "raise RuntimeError('two\\nlines')",
+            "it fails with RuntimeError: two lines, in .*bad_sampler.py line 8. Correct",
+        ),
         ("return 'abc'", "returns no array of numbers: .* Correct it."),
         ("return None", "returns no array of numbers|returns shape"),
         (
@@ -266,6 +270,23 @@ def test_a_class_gives_weights(tmp_path: Path, body: str, message: str) -> None:
 def test_what_does_not_go_with_weights_is_refused(tmp_path: Path, setting: str, message: str) -> None:
     with pytest.raises(JobFileError, match=message):
         load(tmp_path, setting, WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("class Sampler:\n    pass", r"TypeError: it is made as Sampler\(space=..., seed=...\): .*\.$"),
+        ("def Sampler(simulation):\n    pass", r"TypeError: it is made as Sampler\(space=..., seed=...\): "),
+        ("Sampler = 5", r"TypeError: made:Sampler is no class, but int\.$"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_without_a_line_of_the_library(tmp_path: Path, code: str, message: str) -> None:
+    (tmp_path / "made.py").write_text(code)
+    try:
+        with pytest.raises(JobFileError, match=message):
+            draw_parameters(load(tmp_path, "parameters.sampler=made:Sampler"))
+    finally:
+        sys.modules.pop("made", None)
 
 
 def test_parameters_are_kept_to_the_last_bit(tmp_path: Path) -> None:
