@@ -149,7 +149,7 @@ class Scheduler:
                 self._turn()
         except MpidataError as error:
             if not self._trainer_failed(self._clock(), final=True):
-                self.ending.conclusion["died"] = isinstance(error, RankDiedError)
+                self.ending.conclusion.update({"died": True} if isinstance(error, RankDiedError) else {})
                 self._fail_now(str(error))
         except Exception as error:
             with contextlib.suppress(OSError):

@@ -150,6 +150,7 @@ def test_an_error_in_the_last_message_ends_the_job(make_job: MakeJob) -> None:
     job.before["all_gone"] = all_gone
     assert job.run() == 1
     assert job.summary["status"] == "failed" and job.summary["error"] == "MPI failed."
+    assert "died" not in job.summary
 
 
 def run_main(job: Any, monkeypatch: pytest.MonkeyPatch, joining: Callable[[Path], None]) -> Path:
