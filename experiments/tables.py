@@ -16,9 +16,13 @@ Mark = Mapping[str, Any]
 
 
 def by_arm(results: Mapping[str, Any], arms: Sequence[str], seeds: Sequence[int]) -> dict[str, list[Any]]:
-    """Sort results of runs that are named `arm seed`; of the seeds that all arms have, so that all are pairs."""
+    """Sort results of runs that are named `arm seed`; of the seeds that all arms have, so that all are pairs.
+
+    Arms without any result are left out.
+    """
+    arms = [arm for arm in arms if any(f"{arm} {seed}" in results for seed in seeds)]
     there = [seed for seed in seeds if all(f"{arm} {seed}" in results for arm in arms)]
-    return {arm: [results[f"{arm} {seed}"] for seed in there] for arm in arms} if there else {}
+    return {arm: [results[f"{arm} {seed}"] for seed in there] for arm in arms} if arms and there else {}
 
 
 def table(found: Mapping[str, Sequence[Any]], reference: str, at: Callable[[Any], Mark | None]) -> str:

@@ -79,6 +79,7 @@ _CHOSEN = _EVEN | {
     "adaptive": Arm("adaptive", {"start": 0}),
     "adaptive, weighted": Arm("adaptive", {"start": 0}, weighted=True),
 }
+_OTHERS_ON = ("kuramoto-sivashinsky", "gray-scott", "burgers")
 _CONFIRMED = _CHOSEN | {"power": Arm("power"), "breed": Arm("breed")}
 
 
@@ -88,10 +89,15 @@ def tuning(quick: bool) -> Part:
 
 
 def confirmation(quick: bool) -> Part:
-    """Make the runs that compare the sampler that was chosen, on seeds of their own; those of the others come last."""
+    """Make the runs that compare samplers on seeds of their own: the one that was chosen first, then the others.
+
+    The others have the equation first on which they were best while settings were chosen.
+    """
     part = _part("samplers", _COMPARED, _CONFIRMED, range(100, 102 if quick else 120), quick)
-    runs = sorted(part.runs, key=lambda run: not any(f" {arm} " in run.name for arm in _CHOSEN))
-    return dataclasses.replace(part, runs=runs)
+    chosen = [run for run in part.runs if any(f" {arm} " in run.name for arm in _CHOSEN)]
+    others = [run for run in part.runs if run not in chosen]
+    others.sort(key=lambda run: _OTHERS_ON.index(run.name.split()[0]))
+    return dataclasses.replace(part, runs=[*chosen, *others])
 
 
 def why(quick: bool) -> Part:

@@ -146,7 +146,9 @@ def test_each_arm_of_a_surrogate_that_steps_has_each_seed_and_no_seed_is_tuned_a
     seeds = [{run.name.split()[-1] for run in part.runs} for part in (tuned, confirmed, watched)]
     assert [len(part) for part in seeds] == [5, 20, 5] and len(set.union(*seeds)) == 30
     assert len({run.name for run in confirmed.runs}) == len(confirmed.runs) == 20 * 3 * 6
-    assert [run.name for run in confirmed.runs][:2] == ["burgers uniform 100", "burgers sobol 100"]
+    names = [run.name for run in confirmed.runs]
+    assert names[:2] == ["burgers uniform 100", "burgers sobol 100"] and "power" not in "".join(names[:240])
+    assert names[240:242] == ["kuramoto-sivashinsky power 100", "kuramoto-sivashinsky breed 100"]
 
 
 def stepped(scale: float, worst: float) -> dict[str, Any]:
@@ -162,10 +164,12 @@ def test_arms_are_compared_by_the_seeds_that_all_have(tmp_path: Path) -> None:
         if (arm, seed) != ("power", 2):
             uneven = 1.5 ** ((arm != "uniform") * (seed * 2 - 1))
             results[f"burgers {arm} {seed}"] = stepped(scale * 3**seed, uneven)
-    arms = ["uniform", "sobol", "power"]
-    page.render(Compared("samplers", ["burgers"], arms, range(3), 400), results, tmp_path)
+    arms = ["uniform", "sobol", "power", "breed"]  # breed has no results, and the other equation has fewer arms
+    results |= {f"gray-scott {arm} {seed}": stepped(1.0, 2.0**seed) for arm in arms[:2] for seed in (1, 2)}
+    page.render(Compared("samplers", ["burgers", "gray-scott"], arms, range(3), 400), results, tmp_path)
     text = (tmp_path / "samplers.md").read_text()
     assert "geometric mean over 2 seeds" in text and "0.866 [0.50 (0.50 to 0.50)]" in text
+    assert "| sobol | the Gray-Scott system | 1.00" in text and "| power | the Gray" not in text and "breed" not in text
     assert "power 0.10 s (1.0 %)" in text and "| sobol | Burgers' equation | 1.00" in text
     why_page.render(Compared("why", ["burgers"], arms, range(3), 400), results, tmp_path)
     text = (tmp_path / "why.md").read_text()
