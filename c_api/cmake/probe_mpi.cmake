@@ -1,20 +1,29 @@
-# Ask the MPI library who it is and where it lies: MPIDATA_BUILT_WITH, MPIDATA_MPI_LIBRARY_DIR,
-# MPIDATA_MPI_LIBRARY (as after -l: Debian calls that of MPICH mpich).
-# Asked anew at every configure, as another MPI may have been installed at the same place.
-unset(mpidata_probe_runs CACHE)
-unset(mpidata_probe_compiles CACHE)
-try_run(mpidata_probe_runs mpidata_probe_compiles ${CMAKE_CURRENT_BINARY_DIR}/probe_mpi
-        ${CMAKE_CURRENT_LIST_DIR}/probe_mpi.c
-        LINK_LIBRARIES MPI::MPI_C ${CMAKE_DL_LIBS}
-        COMPILE_OUTPUT_VARIABLE probe_log
-        RUN_OUTPUT_VARIABLE probe_output)
-if(NOT mpidata_probe_compiles)
-  message(FATAL_ERROR "A small MPI program does not compile with '${MPI_C_COMPILER}'. "
-                      "Give a working mpicc with -DMPI_C_COMPILER=<path>.\n${probe_log}")
-endif()
-if(NOT mpidata_probe_runs EQUAL 0)
-  message(FATAL_ERROR "A small MPI program compiled with '${MPI_C_COMPILER}' does not run (${mpidata_probe_runs}). "
-                      "Check that its libmpi can be found.\n${probe_output}")
+# Ask the MPI library who it is and which file it is: MPIDATA_BUILT_WITH (as MPI_Get_library_version says) and
+# MPIDATA_MPI_LIBRARY_FILE, of which MPIDATA_MPI_LIBRARY_DIR and MPIDATA_MPI_LIBRARY (as after -l: Debian calls that of MPICH
+# mpich) are parts. Where no program can run, as in cross-compiling, -D gives the two.
+if(MPIDATA_BUILT_WITH AND MPIDATA_MPI_LIBRARY_FILE)
+  set(probe_output "version=${MPIDATA_BUILT_WITH}\nlibrary=${MPIDATA_MPI_LIBRARY_FILE}\n")
+elseif(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  message(FATAL_ERROR "MPI cannot be asked for its version, as programs for ${CMAKE_SYSTEM_NAME} do not run here. Give "
+                      "-DMPIDATA_BUILT_WITH=<what MPI_Get_library_version says there> and "
+                      "-DMPIDATA_MPI_LIBRARY_FILE=<path of libmpi.so there>.")
+else()
+  # Asked anew at every configure, as another MPI may have been installed at the same place.
+  unset(mpidata_probe_runs CACHE)
+  unset(mpidata_probe_compiles CACHE)
+  try_run(mpidata_probe_runs mpidata_probe_compiles ${CMAKE_CURRENT_BINARY_DIR}/probe_mpi
+          ${CMAKE_CURRENT_LIST_DIR}/probe_mpi.c
+          LINK_LIBRARIES MPI::MPI_C ${CMAKE_DL_LIBS}
+          COMPILE_OUTPUT_VARIABLE probe_log
+          RUN_OUTPUT_VARIABLE probe_output)
+  if(NOT mpidata_probe_compiles)
+    message(FATAL_ERROR "A small MPI program does not compile with '${MPI_C_COMPILER}'. "
+                        "Give a working mpicc with -DMPI_C_COMPILER=<path>.\n${probe_log}")
+  endif()
+  if(NOT mpidata_probe_runs EQUAL 0)
+    message(FATAL_ERROR "A small MPI program compiled with '${MPI_C_COMPILER}' does not run (${mpidata_probe_runs}). "
+                        "Check that its libmpi can be found.\n${probe_output}")
+  endif()
 endif()
 string(REGEX MATCH "version=([^\n]*)" _ "${probe_output}")
 string(REGEX REPLACE "[\"\\\\]" "" MPIDATA_BUILT_WITH "${CMAKE_MATCH_1}")
@@ -22,7 +31,8 @@ string(REGEX REPLACE "[\"\\\\]" "" MPIDATA_BUILT_WITH "${CMAKE_MATCH_1}")
 string(REGEX REPLACE "[ \t\r]+" " " MPIDATA_BUILT_WITH "${MPIDATA_BUILT_WITH}")
 string(STRIP "${MPIDATA_BUILT_WITH}" MPIDATA_BUILT_WITH)
 string(REGEX MATCH "library=([^\n]*)" _ "${probe_output}")
-get_filename_component(MPIDATA_MPI_LIBRARY_DIR "${CMAKE_MATCH_1}" DIRECTORY)
-get_filename_component(MPIDATA_MPI_LIBRARY "${CMAKE_MATCH_1}" NAME)
+set(MPIDATA_MPI_LIBRARY_FILE "${CMAKE_MATCH_1}")
+get_filename_component(MPIDATA_MPI_LIBRARY_DIR "${MPIDATA_MPI_LIBRARY_FILE}" DIRECTORY)
+get_filename_component(MPIDATA_MPI_LIBRARY "${MPIDATA_MPI_LIBRARY_FILE}" NAME)
 string(REGEX REPLACE "^lib(.*)\\.(so|a)[.0-9]*$" "\\1" MPIDATA_MPI_LIBRARY "${MPIDATA_MPI_LIBRARY}")
 message(STATUS "MPI library: ${MPIDATA_BUILT_WITH} (${MPIDATA_MPI_LIBRARY_DIR})")

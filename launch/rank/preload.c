@@ -43,7 +43,8 @@ char *preload(void)
 {
     char *folder = own_folder();
     if (!folder) return print("libmpidata_abort.so was not found, as /proc is not there");
-    char *path = print("%s/" MPIDATA_ABORT_LIBRARY, folder), *real = realpath(path, NULL);
+    const int absolute = MPIDATA_ABORT_LIBRARY[0] == '/';
+    char *path = print("%s%s" MPIDATA_ABORT_LIBRARY, absolute ? "" : folder, absolute ? "" : "/"), *real = realpath(path, NULL);
     if (!real) return print("%s is missing", path);
     const char *name = without_blanks(real);
     if (!name) return print("%s, whose path has a blank or a colon, as the run folder has, cannot be preloaded", real);

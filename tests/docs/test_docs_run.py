@@ -24,10 +24,9 @@ SMALL = ["--set", "name=job", "--set", "parameters.count=8"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[JobFolder]:
-    """A folder with all files of the README, and the bridge to MPI's Fortran calls of the example."""
+    """A folder with all files of the README."""
     for name, text in files(README).items():
         (tmp_path / name).write_text(text)
-    shutil.copytree(ROOT / "examples" / "heat2d" / "mpifh", tmp_path / "mpifh")
     job_folder = JobFolder(tmp_path)
     yield job_folder
     job_folder.end()

@@ -19,6 +19,7 @@ import psutil
 import yaml
 
 PROGRAMS = Path(__file__).parent / "programs"
+MPIFH = Path(__file__).parents[2] / "fortran_api" / "mpifh"
 BIN = Path(sys.prefix) / "bin"
 
 

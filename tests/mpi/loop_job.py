@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 from carried_campaign import COMPILERS
-from heat2d_job import HEAT2D
-from jobs import PROGRAMS, JobFolder, config, environment, mpicc, python
+from jobs import MPIFH, PROGRAMS, JobFolder, config, environment, mpicc, python
 from loop_draw import Draw
 
 ELEMENTS = 100
@@ -18,7 +17,7 @@ ELEMENTS = 100
 def build(folder: Path) -> None:
     """Build the solvers, as a user does; those of an MPI or compiler that is not there are left out."""
     warnings, source = ["-O2", "-g", "-Wall", "-Wextra", "-Werror"], PROGRAMS / "solvers/loop.c"
-    few, fortran = HEAT2D / "mpifh", PROGRAMS / "solvers/fortran/loop.F90"
+    few, fortran = MPIFH, PROGRAMS / "solvers/fortran/loop.F90"
     mpich, gfortran = shutil.which(COMPILERS["mpich"]), shutil.which("gfortran")
     commands: list[list[object]] = [
         [mpicc(), *warnings, source, "-o", folder / "loop-c", *config("--cflags", "--libs")],

