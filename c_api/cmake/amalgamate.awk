@@ -17,7 +17,9 @@ function found(name,    i, line) {
 BEGIN {
     n_folders = split(folders, folder, " ")
     print "/* libmpidata_carried in one file of C99, made from its sources. Link with -lm. */"
-    print "#define _GNU_SOURCE\n#define MPIDATA_WITHOUT_MPI"
+    print "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n#define MPIDATA_WITHOUT_MPI"
+    # In one file, functions of headers that are not called count as unused, and names that are static in one source hide.
+    print "#pragma GCC diagnostic ignored \"-Wunused-function\"\n#pragma GCC diagnostic ignored \"-Wshadow\""
     print "#if __STDC_VERSION__ < 201112L\n#define _Thread_local __thread\n#endif"
     for (i = 1; i < ARGC; i++) take(ARGV[i])
 }

@@ -106,13 +106,13 @@ static int start(carrier_t *carrier) {
 
 int outlives_ranks(carrier_t *carrier, int ended, double now) {
     if (!carrier->whole || !ended) carrier->ended_since = 0;
-    else if (!carrier->ended_since) carrier->ended_since = now;
-    return carrier->ended_since && now - carrier->ended_since > GRACE_S;
+    else if (carrier->ended_since == 0) carrier->ended_since = now;
+    return carrier->ended_since != 0 && now - carrier->ended_since > GRACE_S;
 }
 
 const char *goes_on_after_ranks(carrier_t *carrier, int have_left, double now) {
     if (!have_left) carrier->left_since = 0;
-    else if (!carrier->left_since) carrier->left_since = now;
+    else if (carrier->left_since == 0) carrier->left_since = now;
     if (!have_left || now - carrier->left_since <= carrier->start_timeout_s) return NULL;
     return "did not end within solvers.start_timeout_s after mpidata_finalize, and was ended";
 }
@@ -129,7 +129,7 @@ static const char *hung(carrier_t *carrier, const view_t *sum) {
     if (outlives_ranks(carrier, sum->ended, now)) return "did not end after its ranks, and was ended";
     const char *why = goes_on_after_ranks(carrier, sum->left == carrier->ranks.room, now);
     if (why) return why;
-    if (sum->lost && !carrier->gone_since) carrier->gone_since = now;
+    if (sum->lost && carrier->gone_since == 0) carrier->gone_since = now;
     if (sum->lost && now - carrier->gone_since > GRACE_S) return "lost a rank, and was ended";
     if (carrier->whole || now - carrier->began <= plan->start_timeout_s) return NULL;
     (void)snprintf(reason, sizeof reason, "has not called mpidata_attach on all its ranks (%d of %d have) within "

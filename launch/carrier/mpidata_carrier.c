@@ -15,7 +15,8 @@
 #include "job/run_files.h"
 #include "solver/solver.h"
 
-enum { IDLE_MS = 100, SAY_AFTER_S = 5 };
+enum { IDLE_MS = 100 };
+static const double SAY_AFTER_S = 5;
 
 static char *read_plan(const char *folder) {
     char path[4096], *text = NULL;

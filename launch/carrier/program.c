@@ -158,7 +158,7 @@ int program_has_ended(program_t *program) {
 static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
 
 void program_end(program_t *program, const ranks_t *ranks) {
-    enum { PATIENCE_S = 3 };
+    static const double PATIENCE_S = 3;
     /* A launcher ends its ranks by itself, and removes its own files. */
     if (program->pid > 0 && program->is_launched) {
         kill(program->pid, SIGTERM);

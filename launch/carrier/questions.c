@@ -90,7 +90,7 @@ static int look_at(carrier_t *carrier, rank_t *rank, int place, int *did) {
 /* Where the job is stopping, nobody may be left who answers. */
 static int gives_up(carrier_t *carrier, int64_t number) {
     if (!carrier->over) return 0;
-    if (!carrier->over_since) carrier->over_since = mpidata_now();
+    if (carrier->over_since == 0) carrier->over_since = mpidata_now();
     if (mpidata_questions_has_answerer(carrier->ranks.questions) && mpidata_now() - carrier->over_since < PATIENT_S) return 0;
     return mpidata_questions_give_up(carrier->ranks.questions, number);
 }

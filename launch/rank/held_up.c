@@ -9,7 +9,7 @@
 #include "family.h"
 #include "rank.h"
 
-enum { STOPPED_FIRST_S = 2 };
+static const double STOPPED_FIRST_S = 2;
 
 static void tell(const char *sentence)
 {
@@ -43,7 +43,7 @@ void say_if_held_up(held_up_t *held_up, pid_t child, unsigned flags, double awak
 {
     if (held_up->said || flags & MPIDATA_PULSE_ENDS) return;
     if (!is_stopped(child)) held_up->stopped_at = 0;
-    else if (!held_up->stopped_at) held_up->stopped_at = awake_s;
+    else if (held_up->stopped_at == 0) held_up->stopped_at = awake_s;
     const int stopped = held_up->stopped_at > 0 && awake_s - held_up->stopped_at >= after_s;
     /* The scheduler waits for nothing but MPI. One that is stopped is named first: others may wait for it in MPI_Init. */
     const int late = !(flags & (MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED)) && awake_s >= after_s + STOPPED_FIRST_S &&

@@ -213,7 +213,7 @@ static void say(const end_t *end, int refused, const char *log, const char *unwr
 /* What it printed may be lost, so that must be said, though it is no fault. */
 static void say_left_in_finalize(const end_t *end, int log)
 {
-    if (!end->final_s) return;
+    if (end->final_s == 0) return;
     char *sentence = print("MPI_Finalize did not return within %.0f s, as happens where a rank has died, so it was left: %s. What"
                            " its program had printed but not flushed is lost.", end->final_s, rank_name());
     dprintf(log, "mpidata: %s\n", sentence);

@@ -238,7 +238,7 @@ static int end_if_due(watch_t *watch, end_t *end)
     look_at_child(watch, flags, now);
     end->late = !over && is_late(watch, flags);
     if (end->late) end->error = late(watch->plan, watch->child);
-    if (!over && !final && !silent_s && !stuck && !end->late) return 0;
+    if (!over && !final && silent_s == 0 && !stuck && !end->late) return 0;
     end->status = end_program(watch->child);
     if (over) end->told = 1;
     else if (final && flags & MPIDATA_PULSE_LEFT) { /* it had done all it was to do */

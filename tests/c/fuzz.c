@@ -18,6 +18,7 @@
 #include "solver/kept_constants.h"
 #include "solver/map_sending.h"
 #include "solver/sender.h"
+#include "stream/progress.h"
 
 enum { PLAN = 0, PIECES, PARTS, MAPS, CONSTANTS, ORDER, TASK, PUBLISHED, ASK, PARCELS, KINDS };
 enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };
@@ -536,7 +537,7 @@ static void add_published(int described) {
 static void make_good(void) {
     const mpidata_order orders[] = {{.kind = MPIDATA_ORDER_EXPECT, .expect = {3, 100, 1}},
                                     {.kind = MPIDATA_ORDER_RELIEVE, .relieve = {25}},
-                                    {.kind = MPIDATA_ORDER_JOIN, .of_group = {2}}, {.kind = MPIDATA_ORDER_LOST},
+                                    {.kind = MPIDATA_ORDER_JOIN, .of_group = {.group = 2}}, {.kind = MPIDATA_ORDER_LOST},
                                     {.kind = MPIDATA_ORDER_CANCEL, .cancel = {3, 0, 0}}};
     const mpidata_task task = {.kind = MPIDATA_TASK_RUN, .validation = 1, .simulation = 12, .by_try = 1};
     for (int i = 0; i < 2; i++) add_good(PLAN, plans[i], strlen(plans[i]));

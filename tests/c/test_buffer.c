@@ -131,7 +131,7 @@ static void distinct(void) {
         CHECK(different == BATCH * (BATCH - 1) / 2 && b.unseen == unseen - first && b.count == N);
         for (int64_t i = 0; i < N; i++) CHECK((drawn[mpidata_buffer_at(&b, i)] == 0) == (i < b.unseen));
     }
-    for (int i = 0; i < N; i++) CHECK(drawn[i] > 0.95 * ROUNDS * BATCH / N && drawn[i] < 1.05 * ROUNDS * BATCH / N);
+    for (int i = 0; i < N; i++) CHECK(100 * drawn[i] > 95 * ROUNDS * BATCH / N && 100 * drawn[i] < 105 * ROUNDS * BATCH / N);
     CHECK(mpidata_buffer_available(&b) == INT64_MAX);
     mpidata_buffer_close(&b);
     int64_t slots[7], places[7];

@@ -289,6 +289,6 @@ static void what_follows_from_what_all_say(void) {
 
 int main(void) {
     what_follows_from_what_all_say();
-    for (int seed = 0; FAKE_DEATH && seed < SEEDS; seed++) one_job(seed);
+    for (int seed = 0; FAKE_DEATH != 0 && seed < SEEDS; seed++) one_job(seed);
     return 0;
 }

@@ -165,7 +165,7 @@ static void versions_use_memory_again(void) {
     for (int i = 0; i < 4; i++) (void)publish(ONE); /* what is being sent stays as it is */
     CHECK(trainer.versions.n == 3 && sent->version == 3 && !mpidata_contents_check(sent, (size_t)sent->bytes));
     const double *read = (const double *)(const void *)((const char *)sent + mpidata_contents_find(sent, "weight")->at);
-    CHECK(read[0] == 3.0 && read[ELEMENTS - 1] == 3.0 + ELEMENTS - 1 && in.answers_under_way == 2);
+    CHECK(read[0] == 3.0 && read[ELEMENTS - 1] == (double)(ELEMENTS + 2) && in.answers_under_way == 2);
     fake_hold_sends = fake_messages[1].held = fake_messages[2].held = 0;
     go_round();
     for (int i = 0; i < 4; i++) CHECK(!trainer.versions.editions[i % 3].readers && publish(ONE) == 8 + i);

@@ -254,7 +254,7 @@ static int event(int role, mpidata_event event) {
 }
 
 static int closes(int64_t simulation, int64_t steps) {
-    return event(MPIDATA_ROLE_SOLVER, (mpidata_event){.kind = MPIDATA_EVENT_NEXT, .closed = {simulation, steps, 0}});
+    return event(MPIDATA_ROLE_SOLVER, (mpidata_event){.kind = MPIDATA_EVENT_NEXT, .closed = {.simulation = simulation, .steps = steps}});
 }
 
 /* Each kind from the role that sends it, and with numbers that can be. */

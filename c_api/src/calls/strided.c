@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct { char *memory; size_t bytes; } gathered;
+static struct { char *memory; size_t bytes; } scratch;
 
 int mpidata_strides_check(const mpidata_put_arguments *put, const int64_t *strides, const char **advice) {
     *advice = "Pass the bytes from one index to the next in each dimension, or use mpidata_put.";
@@ -50,18 +50,18 @@ static void gather(const mpidata_put_arguments *put, const int64_t *strides, cha
 const void *mpidata_gather_strided(const mpidata_put_arguments *put, const int64_t *strides) {
     size_t bytes = mpidata_dtype_size(put->dtype);
     for (int d = 0; d < put->ndim; d++) bytes *= (size_t)put->shape[d];
-    if (bytes > gathered.bytes) {
-        char *grown = realloc(gathered.memory, bytes);
+    if (bytes > scratch.bytes) {
+        char *grown = realloc(scratch.memory, bytes);
         if (!grown) return NULL;
-        gathered.memory = grown;
-        gathered.bytes = bytes;
+        scratch.memory = grown;
+        scratch.bytes = bytes;
     }
-    if (bytes) gather(put, strides, gathered.memory, gathered.memory + bytes);
-    return gathered.memory ? gathered.memory : (const void *)"";
+    if (bytes) gather(put, strides, scratch.memory, scratch.memory + bytes);
+    return scratch.memory ? scratch.memory : (const void *)"";
 }
 
 void mpidata_strided_close(void) {
-    free(gathered.memory);
-    gathered.memory = NULL;
-    gathered.bytes = 0;
+    free(scratch.memory);
+    scratch.memory = NULL;
+    scratch.bytes = 0;
 }

@@ -168,7 +168,7 @@ static int check_whole(const reader *r) {
         return bad(r, "has more than one 'learner', or only its spares");
     if (plan->samples_run < (plan->samples_window - 1) * (int64_t)plan->samples_stride)
         return bad(r, "has a 'samples_run' less than a window");
-    if (plan->repeats && (plan->repeats < 1 || plan->policy != MPIDATA_POLICY_RESERVOIR))
+    if (plan->repeats != 0 && (plan->repeats < 1 || plan->policy != MPIDATA_POLICY_RESERVOIR))
         return bad(r, "has 'repeats' less than 1, or without a reservoir");
     return MPIDATA_PLAN_GOOD;
 }

@@ -24,7 +24,7 @@
 #include "stream/giving/giving.h"
 #include "stream/progress.h"
 
-static const double STATUS_EVERY_S = MPIDATA_STATUS_EVERY_MS / 1e3;
+static const double STATUS_EVERY_S = 1e-3 * (double)MPIDATA_STATUS_EVERY_MS;
 
 /* While samples come, time between looks for anything else. A call of MPI that finds nothing may give the core away. */
 static const double LOOK_EVERY_S = 1e-3;

@@ -36,7 +36,7 @@ int mpidata_tally_add(mpidata_tally *tally, const int64_t *counts) {
 
 static int next_interval(const mpidata_tally *tally, double now) {
     double steps = EVERY_S / ((now - tally->since) / (tally->steps + 1e-9) + 1e-9);
-    return steps < 1 ? 1 : steps > MOST ? MOST : (int)steps;
+    return steps < 1 ? 1 : steps > (double)MOST ? MOST : (int)steps;
 }
 
 int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int cancel, int64_t failed_at,

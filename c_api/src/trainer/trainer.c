@@ -438,7 +438,7 @@ int mpidata_trainer_takes_place(void) {
  * loops may be known to their scripts, and by them to this one's, a moment before it is known here. */
 static int is_over_without(void) {
     mpidata_trainer *trainer = this_trainer();
-    const double deadline = mpidata_trainer_deadline(1e-3 * MPIDATA_OVER_WITHOUT_MS);
+    const double deadline = mpidata_trainer_deadline(1e-3 * (double)MPIDATA_OVER_WITHOUT_MS);
     if (!trainer) return 0;
     mpidata_lock_take(&trainer->lock);
     while (trainer->giving.phase == MPIDATA_GAVE && !mpidata_draws_ended(&trainer->phase) && !trainer->error)
