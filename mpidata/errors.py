@@ -17,6 +17,7 @@ __all__ = [
     "SimulationCancelled",
     "StreamError",
     "as_line",
+    "unforeseen",
 ]
 
 
@@ -88,3 +89,25 @@ class RankDiedError(LibraryError):
 def as_line(error: BaseException) -> str:
     """Give the text of an error as one line, or its kind where it has none."""
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def unforeseen(what: str, error: BaseException, log: str) -> str:
+    """Make the sentence on an error that nothing foresaw: mpidata's fault, if not the system's or the installation's.
+
+    Parameters
+    ----------
+    what : str
+        What failed, as the start of a sentence.
+    error : BaseException
+        Whose kind decides what is to be done.
+    log : str
+        What a report is to hold.
+    """
+    fix = f"That is a fault of mpidata: report it with {log}."
+    if isinstance(error, MemoryError):
+        fix = "Give its host more memory."
+    elif isinstance(error, OSError):
+        fix = "That is the system's answer: check its disks, permissions and limits."
+    elif isinstance(error, ImportError):
+        fix = "Install mpidata anew, with all that it needs, for the Python that runs it."
+    return f"{what} failed with {type(error).__name__}: {as_line(error)}. {fix}"

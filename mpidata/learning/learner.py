@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpidata.checkpoint.files import path_of, read_scheduler
 from mpidata.config import Job, load_job
-from mpidata.errors import MpidataError
+from mpidata.errors import MpidataError, unforeseen
 from mpidata.learning.elsewhere import Learners, SamplingElsewhere
 from mpidata.learning.published import Asking, Contents, Newest
 from mpidata.learning.sampling import Begun, Sampling, SamplingHere
@@ -166,7 +166,7 @@ class Learner:
         except MpidataError as error:
             self._error = error
         except Exception as error:
-            self._error = MpidataError(f"The sampler's thread failed with {type(error).__name__}: {error}. Report it.")
+            self._error = MpidataError(unforeseen("The sampler's thread", error, "the log of rank 0"))
 
     def _observe(self, news: Sums, published: Contents | None) -> None:
         news = news[(news["simulation"] < self._drawn) & (news["count"] > 0)]

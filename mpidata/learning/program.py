@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mpidata.config import load_job
-from mpidata.errors import MpidataError
+from mpidata.errors import MpidataError, unforeseen
 from mpidata.learning.elsewhere import Answer, Question
 from mpidata.learning.over_mpi import LEAVE, AskedOverMpi
 from mpidata.learning.published import Contents
@@ -87,7 +87,7 @@ class Worker:
             return Answer(None, None, False, str(error))
         except BaseException as error:
             traceback.print_exc()
-            return Answer(None, None, False, f"The learner failed with {type(error).__name__}: {error}. Report it.")
+            return Answer(None, None, False, unforeseen("The learner", error, "its log"))
         return Answer(result, sampling.state, sampling.takes_published)
 
     def _call(self, question: Question) -> Any:

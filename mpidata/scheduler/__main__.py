@@ -10,7 +10,7 @@ import time
 import traceback
 from pathlib import Path
 
-from mpidata.errors import MpidataError, RankDiedError
+from mpidata.errors import MpidataError, RankDiedError, unforeseen
 from mpidata.native.linked_mpi import mpi_of_mpi4py
 from mpidata.native.network import find_fabrics, look_at_process, slower_than_it_could_be
 from mpidata.reporting.machine import describe_machine
@@ -105,7 +105,7 @@ def _sentence(error: Exception) -> str:
         return str(error)
     with contextlib.suppress(OSError):
         traceback.print_exception(error)
-    return f"The scheduler failed with {type(error).__name__}: {error}. Report it with the log of rank 0."
+    return unforeseen("The scheduler", error, "the log of rank 0")
 
 
 def _has_exit_note(run: RunFolder) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.errors import MpidataError, RankDiedError
+from mpidata.errors import MpidataError, RankDiedError, unforeseen
 from mpidata.native import event as kinds
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -154,8 +154,7 @@ class Scheduler:
         except Exception as error:
             with contextlib.suppress(OSError):
                 traceback.print_exc()
-            what = f"The scheduler failed with {type(error).__name__}: {error}"
-            self._fail_now(f"{what}. Report it with the log of rank 0.")
+            self._fail_now(unforeseen("The scheduler", error, "the log of rank 0"))
 
     def _turn(self) -> None:
         events = self._messages.poll(_POLL_S)

@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mpidata.errors import LibraryError, StreamError
+from mpidata.errors import LibraryError, StreamError, unforeseen
 from mpidata.loading.figures import PUSHES
 from mpidata.loading.here import refuse_here
 from mpidata.loading.over_mpi import MpiLoaders
@@ -210,4 +210,4 @@ def _close_at_exit(trainer: Trainer, process: int) -> None:
         fail(str(error))
     except Exception as error:  # Python would go on, and wait in MPI_Finalize for those that wait for this one
         traceback.print_exc()
-        fail(f"mpidata could not leave the job: {type(error).__name__}: {error}. Report it with this log.")
+        fail(unforeseen("Leaving the job", error, "this log"))

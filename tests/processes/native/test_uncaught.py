@@ -129,7 +129,7 @@ def test_what_else_fails_as_the_job_is_left_ends_the_process(tmp_path):
     result = run(tmp_path, "trainer.ended = True\nlibrary.mpidata_trainer_close = None\n")
     assert (result.returncode, result.stdout) == (1, "")
     assert "Traceback (most recent call last)" in result.stderr
-    assert result.stderr.splitlines()[-1].startswith("mpidata could not leave the job: TypeError: ")
+    assert result.stderr.splitlines()[-1].startswith("Leaving the job failed with TypeError: ")
 
 
 def raised(text):

@@ -196,14 +196,28 @@ def test_a_death_while_joining_is_told_by_its_record(
     assert run_main(make_job(), monkeypatch, joining).exists() is not recorded
 
 
-def test_a_fault_of_the_scheduler_before_it_begins_ends_the_job(
-    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+UNFORESEEN = {
+    "ours": (KeyError("u"), "KeyError: 'u'. That is a fault of mpidata: report it with the log of rank 0."),
+    "of the installation": (
+        ImportError("no module"),
+        "ImportError: no module. Install mpidata anew, with all that it needs, for the Python that runs it.",
+    ),
+    "of its memory": (MemoryError(), "MemoryError: MemoryError. Give its host more memory."),
+}
+
+
+@pytest.mark.parametrize("whose", UNFORESEEN)
+def test_an_error_of_the_scheduler_before_it_begins_ends_the_job(
+    whose: str, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """It is to be reported only where mpidata is at fault."""
+    error, sentence = UNFORESEEN[whose]
+
     def joining(run: Path) -> None:
-        raise ImportError("no module")
+        raise error
 
     summary = json.loads(run_main(make_job(), monkeypatch, joining).read_text())
-    assert summary["error"] == "The scheduler failed with ImportError: no module. Report it with the log of rank 0."
+    assert summary["error"] == f"The scheduler failed with {sentence}"
     assert "Traceback" in capsys.readouterr().err
 
 
