@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mpidata.errors import LaunchError, LibraryError
 from mpidata.native.build_flags import build_facts
-from mpidata.native.linked_mpi import linked_mpi
+from mpidata.native.linked_mpi import INSTALL_ANEW, linked_mpi
 from mpidata.native.mpi_name import MpiName, mpi_of_launcher
 
 __all__ = ["find_mpirun", "mpi_of_mpirun"]
@@ -52,7 +52,7 @@ def find_mpirun() -> Path:
     if passed and linked is not None:
         raise LaunchError(
             f"mpidata is built with {linked}, and there is no mpirun of it: found {', '.join(passed)}. Add the folder "
-            f"of its mpirun to PATH, or install mpidata anew with MPICC set to the mpicc of the MPI to use."
+            f"of its mpirun to PATH, or install mpidata for the MPI to use: `{INSTALL_ANEW}."
         )
     install = _INSTALL.get(linked.name if linked else "Open MPI", "the package that its mpicc came with")
     raise LaunchError(f"There is no mpirun. Install one with {install}, or add yours to PATH.")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.doctor.finding import Finding, State
+from mpidata.native.linked_mpi import INSTALL_ANEW
 from mpidata.native.mpi_name import OPEN_MPI, MpiName
 
 __all__ = ["agreement", "on_path", "pair", "spawn", "threads", "ulfm"]
@@ -19,8 +20,8 @@ def agreement(library: MpiName, mpi4py: MpiName | None, mpirun: MpiName | None) 
     found = f"libmpidata {library}, mpi4py {mpi4py or '?'}, mpirun {mpirun or '?'}"
     if mpi4py is not None and not mpi4py.is_same(library):
         fix = (
-            "libmpidata and mpi4py are of different MPIs. Install mpidata anew with MPICC set to the mpicc of "
-            f"{mpi4py}, or build mpi4py for {library}: MPICC=... pip install --no-binary mpi4py mpi4py."
+            f"libmpidata and mpi4py are of different MPIs. Install mpidata for {mpi4py}: `{INSTALL_ANEW}; or "
+            f"build mpi4py for {library}: `MPICC=... pip install --no-cache-dir --force-reinstall --no-binary mpi4py mpi4py`."
         )
         return Finding("one MPI", "failed", found, fix)
     if mpirun is not None and not mpirun.starts(library):
@@ -76,8 +77,13 @@ def spawn(result: Mapping[str, Any] | None, said: str, needed: bool) -> Finding:
     """Judge an attempt to spawn a rank."""
     if result is not None and result.get("spawned"):
         return Finding("spawn", "ok", f"{result['seconds']:.2f} s for a rank")
+    fix = "Use `start: split`, or an MPI that can spawn."
     lines: Sequence[str] = said.strip().splitlines()
+    if (
+        "reachable pairing" in said or "unable to reach each other" in said
+    ):  # Open MPI 5.0.7 with IPv6, as Debian 13 has it
+        lines = ["a spawned rank and its parent find no network in common"]
+        fix = f"Try `export OMPI_MCA_btl_tcp_disable_family=6`, which leaves out IPv6. {fix}"
     why = str(result.get("error") if result else (lines[-1] if lines else "no answer within 20 s")).strip()
     state: State = "failed" if needed else "warning"
-    fix = "Use `start: split`, or an MPI that can spawn."
     return Finding("spawn", state, f"MPI_Comm_spawn does not work: {why}", fix)

@@ -9,7 +9,13 @@ from mpidata.errors import LibraryError
 from mpidata.native.build_flags import build_facts
 from mpidata.native.mpi_name import MpiName, mpi_of_library
 
-__all__ = ["linked_mpi", "mpi_of_mpi4py", "mpi_of_build"]
+__all__ = ["INSTALL_ANEW", "linked_mpi", "mpi_of_mpi4py", "mpi_of_build"]
+
+INSTALL_ANEW = (
+    "MPICC=<its mpicc> pip install --no-cache-dir --force-reinstall --no-deps --no-binary mpidata mpidata` (with `.` "
+    "for the last word in its source folder; pip's cache may hold a wheel for another MPI)"
+)
+"""How mpidata is installed for another MPI, behind a backquote: a wheel's name does not say which it is for."""
 
 
 def linked_mpi() -> MpiName | None:

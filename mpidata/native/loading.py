@@ -12,7 +12,7 @@ from mpidata import __version__
 from mpidata.errors import LibraryError
 from mpidata.native.constants import open_carried
 from mpidata.native.library import CARRIED, SIGNATURES, Library
-from mpidata.native.linked_mpi import mpi_of_build, mpi_of_mpi4py
+from mpidata.native.linked_mpi import INSTALL_ANEW, mpi_of_build, mpi_of_mpi4py
 
 __all__ = ["find", "load", "load_carried", "load_checked"]
 
@@ -66,8 +66,8 @@ def load() -> Library:
         library = ctypes.CDLL(os.fspath(path))
     except OSError as error:
         raise LibraryError(
-            f"Cannot load {path}, built with {mpi_of_build(path)}: {error}. Install mpidata anew with MPICC set to "
-            "the mpicc of this environment's MPI."
+            f"Cannot load {path}, built with {mpi_of_build(path)}: {error}. Install it for the MPI of this "
+            f"environment: `{INSTALL_ANEW}."
         ) from None
     for name, (result, arguments) in SIGNATURES.items():
         try:
@@ -125,7 +125,7 @@ def load_checked() -> Library:
         return library
     if not initialized.value:
         raise LibraryError(
-            f"{find()} was built with {mpi_of_build(find())}, but mpi4py runs on {mpi_of_mpi4py()}. Install mpidata "
-            "anew with MPICC set to that MPI's mpicc, or have mpi4py use the other one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
+            f"{find()} was built with {mpi_of_build(find())}, but mpi4py runs on {mpi_of_mpi4py()}. Install it for "
+            f"that one: `{INSTALL_ANEW}; or have mpi4py use the other one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
         )
     return library

@@ -15,12 +15,14 @@ from mpidata.doctor import job as jobs
 from mpidata.doctor.finding import as_json, show
 from mpidata.doctor.ranks import MARK, read
 from mpidata.launch.batch.allocation import Allocation, Node
+from mpidata.native.linked_mpi import INSTALL_ANEW
 from mpidata.native.mpi_name import MpiName
 from mpidata.native.network import Fabric, Usage
 from mpidata.run.plan import Plan
 
 FIVE, FOUR, MPICH = MpiName("Open MPI", "5.0.11"), MpiName("Open MPI", "4.1.4"), MpiName("MPICH", "5.0.2")
 INFINIBAND = [Fabric("InfiniBand mlx5_0")]
+UNREACHABLE = "[vm] Unable to find reachable pairing between local and remote interfaces\nterminated by prterun\n"
 MPIRUN = Path("/mpi/bin/mpirun")
 FIGURES = {"mb_per_s": 5000.0, "us": 0.5}
 
@@ -29,7 +31,7 @@ FIGURES = {"mb_per_s": 5000.0, "us": 0.5}
     "finding, state, words",
     [
         (mpi.agreement(FIVE, FIVE, FIVE), "ok", ["libmpidata Open MPI 5.0.11"]),
-        (mpi.agreement(FIVE, FOUR, FIVE), "failed", ["mpi4py Open MPI 4.1.4", "MPICC", "--no-binary mpi4py"]),
+        (mpi.agreement(FIVE, FOUR, FIVE), "failed", ["mpi4py Open MPI 4.1.4", INSTALL_ANEW, "--no-binary mpi4py"]),
         (mpi.agreement(MPICH, MPICH, FIVE), "failed", ["mpirun of MPICH 5.0.2 to PATH"]),
         (mpi.agreement(FIVE, None, None), "ok", ["mpi4py ?"]),
         (mpi.on_path(MPIRUN, FIVE, FIVE, MPIRUN), "ok", ["/mpi/bin/mpirun"]),
@@ -45,6 +47,7 @@ FIGURES = {"mb_per_s": 5000.0, "us": 0.5}
         (mpi.spawn({"spawned": True, "seconds": 0.1}, "", True), "ok", ["0.10 s"]),
         (mpi.spawn({"spawned": False, "error": "not here"}, "", True), "failed", ["not here", "start: split"]),
         (mpi.spawn(None, "", False), "warning", ["no answer within 20 s"]),
+        (mpi.spawn(None, UNREACHABLE, True), "failed", ["no network in common", "OMPI_MCA_btl_tcp_disable_family=6"]),
         (machine.between_ranks(Usage(shared_memory=True), FIGURES), "ok", ["shared memory: 5000 MB/s"]),
         (machine.between_ranks(Usage(), FIGURES), "warning", ["TCP", "OMPI_MCA_btl"]),
         (machine.between_hosts(Usage(("/dev/infiniband/uverbs0",)), INFINIBAND, FIVE, True), "ok", ["uverbs0"]),
