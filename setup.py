@@ -3,6 +3,7 @@
 What is said once about the package (dependencies, entry points, tools) is in pyproject.toml; here is what needs code.
 """
 
+import json
 import os
 import re
 import shlex
@@ -78,13 +79,44 @@ def find_cmake() -> str:
     return path
 
 
+def find_build_facts(library: Path) -> Path:
+    """Path of the build.json that was installed with a libmpidata, which must be of this version."""
+    if not library.is_file():
+        raise SetupError(
+            f"MPIDATA_LIBRARY names {library}, which is no file. Give the path of libmpidata.so, or unset it."
+        )
+    shares = [folder / "share" / "mpidata" / "build.json" for folder in library.resolve().parents]
+    facts = next((share for share in shares[1:4] if share.is_file()), None)
+    if facts is None:
+        raise SetupError(
+            f"There is no share/mpidata/build.json beside {library.parent}. MPIDATA_LIBRARY names a libmpidata that "
+            "was not installed by CMake. Install it: cmake --install BUILD --prefix PREFIX."
+        )
+    installed = json.loads(facts.read_text("utf-8"))["version"]
+    if installed != version():
+        raise SetupError(
+            f"{library} is of mpidata {installed}, and this is {version()}. Give MPIDATA_LIBRARY the path of one of "
+            f"{version()}, or unset it to build one."
+        )
+    return facts
+
+
 class BuildNative(build_ext):
     """Runs CMake in c_api/ in place of compiling extension modules."""
 
     def run(self) -> None:
-        """Configure, build and install into the package (into the source tree for an editable installation)."""
+        """Configure, build and install into the package (into the source tree for an editable installation).
+
+        With MPIDATA_LIBRARY in the environment nothing is built: the package uses that installation of libmpidata.
+        """
         in_place = self.inplace or getattr(self, "editable_mode", False)
         package = ROOT / "mpidata" if in_place else Path(self.build_lib).resolve() / "mpidata"
+        site = package / "share" / "mpidata" / "site.json"
+        site.unlink(missing_ok=True)
+        if library := os.environ.get("MPIDATA_LIBRARY"):
+            site.parent.mkdir(parents=True, exist_ok=True)
+            site.write_text(json.dumps({"build": str(find_build_facts(Path(library)))}), "utf-8")
+            return
         mpicc = find_mpicc()
         cmake = find_cmake()
         # mpicc itself is the compiler: CMake cannot take its flags apart when a path has blanks.

@@ -1,5 +1,5 @@
 # Where installed files find one another, however CMAKE_INSTALL_LIBDIR and the like are given: mpidata_rpath,
-# mpidata_lib_from_bin, and for pkg-config mpidata_pc_prefix, _libdir, _includedir, _rpath.
+# mpidata_lib_from_bin, for build.json mpidata_..._from_share, and for pkg-config mpidata_pc_prefix, _libdir, _includedir, _rpath.
 
 # The loader looks into these anyway; in an RPATH they would come before LD_LIBRARY_PATH.
 function(mpidata_is_system_folder result folder)
@@ -24,6 +24,21 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_BINDIR}
 else()
   file(RELATIVE_PATH mpidata_lib_from_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 endif()
+
+function(mpidata_from_share result folder)
+  if(IS_ABSOLUTE "${folder}")
+    set(${result} "${folder}" PARENT_SCOPE)
+  elseif(IS_ABSOLUTE "${CMAKE_INSTALL_DATADIR}")
+    set(${result} "${CMAKE_INSTALL_PREFIX}/${folder}" PARENT_SCOPE)
+  else()
+    file(RELATIVE_PATH relative /${CMAKE_INSTALL_DATADIR}/mpidata /${folder})
+    set(${result} "${relative}" PARENT_SCOPE)
+  endif()
+endfunction()
+mpidata_from_share(mpidata_prefix_from_share "")
+mpidata_from_share(mpidata_lib_from_share "${CMAKE_INSTALL_LIBDIR}")
+mpidata_from_share(mpidata_include_from_share "${CMAKE_INSTALL_INCLUDEDIR}")
+mpidata_from_share(mpidata_bin_from_share "${CMAKE_INSTALL_BINDIR}")
 
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   set(mpidata_pc_prefix "${CMAKE_INSTALL_PREFIX}")

@@ -21,8 +21,8 @@ def agreement(library: MpiName, mpi4py: MpiName | None, mpirun: MpiName | None) 
     if mpi4py is not None and not mpi4py.is_same(library):
         fix = (
             f"libmpidata and mpi4py are of different MPIs. Install mpidata for {mpi4py}: `{INSTALL_ANEW}; or "
-            f"build mpi4py for {library}: `MPICC=<its mpicc> pip install --no-cache-dir --force-reinstall --no-binary mpi4py "
-            "mpi4py`."
+            f"build mpi4py for {library}: `MPICC=<its mpicc> pip install --no-cache-dir --force-reinstall "
+            "--no-binary mpi4py mpi4py`."
         )
         return Finding("one MPI", "failed", found, fix)
     if mpirun is not None and not mpirun.starts(library):

@@ -5,12 +5,13 @@ A C solver is built with ``mpicc solver.c $(mpidata config --cflags --libs)``, a
 Fortran compiler, ``--fflags`` holds the source of the module, which is then compiled along with the solver.
 """
 
-import json
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from mpidata.errors import LibraryError
+from mpidata.native.installation import folders, read_facts
 
 __all__ = [
     "KINDS",
@@ -20,7 +21,6 @@ __all__ = [
     "flags",
     "flags_line",
     "library_path",
-    "prefix",
     "rank_program",
 ]
 
@@ -41,11 +41,6 @@ LIBRARIES = ("libs", "flibs", "carried", "fcarried", "csource")
 """Those that link a program; the last three with all flags that it needs."""
 
 
-def prefix() -> Path:
-    """Folder that holds the built parts: ``lib``, ``include``, ``bin`` and ``share``."""
-    return Path(__file__).resolve().parents[1]
-
-
 def library_path() -> Path:
     """Path of ``libmpidata.so``, which the linker reads.
 
@@ -54,7 +49,7 @@ def library_path() -> Path:
     LibraryError
         If it has not been built.
     """
-    return _built(prefix() / "lib" / "libmpidata.so")
+    return _built(folders().lib / "libmpidata.so")
 
 
 def rank_program() -> Path:
@@ -65,7 +60,7 @@ def rank_program() -> Path:
     LibraryError
         If it has not been built.
     """
-    return _built(prefix() / "bin" / "mpidata-rank")
+    return _built(folders().bin / "mpidata-rank")
 
 
 def carrier_program() -> Path:
@@ -76,21 +71,20 @@ def carrier_program() -> Path:
     LibraryError
         If it has not been built.
     """
-    return _built(prefix() / "bin" / "mpidata-carrier")
+    return _built(folders().bin / "mpidata-carrier")
 
 
-def build_facts() -> dict[str, str]:
+def build_facts() -> dict[str, Any]:
     """Read what the library was built with.
 
-    Keys: version, mpi, mpicc, mpi_library, mpi_library_dir, fortran_compiler ("" where there was none).
+    Keys: version, mpi, mpicc, mpi_library, mpi_library_dir, fortran_compiler ("" where there was none), folders.
 
     Raises
     ------
     LibraryError
         If it has not been built.
     """
-    facts: dict[str, str] = json.loads(_built(prefix() / "share" / "mpidata" / "build.json").read_text("utf-8"))
-    return facts
+    return read_facts(_built(folders().share / "build.json"))
 
 
 def flags(kind: str) -> list[str]:
@@ -104,8 +98,9 @@ def flags(kind: str) -> list[str]:
         If there is no such kind.
     """
     facts = build_facts()
-    include = str(prefix() / "include")
-    library = [f"-L{library_path().parent}", f"-Wl,-rpath,{library_path().parent}"]
+    prefix, lib, include, _, share = folders()
+    library_path()
+    library = [f"-L{lib}", f"-Wl,-rpath,{lib}"]
     mpi = facts["mpi_library_dir"]
     has_fortran = bool(facts["fortran_compiler"])
     if kind == "fcarried" and not has_fortran:
@@ -113,15 +108,15 @@ def flags(kind: str) -> list[str]:
     return {
         "cflags": [f"-I{include}"],
         "libs": [*library, "-lmpidata"],
-        "fflags": [f"-I{include}"] if has_fortran else [str(prefix() / "share" / "mpidata" / "mpidata.f90")],
+        "fflags": [f"-I{include}"] if has_fortran else [str(share / "mpidata.f90")],
         # A Fortran solver is linked by the plain compiler: the embedded MPI has no wrapper for Fortran.
         "flibs": [*library, *(["-lmpidata_fortran"] if has_fortran else []), "-lmpidata"]
         + [f"-L{mpi}", f"-Wl,-rpath,{mpi}", f"-l{facts.get('mpi_library', 'mpi')}"],
         "carried": [f"-I{include}", *library, "-lmpidata_carried"],
         "fcarried": [f"-I{include}", *library, "-lmpidata_carried_fortran", "-lmpidata_carried"],
-        "csource": [f"-I{include}", str(prefix() / "share" / "mpidata" / "mpidata_carried.c"), "-lm"],
-        "prefix": [str(prefix())],
-        "pkgconfig": [str(prefix() / "lib" / "pkgconfig")],
+        "csource": [f"-I{include}", str(share / "mpidata_carried.c"), "-lm"],
+        "prefix": [str(prefix)],
+        "pkgconfig": [str(lib / "pkgconfig")],
         "mpicc": [facts["mpicc"]],
     }[kind]
 

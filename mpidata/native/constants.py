@@ -12,10 +12,10 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from ctypes import c_char_p, c_int64
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpidata.errors import LibraryError
+from mpidata.native.installation import folders
 
 __all__ = ["Constant", "Dtype", "open_carried", "table"]
 
@@ -157,7 +157,7 @@ def open_carried() -> ctypes.CDLL:
     LibraryError
         The library is missing.
     """
-    path = Path(__file__).parents[1] / "lib" / "libmpidata_carried.so.0"
+    path = folders().lib / "libmpidata_carried.so.0"
     if not path.is_file():
         raise LibraryError(
             f"libmpidata_carried is not built: there is no {path}. Run `pip install .` in the source tree."

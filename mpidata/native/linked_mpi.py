@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from mpidata.errors import LibraryError
 from mpidata.native.build_flags import build_facts
+from mpidata.native.installation import folders, read_facts
 from mpidata.native.mpi_name import MpiName, mpi_of_library
 
 __all__ = ["INSTALL_ANEW", "linked_mpi", "mpi_of_mpi4py", "mpi_of_build"]
@@ -29,8 +29,9 @@ def linked_mpi() -> MpiName | None:
 def mpi_of_build(library: Path) -> MpiName:
     """Name the MPI that a libmpidata.so was built with, from the facts that are installed with it."""
     try:
-        facts = json.loads((library.parent.parent / "share" / "mpidata" / "build.json").read_text("utf-8"))
-        return mpi_of_library(facts["mpi"])
+        of_package = folders()
+        share = of_package.share if of_package.lib == library.parent else library.parents[1] / "share" / "mpidata"
+        return mpi_of_library(read_facts(share / "build.json")["mpi"])
     except (OSError, ValueError, KeyError, TypeError):
         return MpiName("another MPI")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from mpidata import __version__
 from mpidata.errors import LibraryError
 from mpidata.native.constants import open_carried
+from mpidata.native.installation import folders
 from mpidata.native.library import CARRIED, SIGNATURES, Library
 from mpidata.native.linked_mpi import INSTALL_ANEW, mpi_of_build, mpi_of_mpi4py
 
@@ -18,7 +19,7 @@ __all__ = ["find", "load", "load_carried", "load_checked"]
 
 
 def find() -> Path:
-    """Path of libmpidata: the file that MPIDATA_LIBRARY names, else `lib/libmpidata.so.0` of this package.
+    """Path of libmpidata: the file that MPIDATA_LIBRARY names, else that of this package or of the site.
 
     Raises
     ------
@@ -26,7 +27,7 @@ def find() -> Path:
         There is no such file.
     """
     named = os.environ.get("MPIDATA_LIBRARY")
-    path = Path(named) if named else Path(__file__).parents[1] / "lib" / "libmpidata.so.0"
+    path = Path(named) if named else folders().lib / "libmpidata.so.0"
     if path.is_file():
         return path
     if named:

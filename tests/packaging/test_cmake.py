@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from installing import ROOT, copy_sources, make_environment
 
-ROOT = Path(__file__).parents[2]
 # Not those of the environment of this Python, which has another MPI first.
 PATH = os.pathsep.join(part for part in os.environ["PATH"].split(os.pathsep) if not part.startswith(sys.prefix))
 
@@ -233,3 +233,32 @@ def test_without_answers_a_build_for_another_machine_says_what_to_give(
     words = [f"-DMPI_C_COMPILER={require('mpicc.mpich')}", "-DCMAKE_SYSTEM_NAME=Linux"]
     done = call(require("cmake"), "-S", ROOT / "c_api", "-B", tmp_path, *words)
     assert done.returncode != 0 and "-DMPIDATA_BUILT_WITH=<what MPI_Get_library_version says there>" in done.stdout
+
+
+PIP = ["-m", "pip", "install", "--no-deps", "--no-build-isolation", "--ignore-installed", "--no-index", "-q", "."]
+
+
+def test_python_on_top_of_an_installed_library(shared: Installed, tmp_path: Path) -> None:
+    """Nothing is built, and all built parts are those of the library."""
+    (tmp_path / "sources").mkdir()
+    sources, python = copy_sources(tmp_path / "sources"), make_environment(tmp_path / "venv")
+    library = shared.prefix / "lib" / "libmpidata.so"
+    wrong = {"none.so": "which is no file", str(shared.build / "libmpidata.so"): "was not installed by CMake"}
+    for path, why in wrong.items():
+        done = call("sh", "-c", f"cd {sources} && {python} {' '.join(PIP)}", MPIDATA_LIBRARY=path)
+        assert done.returncode != 0 and why in done.stdout, done.stdout
+    run("sh", "-c", f"cd {sources} && {python} {' '.join(PIP)}", MPIDATA_LIBRARY=str(library))
+    (package,) = (tmp_path / "venv").rglob("site-packages/mpidata")
+    assert not [part for part in ("lib", "bin", "include") if (package / part).exists()]
+    config = [python.parent / "mpidata", "config"]
+    assert f"-L{shared.prefix}/lib" in run(*config, "--cflags", "--libs").split()
+    assert f"{shared.prefix}/share/mpidata/mpidata_carried.c" in run(*config, "--csource").split()
+    code = (
+        "from mpidata.native import build_flags, constants, loading;"
+        "print(loading.find(), build_flags.rank_program(), build_flags.carrier_program(), constants.END)"
+    )
+    found = run(python, "-I", "-c", code).split()[:3]
+    parts = ("lib/libmpidata.so.0", "bin/mpidata-rank", "bin/mpidata-carrier")
+    assert found == [str(shared.prefix / part) for part in parts]
+    (package / "share" / "mpidata" / "site.json").write_text('{"build": "/gone/build.json"}')
+    assert "The libmpidata that this mpidata was installed on is gone" in call(python, "-I", "-c", code).stdout

@@ -8,6 +8,7 @@ import mpidata
 from mpidata import cli
 from mpidata.launch.starting.launcher import Launcher
 from mpidata.native import build_flags
+from mpidata.native.installation import folders_of
 from mpidata.native.mpi_name import mpi_of_library
 
 
@@ -22,7 +23,7 @@ def test_version(run: CliRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     first, second = result.output.splitlines()
     assert result.exit_code == 0 and first == f"mpidata {mpidata.__version__}"
     assert second == f"built with {mpi_of_library(built_with)}"
-    monkeypatch.setattr(build_flags, "prefix", lambda: tmp_path)
+    monkeypatch.setattr(build_flags, "folders", lambda: folders_of(tmp_path / "share" / "mpidata"))
     assert "\nbuilt with no MPI: run `pip install .`\n" in run.invoke(cli.main, ["--version"]).output
 
 

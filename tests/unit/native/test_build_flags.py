@@ -7,11 +7,12 @@ import pytest
 
 from mpidata.errors import LibraryError
 from mpidata.native import build_flags
+from mpidata.native.installation import folders_of
 
 
 @pytest.fixture
 def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(build_flags, "prefix", lambda: tmp_path)
+    monkeypatch.setattr(build_flags, "folders", lambda: folders_of(tmp_path / "share" / "mpidata"))
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libmpidata.so").touch()
     (tmp_path / "share" / "mpidata").mkdir(parents=True)
@@ -64,7 +65,7 @@ def test_a_path_with_blanks_is_quoted(prefix: Path, monkeypatch: pytest.MonkeyPa
     record(blank, fortran_compiler="")
     (blank / "lib").mkdir()
     (blank / "lib" / "libmpidata.so").touch()
-    monkeypatch.setattr(build_flags, "prefix", lambda: blank)
+    monkeypatch.setattr(build_flags, "folders", lambda: folders_of(blank / "share" / "mpidata"))
     assert build_flags.flags_line(["cflags"]) == f"'-I{blank}/include'"
 
 
