@@ -177,16 +177,19 @@ def check(job: str, overrides: tuple[str, ...]) -> None:
 @main.command()
 @click.argument("job", type=click.Path(), required=False)
 @_SET
+@click.option("--test", "with_jobs", is_flag=True, help="Also run two small jobs, after an installation; 60 seconds.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def doctor(job: str | None, overrides: tuple[str, ...], as_json: bool) -> None:
+def doctor(job: str | None, overrides: tuple[str, ...], with_jobs: bool, as_json: bool) -> None:
     """Check this machine and its MPI, and with a JOB what that needs. Exit status 1 if something must be mended."""
-    from mpidata.doctor import examine, finding
+    from mpidata.doctor import examine, finding, try_jobs
     from mpidata.launch.starting.environment import leave_step
 
     leave_step(os.environ)
     if overrides and job is None:
         raise click.UsageError("--set changes a key of a job file; give one.")
     found = examine(job, overrides)
+    if with_jobs and not any(each.check == "libmpidata" and each.state == "failed" for each in found):
+        found += try_jobs()
     if as_json:
         click.echo(finding.as_json(found))
     else:

@@ -2,5 +2,6 @@
 
 from mpidata.doctor.finding import Finding
 from mpidata.doctor.run import examine
+from mpidata.doctor.trial import try_jobs
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "examine", "try_jobs"]
