@@ -9,7 +9,7 @@ from pathlib import Path
 from mpidata.config import Job
 from mpidata.errors import LaunchError
 from mpidata.launch.batch.allocation import Allocation
-from mpidata.native.mpi_name import OPEN_MPI, MpiName
+from mpidata.mpi.mpi_name import OPEN_MPI, MpiName
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 

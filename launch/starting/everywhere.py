@@ -8,7 +8,7 @@ from pathlib import Path
 from mpidata.launch.batch.allocation import Allocation
 from mpidata.launch.batch.srun import srun_on_each, srun_on_one
 from mpidata.launch.starting.command import mpirun_options
-from mpidata.native.mpi_name import OPEN_MPI, MpiName
+from mpidata.mpi.mpi_name import OPEN_MPI, MpiName
 
 __all__ = ["on_each", "on_one"]
 

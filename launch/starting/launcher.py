@@ -18,8 +18,8 @@ from mpidata.launch.starting.everywhere import on_one
 from mpidata.launch.starting.fault_tolerance import choose, of_mpirun
 from mpidata.launch.starting.mpirun import find_mpirun
 from mpidata.launch.watching.cleanup import JobFolders
+from mpidata.mpi.mpi_name import OPEN_MPI, MpiName
 from mpidata.native.linked_mpi import linked_mpi
-from mpidata.native.mpi_name import OPEN_MPI, MpiName
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import write_text
 from mpidata.run.plan import Plan

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpidata.errors import LaunchError, LibraryError
+from mpidata.mpi.mpi_name import MpiName, mpi_of_launcher
 from mpidata.native.build_flags import build_facts
 from mpidata.native.linked_mpi import INSTALL_ANEW, linked_mpi
-from mpidata.native.mpi_name import MpiName, mpi_of_launcher
 
 __all__ = ["find_mpirun", "mpi_of_mpirun"]
 
@@ -75,6 +75,6 @@ def _candidates() -> Iterator[Path]:
 def _linked_mpicc() -> str:
     """Path of the mpicc that mpidata was built with; empty where it was not built."""
     try:
-        return build_facts()["mpicc"]
+        return str(build_facts()["mpicc"])
     except (LibraryError, KeyError):
         return ""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mpidata.doctor.finding import Finding
-from mpidata.native.mpi_name import OPEN_MPI, MpiName
-from mpidata.native.network import Fabric, Usage
+from mpidata.mpi.mpi_name import OPEN_MPI, MpiName
+from mpidata.mpi.network import Fabric, Usage
 
 __all__ = ["between_hosts", "between_ranks", "gpu", "locked_memory", "shared_memory", "slurm"]
 

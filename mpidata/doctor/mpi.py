@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.doctor.finding import Finding, State
+from mpidata.mpi.mpi_name import OPEN_MPI, MpiName
 from mpidata.native.linked_mpi import INSTALL_ANEW
-from mpidata.native.mpi_name import OPEN_MPI, MpiName
 
 __all__ = ["agreement", "on_path", "pair", "spawn", "threads", "ulfm"]
 

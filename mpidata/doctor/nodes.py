@@ -23,7 +23,7 @@ from mpidata.launch.batch.system import read_allocation
 from mpidata.launch.starting.everywhere import on_one
 from mpidata.launch.starting.hosts import ANSWER, silent
 from mpidata.launch.starting.mpirun import find_mpirun
-from mpidata.native.mpi_name import MpiName
+from mpidata.mpi.mpi_name import MpiName
 
 __all__ = ["allocation_of", "examine_nodes", "judge"]
 

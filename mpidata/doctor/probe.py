@@ -19,7 +19,7 @@ from mpidata.launch.batch.system import batch_variables
 from mpidata.launch.starting.command import mpirun_environment, mpirun_options
 from mpidata.launch.starting.everywhere import on_each
 from mpidata.launch.watching.cleanup import end_processes, make_folders
-from mpidata.native.mpi_name import OPEN_MPI, MpiName
+from mpidata.mpi.mpi_name import OPEN_MPI, MpiName
 from mpidata.run_module import module_command
 
 __all__ = ["ask", "ask_ranks", "run_on_each", "slurm_plugins"]

@@ -68,7 +68,7 @@ def _pair() -> None:
     """Tell of the world, and how fast two ranks talk. Collective over the world."""
     from mpi4py import MPI
 
-    from mpidata.native.network import look_at_process
+    from mpidata.mpi.network import look_at_process
 
     world = MPI.COMM_WORLD
     figures = {"mb_per_s": 0.0, "us": 0.0}

@@ -19,9 +19,9 @@ from mpidata.errors import LaunchError, LibraryError
 from mpidata.launch.batch.allocation import Allocation
 from mpidata.launch.starting.fault_tolerance import describe_mpi, has_ulfm
 from mpidata.launch.starting.mpirun import find_mpirun, mpi_of_mpirun
+from mpidata.mpi.mpi_name import MpiName, mpi_of_library
+from mpidata.mpi.network import Usage, find_fabrics
 from mpidata.native.build_flags import build_facts
-from mpidata.native.mpi_name import MpiName, mpi_of_library
-from mpidata.native.network import Usage, find_fabrics
 from mpidata.run.plan import Plan
 
 __all__ = ["examine"]

@@ -50,8 +50,9 @@ def folders_of(share: Path) -> Folders:
     """Read from `build.json`, if it is there, where the other folders are as seen from its own."""
     facts = read_facts(share / "build.json") if (share / "build.json").is_file() else {}
     usual = {"prefix": "../..", "lib": "../../lib", "include": "../../include", "bin": "../../bin"}
-    others = [Path(os.path.normpath(share / facts.get("folders", {}).get(name, usual[name]))) for name in usual]
-    return Folders(*others, share)
+    told = usual | facts.get("folders", {})
+    prefix, lib, include, programs = (Path(os.path.normpath(share / told[name])) for name in usual)
+    return Folders(prefix, lib, include, programs, share)
 
 
 def read_facts(path: Path) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from mpidata.errors import LibraryError
+from mpidata.mpi.mpi_name import MpiName, mpi_of_library
 from mpidata.native.build_flags import build_facts
 from mpidata.native.installation import folders, read_facts
-from mpidata.native.mpi_name import MpiName, mpi_of_library
 
 __all__ = ["INSTALL_ANEW", "linked_mpi", "mpi_of_mpi4py", "mpi_of_build"]
 

@@ -7,8 +7,8 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from mpidata.mpi.mpi_name import MpiName
 from mpidata.native.linked_mpi import linked_mpi
-from mpidata.native.mpi_name import MpiName
 
 __all__ = ["describe_machine"]
 

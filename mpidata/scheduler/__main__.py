@@ -11,8 +11,8 @@ import traceback
 from pathlib import Path
 
 from mpidata.errors import MpidataError, RankDiedError, unforeseen
+from mpidata.mpi.network import find_fabrics, look_at_process, slower_than_it_could_be
 from mpidata.native.linked_mpi import mpi_of_mpi4py
-from mpidata.native.network import find_fabrics, look_at_process, slower_than_it_could_be
 from mpidata.reporting.machine import describe_machine
 from mpidata.run import deadlines
 from mpidata.run.aside import say_aside

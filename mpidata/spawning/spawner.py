@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LibraryError, MpidataError, RankDiedError
+from mpidata.mpi.mpi_name import OPEN_MPI
 from mpidata.native import constants
 from mpidata.native.build_flags import rank_program
 from mpidata.native.library import Library, check
 from mpidata.native.linked_mpi import linked_mpi
-from mpidata.native.mpi_name import OPEN_MPI
 from mpidata.run import deadlines
 from mpidata.run.aside import say_late
 from mpidata.run.exits import Exit, first_exit, has_vanished, read_exit_note

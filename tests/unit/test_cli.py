@@ -7,9 +7,9 @@ from launch_job import write_job
 import mpidata
 from mpidata import cli
 from mpidata.launch.starting.launcher import Launcher
+from mpidata.mpi.mpi_name import mpi_of_library
 from mpidata.native import build_flags
 from mpidata.native.installation import folders_of
-from mpidata.native.mpi_name import mpi_of_library
 
 
 @pytest.fixture

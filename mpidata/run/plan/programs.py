@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpidata.mpi.own_launcher import launcher_of
 from mpidata.native.build_flags import carrier_program
-from mpidata.native.own_launcher import launcher_of
 from mpidata.run_module import module_command
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from mpidata.doctor import job as jobs
 from mpidata.doctor.finding import as_json, show
 from mpidata.doctor.ranks import MARK, read
 from mpidata.launch.batch.allocation import Allocation, Node
+from mpidata.mpi.mpi_name import MpiName
+from mpidata.mpi.network import Fabric, Usage
 from mpidata.native.linked_mpi import INSTALL_ANEW
-from mpidata.native.mpi_name import MpiName
-from mpidata.native.network import Fabric, Usage
 from mpidata.run.plan import Plan
 
 FIVE, FOUR, MPICH = MpiName("Open MPI", "5.0.11"), MpiName("Open MPI", "4.1.4"), MpiName("MPICH", "5.0.2")

@@ -19,7 +19,7 @@ from mpidata.launch.starting.hosts import ANSWER, fewer, on_hosts_left, silent, 
 from mpidata.launch.starting.launcher import Launcher, find_launcher
 from mpidata.launch.watching import connections
 from mpidata.launch.watching.connections import Connections
-from mpidata.native.mpi_name import MpiName
+from mpidata.mpi.mpi_name import MpiName
 
 JOB = """
 trainers: {ranks: 2, program: ["true"], per_node: 1}

@@ -20,7 +20,7 @@ from mpidata.launch.starting.command import mpirun_command
 from mpidata.launch.starting.environment import find_place
 from mpidata.launch.starting.hosts import ANSWER
 from mpidata.launch.starting.launcher import find_launcher, hydra_command, with_threads
-from mpidata.native.mpi_name import MpiName
+from mpidata.mpi.mpi_name import MpiName
 from mpidata.run.plan import Plan, Program
 
 HOMOGENEOUS = {

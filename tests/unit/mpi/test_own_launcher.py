@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpidata.native import own_launcher
+from mpidata.mpi import own_launcher
 
 
 def write(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from mpidata.native.mpi_name import OPEN_MPI, MpiName
+from mpidata.mpi.mpi_name import OPEN_MPI, MpiName
 
 __all__ = ["Fabric", "Usage", "find_fabrics", "look_at_process", "slower_than_it_could_be"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpidata.native.mpi_name import MpiName, mpi_of_launcher, mpi_of_library
+from mpidata.mpi.mpi_name import MpiName, mpi_of_launcher, mpi_of_library
 
 _HYDRA = "HYDRA build details:\n    Version:                                 5.0.2\n    Release Date: x\n"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mpidata.native.mpi_name import MpiName
-from mpidata.native.network import Fabric, Usage, find_fabrics, look_at_process, slower_than_it_could_be
+from mpidata.mpi.mpi_name import MpiName
+from mpidata.mpi.network import Fabric, Usage, find_fabrics, look_at_process, slower_than_it_could_be
 
 OPEN_MPI, MPICH = MpiName("Open MPI", "5.0.11"), MpiName("MPICH", "5.0.2")
 SHARED, TCP, VERBS = Usage(shared_memory=True), Usage(), Usage(("/dev/infiniband/uverbs0",), True)
