@@ -88,22 +88,26 @@ template <> struct dtype_of<__bf16> : dtype_is<MPIDATA_BFLOAT16> {};
 class extents {
 public:
     template <class... Number, std::enable_if_t<(std::is_integral_v<Number> && ...), int> = 0>
-    extents(Number... numbers) : n_{static_cast<int>(sizeof...(numbers))}, values_{static_cast<std::int64_t>(numbers)...} {
+    extents(Number... numbers) {
         static_assert(sizeof...(numbers) <= MPIDATA_MAX_NDIM, "mpidata: a field has at most MPIDATA_MAX_NDIM dimensions");
+        (add(numbers), ...);
     }
 
     template <class Container, class = decltype(std::begin(std::declval<const Container &>()))>
     extents(const Container &container) {
-        for (const auto number : container) {
-            if (n_ < MPIDATA_MAX_NDIM) values_[static_cast<std::size_t>(n_)] = static_cast<std::int64_t>(number);
-            n_++; /* too many are refused by the call that takes them */
-        }
+        for (const auto number : container) add(number);
     }
 
     int size() const noexcept { return n_; }
     const std::int64_t *data() const noexcept { return values_.data(); }
 
 private:
+    template <class Number>
+    void add(Number number) noexcept {
+        if (n_ < MPIDATA_MAX_NDIM) values_[static_cast<std::size_t>(n_)] = static_cast<std::int64_t>(number);
+        n_++; /* too many are refused by the call that takes them */
+    }
+
     int n_ = 0;
     std::array<std::int64_t, MPIDATA_MAX_NDIM> values_{};
 };
@@ -206,8 +210,8 @@ constexpr bool has_plain_elements() {
 
 template <class V>
 constexpr bool is_always_strided() {
-    if constexpr (has_always_strided<V>::value) return V::is_always_strided();
-    else return !has_tiles<V>::value;
+    if constexpr (has_always_strided<V>::value) return V::is_always_strided() && !has_tiles<V>::value;
+    else return !has_tiles<V>::value; /* Kokkos' LayoutTiled has them */
 }
 
 template <class V>

@@ -11,6 +11,8 @@ for sample in stream():
         found = sample[field.name]
         indices = np.indices(found.shape)
         places = sum((10 ** (found.ndim - 1 - d) * indices[d] for d in range(found.ndim)), np.zeros(found.shape))
-        np.testing.assert_array_equal(found, places + 1000 * sample["step"], err_msg=f"{field.name}, step {sample['step']}")
+        np.testing.assert_array_equal(
+            found, places + 1000 * sample["step"], err_msg=f"{field.name}, step {sample['step']}"
+        )
         seen += 1
 print("=> checked", seen, flush=True)
