@@ -8,7 +8,7 @@ PEERS := .venv-bench
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/mpidata.map c_api/mpidata_carried.map c_api/cmake/* c_api/include/* c_api/src/*/*.[ch] c_api/src/*/*/*.[ch] \
+NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/mpidata.map c_api/mpidata_carried.map c_api/adios2/* c_api/cmake/* c_api/include/* c_api/src/*/*.[ch] c_api/src/*/*/*.[ch] \
     fortran_api/CMakeLists.txt fortran_api/*.f90 launch/carrier/*.[ch] launch/parents/*.[ch] launch/preload/*.c launch/rank/*.[ch]) setup.py
 SLURM := munged=munge slurmctld=slurmctld slurmd=slurmd srun=slurm-client '/usr/lib/*/libpmix.so=libpmix-dev'
 MPICH := mpicc.mpich=libmpich-dev mpirun.mpich=mpich

@@ -37,6 +37,7 @@ PRODUCTS = [
     *("include/mpidata.hpp", "include/mpidata_views.hpp"),
     *("lib/libmpidata_carried.so.0", "include/mpidata_carried.h", "bin/mpidata-carrier"),
     *("share/mpidata/build.json", "share/mpidata/mpidata_carried.c"),
+    "share/mpidata/adios2/CMakeLists.txt",
 ]
 
 

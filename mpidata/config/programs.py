@@ -240,6 +240,12 @@ class Carried(Model):
         examples=['[mpirun, -n, "{ranks}", --host, "{hosts}"]'],
         json_schema_extra={"kind": "list of texts, or auto or none"},
     )
+    time: Text | None = free_key(
+        default=None,
+        description="Of a program that streams by its [output with ADIOS2](adios2.md): the variable that is the time of a "
+        "step. Without it, steps are counted from 0.",
+        examples=["t"],
+    )
 
     @model_validator(mode="after")
     def _one_rank(self) -> Self:
@@ -390,6 +396,8 @@ def _carried_problems(solvers: Solvers) -> Iterator[Problem]:
     ranks = solvers.carried.ranks if solvers.carried is not None else 0
     if solvers.program is None:
         yield ("carried",), "'solvers.carried' needs 'solvers.program'. Add it, or remove 'carried'."
+    if solvers.output is not None and solvers.carried is not None and solvers.carried.time is not None:
+        yield ("carried", "time"), "'solvers.carried.time' is of ADIOS2, but 'solvers.output' reads files. Remove it."
     if solvers.start == "spawn":
         yield ("start",), "'solvers.start' is 'spawn', but carried programs are started by ranks of the job. Remove it."
     if solvers.ranks_per_group > ranks:
