@@ -15,20 +15,17 @@ from test_misuse import assert_failed
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = [
-    "g++",
-    "cmake",
-    "make",
-    "libadios2-mpi-c++11-dev",
-    "libadios2-mpi-core-dev",
-    "libopenmpi-dev",
-    "openmpi-bin",
+    *("g++", "gfortran", "cmake", "make", "libopenmpi-dev", "openmpi-bin"),
+    *("libadios2-mpi-c++11-dev", "libadios2-mpi-core-dev", "libadios2-mpi-fortran-dev"),
 ]
 INNER = FIELDS | {"inner": {"shape": [11, 5]}}
-# The folders of the socket and of the job are all that the program sees of this machine. Its arguments: the number of ranks,
-# then assignments and the program.
+# Of this machine's files the program sees the folders of the socket and of the job. Its arguments: the number of
+# ranks, then assignments and the program.
 ENTER = """#!/bin/sh
 exec unshare --mount sh -c '
-    for folder in "$TMPDIR" "JOB"; do mkdir -p "ROOT$folder" && mount --bind "$folder" "ROOT$folder" || exit 1; done
+    for folder in "$TMPDIR" "JOB" /proc /sys /dev; do
+        mkdir -p "ROOT$folder" && mount --rbind "$folder" "ROOT$folder" || exit 1
+    done
     ranks=$1 && shift
     exec chroot ROOT mpirun --allow-run-as-root --oversubscribe -n "$ranks" "$@"' sh "$@"
 """
@@ -36,8 +33,9 @@ BUILD = """
 cmake -S adios2 -B engine -DCMAKE_BUILD_TYPE=Debug -DMPIDATA_CARRIED_SOURCE=/mpidata/mpidata_carried.c \\
     -DMPIDATA_INCLUDE=/mpidata/include -DCMAKE_CXX_FLAGS='-Wall -Wextra -Wno-unused-parameter -Werror'
 cmake --build engine
-mpicxx -std=c++17 -DADIOS2_USE_MPI=1 writes.cpp -o writes \\
-    -ladios2_cxx11_mpi -ladios2_core_mpi -ladios2_cxx11 -ladios2_core
+mpicxx -std=c++17 -DADIOS2_USE_MPI -I/usr/include/adios2/build/mpi writes.cpp -o writes \\
+    -ladios2_mpi_cxx11_mpi -ladios2_mpi_cxx11 -ladios2_mpi_core_mpi -ladios2_mpi_core
+mpifort -I/usr/include/adios2/fortran writes.f90 -o writes_f -ladios2_mpi_fortran_mpi -ladios2_mpi_fortran
 """
 
 
@@ -55,7 +53,8 @@ def trixie() -> Path:
         shutil.rmtree(inside, ignore_errors=True)
         shutil.copytree(prefix / "share/mpidata", inside)
         shutil.copytree(prefix / "include", inside / "include")
-        shutil.copy(SOURCE, inside)
+        for suffix in (".cpp", ".f90"):
+            shutil.copy(SOURCE.with_suffix(suffix), inside)
         run("chroot", root, "env", "TMPDIR=/tmp", "sh", "-euc", f"cd /mpidata\n{BUILD}")
     return root
 
@@ -73,8 +72,8 @@ def inside(tmp_path: Path, trixie: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     temporary.rmdir()
 
 
-def write(folder: JobFolder, ranks: int, how: str, **more: object) -> None:
-    program = ["/mpidata/writes", str(folder.path / "adios2.xml"), how]
+def write(folder: JobFolder, ranks: int, how: str, name: str = "writes", **more: object) -> None:
+    program = ["env", f"/mpidata/{name}", str(folder.path / "adios2.xml"), how]
     write_job(folder, program, ranks, launcher=["./enter.sh", "{ranks}"], **{"fields": INNER, **more})
 
 
@@ -90,6 +89,11 @@ def test_each_step_comes_once_if_a_rank_is_killed(inside: JobFolder, ranks: int)
     result = inside.run(timeout=300)
     check(inside, result)
     assert [entry["simulation"] for entry in result.summary["retries"]] == [1]
+
+
+def test_dimensions_of_fortran_are_in_the_opposite_order(inside: JobFolder) -> None:
+    write(inside, 2, "plain", "writes_f", fields={"fields_u": FIELDS["fields_u"]}, lengths={})
+    check(inside, inside.run(timeout=300))
 
 
 def test_a_time_that_the_first_rank_does_not_put_ends_the_job(inside: JobFolder) -> None:
