@@ -6,10 +6,10 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-from jobs import PROGRAMS, JobFolder, Result, config, python
+from jobs import PROGRAMS, JobFolder, Result, environment, python
+from pages import ROOT, blocks
 
 SOURCE = PROGRAMS / "adios2" / "writes.cpp"
-QUICKLY = "-DCMAKE_BUILD_TYPE=Debug"  # which is built in a third of the time
 SIMULATIONS = 4
 FIELDS = {
     "fields_u": {"shape": [11, 5]},
@@ -21,35 +21,28 @@ FIELDS = {
     "mesh": {"shape": [11], "dtype": "float64", "per": "simulation"},
 }
 LENGTHS = {"rows": {"at_most": 20}, "writers": {"at_most": 4}}
-XML = """<adios-config>
-  <io name="output">
-    <engine type="Plugin">
-      <parameter key="PluginName" value="mpidata"/>
-      <parameter key="PluginLibrary" value="mpidata_adios2"/>
-    </engine>
-  </io>
-</adios-config>
-"""
+LINES, XML = (
+    block.text for block in blocks("text", page=ROOT / "docs" / "adios2.md")
+)  # how to build it, how to use it
 
 
-def build_for_wheel(folder: Path, cmake: str, compiler: str) -> None:
-    """Build the engine and the program, `writes`, for the ADIOS2 of PyPI."""
+def build_for_wheel(folder: Path, compiler: str) -> None:
+    """Build the engine, in `engine`, as the page says, and the program, `writes`, for the ADIOS2 of PyPI."""
     spec = find_spec("adios2")
     assert spec is not None and spec.origin is not None
     package = Path(spec.origin).parent
-    source = Path(config("--prefix")[0]) / "share/mpidata/adios2"
-    flags = "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wconversion -Werror -isystem " + str(package / "include")
-    found = f"-Dadios2_DIR={package / 'cmake/adios2'}"
-    run(cmake, "-S", source, "-B", folder / "engine", found, flags, f"-DCMAKE_CXX_COMPILER={compiler}", QUICKLY)
-    run(cmake, "--build", folder / "engine")
+    strict = "-Wall -Wextra -Wconversion -Werror -isystem " + str(package / "include")
+    # A Debug build takes a third of the time.
+    told = {"adios2_DIR": f"{package}/cmake/adios2", "CXXFLAGS": strict, "CXX": compiler, "CMAKE_BUILD_TYPE": "Debug"}
+    run("sh", "-euc", LINES, cwd=folder, env=environment() | told)
     library = [f"-L{package}", f"-Wl,-rpath,{package}", "-ladios2_cxx", "-ladios2_core"]
     library += ["-Wl,--allow-shlib-undefined"]  # of the libraries beside them, which have other names there
-    strict = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-isystem", package / "include"]
-    run(compiler, *strict, "-DADIOS2_HAS_NO_MEMORY_SELECTION", SOURCE, "-o", folder / "writes", *library)
+    flags = ["-std=c++17", *strict.replace("-Wconversion ", "").split(" "), "-DADIOS2_HAS_NO_MEMORY_SELECTION"]
+    run(compiler, *flags, SOURCE, "-o", folder / "writes", *library)
 
 
-def run(*command: str | Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+def run(*command: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -13,7 +13,8 @@ from test_misuse import assert_failed
 def built(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
     """Folder with the program, `writes`, and the folder of the engine."""
     folder = tmp_path_factory.mktemp("adios2")
-    build_for_wheel(folder, require("cmake"), require("g++"))
+    require("cmake")
+    build_for_wheel(folder, require("g++"))
     return folder
 
 
