@@ -8,12 +8,13 @@ PEERS := .venv-bench
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/mpidata.map c_api/mpidata_carried.map c_api/cmake/* c_api/include/* c_api/src/*/*.[ch] c_api/src/*/*/*.[ch] \
+NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/mpidata.map c_api/mpidata_carried.map c_api/adios2/* c_api/cmake/* c_api/include/* c_api/src/*/*.[ch] c_api/src/*/*/*.[ch] \
     fortran_api/CMakeLists.txt fortran_api/*.f90 launch/carrier/*.[ch] launch/parents/*.[ch] launch/preload/*.c launch/rank/*.[ch]) setup.py
 SLURM := munged=munge slurmctld=slurmctld slurmd=slurmd srun=slurm-client '/usr/lib/*/libpmix.so=libpmix-dev'
 MPICH := mpicc.mpich=libmpich-dev mpirun.mpich=mpich
 OTHER_MPIS := $(MPICH) mpicc.openmpi=libopenmpi-dev mpirun.openmpi=openmpi-bin
-TEST_COMMANDS := ip=iproute2 unshare=util-linux musl-gcc=musl-tools gfortran=gfortran g++=g++ pkg-config=pkg-config \
+TEST_COMMANDS := ip=iproute2 unshare=util-linux musl-gcc=musl-tools gfortran=gfortran g++=g++ clang++=clang pkg-config=pkg-config \
+    /usr/include/eigen3/Eigen/Core=libeigen3-dev /usr/include/trilinos/Kokkos_Core.hpp=libtrilinos-kokkos-dev \
     /usr/share/i18n/locales/tr_TR=locales $(MPICH) $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 

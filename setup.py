@@ -35,8 +35,10 @@ PACKAGES = [
 
 PRODUCTS = [
     *("lib/libmpidata.so.0", "lib/libmpidata.so", "lib/libmpidata_abort.so", "include/mpidata.h", "bin/mpidata-rank"),
+    *("include/mpidata.hpp", "include/mpidata_views.hpp"),
     *("lib/libmpidata_carried.so.0", "include/mpidata_carried.h", "bin/mpidata-carrier"),
     *("share/mpidata/build.json", "share/mpidata/mpidata_carried.c"),
+    "share/mpidata/adios2/CMakeLists.txt",
 ]
 
 

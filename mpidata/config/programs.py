@@ -16,8 +16,6 @@ from mpidata.config.base import Boolean, Count, Key, Model, Natural, Positive, P
 from mpidata.config.case import Case, Output
 
 __all__ = [
-    "Carried",
-    "Elastic",
     "Solvers",
     "Trainers",
     "argument_list",
@@ -240,6 +238,10 @@ class Carried(Model):
         examples=['[mpirun, -n, "{ranks}", --host, "{hosts}"]'],
         json_schema_extra={"kind": "list of texts, or auto or none"},
     )
+    time: Text | None = free_key(
+        default=None,
+        description="Variable of [ADIOS2](adios2.md) that is the time of a step. Without it, steps are counted from 0.",
+    )
 
     @model_validator(mode="after")
     def _one_rank(self) -> Self:
@@ -375,7 +377,7 @@ class Solvers(Model):
                 )
             )
         if self.carried is not None:
-            problems += _carried_problems(self)
+            problems += _carried_problems(self, self.carried)
         if self.case is not None and self.lifetime == "pool":
             needs = "'lifetime: simulation', and 'carried' or 'start: spawn'"
             problems.append((("case",), f"'solvers.case' needs {needs}. Add them."))
@@ -386,12 +388,13 @@ class Solvers(Model):
         return self
 
 
-def _carried_problems(solvers: Solvers) -> Iterator[Problem]:
-    ranks = solvers.carried.ranks if solvers.carried is not None else 0
+def _carried_problems(solvers: Solvers, carried: Carried) -> Iterator[Problem]:
     if solvers.program is None:
         yield ("carried",), "'solvers.carried' needs 'solvers.program'. Add it, or remove 'carried'."
+    if solvers.output is not None and carried.time:
+        yield ("carried", "time"), "'solvers.carried.time' is of ADIOS2, but 'solvers.output' reads files. Remove it."
     if solvers.start == "spawn":
         yield ("start",), "'solvers.start' is 'spawn', but carried programs are started by ranks of the job. Remove it."
-    if solvers.ranks_per_group > ranks:
-        said = f"'solvers.ranks_per_group' is {solvers.ranks_per_group}, but 'solvers.carried.ranks' is {ranks}"
+    if solvers.ranks_per_group > carried.ranks:
+        said = f"'solvers.ranks_per_group' is {solvers.ranks_per_group}, but 'solvers.carried.ranks' is {carried.ranks}"
         yield ("ranks_per_group",), f"{said}. With 'carried' it is the number of carriers. Lower it."

@@ -42,6 +42,23 @@ void fragment(void) {
     } while (energy > 0);
 }
 """
+CPP_PRELUDE = """
+#include <mpidata_carried.h>
+#include <mpidata.hpp>
+struct cell { double pressure, volume; };
+extern double mass;
+extern std::size_t nodes;
+extern int first_row;
+extern std::vector<std::array<float, 64>> inner;
+extern std::vector<cell> cells;
+extern void advance(mpidata::simulation &);
+extern mpidata::job job;
+extern mpidata::simulation &simulation;
+void fragment();
+void fragment() {
+%s
+}
+"""
 FORTRAN_PRELUDE = """
 subroutine fragment(nx, first, last)
   use mpidata
@@ -60,9 +77,9 @@ def ids(found: list[Block]) -> dict[str, object]:
 
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
     """Blocks that are to be read only say `text`."""
-    languages = {"c", "cmake", "diff", "fortran", "python", "sh", "text", "yaml"}
+    languages = {"c", "cmake", "cpp", "diff", "fortran", "python", "sh", "text", "yaml"}
     assert [str(block) for block in blocks() if block.language not in languages] == []
-    nameless = [str(b) for b in blocks("c", "cmake", "fortran", "python") if b.name is None]
+    nameless = [str(b) for b in blocks("c", "cmake", "cpp", "fortran", "python") if b.name is None]
     assert nameless == [], "say its file's name, or `fragment`, after the language"
 
 
@@ -150,6 +167,14 @@ def test_pieces_of_c_compile(block: Block, tmp_path: Path, require) -> None:
     run(require("mpicc"), *flags, "piece.c", cwd=tmp_path)
 
 
+@pytest.mark.parametrize("block", **ids([block for block in blocks("cpp") if block.name == "fragment"]))
+def test_pieces_of_cpp_compile(block: Block, tmp_path: Path, require) -> None:
+    prelude = CPP_PRELUDE if "simulation" in block.text else "#include <mpidata_carried.h>\n#include <mpidata.hpp>\n%s"
+    (tmp_path / "piece.cpp").write_text(prelude % block.text)
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT / 'c_api' / 'include'}"]
+    run(require("g++"), *flags, "piece.cpp", cwd=tmp_path)
+
+
 @pytest.mark.parametrize("block", **ids([block for block in blocks("fortran") if block.name == "fragment"]))
 def test_pieces_of_fortran_compile(block: Block, tmp_path: Path, require) -> None:
     declared = "nx, 64" if "u(1:nx," in block.text else "64"
@@ -233,6 +258,17 @@ def test_the_table_of_calls_has_all_of_the_header() -> None:
         "mpidata_strerror",
         "mpidata_last_error",
     }
+
+
+def test_the_table_of_cpp_has_all_calls() -> None:
+    """Those of mpidata.hpp that come without their twin `try_`, and those that they stand for."""
+    header = (ROOT / "c_api" / "include" / "mpidata.hpp").read_text()
+    page = (ROOT / "docs" / "cpp.md").read_text().partition("## Arrays")[0]
+    twins = set(re.findall(r"\bint try_(\w+)\(", header))
+    assert len(twins) > 10
+    assert [name for name in twins if not re.search(rf"\.{name}\(", page)] == []
+    calls = set(table(ROOT / "docs" / "solver.md", "reference of each")) - {"mpidata_map_free"}
+    assert [name for name in calls if f"`{name}`" not in page] == []
 
 
 def test_the_constants_named_exist() -> None:

@@ -104,6 +104,9 @@ def _solver(solvers: Solvers, program: Sequence[str], folder: Path) -> tuple[str
     if carried is None:
         return command
     launcher, ranks = _launcher(solvers, found, folder), carried.ranks
+    if carried.time is not None:
+        variable = f"MPIDATA_ADIOS2_TIME={carried.time}"
+        command = ("env", doubled(variable) if is_filled else variable, *command)
     if solvers.output is not None:  # one process of mpidata's runs the program, and attaches in its place
         settings = {**solvers.output.model_dump(mode="json"), "folder": str(folder.absolute())}
         reading = module_command("mpidata.solver.output", _encoded(settings), folder=folder)

@@ -32,6 +32,11 @@ from mpidata.errors import JobFileError
         ("parameters.sampler='a b:C'", "'parameters.sampler' is 'a b:C'. Write it as \"module:name\""),
         ("solvers={program: [./heat2d], carried: {}, ranks_per_group: 2}", "it is the number of carriers."),
         ("solvers={program: [./heat2d], carried: {ranks: 1}, start: spawn}", "'solvers.start' is 'spawn', but carried"),
+        (
+            "solvers={program: [./heat2d], lifetime: simulation, carried: {time: t}, case: {folder: .}, "
+            "output: {files: '*.npy'}}",
+            "'solvers.carried.time' is of ADIOS2, but 'solvers.output' reads files. Remove it.",
+        ),
         ("solvers={program: [./heat2d], carried: {ranks: 2, launcher: none}}", "but there are 2. Write 'auto'"),
         (
             "solvers={program: [./heat2d], carried: {launcher: [env, '{rank}']}}",

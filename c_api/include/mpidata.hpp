@@ -1,0 +1,456 @@
+/* mpidata.h for C++17: arrays of C++ in place of pointers, exceptions in place of statuses.
+ *
+ *     #include <mpidata.hpp>
+ *
+ *     void solve(MPI_Comm world) {
+ *         mpidata::job job(world);
+ *         for (auto &simulation : job.simulations()) {
+ *             std::vector<double> u(64);
+ *             const double alpha = simulation.param("alpha");
+ *             for (int step = 0; step < 100; step++) {
+ *                 advance(u, alpha, job.group());
+ *                 simulation.put("temperature", u);
+ *                 if (!simulation.step(0.01 * (step + 1))) break;
+ *             }
+ *         }
+ *     } // leaves the job: before MPI_Finalize
+ *
+ * The calls are those of mpidata.h, which says what each does, which are collective, and what they block for. Which arrays
+ * they take is in mpidata_views.hpp. A program that is no rank of the job includes mpidata_carried.h before this header, and
+ * writes `mpidata::job job;`.
+ *
+ * Statuses. Of each call that can fail there are two. `put` throws mpidata::error. `try_put` throws nothing of its own, and returns
+ * MPIDATA_SUCCESS, MPIDATA_END, MPIDATA_CANCELLED or an MPIDATA_ERR_ code. MPIDATA_END and MPIDATA_CANCELLED are no errors: `step`
+ * and others then return false, which means: leave the loop over steps.
+ *
+ * Exceptions. If an exception leaves the scope of the job object, the object's destructor ends this rank, with exit status 1
+ * and a sentence on standard error: the other ranks are told, and the simulation is run again. Handlers outside that scope
+ * do not run, so print what is caught inside it. */
+#ifndef MPIDATA_HPP
+#define MPIDATA_HPP
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "mpidata_views.hpp"
+
+/* Refuse a put with what this header finds wrong with it, as the library refuses what it finds wrong itself. */
+extern "C" int mpidata_misuse(int status, const char *what, const char *advice);
+
+namespace mpidata {
+
+/* What a call throws: the library's sentence, and its code, an MPIDATA_ERR_. */
+class error : public std::runtime_error {
+public:
+    error(int code, const std::string &sentence) : std::runtime_error(sentence), code_(code) {}
+    int code() const noexcept { return code_; }
+
+private:
+    int code_;
+};
+
+namespace detail {
+
+/* Whether to go on. */
+inline bool check(int status) {
+    if (status == MPIDATA_SUCCESS) return true;
+    if (status == MPIDATA_END || status == MPIDATA_CANCELLED) return false;
+    throw error(status, mpidata_last_error());
+}
+
+inline int refuse(const std::string &field, const std::string &what, const char *advice) {
+    return mpidata_misuse(MPIDATA_ERR_ARGUMENT, ("Field '" + field + "': " + what).c_str(), advice);
+}
+
+inline int check_dimensions(const std::string &field, const strided_array &array, const extents *start) {
+    if (array.ndim < 0)
+        return refuse(field, "an array has not as many strides as extents", "Give one of each for each dimension.");
+    if (array.ndim > MPIDATA_MAX_NDIM)
+        return refuse(field, std::to_string(array.ndim) + " dimensions", "0 to 6 dimensions are possible.");
+    if (start && start->size() != array.ndim)
+        return refuse(field, "the block has " + std::to_string(array.ndim) + " dimensions, but its start " + std::to_string(start->size()),
+                      "Give one index for each dimension.");
+    return MPIDATA_SUCCESS;
+}
+
+} // namespace detail
+
+/* The rows of a field that belong to this rank: mpidata_map. Create it once for a partition; move-only. */
+class map {
+public:
+    /* indices: a container of whole numbers, from 0: row i of what is put is row indices[i] of the field. Throws error. */
+    template <class Indices>
+    explicit map(const Indices &indices) {
+        std::vector<std::int64_t> rows;
+        for (const auto row : indices) rows.push_back(static_cast<std::int64_t>(row));
+        detail::check(mpidata_map_create(static_cast<std::int64_t>(rows.size()), rows.data(), &map_));
+    }
+    map(map &&other) noexcept : map_(std::exchange(other.map_, nullptr)) {}
+    map &operator=(map &&other) noexcept {
+        std::swap(map_, other.map_);
+        return *this;
+    }
+    ~map() { (void)mpidata_map_free(&map_); }
+    const mpidata_map *get() const noexcept { return map_; }
+
+private:
+    mpidata_map *map_ = nullptr;
+};
+
+/* What is lent has a name: it must stay where it is. */
+namespace detail {
+template <class View>
+constexpr bool may_be_lent = std::is_lvalue_reference_v<View> || std::is_same_v<std::decay_t<View>, strided_array>;
+}
+
+/* An array of a question, contiguous and in C order: its name, and a view. */
+class input {
+public:
+    template <class View>
+    input(const char *name, View &&view) : name_(name), array_(describe(view)) {
+        static_assert(detail::may_be_lent<View>, "mpidata: what is lent must stay where it is: give the array a name");
+    }
+
+protected:
+    friend class simulation;
+    const char *name_;
+    strided_array array_;
+};
+
+/* An array of an answer: the same, and not const. */
+class output : public input {
+public:
+    template <class View>
+    output(const char *name, View &&view) : input(name, std::forward<View>(view)) {
+        static_assert(is_writable<std::remove_reference_t<View>>(), "mpidata: an answer is written to this array, which is const");
+    }
+
+private:
+    template <class View>
+    static constexpr bool is_writable() {
+        if constexpr (std::is_array_v<View> || detail::has_dtype<std::remove_cv_t<View>>::value) return !std::is_const_v<View>;
+        else if constexpr (detail::has_handle<View>::value)
+            return !std::is_const_v<std::remove_pointer_t<decltype(std::declval<View &>().data_handle())>>;
+        else if constexpr (detail::has_data<View>::value)
+            return !std::is_const_v<std::remove_pointer_t<decltype(std::declval<View &>().data())>>;
+        else return true; /* describe() refuses it, or it is a strided_array */
+    }
+};
+
+/* A question that is open: its arrays are lent until wait() returns, or the object is destroyed, which waits; move-only. */
+class question {
+public:
+    question() = default;
+    question(question &&other) noexcept : open_(std::exchange(other.open_, 0)) {}
+    question &operator=(question &&other) noexcept {
+        std::swap(open_, other.open_);
+        return *this;
+    }
+    ~question() {
+        if (open_) (void)mpidata_infer_wait(&open_);
+    }
+    /* mpidata_infer_wait. wait: false when the job is stopping. */
+    int try_wait() { return mpidata_infer_wait(&open_); }
+    bool wait() { return detail::check(try_wait()); }
+
+private:
+    friend class simulation;
+    mpidata_question open_ = 0;
+};
+
+/* The simulation that this rank's group runs at present. There is one object, of the job; a loop over job::simulations() gives a
+ * reference to it. */
+class simulation {
+public:
+    simulation(const simulation &) = delete;
+    simulation &operator=(const simulation &) = delete;
+
+    /* From 0, the same on all ranks of the group. */
+    std::int64_t id() const noexcept { return id_; }
+
+    /* mpidata_param and mpidata_param_text; when the job is stopping, 0 and "". */
+    double param(const std::string &name) const {
+        double value = 0;
+        detail::check(mpidata_param(name.c_str(), &value));
+        return value;
+    }
+    std::string param_text(const std::string &name) const {
+        char text[MPIDATA_MAX_TEXT] = "";
+        detail::check(mpidata_param_text(name.c_str(), text, sizeof text));
+        return text;
+    }
+
+    /* mpidata_put, of a view of any strides. A view whose elements do not lie side by side in C order is gathered. */
+    template <class View>
+    int try_put(const std::string &field, const View &view) {
+        return put_at(field, describe(view), nullptr);
+    }
+    template <class View>
+    void put(const std::string &field, const View &view) {
+        detail::check(try_put(field, view));
+    }
+
+    /* mpidata_put_block. start: the index of the view's first element in the field, {row, column}. */
+    template <class View>
+    int try_put_block(const std::string &field, const View &view, const extents &start) {
+        return put_at(field, describe(view), &start);
+    }
+    template <class View>
+    void put_block(const std::string &field, const View &view, const extents &start) {
+        detail::check(try_put_block(field, view, start));
+    }
+
+    /* mpidata_put_mapped. */
+    template <class View>
+    int try_put_mapped(const std::string &field, const View &view, const map &rows) {
+        return put_by(mpidata_put_mapped, field, describe(view), rows.get());
+    }
+    template <class View>
+    void put_mapped(const std::string &field, const View &view, const map &rows) {
+        detail::check(try_put_mapped(field, view, rows));
+    }
+
+    /* mpidata_put_indices, with a map from local to global numbers or without. */
+    template <class View>
+    int try_put_indices(const std::string &field, const View &view) {
+        return put_by(mpidata_put_indices, field, describe(view), nullptr);
+    }
+    template <class View>
+    int try_put_indices(const std::string &field, const View &view, const map &rows) {
+        return put_by(mpidata_put_indices, field, describe(view), rows.get());
+    }
+    template <class... Arguments>
+    void put_indices(const std::string &field, const Arguments &...view_and_map) {
+        detail::check(try_put_indices(field, view_and_map...));
+    }
+
+    /* mpidata_iput, whole or with a start: the array is lent until wait() or wait_for(view) returns, so it has a name, or is a
+     * strided_array. One that does not lie side by side in C order is copied. */
+    template <class View>
+    int try_iput(const std::string &field, View &&view) {
+        static_assert(detail::may_be_lent<View>, "mpidata: what is lent must stay where it is: give the array a name");
+        return iput_at(field, describe(view), nullptr);
+    }
+    template <class View>
+    int try_iput(const std::string &field, View &&view, const extents &start) {
+        static_assert(detail::may_be_lent<View>, "mpidata: what is lent must stay where it is: give the array a name");
+        return iput_at(field, describe(view), &start);
+    }
+    template <class View>
+    void iput(const std::string &field, View &&view) {
+        detail::check(try_iput(field, std::forward<View>(view)));
+    }
+    template <class View>
+    void iput(const std::string &field, View &&view, const extents &start) {
+        detail::check(try_iput(field, std::forward<View>(view), start));
+    }
+
+    /* mpidata_wait and mpidata_wait_for. */
+    void wait() { detail::check(mpidata_wait()); }
+    template <class View>
+    void wait_for(const View &view) {
+        detail::check(mpidata_wait_for(describe(view).values));
+    }
+
+    /* mpidata_step. step: false when the job is stopping or this simulation is cancelled. */
+    int try_step(double time) { return mpidata_step(time); }
+    bool step(double time) { return detail::check(try_step(time)); }
+
+    /* mpidata_infer, with infer({{"x", x}}, {{"y", y}}): false when the job is stopping or this simulation is cancelled. */
+    int try_infer(std::initializer_list<input> in, std::initializer_list<output> out, std::int64_t *version = nullptr) {
+        question asked;
+        const int status = try_infer_begin(asked, in, out, version);
+        return status ? status : asked.try_wait();
+    }
+    bool infer(std::initializer_list<input> in, std::initializer_list<output> out, std::int64_t *version = nullptr) {
+        return detail::check(try_infer(in, out, version));
+    }
+
+    /* mpidata_infer_begin. The arrays and `version` are lent until the question is waited for. */
+    int try_infer_begin(question &asked, std::initializer_list<input> in, std::initializer_list<output> out,
+                        std::int64_t *version = nullptr) {
+        std::vector<mpidata_array> from, to;
+        for (const input &array : in)
+            if (const int status = add_array(from, array)) return status;
+        for (const output &array : out)
+            if (const int status = add_array(to, array)) return status;
+        if (asked.open_)
+            if (const int status = asked.try_wait()) return status;
+        return mpidata_infer_begin(from.data(), static_cast<int>(from.size()), to.data(), static_cast<int>(to.size()), version,
+                                   &asked.open_);
+    }
+    bool infer_begin(question &asked, std::initializer_list<input> in, std::initializer_list<output> out,
+                     std::int64_t *version = nullptr) {
+        return detail::check(try_infer_begin(asked, in, out, version));
+    }
+
+    /* mpidata_fail: then leave the loop over steps. */
+    int try_fail(const std::string &reason) { return mpidata_fail(reason.c_str()); }
+    void fail(const std::string &reason) { detail::check(try_fail(reason)); }
+
+private:
+    friend class job;
+    simulation() = default;
+
+    static int put_at(const std::string &field, const strided_array &array, const extents *start) {
+        if (const int status = detail::check_dimensions(field, array, start)) return status;
+        const char *name = field.c_str();
+        const std::int64_t *shape = array.shape.data(), *first = start ? start->data() : nullptr;
+        if (!array.contiguous())
+            return mpidata_put_strided(name, array.values, array.dtype, array.ndim, shape, first, array.strides.data());
+        return start ? mpidata_put_block(name, array.values, array.dtype, array.ndim, shape, first)
+                     : mpidata_put(name, array.values, array.dtype, array.ndim, shape);
+    }
+
+    static int iput_at(const std::string &field, const strided_array &array, const extents *start) {
+        if (!array.contiguous()) return put_at(field, array, start);
+        if (const int status = detail::check_dimensions(field, array, start)) return status;
+        return mpidata_iput(field.c_str(), array.values, array.dtype, array.ndim, array.shape.data(), start ? start->data() : nullptr);
+    }
+
+    template <class Put>
+    static int put_by(Put *put, const std::string &field, const strided_array &array, const mpidata_map *rows) {
+        if (const int status = detail::check_dimensions(field, array, nullptr)) return status;
+        if (array.contiguous()) return put(field.c_str(), array.values, array.dtype, array.ndim, array.shape.data(), rows);
+        const std::vector<unsigned char> values = detail::gathered(array);
+        return put(field.c_str(), values.data(), array.dtype, array.ndim, array.shape.data(), rows);
+    }
+
+    static int add_array(std::vector<mpidata_array> &to, const input &from) {
+        const strided_array &array = from.array_;
+        if (const int status = detail::check_dimensions(from.name_, array, nullptr)) return status;
+        if (!array.contiguous())
+            return detail::refuse(from.name_, "an array of a question does not lie side by side in C order", "Copy it to one that does.");
+        to.push_back({from.name_, const_cast<void *>(array.values), array.dtype, array.ndim, array.shape.data()});
+        return MPIDATA_SUCCESS;
+    }
+
+    std::int64_t id_ = -1;
+};
+
+/* An array of what was published, in memory of the library: to be read until the next refresh. */
+template <class T>
+class published_array {
+public:
+    /* Whether anything has been published yet. */
+    explicit operator bool() const noexcept { return values_ != nullptr; }
+    const T *data() const noexcept { return values_; } /* in C order */
+    int rank() const noexcept { return ndim_; }
+    std::int64_t extent(int dimension) const { return shape_.at(static_cast<std::size_t>(dimension)); }
+
+private:
+    friend class job;
+    const T *values_ = nullptr;
+    int ndim_ = 0;
+    std::array<std::int64_t, MPIDATA_MAX_NDIM> shape_{};
+};
+
+/* This rank's part in the job, from mpidata_init (mpidata_attach) to mpidata_finalize. Not to be copied or moved. */
+class job {
+public:
+#ifdef MPIDATA_WITHOUT_MPI
+    job() { detail::check(mpidata_attach()); }
+#else
+    /* world: MPI_COMM_WORLD. Collective over it. */
+    explicit job(MPI_Comm world) { detail::check(mpidata_init(world, &group_)); }
+
+    /* To use in place of MPI_COMM_WORLD. */
+    MPI_Comm group() const noexcept { return group_; }
+#endif
+    job(const job &) = delete;
+    job &operator=(const job &) = delete;
+
+    /* mpidata_finalize, unless finalize() was called; if an exception is under way, end this rank. */
+    ~job() {
+        if (left_) return;
+        if (std::uncaught_exceptions() > uncaught_) end_rank();
+        if (mpidata_finalize() != MPIDATA_SUCCESS) (void)std::fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+    }
+
+    /* mpidata_finalize, of which the destructor can only print an error. */
+    void finalize() {
+        left_ = true;
+        detail::check(mpidata_finalize());
+    }
+
+    class iterator {
+    public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = simulation;
+        using difference_type = std::ptrdiff_t;
+        using pointer = simulation *;
+        using reference = simulation &;
+
+        simulation &operator*() const noexcept { return *at_; }
+        simulation *operator->() const noexcept { return at_; }
+        iterator &operator++() {
+            if (!detail::check(mpidata_next(&at_->id_))) at_ = nullptr;
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        bool operator==(const iterator &other) const noexcept { return at_ == other.at_; }
+        bool operator!=(const iterator &other) const noexcept { return at_ != other.at_; }
+
+    private:
+        friend class job;
+        explicit iterator(simulation *at) noexcept : at_(at) {}
+        simulation *at_;
+    };
+
+    class range {
+    public:
+        iterator begin() const { return ++iterator(at_); }
+        iterator end() const noexcept { return iterator(nullptr); }
+
+    private:
+        friend class job;
+        explicit range(simulation *at) noexcept : at_(at) {}
+        simulation *at_;
+    };
+
+    /* The simulations of this group, one after the other: each comes by mpidata_next, which is collective over the group. */
+    range simulations() noexcept { return range(&simulation_); }
+
+    /* mpidata_refresh. refresh: false when the job is stopping. */
+    int try_refresh(std::int64_t &version) { return mpidata_refresh(&version); }
+    bool refresh(std::int64_t &version) { return detail::check(try_refresh(version)); }
+
+    /* mpidata_published, of elements of type T. Throws error, with MPIDATA_ERR_DTYPE if they are of another one. */
+    template <class T>
+    published_array<T> published(const std::string &name) const {
+        published_array<T> array;
+        mpidata_dtype dtype{};
+        const void *values = nullptr;
+        const int status = mpidata_published(name.c_str(), &dtype, &array.ndim_, array.shape_.data(), &values);
+        if (status == MPIDATA_ERR_AGAIN) return array;
+        detail::check(status);
+        if (dtype != dtype_of<T>::value)
+            throw error(MPIDATA_ERR_DTYPE, "'" + name + "' was published with dtype " + std::to_string(dtype) + ", but is read as " +
+                                               std::to_string(dtype_of<T>::value) + " (of mpidata_dtype). Read it as what it is.");
+        array.values_ = static_cast<const T *>(values);
+        return array;
+    }
+
+private:
+    [[noreturn]] static void end_rank() {
+        (void)std::fprintf(stderr, "mpidata: an exception has left the scope of mpidata::job, so this rank ends, and its simulation is "
+                                   "run again. Catch it in that scope to see what it says.\n");
+        (void)std::fflush(nullptr);
+        std::_Exit(1);
+    }
+
+#ifndef MPIDATA_WITHOUT_MPI
+    MPI_Comm group_ = MPI_COMM_NULL;
+#endif
+    simulation simulation_;
+    int uncaught_ = std::uncaught_exceptions();
+    bool left_ = false;
+};
+
+} // namespace mpidata
+#endif

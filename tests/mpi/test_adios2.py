@@ -1,0 +1,100 @@
+"""Programs that write with the ADIOS2 of PyPI, which has no MPI, stream by their XML file alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from adios2_job import FIELDS, XML, build_for_wheel, check, told, write_job
+from jobs import DRAIN, JobFolder, python
+from test_misuse import assert_failed
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
+    """Folder with the program, `writes`, and the folder of the engine."""
+    folder = tmp_path_factory.mktemp("adios2")
+    require("cmake")
+    build_for_wheel(folder, require("g++"))
+    return folder
+
+
+@pytest.fixture
+def streams(folder: JobFolder, built: Path) -> JobFolder:
+    folder.variables["ADIOS2_PLUGIN_PATH"] = str(built / "engine")
+    return folder
+
+
+def program(folder: JobFolder, built: Path, how: str = "plain") -> list[str]:
+    return [str(built / "writes"), str(folder.path / "adios2.xml"), how]
+
+
+@pytest.mark.parametrize("time", ["t", None])
+def test_every_element_of_every_variable(streams: JobFolder, built: Path, time: str | None) -> None:
+    write_job(streams, program(streams, built), time=time)
+    check(streams, streams.run())
+
+
+def test_a_program_that_dies_is_run_again(streams: JobFolder, built: Path) -> None:
+    write_job(streams, program(streams, built, "dies"))
+    result = streams.run()
+    check(streams, result)
+    assert [entry["simulation"] for entry in result.summary["retries"]] == [1]
+
+
+def test_a_program_without_steps_writes_one(streams: JobFolder, built: Path) -> None:
+    write_job(streams, program(streams, built, "no steps"), trainers=DRAIN)
+    result = streams.run()
+    assert result.status == 0 and result.summary["samples"]["received"] == 4, result.logs()
+
+
+def test_a_simulation_that_is_cancelled_ends_its_program(streams: JobFolder, built: Path) -> None:
+    trainer = {"program": python("trainers/cancels.py", "drawn", 3)}
+    fields = {name: field for name, field in FIELDS.items() if name not in ("part", "each", "mesh")}
+    write_job(streams, program(streams, built, "endless"), trainers=trainer, fields=fields, lengths={})
+    result = streams.run()
+    assert result.status == 0 and result.summary["cancelled"] == [0, 1, 2, 3], result.logs()
+    assert result.summary["retries"] == [] and "was ended" not in result.logs() and "threw" not in result.logs()
+
+
+def test_a_job_that_stops_ends_its_programs(streams: JobFolder, built: Path) -> None:
+    streams.write(train="from numpy_stream import stream\nfor _ in zip(range(5), stream()):\n    pass\n")
+    trainer, fields = {"program": ["python", "train.py"]}, {"fields_u": FIELDS["fields_u"]}
+    write_job(streams, program(streams, built, "endless"), trainers=trainer, fields=fields, lengths={})
+    result = streams.run()
+    assert result.status == 0 and result.summary["status"] == "stopped", result.logs()
+    assert "was ended" not in result.logs() and "threw" not in result.logs()
+
+
+MISTAKES = {
+    "no time": ("t", FIELDS, "The variable 't' was not put. Solver rank "),
+    "texts": ("note", FIELDS, "The variable 'note' is no single number. Solver rank "),
+    "shape": ("t", FIELDS | {"fields_u": {"shape": [11, 6]}}, "'fields_u'"),
+    "dtype": ("t", FIELDS | {"note": {"shape": []}}, "Field 'note': 0 is no dtype"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_end_the_job(streams: JobFolder, built: Path, mistake: str) -> None:
+    time, fields, sentence = MISTAKES[mistake]
+    how = mistake if mistake == "no time" else "plain"
+    write_job(streams, program(streams, built, how), time=time, fields=fields, trainers=DRAIN)
+    assert_failed(streams.run(timeout=60), sentence)
+
+
+@pytest.mark.parametrize(("how", "sentence"), [("reads", "only writes"), ("spans", "has no buffer of its own")])
+def test_what_it_cannot_do_is_thrown(folder: JobFolder, built: Path, how: str, sentence: str) -> None:
+    done = told(folder, [str(built / "writes"), "adios2.xml", how], built / "engine")
+    assert done.returncode == 1 and f"threw: mpidata: This engine of ADIOS2 {sentence}" in done.stderr, done.stderr
+
+
+def test_alone_nothing_is_written(folder: JobFolder, built: Path) -> None:
+    done = told(folder, [str(built / "writes"), "adios2.xml"], built / "engine")
+    assert done.returncode == 0 and "started outside a job" in done.stderr
+    assert {path.name for path in folder.path.iterdir()} == {"adios2.xml"}
+
+
+def test_an_order_that_is_none_is_refused(folder: JobFolder, built: Path) -> None:
+    folder_told = XML.replace("</engine>", '<parameter key="Order" value="fortran"/></engine>')
+    (folder.path / "odd.xml").write_text(folder_told)
+    done = told(folder, [str(built / "writes"), "odd.xml"], built / "engine")
+    assert done.returncode == 1 and "with the value column-major (Fortran) or row-major" in done.stderr
