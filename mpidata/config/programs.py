@@ -156,6 +156,12 @@ class Trainers(Model):
         "folder.",
         examples=["[python, train.py]"],
     )
+    ranks_per_replica: Count = fixed_key(
+        default=1,
+        description="Number of consecutive trainer ranks that hold one copy of the model together, as in tensor or "
+        "pipeline parallelism, and get the same batches: see [model-parallel training](model-parallel.md). `ranks` is "
+        "a multiple of it.",
+    )
     spares: Natural = free_key(
         default=0,
         description="With `elastic`: number of further ranks that wait until a trainer has died, and take its place, "
@@ -191,6 +197,11 @@ class Trainers(Model):
     )
 
     @property
+    def replicas(self) -> int:
+        """Number of copies of the model, each of which gets batches of its own."""
+        return self.ranks // self.ranks_per_replica
+
+    @property
     def at_least(self) -> int:
         """While so many trainers live, the others go on after a death; 0: a death ends the job."""
         return self.elastic.at_least if isinstance(self.elastic, Elastic) else int(self.elastic)
@@ -199,6 +210,17 @@ class Trainers(Model):
     def exceptions_lose(self) -> bool:
         """Whether an exception of a script costs its trainer alone."""
         return isinstance(self.elastic, Elastic) and self.elastic.exceptions == "lose"
+
+    @model_validator(mode="after")
+    def _replicas(self) -> Self:
+        each = self.ranks_per_replica
+        if self.ranks % each:
+            said = f"{{key}} is {each}, but 'trainers.ranks' is {self.ranks}: the ranks do not make whole replicas"
+            refuse([(("ranks_per_replica",), f"{said}. Make 'trainers.ranks' a multiple of it.")])
+        if each > 1 and self.at_least:
+            said = f"{{key}} is {each}, but with 'trainers.elastic' each rank must hold the whole model"
+            refuse([(("ranks_per_replica",), f"{said}. Remove one of them.")])
+        return self
 
     @model_validator(mode="after")
     def _others(self) -> Self:
