@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Boolean, Count, Key, Model, Natural, Positive, Problem, Text, free_key, refuse
+from mpidata.config.base import Boolean, Count, Key, Model, Natural, Positive, Problem, Text, fixed_key, free_key, refuse
 from mpidata.config.case import Case, Output
 
 __all__ = [

@@ -26,7 +26,9 @@ from mpidata.trainer.expected import expected_of_stream
 from mpidata.trainer.frameworks.callers import fetched_ahead, leave_whole, overfits, overfitting
 from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
 from mpidata.trainer.frameworks.steps import asks_for_an_empty_pass, compare_steps
-from mpidata.trainer.passes import Pass, Refused
+from mpidata.trainer.passes import Refused
+from mpidata.trainer.replica.passes import pass_of
+from mpidata.trainer.replica.place import Replica
 from mpidata.trainer.script import report_of
 from mpidata.trainer.shares.grouping import Grouping, check_positive
 from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_workers
@@ -168,7 +170,13 @@ class MPIStreamDataset(
             self._trainer.end_pass()
             return Refused(error)
         ahead = fetched_ahead() if self._trainer.members is None else 0
-        return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn, self._given_back, ahead)
+        rest = self._memory, self.batches_per_epoch, self._drawn, self._given_back, ahead
+        return pass_of(self._trainer, self._pinned)(self._trainer, *rest)
+
+    @property
+    def replica(self) -> Replica:
+        """The place of this process among the copies of the model, as `mpidata.replica` gives it."""
+        return self._trainer.replica
 
     def set_epoch(self, epoch: int) -> None:
         """Do nothing, as a stream has no epochs; for frameworks that tell their datasets.

@@ -110,14 +110,10 @@ def _join_job() -> Trainer:
             "A trainer needs MPI_THREAD_MULTIPLE, and MPI was initialised without it. Import mpidata before other "
             "packages that initialise MPI, leave mpi4py.rc.threads alone, or use an MPI built with thread support."
         )
-    library = load_checked()
-    recorder = _recorder(plan, library, MPI.COMM_WORLD.rank)  # first, as samples may come at once
-    handle = ctypes.c_int()
-    check(library, library.mpidata_trainer_open(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
-    hold_by(library.mpidata_trainer_hold)
-    communicator = MPI.Comm.f2py(handle.value)
-    assert isinstance(communicator, MPI.Intracomm)
-    trainer = Trainer(plan, library, communicator)
+    library, rank = load_checked(), MPI.COMM_WORLD.rank
+    role, index, rank_in_group = plan.role_of(rank) if MPI.COMM_WORLD.size == plan.world else ("trainer", 0, 0)
+    recorder = _recorder(plan, library, rank)  # first, as samples may come at once
+    trainer = _join_as_mate(plan, library, index, rank_in_group) if role == "mate" else _join_as_trainer(plan, library)
     if plan.servers:
         trainer.servers = Link(join_everyone(plan), functools.partial(library.mpidata_trainer_report, PUSHES.encode()))
         trainer.leaves.append(trainer.servers.leave)
@@ -138,6 +134,30 @@ def _join_job() -> Trainer:
     if trainer.waits_for_place:
         wait_for_place(trainer)
     return trainer
+
+
+def _join_as_trainer(plan: Plan, library: Library) -> Trainer:
+    from mpi4py import MPI
+
+    handle = ctypes.c_int()
+    check(library, library.mpidata_trainer_open(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
+    hold_by(library.mpidata_trainer_hold)
+    communicator = MPI.Comm.f2py(handle.value)
+    assert isinstance(communicator, MPI.Intracomm)
+    if plan.ranks_per_replica == 1:
+        return Trainer(plan, library, communicator)
+    from mpidata.trainer.replica.first import FirstTrainer
+
+    return FirstTrainer(plan, library, communicator)
+
+
+def _join_as_mate(plan: Plan, library: Library, trainer: int, rank: int) -> Trainer:
+    from mpi4py import MPI
+
+    from mpidata.trainer.replica.mate import MateTrainer
+
+    check(library, library.mpidata_mate_open(MPI.COMM_WORLD.py2f()))
+    return MateTrainer(plan, library, trainer, rank)
 
 
 def _refuse_children() -> None:
