@@ -16,6 +16,7 @@ from mpidata.errors import LibraryError, StreamError
 from mpidata.loading.figures import PUSHES
 from mpidata.loading.here import refuse_here
 from mpidata.loading.over_mpi import MpiLoaders
+from mpidata.loading.transport import Loaders
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end, end_on_exception, fail, say_own_errors
@@ -64,10 +65,10 @@ def join() -> Trainer:
 
 
 @functools.cache
-def loaders() -> MpiLoaders:
+def loaders() -> Loaders:
     """Get the way to the loaders of the job, the same object at every call; joins the job as `join` does."""
     trainer = join()
-    return MpiLoaders(trainer.library, trainer.raise_interrupt)
+    return trainer.loaders(functools.partial(MpiLoaders, trainer.library, trainer.raise_interrupt))
 
 
 def _join() -> Trainer:

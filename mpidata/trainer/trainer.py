@@ -17,6 +17,7 @@ from mpidata.errors import JobInterrupt, MpidataError, StreamError
 from mpidata.field_statistics.statistics import write_statistics
 from mpidata.learning.telling import Telling
 from mpidata.loading.figures import LEFT_EARLY, STEP_WAITS_S, UNTRAINED, WAITS_S
+from mpidata.loading.transport import Loaders
 from mpidata.loading.turns import Turns
 from mpidata.native import constants
 from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
@@ -219,6 +220,14 @@ class Trainer:
     def alike(self, what: str, make: Callable[[], _T]) -> _T:
         """Make something that all ranks of the replica are to have, of tensors and plain values; the first makes it."""
         return make()
+
+    def loaders(self, make: Callable[[], Loaders]) -> Loaders:
+        """Give the way to the loaders, which `make` makes."""
+        return make()
+
+    def count_batch(self) -> int:
+        """Count a batch of loaders, for at most `SLICE_S`; gives a status code."""
+        return int(self.library.mpidata_trainer_count_batch(SLICE_S))
 
     def when_drawn(self, batches: int, call: Callable[[], object]) -> None:
         """Have something called once, when so many batches have been drawn, or with the next one if more have."""

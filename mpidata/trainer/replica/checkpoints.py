@@ -40,7 +40,8 @@ class FirstCheckpoints(Checkpoints):
         """Have the mates take part, at this batch."""
         self.finish()
         self._taken += 1
-        self._link.send(self._link.mates, Tag.STREAM, pack(Kind.CHECKPOINT, self._taken), wait=False)
+        if self._plan.has_stream:  # else each finds it as it counts a batch
+            self._link.send(self._link.mates, Tag.STREAM, pack(Kind.CHECKPOINT), wait=False)
         return super().take()
 
     def of_mates(self) -> list[dict[str, Saved]]:
@@ -64,7 +65,7 @@ class MateCheckpoints(Checkpoints):
 
     def __init__(self, plan: Plan, library: Library, index: int, link: Link) -> None:
         super().__init__(plan, library, index)
-        self._link, self._rank = link, link.rank
+        self._link, self._rank, self._taken = link, link.rank, 0
 
     def restore(self) -> None:
         """Take over what the plan's checkpoint has of this rank."""
@@ -73,19 +74,21 @@ class MateCheckpoints(Checkpoints):
                 own = files[self._index % len(files)]
                 self.restored = Restored(own.head.batch, own.state(self._rank), len(files))
 
-    def take_part(self, of: int) -> None:
-        """Send this rank's states for the checkpoint that the first rank takes as its `of`-th."""
+    def take(self) -> bool:
+        """Send this rank's states to the first rank, which has come to the same checkpoint."""
         self.finish()
+        self._taken += 1
         error, state = "", dict[str, Saved]()
         try:
             state = self._state() | self._own_state()
         except Exception as caught:  # a registered object may raise anything
             error = f"{type(caught).__name__}: {caught}"
-        self._writing = threading.Thread(target=self._send, args=(of, error, state), name="checkpoint", daemon=True)
+        self._writing = threading.Thread(target=self._send, args=(error, state), name="checkpoint", daemon=True)
         self._writing.start()
+        return True
 
-    def _send(self, of: int, error: str, state: dict[str, Saved]) -> None:
+    def _send(self, error: str, state: dict[str, Saved]) -> None:
         arrays: list[Bytes] = []
         for saved in state.values():
             arrays += [bytes_of(saved.contents), bytes_of(saved.layout)]
-        self._link.send([0], Tag.STATE, pack(of, error, list(state)), arrays)
+        self._link.send([0], Tag.STATE, pack(self._taken, error, list(state)), arrays)

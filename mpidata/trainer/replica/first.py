@@ -14,10 +14,13 @@ import torch
 
 from mpidata.errors import JobInterrupt, MpidataError
 from mpidata.field_statistics.moments import numbers
+from mpidata.loading.transport import Loaders
+from mpidata.native import constants
 from mpidata.native.library import Library, check
 from mpidata.run.plan import Plan
 from mpidata.trainer.replica.checkpoints import FirstCheckpoints
 from mpidata.trainer.replica.link import Link, Tag, bytes_of
+from mpidata.trainer.replica.loaders import FirstLoaders
 from mpidata.trainer.replica.place import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.records import Facts, Kind, Word, pack, pack_error, unpack
 from mpidata.trainer.replica.tensors import describe
@@ -86,6 +89,17 @@ class FirstTrainer(Trainer):
         if not over:
             self.tell(Kind.AHEAD)
         return over
+
+    def loaders(self, make: Callable[[], Loaders]) -> Loaders:
+        """Give the way to the loaders, of which the mates hear, too."""
+        return FirstLoaders(make(), self.link)
+
+    def count_batch(self) -> int:
+        """Count a batch of loaders, and tell the mates what was found."""
+        status = super().count_batch()
+        if status != constants.ERR_AGAIN:
+            self.link.send(self.link.mates, Tag.COUNT, pack(status), wait=False)
+        return status
 
     def draw_share(self) -> int:
         """Draw this trainer's share of one batch."""

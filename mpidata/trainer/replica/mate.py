@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 import torch
 
 from mpidata.errors import StreamError
+from mpidata.loading.transport import Loaders
 from mpidata.native.library import Library, check
 from mpidata.run.plan import Plan
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.replica.checkpoints import MateCheckpoints
 from mpidata.trainer.replica.library import MateLibrary
 from mpidata.trainer.replica.link import Incoming, Link, Tag
+from mpidata.trainer.replica.loaders import MateLoaders
 from mpidata.trainer.replica.place import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.records import Facts, Kind, Word, error_of, pack, unpack
 from mpidata.trainer.replica.tensors import TensorMemory
@@ -48,7 +50,7 @@ class MateTrainer(Trainer):
         self.link = Link(join_replica(plan, trainer), trainer, look, library.mpidata_mate_await_end)
         self.scripts = join_scripts(plan)
         self.replica = Replica(trainer, plan.trainers, rank, plan.ranks_per_replica)
-        self.checkpoints: MateCheckpoints = MateCheckpoints(plan, self.library, trainer, self.link)
+        self.checkpoints = MateCheckpoints(plan, self.library, trainer, self.link)
         self._stopped = False
         self._next: _Record | None = None  # that has come, and nobody has used
 
@@ -93,6 +95,15 @@ class MateTrainer(Trainer):
         """Whether the stream was cut short."""
         return self._stopped
 
+    def loaders(self, make: Callable[[], Loaders]) -> Loaders:
+        """Give what takes the place of the way to the loaders."""
+        return MateLoaders(self.link, self.raise_interrupt)
+
+    def count_batch(self) -> int:
+        """Wait for what the first rank has found as it counted a batch of loaders; a status code."""
+        status: int = unpack(self.link.receive(0, Tag.COUNT).head)[0]
+        return status
+
     def alike(self, what: str, make: Callable[[], _T]) -> _T:
         """Get what the first rank has made; see `Trainer.alike`."""
         _, things, incoming = self._await(Kind.ALIKE)
@@ -113,7 +124,7 @@ class MateTrainer(Trainer):
                 raise error_of(*things)
             if kind == Kind.CHECKPOINT:
                 reached("checkpoint")
-                self.checkpoints.take_part(*things)
+                self.checkpoints.take()
             elif kind == Kind.END:  # for `over`, or the next pass
                 self._end(*things)
                 raise StreamError(self._unlike(kinds[0].name.lower(), "the end of the stream"))
