@@ -88,7 +88,7 @@ class Layout:
 
     @property
     def order(self) -> list[int]:
-        """Numbers of the trainers in the order of their ranks of the world: the first ones of replicas, then the mates."""
+        """Numbers of the trainers in the order of their ranks: the first ones of the replicas, then the mates."""
         numbers, each = range(self.trainers), self.ranks_per_replica
         return sorted(numbers, key=lambda number: number % each > 0)
 

@@ -78,9 +78,9 @@ def place(layout: Layout, allocation: Allocation) -> Placement:
 
     Notes
     -----
-    Those of a replica are beside one another. A trainer gets two CPUs, so that its receive thread has one besides that of the training loop. Only where there are
-    too few for that it gets one. A group stays on one node where there is one with room for it; groups, and then
-    loaders, spread over the nodes, those of trainers last.
+    A trainer gets two CPUs, so that its receive thread has one besides that of the training loop. Only where there are
+    too few for that it gets one. Those of a replica follow one another. A group stays on one node where there is one
+    with room for it; groups, and then loaders, spread over the nodes, those of trainers last.
     """
     if len(allocation.components) > 2:
         raise LaunchError(

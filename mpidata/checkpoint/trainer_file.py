@@ -13,7 +13,8 @@ number of its own among those of the file: `constants/simulation`, `try`, (m,) i
 plan's order, -1 for a length that no constant has; and `constants/fields/<name>`, (elements,), the values of all, one
 behind the other, none where an optional field was not put.
 `ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes, and beside
-those that trainers have parts of `sharded/<name>`, bytes; those of mate 1 in `mates/1/state`, `mates/1/sharded`; where there are statistics, `scales`, (n, 6) float64.
+those that trainers have parts of `sharded/<name>`, bytes; those of mate 1 in `mates/1/state`, `mates/1/sharded`; where
+there are statistics, `scales`, (n, 6) float64.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Saved(NamedTuple):
 
 
 def of_mate(rank: int) -> str:
-    """Name the group of the states of a rank of a replica, with the slash behind; that of the first one is the file's."""
+    """Name the group that has the states of a rank of a replica, with the slash behind; the file itself for rank 0."""
     return f"mates/{rank}/" if rank else ""
 
 

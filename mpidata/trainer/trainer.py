@@ -73,30 +73,18 @@ class Trainer:
         This trainer has left the job.
     drawn, samples : int
         Batches (or single samples) drawn so far, those before a resume included; samples while `apart` is set.
-    members : Members or None
-        The trainers that live, in a job that goes on when one dies.
-    apart : Apart or None
-        Where the trainers make steps of their own.
+    members, apart : Members or None, Apart or None
+        The trainers that live, in a job that goes on when one dies; where they make steps of their own.
     leaves : list of callable
         Called when this trainer trains no more.
     grouping : Grouping or None
         How samples make batches, once that is fixed.
-    share : Share
-        What was drawn of the batches of all trainers.
-    checkpoints : Checkpoints
-        The part of this trainer in them.
+    share, checkpoints : Share, Checkpoints
+        This trainer's part in the batches of all, and in checkpoints.
     passes, passes_begun : int
         Over the stream.
-    shared : SharedStream
-        The stream, as spares join it.
-    in_turn : InTurn
-        Told by each pass before it draws.
-    losses : Telling
-        Takes them to the scheduler.
-    turns : Turns
-        The loops over batches of loaders.
-    recorder : Recorder or None
-        Writes what is received to a file.
+    shared, in_turn, losses, turns, recorder : SharedStream, InTurn, Telling, Turns, Recorder or None
+        See their classes.
 
     Notes
     -----

@@ -17,7 +17,7 @@ from mpidata.run_module import module_command
 
 if TYPE_CHECKING:
     from mpidata.config import Job
-    from mpidata.config.inference import Inference
+    from mpidata.config.launching import Inference
     from mpidata.config.programs import Solvers
 
 __all__ = ["Program", "ProgramsSection", "programs_of"]

@@ -33,12 +33,12 @@ class LearnerSection:
 class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSection):
     """The ranks of the world.
 
-    0 is the scheduler, then come the trainers, their mates, `ranks_per_replica` - 1 of each, then, with `start` split, the solver groups of `ranks_per_group` ranks
-    each: `groups` that run at once and `spares`; with `loader_start` split, the `loaders` and `loader_spares`; then the
-    `inference` ranks and `inference_spares`, the `learner` and `learner_spares`, at last the parameter `servers`. What
-    is spawned has the next numbers. The last `trainer_spares` of the trainers wait at first. `trainers_at_least` is 0
-    where the death of a trainer ends the job; an exception of its script does so unless `trainers_exceptions_lose`
-    is 1.
+    0 is the scheduler, then come the trainers, and `ranks_per_replica` - 1 mates of each; then, with `start` split, the
+    solver groups of `ranks_per_group` ranks each: `groups` that run at once and `spares`; with `loader_start` split,
+    the `loaders` and `loader_spares`; then the `inference` ranks and `inference_spares`, the `learner` and
+    `learner_spares`, at last the parameter `servers`. What is spawned has the next numbers. The last `trainer_spares`
+    of the trainers wait at first. `trainers_at_least` is 0 where the death of a trainer ends the job; an exception of
+    its script does so unless `trainers_exceptions_lose` is 1.
     """
 
     world: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from mpidata.checkpoint.files import trainer_file
 from mpidata.checkpoint.restore import Restored, open_all
 from mpidata.checkpoint.taking import Checkpoints
 from mpidata.checkpoint.trainer_file import Saved

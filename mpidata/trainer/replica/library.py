@@ -30,8 +30,8 @@ class MateLibrary:
         """Refuse what only the first rank of a replica can do."""
         what = name.removeprefix("mpidata_trainer_")
         raise StreamError(
-            f"This is a further rank of a replica, which cannot do this itself ({what}). Do it on the first rank, whose "
-            "mpidata.replica().rank is 0."
+            f"This is a further rank of a replica, which cannot do this itself ({what}). Do it on the first rank, "
+            "where mpidata.replica().rank is 0."
         )
 
     def mpidata_trainer_start(self, batch_size: int) -> int:

@@ -116,9 +116,10 @@ class Link:
     def receive(self, source: int, tag: int) -> Incoming:
         """Wait for the next message; its arrays are to be received by `Incoming.fill` then."""
         try:
-            return self._sleep_until(lambda: self._probe(source, tag))
+            incoming: Incoming = self._sleep_until(lambda: self._probe(source, tag))
         except self._mpi.Exception as error:
             raise self._died(error) from None
+        return incoming
 
     def received(self, source: int, tag: int) -> Incoming | None:
         """Get the next message, if one is there. Does not block."""
@@ -190,10 +191,10 @@ class Incoming:
 
     def __init__(self, link: Link, source: int, tag: int, packed: Bytes) -> None:
         self._link, self._source, self._tag = link, source, tag
-        (count,) = _COUNT.unpack_from(packed)
+        (count,) = _COUNT.unpack_from(packed.data)
         at = (1 + count) * _COUNT.size
         self.sizes: list[int] = packed[_COUNT.size : at].view(np.int64).tolist()
-        (length,) = _COUNT.unpack_from(packed, at)
+        (length,) = _COUNT.unpack_from(packed.data, at)
         at += _COUNT.size
         self.head = packed[at : at + length].data
         self._inline = packed[_aligned(at + length) :]

@@ -21,6 +21,7 @@ __all__ = ["FirstLoaders", "MateLoaders"]
 
 _Event: TypeAlias = "Parcel | Joined | Retires | Lost | Closed | None"
 _ASKS = (Kind.BATCH, Kind.CREDIT)  # of other requests nobody looks whether they were sent
+_NOTHING: Any = b""  # in place of what travels beside it
 _SENT, _CAME, _FAILED = "sent", "came", "failed"
 
 
@@ -64,7 +65,7 @@ class FirstLoaders:
             self._alive = self._loaders.alive()
         if isinstance(event, Parcel):
             arrays = [bytes_of(event.pickle), *map(bytes_of, event.buffers)]
-            self._tell(dataset, pack(_CAME, event._replace(pickle=b"", buffers=[]), self._alive), arrays)
+            self._tell(dataset, pack(_CAME, event._replace(pickle=_NOTHING, buffers=[]), self._alive), arrays)
         else:
             self._tell(dataset, pack(_CAME, event, self._alive))
         return event
@@ -134,6 +135,8 @@ class MateLoaders:
         """Receive a parcel into one block of memory, which is used again when nothing refers to it any more."""
         ends = np.cumsum([round_up(size, ALIGNMENT) for size in incoming.sizes]).tolist()
         memory = self._pool.take(ends[-1], ends[-1] // 4)
-        places = [memory[end - round_up(size, ALIGNMENT) :][:size] for end, size in zip(ends, incoming.sizes, strict=True)]
+        places = [
+            memory[end - round_up(size, ALIGNMENT) :][:size] for end, size in zip(ends, incoming.sizes, strict=True)
+        ]
         incoming.fill(places)
         return [place.data for place in places]

@@ -139,8 +139,8 @@ class MateTrainer(Trainer):
     def _unlike(self, here: str, there: str) -> str:
         return (
             f"Rank {self.replica.rank} of replica {self.replica.number} asks for {here} after batch {self.drawn}, but "
-            f"the first rank has gone on with {there}. Let all ranks of a replica make the same calls of mpidata, in the "
-            "same order."
+            f"the first rank has gone on with {there}. Let all ranks of a replica make the same calls of mpidata, in "
+            "the same order."
         )
 
     def _end(self, stopped: bool, facts: Facts) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["Replica", "join_replica", "join_scripts"]
 
 
-class Replica(NamedTuple):
+@dataclass(frozen=True)
+class Replica:
     """The place of a training process among the copies of the model.
 
     Attributes

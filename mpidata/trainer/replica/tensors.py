@@ -44,11 +44,11 @@ def describe(tensors: Mapping[str, torch.Tensor]) -> tuple[Described, list[Bytes
             plain.append(tensor.contiguous())
         return numbers[id(tensor)]
 
-    named = []
+    named: list[tuple[str, tuple[int, ...]]] = []
     for name, tensor in tensors.items():
         if tensor.is_nested:  # those of one length share their offsets
-            parts = add(tensor.values()), add(tensor.offsets()), int(tensor._ragged_idx)
-            named.append((name, parts))
+            jagged: Any = tensor
+            named.append((name, (add(jagged.values()), add(jagged.offsets()), int(jagged._ragged_idx))))
         else:
             named.append((name, (add(tensor),)))
     kinds = tuple((str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in plain)
@@ -78,9 +78,7 @@ class TensorMemory:
                 tensors[name] = plain[parts[0]]
                 continue
             values, offsets, dimension = parts
-            tensors[name] = torch.nested.nested_tensor_from_jagged(
-                plain[values], plain[offsets], jagged_dim=dimension
-            )
+            tensors[name] = torch.nested.nested_tensor_from_jagged(plain[values], plain[offsets], jagged_dim=dimension)
         return tensors
 
     def _take(self, described: Described) -> list[torch.Tensor]:

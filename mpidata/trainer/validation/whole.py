@@ -33,6 +33,7 @@ class WholeValidation(Dataset[dict[str, torch.Tensor]]):
     @classmethod
     def collect(cls, share: ValidationDataset) -> WholeValidation:
         """Collect the shares of all trainers; collective over them."""
+
         def collect() -> tuple[list[dict[str, torch.Tensor]], dict[int, dict[str, torch.Tensor]]]:
             samples: list[dict[str, torch.Tensor]] = []
             constants: dict[int, dict[str, torch.Tensor]] = {}
