@@ -20,14 +20,14 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.cancel.of_stream import StreamCancel
-from mpidata.trainer.constants import DrawnConstants, find_constants
+from mpidata.trainer.constants import DrawnConstants
 from mpidata.trainer.elastic.reducer import make_alike
 from mpidata.trainer.expected import expected_of_stream
 from mpidata.trainer.frameworks.callers import fetched_ahead, leave_whole, overfits, overfitting
 from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
 from mpidata.trainer.frameworks.steps import asks_for_an_empty_pass, compare_steps
 from mpidata.trainer.passes import Refused
-from mpidata.trainer.replica.passes import pass_of
+from mpidata.trainer.replica.passes import constants_of, pass_of
 from mpidata.trainer.replica.place import Replica
 from mpidata.trainer.script import report_of
 from mpidata.trainer.shares.grouping import Grouping, check_positive
@@ -171,7 +171,7 @@ class MPIStreamDataset(
             return Refused(error)
         ahead = fetched_ahead() if self._trainer.members is None else 0
         rest = self._memory, self.batches_per_epoch, self._drawn, self._given_back, ahead
-        return pass_of(self._trainer, self._pinned)(self._trainer, *rest)
+        return pass_of(self._trainer, self._pinned, self._gathers)(self._trainer, *rest)
 
     @property
     def replica(self) -> Replica:
@@ -217,13 +217,13 @@ class MPIStreamDataset(
             number = operator.index(simulation)
         except TypeError:
             raise StreamError(f"constants({simulation!r:.100}): give the id of a simulation, a whole number.") from None
-        held = find_constants(self._trainer, number) if number in range(1 << 63) else None
+        held = constants_of(self._trainer, number) if number in range(1 << 63) else None
         if held is None:
             raise StreamError(
                 f"This trainer holds no sample of simulation {number}. Ask for the constants of a batch while "
                 "the batch is in use."
             )
-        return held.tensors()
+        return held
 
     def make_alike(self, tensors: Sequence[torch.Tensor]) -> None:
         """Have tensors that follow from the statistics of a batch as trainer 0 has them; for `Normalizer`.

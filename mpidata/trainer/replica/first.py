@@ -19,6 +19,7 @@ from mpidata.native import constants
 from mpidata.native.library import Library, check
 from mpidata.run.plan import Plan
 from mpidata.trainer.replica.checkpoints import FirstCheckpoints
+from mpidata.trainer.replica.constants import FirstConstants
 from mpidata.trainer.replica.link import Link, Tag, bytes_of
 from mpidata.trainer.replica.loaders import FirstLoaders
 from mpidata.trainer.replica.place import Replica, join_replica, join_scripts
@@ -49,6 +50,7 @@ class FirstTrainer(Trainer):
         self.scripts = join_scripts(plan)
         self.replica = Replica(self._index, plan.trainers, 0, plan.ranks_per_replica)
         self.checkpoints = FirstCheckpoints(plan, library, self._index, self.link)
+        self._constants = FirstConstants(self)
         self._in_script = set(self.link.mates)
         self._told_end = False
         self._share: tuple[int, int] | None = None
@@ -57,10 +59,20 @@ class FirstTrainer(Trainer):
         """Tell the mates; does not block."""
         self.link.send(self.link.mates, Tag.STREAM, pack(kind, *things), wait=False)
 
-    def give(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Give the mates a batch that was drawn; sleeps until they have it, as the script may change it then."""
-        described, arrays = describe(tensors)
-        self.link.send(self.link.mates, Tag.STREAM, pack(Kind.BATCH, described, self._facts()), arrays)
+    def give(self, tensors: dict[str, torch.Tensor], constants_apart: bool) -> None:
+        """Give the mates a batch that was drawn; sleeps until they have it, as the script may change it then.
+
+        With `constants_apart` they get its constants beside it, as far as they do not have them.
+        """
+        parts = [tensors]
+        if constants_apart:
+            names = {name for field in self.plan.constants for name in (field.name, f"{field.name}_given")}
+            parts = [{name: tensor for name, tensor in tensors.items() if name not in names}]
+            lacking = self._constants.lacking(tensors["simulation"].reshape(-1).tolist())
+            parts += [{f"{simulation} {name}": of[name] for name in of} for simulation, of in lacking.items()]
+        described, arrays = zip(*map(describe, parts), strict=True)
+        head = pack(Kind.BATCH, described, self._facts())
+        self.link.send(self.link.mates, Tag.STREAM, head, [array for of in arrays for array in of])
         self._hear()
 
     def fail_mates(self, error: BaseException) -> None:

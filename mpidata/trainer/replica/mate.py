@@ -15,6 +15,7 @@ from mpidata.native.library import Library, check
 from mpidata.run.plan import Plan
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.replica.checkpoints import MateCheckpoints
+from mpidata.trainer.replica.constants import MateConstants
 from mpidata.trainer.replica.library import MateLibrary
 from mpidata.trainer.replica.link import Incoming, Link, Tag
 from mpidata.trainer.replica.loaders import MateLoaders
@@ -51,6 +52,7 @@ class MateTrainer(Trainer):
         self.scripts = join_scripts(plan)
         self.replica = Replica(trainer, plan.trainers, rank, plan.ranks_per_replica)
         self.checkpoints = MateCheckpoints(plan, self.library, trainer, self.link)
+        self.constants = MateConstants()
         self._stopped = False
         self._next: _Record | None = None  # that has come, and nobody has used
 
@@ -74,11 +76,27 @@ class MateTrainer(Trainer):
             self._end(*things)
             return None
         described, self.facts = things
-        tensors = memory.receive(described, incoming)
+        tensors, *constants = memory.receive(described, incoming)
+        if self.plan.constants:
+            tensors = self._with_constants(tensors, constants)
         if self.facts.share is not None:
             self.share.took(*self.facts.share)
         self._count_draw()
         return tensors
+
+    def _with_constants(
+        self, tensors: dict[str, torch.Tensor], came: list[dict[str, torch.Tensor]]
+    ) -> dict[str, torch.Tensor]:
+        """Keep the constants that came with a batch; a single sample has its own."""
+        found: dict[int, dict[str, torch.Tensor]] = {}
+        for of in came:
+            for key, tensor in of.items():
+                simulation, _, name = key.partition(" ")
+                found.setdefault(int(simulation), {})[name] = tensor
+        simulations = tensors["simulation"].reshape(-1).tolist()
+        self.constants.take(simulations, found)
+        single = tensors["simulation"].dim() == 0
+        return tensors | ((self.constants.find(simulations[0]) or {}) if single else {})
 
     def is_over(self) -> bool:
         """Whether there is no further batch: what the first rank has found out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,10 +68,14 @@ class TensorMemory:
         self._pinned = pinned
         self._pool = MemoryPool()
 
-    def receive(self, described: Described, incoming: Incoming) -> dict[str, torch.Tensor]:
-        """Receive the memory, and give the tensors; sleeps."""
-        plain = self._take(described)
-        incoming.fill([_bytes(tensor) for tensor in plain])
+    def receive(self, described: Sequence[Described], incoming: Incoming) -> list[dict[str, torch.Tensor]]:
+        """Receive the memory of all of them, and give the tensors of each, in a block of their own; sleeps."""
+        plain = [self._take(one) for one in described]
+        incoming.fill([_bytes(tensor) for of_one in plain for tensor in of_one])
+        return [self._named(*pair) for pair in zip(described, plain, strict=True)]
+
+    @staticmethod
+    def _named(described: Described, plain: list[torch.Tensor]) -> dict[str, torch.Tensor]:
         tensors: dict[str, torch.Tensor] = {}
         for name, parts in described.named:
             if len(parts) == 1:

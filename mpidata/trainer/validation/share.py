@@ -20,6 +20,7 @@ from mpidata.run.plan import Field
 from mpidata.tensors import number_tensor, part_weights
 from mpidata.trainer.constants import of_validation
 from mpidata.trainer.elastic.points import reached
+from mpidata.trainer.replica.mate import MateTrainer
 from mpidata.trainer.trainer import SLICE_S, Trainer
 from mpidata.trainer.validation.dealt import Dealt, no_workers
 
@@ -155,6 +156,8 @@ class _CopiedShare(ValidationDataset):
         constants_of: dict[int, dict[str, torch.Tensor]],
     ) -> None:
         self.trainer, self._held, self._constants = trainer, samples, constants_of
+        assert isinstance(trainer, MateTrainer)
+        trainer.constants.hold(constants_of)
 
     def refresh(self) -> None:
         """Do nothing, as no trainer may die."""
