@@ -30,7 +30,7 @@ from mpidata.trainer.passes import Refused
 from mpidata.trainer.replica.passes import constants_of, pass_of
 from mpidata.trainer.replica.place import Replica
 from mpidata.trainer.script import report_of
-from mpidata.trainer.shares.grouping import Grouping, check_positive
+from mpidata.trainer.shares.grouping import Grouping, check_even, check_positive
 from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_workers
 from mpidata.trainer.validation.asked import AskedValidation
 from mpidata.trainer.validation.of_stream import StreamValidation
@@ -136,6 +136,7 @@ class MPIStreamDataset(
         self.ragged = ragged
         self._steps = steps_per_simulation
         self._trainer = job.join()
+        check_even(grouping, self._trainer.replica)
         self._trainer.start(grouping)
         plan = self._trainer.plan
         self._pinned = pinned = pin_memory and torch.cuda.is_available()
@@ -354,7 +355,7 @@ class MPIStreamDataset(
         the checkpoint is taken within the iteration and written while training goes on. While one is being written,
         the next one waits.
         """
-        check(self._trainer.library, self._trainer.library.mpidata_trainer_checkpoint())
+        self._trainer.ask_checkpoint()
 
     def state_dict(self) -> dict[str, Any]:
         """Return this trainer's place in the stream: ``{"batch": n}``, after n batches (or single samples).

@@ -50,7 +50,7 @@ _CLOSE_S = 7 * 86400.0
 
 
 class Trainer:
-    """A trainer of the job.
+    """A trainer of the job; for any thread, `draw` for one at a time.
 
     Parameters
     ----------
@@ -85,10 +85,6 @@ class Trainer:
         Over the stream.
     shared, in_turn, losses, turns, recorder : SharedStream, InTurn, Telling, Turns, Recorder or None
         See their classes.
-
-    Notes
-    -----
-    For any thread; `draw` for one at a time.
     """
 
     def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm | None) -> None:
@@ -212,6 +208,10 @@ class Trainer:
     def loaders(self, make: Callable[[], Loaders]) -> Loaders:
         """Give the way to the loaders, which `make` makes."""
         return make()
+
+    def ask_checkpoint(self) -> None:
+        """Ask for a checkpoint at one of the next batches; does not block."""
+        check(self.library, self.library.mpidata_trainer_checkpoint())
 
     def count_batch(self) -> int:
         """Count a batch of loaders, for at most `SLICE_S`; gives a status code."""

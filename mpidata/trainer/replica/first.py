@@ -18,10 +18,12 @@ from mpidata.loading.transport import Loaders
 from mpidata.native import constants
 from mpidata.native.library import Library, check
 from mpidata.run.plan import Plan
+from mpidata.trainer.cancel.of_stream import cancel
 from mpidata.trainer.replica.checkpoints import FirstCheckpoints
 from mpidata.trainer.replica.constants import FirstConstants
 from mpidata.trainer.replica.link import Link, Tag, bytes_of
 from mpidata.trainer.replica.loaders import FirstLoaders
+from mpidata.trainer.replica.losses import FirstTelling
 from mpidata.trainer.replica.place import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.records import Facts, Kind, Word, pack, pack_error, unpack
 from mpidata.trainer.replica.tensors import describe
@@ -52,6 +54,8 @@ class FirstTrainer(Trainer):
         self.checkpoints = FirstCheckpoints(plan, library, self._index, self.link)
         self._constants = FirstConstants(self)
         self._in_script = set(self.link.mates)
+        self.losses: FirstTelling = FirstTelling(library, plan.simulations + plan.validation, lambda: self.drawn)
+        self._asked = -1  # batch at which a checkpoint was asked for last
         self._told_end = False
         self._share: tuple[int, int] | None = None
 
@@ -159,7 +163,21 @@ class FirstTrainer(Trainer):
         elif word == Word.LEFT and not (self.ended or self.closed):
             self.library.mpidata_trainer_stop(0, f"mate {rank}: {things[0]}".encode())
         elif word == Word.CHECKPOINT:
-            self.library.mpidata_trainer_checkpoint()
+            self.ask_checkpoint(*things)
+        elif word == Word.REPORT:
+            self.library.mpidata_trainer_report(*things)
+        elif word == Word.LOSSES:
+            self.losses.take_from(rank, *things)
+        elif word == Word.CANCEL:
+            cancel(self, things[0])
+
+    def ask_checkpoint(self, batch: int | None = None) -> None:
+        """Ask for a checkpoint, once at each batch, whichever rank asks."""
+        batch = self.drawn if batch is None else batch
+        with self._lock:
+            asked, self._asked = self._asked, max(self._asked, batch)
+        if batch > asked:
+            super().ask_checkpoint()
 
     def leave_stream(self, why: str = "the script called stream.close()") -> None:
         """Draw no more; see `Trainer.leave_stream`."""

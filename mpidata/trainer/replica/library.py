@@ -6,6 +6,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from mpidata.errors import StreamError
 from mpidata.trainer.replica.records import Facts, Word
 
@@ -17,14 +19,18 @@ class MateLibrary:
 
     Parameters
     ----------
+    simulations : int
+        That are trained on.
     facts : callable
         Gives what is known now.
     say : callable
         Tells the first rank.
     """
 
-    def __init__(self, facts: Callable[[], Facts], say: Callable[..., None]) -> None:
-        self._facts, self._say = facts, say
+    def __init__(self, simulations: int, facts: Callable[[], Facts], say: Callable[..., None]) -> None:
+        self._simulations, self._facts, self._say = simulations, facts, say
+        self._cancelled: set[int] = set()
+        self._version = 0
 
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what only the first rank of a replica can do."""
@@ -59,10 +65,29 @@ class MateLibrary:
         return 0
 
     def mpidata_trainer_losses(self, address: int, count: int, last: int) -> int:
-        """Leave losses to the first rank: they count once."""
+        """Do nothing: the first rank was told."""
         return 0
 
-    def mpidata_trainer_checkpoint(self) -> int:
-        """Ask for a checkpoint."""
-        self._say(Word.CHECKPOINT)
+    def mpidata_trainer_cancel(self, wanted: int, n: int, taken: int, count: Any) -> int:
+        """Have simulations cancelled; those are taken that this rank has not cancelled before."""
+        ids = dict.fromkeys(np.frombuffer(ctypes.string_at(wanted, 8 * n), np.int64).tolist())
+        told = [one for one in ids if 0 <= one < self._simulations and one not in self._cancelled]
+        self._cancelled.update(told)
+        ctypes.memmove(taken, np.array(told, np.int64).ctypes.data, 8 * len(told))
+        count._obj.value = len(told)
+        self._say(Word.CANCEL, told)
         return 0
+
+    def mpidata_trainer_publish(self, n: int, *rest: Any) -> int:
+        """Count the calls, of which those of trainer 0 have the values."""
+        self._version += 1
+        rest[-1]._obj.value = self._version
+        return 0
+
+    def state_dict(self) -> dict[str, int]:
+        """Return how often the script has published, for checkpoints."""
+        return {"version": self._version}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on counting."""
+        self._version = int(state["version"])

@@ -19,6 +19,7 @@ from mpidata.trainer.replica.constants import MateConstants
 from mpidata.trainer.replica.library import MateLibrary
 from mpidata.trainer.replica.link import Incoming, Link, Tag
 from mpidata.trainer.replica.loaders import MateLoaders
+from mpidata.trainer.replica.losses import MateTelling
 from mpidata.trainer.replica.place import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.records import Facts, Kind, Word, error_of, pack, unpack
 from mpidata.trainer.replica.tensors import TensorMemory
@@ -45,13 +46,14 @@ class MateTrainer(Trainer):
 
     def __init__(self, plan: Plan, library: Library, trainer: int, rank: int) -> None:
         self.facts = Facts()
-        super().__init__(plan, MateLibrary(lambda: self.facts, self.say), None)
+        super().__init__(plan, MateLibrary(plan.simulations, lambda: self.facts, self.say), None)
         self._index, self._native = trainer, library
         look = lambda: check(library, library.mpidata_mate_look())  # noqa: E731
         self.link = Link(join_replica(plan, trainer), trainer, look, library.mpidata_mate_await_end)
         self.scripts = join_scripts(plan)
         self.replica = Replica(trainer, plan.trainers, rank, plan.ranks_per_replica)
         self.checkpoints = MateCheckpoints(plan, self.library, trainer, self.link)
+        self.losses = MateTelling(self.library, plan.simulations + plan.validation, lambda: self.drawn, self.say)
         self.constants = MateConstants()
         self._stopped = False
         self._next: _Record | None = None  # that has come, and nobody has used
@@ -59,7 +61,12 @@ class MateTrainer(Trainer):
     def begin(self) -> None:
         """Go on from the plan's checkpoint, if any."""
         self.checkpoints.restore()
+        self.checkpoints.hold("mpidata.published", self.library)
         self.drawn = self.checkpoints.restored.batch
+
+    def ask_checkpoint(self) -> None:
+        """Ask for a checkpoint."""
+        self.say(Word.CHECKPOINT, self.drawn)
 
     def say(self, word: Word, *things: Any) -> None:
         """Tell the first rank; does not block."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mpidata.errors import StreamError
+
 if TYPE_CHECKING:
     from mpi4py import MPI
 
@@ -30,6 +32,15 @@ class Replica:
     count: int = 1
     rank: int = 0
     size: int = 1
+
+    def refuse(self, what: str) -> None:
+        """Raise StreamError where a replica has several ranks; `what`: what does something else than they need."""
+        if self.size > 1:
+            raise StreamError(
+                f"{what}, but with 'trainers.ranks_per_replica' {self.size} ranks hold one copy of the model together. "
+                "Average over the ranks of a device mesh's data-parallel dimension: by torch's fully_shard, or by its "
+                "DistributedDataParallel with their process_group."
+            )
 
 
 def join_scripts(plan: Plan) -> MPI.Intracomm:

@@ -32,7 +32,8 @@ class Word(IntEnum):
     GONE = 2  # its script has ended
     REPORT = 3  # a name and a value
     LOSSES = 4  # the number of a batch, and sums
-    CHECKPOINT = 5  # is wanted
+    CHECKPOINT = 5  # is wanted, after which batch
+    CANCEL = 6  # ids
 
 
 class Facts(NamedTuple):
