@@ -21,6 +21,7 @@ def draw(seed: int, policy: str) -> dict[str, Any]:
         "batch_size": dice.randint(1, 5),
         "window": window,
         "capacity": dice.choice([20, 60]) * window,
+        "weights": dice.random() < 0.3,
         "options": {"statistics": True, "validate": True, "losses": dice.choice([[0], [1], [0, 1]])},
     }
     return job
@@ -35,6 +36,7 @@ def write_job(
     window: int = 1,
     capacity: int = 40,
     count: int = 10,
+    weights: bool = False,
     options: dict[str, Any] | None = None,
     **keys: Any,
 ) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def write_job(
     folder.job(
         trainers={"ranks": replicas * each, "ranks_per_replica": each, "program": program},
         solvers={"groups": 2, "function": "functions.steps:simulate"},
-        parameters={"count": count, "space": {"alpha": [0.0, 1.0]}},
+        parameters={"count": count, "space": {"alpha": [0.0, 1.0]}, **({"sampler": "adaptive", "weights": True} if weights else {})},
         buffer={"policy": policy, "capacity": capacity},
         samples={"window": window, "statistics": bool(options.get("statistics"))},
         **({"validation": {"count": 3}} if options.get("validate") else {}),

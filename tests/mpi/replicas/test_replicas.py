@@ -24,7 +24,7 @@ def run(folder: JobFolder, job: dict[str, object]) -> None:
 def test_mates_have_the_batches_of_their_first_rank(folder: JobFolder) -> None:
     """With weights, statistics, validation of each kind, and losses told by both ranks of a replica."""
     options = {"statistics": True, "validate": True, "losses": [0, 1]}
-    run(folder, {"policy": "firo", "options": options})
+    run(folder, {"policy": "firo", "weights": True, "options": options})
 
 
 @pytest.mark.full
