@@ -271,7 +271,9 @@ int mpidata_plan_world_loaders(const mpidata_plan *plan) {
 
 int mpidata_plan_world_inference(const mpidata_plan *plan) { return plan->inference + plan->inference_spares; }
 
-int mpidata_plan_mates(const mpidata_plan *plan) { return plan->trainers * (plan->ranks_per_replica - 1); }
+int mpidata_plan_mates(const mpidata_plan *plan) {
+    return plan->ranks_per_replica > 1 ? plan->trainers * (plan->ranks_per_replica - 1) : 0;
+}
 
 int mpidata_plan_world_learners(const mpidata_plan *plan) { return plan->learner + plan->learner_spares; }
 
