@@ -91,7 +91,8 @@ def place() -> Place:
     index, members = trainer.replica.number, trainer.members
 
     def report(name: str, value: float) -> None:  # where the job is over, the next batch says so
-        trainer.library.mpidata_trainer_report(name.encode(), value)
+        if not trainer.replica.rank:  # else the first rank of the replica does
+            trainer.library.mpidata_trainer_report(name.encode(), value)
 
     return Place(
         loaders=_local_loaders(index) if alone else join.loaders(),

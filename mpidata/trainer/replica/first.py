@@ -60,7 +60,9 @@ class FirstTrainer(Trainer):
         self._share: tuple[int, int] | None = None
 
     def tell(self, kind: Kind, *things: Any) -> None:
-        """Tell the mates; does not block."""
+        """Tell the mates; does not block. Nothing in a forked child, which MPI does not survive."""
+        if self._forked:
+            return
         self.link.send(self.link.mates, Tag.STREAM, pack(kind, *things), wait=False)
 
     def give(self, tensors: dict[str, torch.Tensor], constants_apart: bool) -> None:

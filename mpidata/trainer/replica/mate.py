@@ -11,6 +11,7 @@ import torch
 
 from mpidata.errors import StreamError
 from mpidata.loading.transport import Loaders
+from mpidata.native.forked import forked_error
 from mpidata.native.library import Library, check
 from mpidata.run.plan import Plan
 from mpidata.trainer.elastic.points import reached
@@ -70,6 +71,8 @@ class MateTrainer(Trainer):
 
     def say(self, word: Word, *things: Any) -> None:
         """Tell the first rank; does not block."""
+        if self._forked:
+            raise forked_error()
         self.link.send([0], Tag.WORD, pack(word, *things), wait=False)
 
     def batch(self, memory: TensorMemory) -> dict[str, torch.Tensor] | None:
@@ -140,6 +143,8 @@ class MateTrainer(Trainer):
 
     def _await(self, *kinds: Kind) -> _Record:
         """Wait for a record of one of these kinds; takes part in checkpoints, and raises errors of the first rank."""
+        if self._forked:
+            raise forked_error()
         while True:
             record, self._next = self._next or self._receive(), None
             kind, things, _ = record

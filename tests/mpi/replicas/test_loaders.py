@@ -64,7 +64,7 @@ def test_mates_get_the_same_rows_and_augmentations(folder: JobFolder) -> None:
     check(result)
     logs = [Path(path).name for path in sorted(map(str, (result.run / "logs").iterdir()))]  # type: ignore[operator]
     assert [name for name in logs if "mate" in name] == ["rank-0003-mate-0-1.log", "rank-0004-mate-1-1.log"]
-    assert result.summary["loaders"]["samples"] == EPOCHS * sum(ROWS.values()), result.summary
+    assert result.summary["loaded"]["samples"] == EPOCHS * sum(ROWS.values()), result.summary
 
 
 @pytest.mark.full

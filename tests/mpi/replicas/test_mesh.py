@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 from example_copy import copy_example
-from jobs import BIN, JobFolder, python
+from jobs import BIN, JobFolder, python, sets
 from replica_job import STEPS, check
 
 
 def test_a_mesh_of_two_by_two_learns_as_a_whole_model_and_resumes(folder: JobFolder) -> None:
     """Also what each rank has a part of comes from the one checkpoint of its replica."""
     folder.variables = {"STEPS": str(STEPS), "SLEEP_S": "0.01"}
-    count, options = 16, {"checkpoint": 4, "kill": 3}
+    count, options = 10, {"checkpoint": 3, "kill": 3}
     program = python("trainers/replicas/mesh.py", json.dumps(options))
     folder.job(
         trainers={"ranks": 4, "ranks_per_replica": 2, "program": program},
@@ -28,9 +28,9 @@ def test_a_mesh_of_two_by_two_learns_as_a_whole_model_and_resumes(folder: JobFol
 
 def test_the_example_learns(tmp_path: Path) -> None:
     copy_example("model_parallel", tmp_path)
-    command = [str(BIN / "mpidata"), "run", "model_parallel.yaml", "--set", "name=job"]
+    command = [str(BIN / "mpidata"), "run", "model_parallel.yaml", *sets("name=job", "parameters.count=12")]
     result = JobFolder(tmp_path).run(command=command, timeout=120)
     assert result.status == 0, result.logs()
     loss = result.summary["training"]["loss"]
-    assert loss["last"] < 0.1 * loss["first"], loss
-    assert result.summary["batches"]["per_trainer"] == [75, 75]
+    assert loss["last"] < 0.2 * loss["first"], loss
+    assert result.summary["batches"]["per_trainer"] == [37, 37]
