@@ -22,7 +22,12 @@ def draw(seed: int, policy: str) -> dict[str, Any]:
         "window": window,
         "capacity": dice.choice([20, 60]) * window,
         "weights": dice.random() < 0.3,
-        "options": {"statistics": True, "validate": True, "losses": dice.choice([[0], [1], [0, 1]])},
+        "options": {
+            "statistics": True,
+            "validate": True,
+            "losses": dice.choice([[0], [1], [0, 1]]),
+            **dice.choice([{}, {"per_epoch": 3}, {"single": True}]),
+        },
     }
     return job
 
@@ -47,7 +52,11 @@ def write_job(
     folder.job(
         trainers={"ranks": replicas * each, "ranks_per_replica": each, "program": program},
         solvers={"groups": 2, "function": "functions.steps:simulate"},
-        parameters={"count": count, "space": {"alpha": [0.0, 1.0]}, **({"sampler": "adaptive", "weights": True} if weights else {})},
+        parameters={
+            "count": count,
+            "space": {"alpha": [0.0, 1.0]},
+            **({"sampler": "adaptive", "weights": True} if weights else {}),
+        },
         buffer={"policy": policy, "capacity": capacity},
         samples={"window": window, "statistics": bool(options.get("statistics"))},
         **({"validation": {"count": 3}} if options.get("validate") else {}),
@@ -83,6 +92,20 @@ def _of_starts(lines: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
     return found
 
 
+def _lost(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Batches of a start that the next one has not gone on from."""
+    resumed, last = max(line["resumed"] for line in lines if "resumed" in line), _of_starts(lines)[-1][0]
+    return [line for start, line in _of_starts(lines) if start < last and line.get("batch", -1) >= resumed]
+
+
+def used(lines: list[dict[str, Any]]) -> list[list[int]]:
+    """Samples of a replica's batches that count, each with a number of its own."""
+    kept = [line for line in lines if "batch" in line and line not in _lost(lines)]
+    first = min(line["resumed"] for line in lines if "resumed" in line)
+    assert [line["batch"] for line in kept] == list(range(first, first + len(kept))), kept
+    return [sample for line in kept for sample in line["samples"]]
+
+
 def check(job: dict[str, Any], result: Result) -> None:
     """Each sample was drawn once over the replicas, but for the last that make no batches; in a reservoir at least."""
     told = result.logs()
@@ -90,12 +113,9 @@ def check(job: dict[str, Any], result: Result) -> None:
     drawn: Counter[tuple[int, int]] = Counter()
     written = books(result, job)
     for lines in written:
-        resumed = max(line["resumed"] for line in lines if "resumed" in line)
-        last = _of_starts(lines)[-1][0]
-        used = [line for start, line in _of_starts(lines) if "batch" in line and (start == last or line["batch"] < resumed)]
-        assert sorted(line["batch"] for line in used) == list(range(len(used))), (used, told)
-        drawn.update(tuple(sample) for line in used for sample in line["samples"])
-        assert lines[-1] == {"over": True, "stopped": False, "drawn": len(used)}, told
+        drawn.update(tuple(sample) for sample in used(lines))
+        count = sum("batch" in line for line in lines) - sum("batch" in line for line in _lost(lines))
+        assert lines[-1] == {"over": True, "stopped": False, "drawn": count}, told
     assert set(drawn) <= job["samples"], told
     left = sum(1 for sample in job["samples"] if sample not in drawn)
     if job["policy"] == "reservoir":

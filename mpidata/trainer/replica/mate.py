@@ -81,7 +81,7 @@ class MateTrainer(Trainer):
             return None
         if self.closed:
             raise StreamError("The stream is closed. Iterate before stream.close().")
-        kind, things, incoming = self._await(Kind.BATCH, Kind.END)
+        kind, things, incoming = self._await(Kind.BATCH, Kind.END, asked="the next batch")
         if kind == Kind.END:
             self._end(*things)
             return None
@@ -112,7 +112,7 @@ class MateTrainer(Trainer):
         """Whether there is no further batch: what the first rank has found out."""
         if self.ended or self.closed:
             return True
-        record = self._await(Kind.AHEAD, Kind.BATCH, Kind.END)
+        record = self._await(Kind.AHEAD, Kind.BATCH, Kind.END, asked="stream.over")
         if record[0] == Kind.END:
             self._end(*record[1])
         elif record[0] == Kind.BATCH:  # it has not asked
@@ -134,14 +134,14 @@ class MateTrainer(Trainer):
 
     def alike(self, what: str, make: Callable[[], _T]) -> _T:
         """Get what the first rank has made; see `Trainer.alike`."""
-        _, things, incoming = self._await(Kind.ALIKE)
+        _, things, incoming = self._await(Kind.ALIKE, asked=what)
         if things != (what,):
             raise StreamError(self._unlike(what, things[0]))
         (packed,) = incoming.arrays()
         made: _T = torch.load(io.BytesIO(packed.data), weights_only=True)
         return made
 
-    def _await(self, *kinds: Kind) -> _Record:
+    def _await(self, *kinds: Kind, asked: str) -> _Record:
         """Wait for a record of one of these kinds; takes part in checkpoints, and raises errors of the first rank."""
         if self._forked:
             raise forked_error()
@@ -157,9 +157,9 @@ class MateTrainer(Trainer):
                 self.checkpoints.take()
             elif kind == Kind.END:  # for `over`, or the next pass
                 self._end(*things)
-                raise StreamError(self._unlike(kinds[0].name.lower(), "the end of the stream"))
+                raise StreamError(self._unlike(asked, "the end of the stream"))
             elif kind != Kind.AHEAD:
-                raise StreamError(self._unlike(kinds[0].name.lower(), kind.name.lower()))
+                raise StreamError(self._unlike(asked, things[0] if kind == Kind.ALIKE else "the next batch"))
 
     def _receive(self) -> _Record:
         incoming = self.link.receive(0, Tag.STREAM)

@@ -34,7 +34,10 @@ def books(result: Result) -> list[list[dict[str, Any]]]:
     assert result.run is not None, result.output
     written = [read_lines(result.run / f"book-{rank}.jsonl") for rank in range(REPLICAS * EACH)]
     for rank, lines in enumerate(written):
-        mine, firsts = ({(n["of"], n["epoch"], n["batch"]): n for n in of if "of" in n} for of in (lines, written[rank - rank % EACH]))
+        mine, firsts = (
+            {(n["of"], n["epoch"], n["batch"]): n for n in of if "of" in n}
+            for of in (lines, written[rank - rank % EACH])
+        )
         for at in mine.keys() & firsts.keys():
             assert mine[at] == firsts[at], (rank, at)
     return written[::EACH]

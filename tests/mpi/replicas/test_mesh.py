@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from example_copy import copy_example
 from jobs import BIN, JobFolder, python, sets
 from replica_job import STEPS, check
@@ -26,6 +27,7 @@ def test_a_mesh_of_two_by_two_learns_as_a_whole_model_and_resumes(folder: JobFol
     check(job, folder.resume(died.run, timeout=120))
 
 
+@pytest.mark.full
 def test_the_example_learns(tmp_path: Path) -> None:
     copy_example("model_parallel", tmp_path)
     command = [str(BIN / "mpidata"), "run", "model_parallel.yaml", *sets("name=job", "parameters.count=12")]

@@ -1,4 +1,4 @@
-"""Replicas of several ranks: every element of random fields is right on each rank, each sample once over the replicas."""
+"""Replicas of several ranks: each element of random fields is right on each rank, each sample once over replicas."""
 
 from typing import Any
 

@@ -2,7 +2,9 @@
 
 Its argument, JSON: `batch_size`; `kill`, [rank, batch, signal]: in the first start this rank is killed there, once the
 checkpoint that was asked for after batch `checkpoint` is whole; `losses`: by which ranks of a replica they are told;
-`validate`: it also validates. It reports, and cancels nothing.
+`validate`: it also validates; `per_epoch`: batches of an epoch; `single`: the stream gives samples, which torch's
+DataLoader joins; `unlike`: a rank that asks for validation samples alone; `raises`: one that raises at batch 2;
+`leaves`: one whose loop ends there; `statistics`: it notes them.
 """
 
 import hashlib
@@ -31,7 +33,7 @@ class Counter:
         return {"batches": self.batches, "rank": rank}
 
     def load_state_dict(self, state):
-        assert state["rank"] == rank
+        assert state["rank"] % place.size == place.rank
         self.batches = state["batches"]
 
 
@@ -42,12 +44,19 @@ def digest(tensors):
     return found.hexdigest()
 
 
-stream = mpidata.MPIStreamDataset(batch_size=options["batch_size"])
+size, single = options["batch_size"], options.get("single")
+place = mpidata.replica()
+stream = mpidata.MPIStreamDataset(None if single else size, batches_per_epoch=options.get("per_epoch"))
 counter = Counter()
 mpidata.register(counter=counter)
-place = stream.replica
-assert place == mpidata.replica() and place.number * place.size + place.rank == rank == mpidata.rank()
+assert place == stream.replica and place.number * place.size + place.rank == rank == mpidata.rank()
 book = (run / f"book-{rank}.jsonl").open("a")
+
+
+def statistics():
+    """A digest of what the stream tells of all fields."""
+    keys = ("count", "mean", "std", "min", "max")
+    return digest({f"{name} {key}": getattr(of, key) for name, of in stream.statistics().items() for key in keys})
 
 
 def note(**line):
@@ -59,12 +68,32 @@ if options.get("validate"):
     for chosen in ({}, {"even": True}, {"share": False}):
         samples = stream.validation(**chosen)
         note(validation=[digest(samples[i]) for i in range(len(samples))], kind=str(chosen))
-    sums = stream.validate(lambda batch: torch.stack([batch["u"].double().sum(), torch.tensor(1.0 * len(batch["u"]))]), 3)
+    sums = stream.validate(
+        lambda batch: torch.stack([batch["u"].double().sum(), torch.tensor(1.0 * len(batch["u"]))]), 3
+    )
     note(sums=sums.tolist())
-for number, batch in enumerate(stream, stream.resumed):
+if rank == options.get("unlike"):
+    stream.validation()
+
+
+def batches():
+    if single:
+        yield from torch.utils.data.DataLoader(stream, batch_size=size)
+    elif options.get("per_epoch"):
+        while not stream.over:
+            yield from stream
+    else:
+        yield from stream
+
+
+for number, batch in enumerate(batches(), stream.resumed):
+    if number == 2 and rank == options.get("raises"):
+        raise ValueError("this rank is not well")
+    if number == 2 and rank == options.get("leaves"):
+        break
     counter.batches += 1
     samples = torch.stack([batch["simulation"], batch["step"].reshape(len(batch["step"]), -1)[:, 0]], 1).tolist()
-    known = digest({f"{name} {key}": getattr(of, key) for name, of in stream.statistics().items() for key in ("count", "mean", "std", "min", "max")}) if options.get("statistics") else ""  # fmt: skip
+    known = statistics() if options.get("statistics") else ""
     note(batch=number, digest=digest(batch), samples=samples, statistics=known, expected=stream.expected_batches)
     if place.rank in options.get("losses", []):
         stream.losses(batch, torch.ones(len(samples)))
@@ -77,4 +106,4 @@ for number, batch in enumerate(stream, stream.resumed):
             time.sleep(0.01)
         os.kill(os.getpid(), how)
     time.sleep(options.get("pause_s", 0.0))
-note(over=stream.over, stopped=stream.stopped, drawn=stream.state_dict()["batch"])
+note(over=stream.over, stopped=stream.stopped, drawn=stream.state_dict()["batch"] // (size if single else 1))
