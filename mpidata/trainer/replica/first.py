@@ -57,6 +57,7 @@ class FirstTrainer(Trainer):
         self.losses: FirstTelling = FirstTelling(library, plan.simulations + plan.validation, lambda: self.drawn)
         self._asked = -1  # batch at which a checkpoint was asked for last
         self._told_end = False
+        self.facts = Facts()  # that the mates know
         self._share: tuple[int, int] | None = None
 
     def tell(self, kind: Kind, *things: Any) -> None:
@@ -145,13 +146,13 @@ class FirstTrainer(Trainer):
             self.tell(Kind.END, self.is_stopped(), self._facts())
 
     def _facts(self) -> Facts:
-        steps = ctypes.c_int64()
+        steps, moments = ctypes.c_int64(), None
         check(self.library, self.library.mpidata_trainer_steps(ctypes.byref(steps)))
-        if not self.plan.statistics:
-            return Facts(steps.value, None, self._share)
-        moments = np.empty((self.plan.n_moments, len(numbers())))
-        check(self.library, self.library.mpidata_trainer_scales(moments.ctypes.data))
-        return Facts(steps.value, moments, self._share)
+        if self.plan.statistics:
+            moments = np.empty((self.plan.n_moments, len(numbers())))
+            check(self.library, self.library.mpidata_trainer_scales(moments.ctypes.data))
+        self.facts = Facts(steps.value, moments, self._share)
+        return self.facts
 
     def _hear(self) -> None:
         """Take what the mates have said. Does not block."""

@@ -106,15 +106,13 @@ class ValidationDataset(Dealt):
         if info is not None:
             raise StreamError(no_workers(f"num_workers={info.num_workers}"))
         self.refuse_dealing()
-        try:
-            sample = self._at(index)
-        except IndexError:
-            raise IndexError(f"There is no sample {index}: this trainer holds {self.count()} of them.") from None
+        if not -self.count() <= (number := operator.index(index)) < self.count():
+            raise IndexError(f"There is no sample {index}: this trainer holds {self.count()} of them.")
         refuse_stacking(self, [length.name for length in self.trainer.plan.lengths], "stream.fields")
-        return sample
+        return self._at(number)
 
-    def _at(self, index: int) -> dict[str, torch.Tensor]:
-        steps = self._samples[operator.index(index)]
+    def _at(self, number: int) -> dict[str, torch.Tensor]:
+        steps = self._samples[number]
         return self._copy(steps) | (of_validation(self.trainer, steps[0].index).tensors() if self._views else {})
 
     def copies(self) -> list[dict[str, torch.Tensor]]:
@@ -174,8 +172,8 @@ class _CopiedShare(ValidationDataset):
         """View the fields with ``per: simulation``, by simulation."""
         return self._constants
 
-    def _at(self, index: int) -> dict[str, torch.Tensor]:
-        sample = self._held[operator.index(index)]
+    def _at(self, number: int) -> dict[str, torch.Tensor]:
+        sample = self._held[number]
         copied = {name: tensor.clone() for name, tensor in sample.items()}
         return copied | self._constants.get(int(sample["simulation"]), {})
 
