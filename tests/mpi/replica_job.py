@@ -92,18 +92,18 @@ def _of_starts(lines: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
     return found
 
 
-def _lost(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Batches of a start that the next one has not gone on from."""
+def _kept(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The batches that count: not those of a start that the next one has not gone on from, though they come again."""
     resumed, last = max(line["resumed"] for line in lines if "resumed" in line), _of_starts(lines)[-1][0]
-    return [line for start, line in _of_starts(lines) if start < last and line.get("batch", -1) >= resumed]
+    return [line for start, line in _of_starts(lines) if "batch" in line and (start == last or line["batch"] < resumed)]
 
 
 def used(lines: list[dict[str, Any]]) -> list[list[int]]:
     """Samples of a replica's batches that count, each with a number of its own."""
-    kept = [line for line in lines if "batch" in line and line not in _lost(lines)]
+    numbers = [line["batch"] for line in _kept(lines)]
     first = min(line["resumed"] for line in lines if "resumed" in line)
-    assert [line["batch"] for line in kept] == list(range(first, first + len(kept))), kept
-    return [sample for line in kept for sample in line["samples"]]
+    assert numbers == list(range(first, first + len(numbers))), numbers
+    return [sample for line in _kept(lines) for sample in line["samples"]]
 
 
 def check(job: dict[str, Any], result: Result) -> None:
@@ -114,8 +114,7 @@ def check(job: dict[str, Any], result: Result) -> None:
     written = books(result, job)
     for lines in written:
         drawn.update(tuple(sample) for sample in used(lines))
-        count = sum("batch" in line for line in lines) - sum("batch" in line for line in _lost(lines))
-        assert lines[-1] == {"over": True, "stopped": False, "drawn": count}, told
+        assert lines[-1] == {"over": True, "stopped": False, "drawn": len(_kept(lines))}, told
     assert set(drawn) <= job["samples"], told
     left = sum(1 for sample in job["samples"] if sample not in drawn)
     if job["policy"] == "reservoir":

@@ -90,6 +90,10 @@ class FirstTrainer(Trainer):
         """Make something that the mates get, too; see `Trainer.alike`."""
         try:
             made = make()
+        except JobInterrupt:
+            self._told_end = False
+            self._end()
+            raise
         except MpidataError as error:
             self.fail_mates(error)
             raise
@@ -116,6 +120,7 @@ class FirstTrainer(Trainer):
     def count_batch(self) -> int:
         """Count a batch of loaders, and tell the mates what was found."""
         status = super().count_batch()
+        self._hear()
         if status != constants.ERR_AGAIN:
             self.link.send(self.link.mates, Tag.COUNT, pack(status), wait=False)
         return status

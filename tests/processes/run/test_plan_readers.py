@@ -35,7 +35,12 @@ CASES = [
     ("trainers 2\n", "", "lacks trainers", "no complete layout"),
     ("world 7", "world 8", "", "no complete layout"),
     ("trainers 2", "trainers 2\nranks_per_replica 2", "The plan lacks program mate", "no complete layout"),
-    ("trainers 2", "trainers 2\nranks_per_replica 0", "", "cannot be read: 'ranks_per_replica 0'"),
+    (
+        "trainers 2",
+        "trainers 2\nranks_per_replica 0",
+        "The plan lacks program mate",
+        "cannot be read: 'ranks_per_replica 0'",
+    ),
     ("start split", "start apart", "", "cannot be read: 'start apart'"),
     ("lifetime pool", "lifetime short", "", "cannot be read: 'lifetime short'"),
     ("fault_tolerance none", "fault_tolerance some", "", "cannot be read: 'fault_tolerance some'"),
