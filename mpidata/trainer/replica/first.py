@@ -27,6 +27,7 @@ from mpidata.trainer.replica.losses import FirstTelling
 from mpidata.trainer.replica.place import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.records import Facts, Kind, Word, pack, pack_error, unpack
 from mpidata.trainer.replica.tensors import describe
+from mpidata.trainer.shares.grouping import Grouping
 from mpidata.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -59,6 +60,14 @@ class FirstTrainer(Trainer):
         self._told_end = False
         self.facts = Facts()  # that the mates know
         self._share: tuple[int, int] | None = None
+
+    def start(self, grouping: Grouping) -> None:
+        """Fix how samples of the process's one stream make batches."""
+        try:
+            super().start(grouping)
+        except MpidataError as error:
+            self.fail_mates(error)
+            raise
 
     def tell(self, kind: Kind, *things: Any) -> None:
         """Tell the mates; does not block. Nothing in a forked child, which MPI does not survive."""

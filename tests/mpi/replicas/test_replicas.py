@@ -54,6 +54,15 @@ def test_the_first_cause_is_told(folder: JobFolder, options: dict[str, int], sai
     assert result.status == 1 and said in result.summary["error"], (result.summary, result.logs())
 
 
+def test_an_error_of_the_first_rank_is_raised_on_its_mates(folder: JobFolder) -> None:
+    write_job(folder, batch_size=1000)
+    result = folder.run(timeout=100)
+    said = "buffer.capacity"
+    assert result.status == 1 and said in result.summary["error"], (result.summary, result.logs())
+    for replica in range(2):
+        assert said in result.log("trainer", replica) and said in result.log("mate", replica), result.logs()
+
+
 @pytest.mark.parametrize("leaves", [3, pytest.param(0, marks=pytest.mark.full)])
 def test_a_rank_that_leaves_its_loop_stops_the_job_in_order(folder: JobFolder, leaves: int) -> None:
     write_job(folder, count=40, options={"leaves": leaves, "pause_s": 0.02})
