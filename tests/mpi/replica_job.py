@@ -8,6 +8,14 @@ from typing import Any
 from jobs import JobFolder, Result, python, read_lines, read_rows
 
 STEPS = 14
+_LARGE = """
+import numpy as np
+
+
+def simulate(alpha):
+    for step in range({steps}):
+        yield {{"u": np.random.default_rng([int(1e6 * alpha), step]).random({shape})}}
+"""
 
 
 def draw(seed: int, policy: str) -> dict[str, Any]:
@@ -42,16 +50,19 @@ def write_job(
     capacity: int = 40,
     count: int = 10,
     weights: bool = False,
+    shape: tuple[int, ...] = (4, 6),
     options: dict[str, Any] | None = None,
     **keys: Any,
 ) -> dict[str, Any]:
     """Write a job of trainers/replicas/stream.py; returns what `check` is to know of it."""
     options = {"batch_size": batch_size, **(options or {})}
     folder.variables |= {"STEPS": str(STEPS)}
+    folder.write(large=_LARGE.format(steps=STEPS, shape=shape))
     program = python("trainers/replicas/stream.py", json.dumps(options))
     folder.job(
         trainers={"ranks": replicas * each, "ranks_per_replica": each, "program": program},
-        solvers={"groups": 2, "function": "functions.steps:simulate"},
+        solvers={"groups": 2, "function": "functions.steps:simulate" if shape == (4, 6) else "large:simulate"},
+        fields={"u": {"dtype": "float32", "shape": list(shape)}},
         parameters={
             "count": count,
             "space": {"alpha": [0.0, 1.0]},

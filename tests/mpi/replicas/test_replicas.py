@@ -77,6 +77,12 @@ def test_mates_have_the_batches_of_their_first_rank(folder: JobFolder) -> None:
     run(folder, {"policy": "firo", "weights": True, "options": options})
 
 
+def test_a_large_batch_may_be_changed_at_once(folder: JobFolder) -> None:
+    """The first rank has sent it by then, although a mate comes late; it is the mates' own, too."""
+    job = write_job(folder, batch_size=2, count=3, shape=(300, 400), options={"late": 1})
+    check(job, folder.run(timeout=100))
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
 @pytest.mark.parametrize("seed", range(3))

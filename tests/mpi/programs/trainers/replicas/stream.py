@@ -4,7 +4,7 @@ Its argument, JSON: `batch_size`; `kill`, [rank, batch, signal]: in the first st
 checkpoint that was asked for after batch `checkpoint` is whole; `losses`: by which ranks of a replica they are told;
 `validate`: it also validates; `per_epoch`: batches of an epoch; `single`: the stream gives samples, which torch's
 DataLoader joins; `unlike`: a rank that asks for validation samples alone; `raises`: one that raises at batch 2;
-`leaves`: one whose loop ends there; `statistics`: it notes them.
+`leaves`: one whose loop ends there; `statistics`: it notes them; `late`: one that comes late to each batch.
 """
 
 import hashlib
@@ -105,5 +105,5 @@ for number, batch in enumerate(batches(), stream.resumed):
         while not any((run / "checkpoints").glob("[0-9]*[0-9]")):
             time.sleep(0.01)
         os.kill(os.getpid(), how)
-    time.sleep(options.get("pause_s", 0.0))
+    time.sleep(0.1 if rank == options.get("late") else options.get("pause_s", 0.0))
 note(over=stream.over, stopped=stream.stopped, drawn=stream.state_dict()["batch"] // (size if single else 1))
