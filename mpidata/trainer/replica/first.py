@@ -17,10 +17,12 @@ from mpidata.field_statistics.moments import numbers
 from mpidata.loading.transport import Loaders
 from mpidata.native import constants
 from mpidata.native.library import Library, check
+from mpidata.run.aside import say_late
 from mpidata.run.plan import Plan
 from mpidata.trainer.cancel.of_stream import cancel
 from mpidata.trainer.replica.checkpoints import FirstCheckpoints
 from mpidata.trainer.replica.constants import FirstConstants
+from mpidata.trainer.replica.late import LateMates
 from mpidata.trainer.replica.link import Link, Tag, bytes_of
 from mpidata.trainer.replica.loaders import FirstLoaders
 from mpidata.trainer.replica.losses import FirstTelling
@@ -49,11 +51,12 @@ class FirstTrainer(Trainer):
 
     def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm) -> None:
         super().__init__(plan, library, communicator)
-        self.link = Link(join_replica(plan, self._index), self._index, self._hear, self._await_end)
+        self.link = Link(join_replica(plan, self._index), self._index, self._look, self._await_end)
         self.scripts = join_scripts(plan)
         self.replica = Replica(self._index, plan.trainers, 0, plan.ranks_per_replica)
         self.checkpoints = FirstCheckpoints(plan, library, self._index, self.link)
         self._constants = FirstConstants(self)
+        self._late = LateMates(lambda said: say_late(plan.run, f"Trainer {self._index} {said}"))
         self._in_script = set(self.link.mates)
         self.losses: FirstTelling = FirstTelling(library, plan.simulations + plan.validation, lambda: self.drawn)
         self._asked = -1  # batch at which a checkpoint was asked for last
@@ -88,7 +91,9 @@ class FirstTrainer(Trainer):
             parts += [{f"{simulation} {name}": of[name] for name in of} for simulation, of in lacking.items()]
         described, arrays = zip(*map(describe, parts), strict=True)
         head = pack(Kind.BATCH, described, self._facts())
+        self._late.begin(self.drawn)
         self.link.send(self.link.mates, Tag.STREAM, head, [array for of in arrays for array in of])
+        self._late.end()
         self._hear()
 
     def fail_mates(self, error: BaseException) -> None:
@@ -167,6 +172,10 @@ class FirstTrainer(Trainer):
             check(self.library, self.library.mpidata_trainer_scales(moments.ctypes.data))
         self.facts = Facts(steps.value, moments, self._share)
         return self.facts
+
+    def _look(self) -> None:
+        self._late.look()
+        self._hear()
 
     def _hear(self) -> None:
         """Take what the mates have said. Does not block."""

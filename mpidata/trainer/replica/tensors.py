@@ -101,5 +101,8 @@ class TensorMemory:
 
 
 def _bytes(tensor: torch.Tensor) -> Bytes:
-    flat: Any = tensor.reshape(-1)
-    return np.empty(0, np.uint8) if not flat.numel() else flat.view(torch.uint8).numpy()
+    """View a contiguous tensor's memory; one of a single element may have any strides."""
+    if not tensor.numel():
+        return np.empty(0, np.uint8)
+    flat: Bytes = tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8).numpy()
+    return flat
