@@ -1,7 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
 In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `PackedCollate`, `graphs`,
-`register`, `report`, `publish`, `init_process_group`, `in_job` and `StreamError`.
+`register`, `report`, `publish`, `replica`, `init_process_group`, `in_job` and `StreamError`.
 In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `Constants` and `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mpidata.trainer.local_sgd.local_sgd import LocalSGD
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.published.publish import publish
+    from mpidata.trainer.replica.ask import replica
     from mpidata.trainer.script import register, report
     from mpidata.trainer.served.embedding import ServedEmbedding
     from mpidata.trainer.served.parameter_server import ParameterServer
@@ -56,6 +57,7 @@ __all__ = [
     "publish",
     "rank",
     "register",
+    "replica",
     "report",
     "solver",
     "world_size",
@@ -85,6 +87,7 @@ _HOME = {
     "publish": "mpidata.trainer.published.publish",
     "rank": "mpidata.trainer.elastic.calls",
     "register": "mpidata.trainer.script",
+    "replica": "mpidata.trainer.replica.ask",
     "report": "mpidata.trainer.script",
     "world_size": "mpidata.trainer.elastic.calls",
 }

@@ -21,7 +21,7 @@ class Layout:
     Parameters
     ----------
     trainers : int
-        Number of trainers.
+        Number of trainers, mates included.
     groups : int
         Number of groups that start with the others, spares included.
     later : int
@@ -42,6 +42,8 @@ class Layout:
         Trainers of each node that has any; None: as many as fit.
     gpus_per_rank : int
         GPUs of each trainer.
+    ranks_per_replica : int
+        Consecutive trainers of which the first is one for the job, and the others its mates.
     """
 
     trainers: int
@@ -57,6 +59,7 @@ class Layout:
     inference: int = 0
     learners: int = 0
     servers: int = 0
+    ranks_per_replica: int = 1
 
     @classmethod
     def of(cls, job: Job) -> Layout:
@@ -80,7 +83,14 @@ class Layout:
             inference=job.inference.ranks + job.inference.spares if job.inference is not None else 0,
             learners=job.learners,
             servers=job.servers.ranks if job.servers is not None else 0,
+            ranks_per_replica=trainers.ranks_per_replica,
         )
+
+    @property
+    def order(self) -> list[int]:
+        """Numbers of the trainers in the order of their ranks: the first ones of the replicas, then the mates."""
+        numbers, each = range(self.trainers), self.ranks_per_replica
+        return sorted(numbers, key=lambda number: number % each > 0)
 
     @property
     def solvers(self) -> int:

@@ -38,7 +38,7 @@ class Placement:
         """Say what is on each node, one line each."""
         for host in dict.fromkeys(self.hosts):
             ranks = [rank for rank, name in enumerate(self.hosts) if name == host]
-            trainers = [rank - 1 for rank in ranks if 1 <= rank <= layout.trainers]
+            trainers = sorted(layout.order[rank - 1] for rank in ranks if 1 <= rank <= layout.trainers)
             rest = [rank - 1 - layout.trainers for rank in ranks if rank > layout.trainers]
             solvers = [rank for rank in rest if rank < layout.groups * layout.ranks_per_group]
             last = [rank - layout.groups * layout.ranks_per_group for rank in rest[len(solvers) :]]
@@ -79,8 +79,8 @@ def place(layout: Layout, allocation: Allocation) -> Placement:
     Notes
     -----
     A trainer gets two CPUs, so that its receive thread has one besides that of the training loop. Only where there are
-    too few for that it gets one. A group stays on one node where there is one with room for it; groups, and then
-    loaders, spread over the nodes, those of trainers last.
+    too few for that it gets one. Those of a replica follow one another. A group stays on one node where there is one
+    with room for it; groups, and then loaders, spread over the nodes, those of trainers last.
     """
     if len(allocation.components) > 2:
         raise LaunchError(
@@ -140,7 +140,7 @@ def _place(layout: Layout, allocation: Allocation, trainer_cpus: int) -> Placeme
     first = [name for name in rest if name not in trainers]
     others = _place_groups(layout, first, rest, free_of_rest)
     others += _place_loaders(layout, first, rest, free_of_rest)
-    hosts = (trainers[0], *trainers, *others)
+    hosts = (trainers[0], *(trainers[number] for number in layout.order), *others)
     unused = tuple(node.name for node in allocation.nodes if node.name not in hosts)
     components = (1 + len(trainers), len(others)) if two else (len(hosts),)
     rooms = [(free[name] + trainer_cpus * trainers.count(name)) // trainers.count(name) for name in trainers]

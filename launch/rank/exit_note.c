@@ -22,6 +22,8 @@ static void write_place(FILE *file)
     if (me.role == MPIDATA_ROLE_SERVER) fprintf(file, "\"server\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_INFERENCE) fprintf(file, "\"inference\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_LEARNER) fprintf(file, "\"learner\": %ld, ", me.index);
+    if (me.role == MPIDATA_ROLE_MATE)
+        fprintf(file, "\"trainer\": %ld, \"rank_in_replica\": %ld, ", me.index, me.rank_in_group);
     if (me.role == MPIDATA_ROLE_SOLVER)
         fprintf(file, "\"group\": %ld, \"rank_in_group\": %ld, ", me.index, me.rank_in_group);
 }
@@ -101,7 +103,7 @@ char *own_word(const char *log, long begun)
 
 char *unfinished(int joined)
 {
-    const int trainer = me.role == MPIDATA_ROLE_TRAINER, own = !trainer && me.role != MPIDATA_ROLE_SOLVER;
+    const int trainer = me.role == MPIDATA_ROLE_TRAINER || me.role == MPIDATA_ROLE_MATE, own = !trainer && me.role != MPIDATA_ROLE_SOLVER;
     const char *join = trainer ? "creating an MPIStreamDataset" : own ? "joining the job" : "calling mpidata_init";
     const char *leave = trainer ? "its stream was closed" : own ? "it was let go" : "mpidata_finalize";
     if (joined)

@@ -107,7 +107,7 @@ static const char *advice(int stack)
                " creates the MPIStreamDataset: let it do so early.";
     if (stack == STACK_IN_FINALIZE)
         return "It has come to its end, and is in MPI_Finalize, which waits for all ranks: its output says why it ended.";
-    if (me.role > MPIDATA_ROLE_SOLVER) return "All ranks wait for it.";
+    if (me.role > MPIDATA_ROLE_SOLVER && me.role != MPIDATA_ROLE_MATE) return "All ranks wait for it.";
     if (me.role != MPIDATA_ROLE_SOLVER) return "Create the MPIStreamDataset early in the script: all ranks wait for it.";
     return "The usual cause is a call on MPI_COMM_WORLD, its own or a library's: that holds all ranks of the job, and waits"
            " for them. Call mpidata_init first and use the communicator that it gives, or set 'start: spawn', where"
@@ -121,7 +121,7 @@ char *late(const mpidata_plan *plan, pid_t child)
     return print("The program of %s %s %.0f s after its start: %s%s. %s Where it needs so long, raise"
                  " launch.join_timeout_s.", rank_name(),
                  me.role == MPIDATA_ROLE_SOLVER   ? "had not called mpidata_init"
-                 : me.role == MPIDATA_ROLE_TRAINER ? "had not created an MPIStreamDataset"
+                 : me.role == MPIDATA_ROLE_TRAINER || me.role == MPIDATA_ROLE_MATE ? "had not created an MPIStreamDataset"
                                                    : "had not joined the job",
                  plan->join_timeout_s, state,
                  stack == NO_STACK ? "" : print("; its %s is in %s", stack == STACK_IN_FINALIZE ? "output" : "stack", log),

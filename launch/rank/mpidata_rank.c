@@ -52,17 +52,20 @@ static int has_accelerator(void)
  * ranks of the job. MASTER_ADDR and MASTER_PORT come from `mpidata run`, or from the script. */
 static void set_ranks_of_trainers(const mpidata_plan *plan)
 {
+    const long rank = me.index * plan->ranks_per_replica + (me.role == MPIDATA_ROLE_MATE ? me.rank_in_group : 0);
+    const int size = plan->trainers * plan->ranks_per_replica;
     /* The scheduler has the first place of its host; the true value is known when MPI runs. */
     long local = number(getenv("OMPI_COMM_WORLD_LOCAL_RANK"));
     if (local < 0) local = number(getenv("SLURM_LOCALID"));
     if (local == me.rank) local--;
-    set("RANK", print("%ld", me.index), 1);
-    set("WORLD_SIZE", print("%d", plan->trainers), 1);
-    set("LOCAL_RANK", print("%ld", local < 0 || local > me.index ? me.index : local), 1);
+    set("RANK", print("%ld", rank), 1);
+    set("WORLD_SIZE", print("%d", size), 1);
+    const int known = plan->ranks_per_replica == 1 && local >= 0 && local <= rank;
+    set("LOCAL_RANK", print("%ld", known ? local : rank), 1);
     set("TORCHELASTIC_RUN_ID", me.run_folder, 1);
     if (!has_accelerator()) set("ACCELERATE_USE_CPU", "true", 0);
     if (!on_one_host()) return;
-    set("LOCAL_WORLD_SIZE", print("%d", plan->trainers), 1);
+    set("LOCAL_WORLD_SIZE", print("%d", size), 1);
     set("GROUP_RANK", "0", 1);
 }
 
@@ -73,7 +76,7 @@ static void set_environment(const mpidata_plan *plan)
     set("PYTHONUNBUFFERED", "1", 0); /* or the last words of a killed program are lost */
     /* Open MPI's remote writes over TCP crash a receiver whose sender dies in the middle of a large message. */
     if (plan->fault_tolerant) set("OMPI_MCA_btl_tcp_flags", "send", 0);
-    if (me.role == MPIDATA_ROLE_TRAINER) set_ranks_of_trainers(plan);
+    if (me.role == MPIDATA_ROLE_TRAINER || me.role == MPIDATA_ROLE_MATE) set_ranks_of_trainers(plan);
     for (char **pair = plan->environment[me.role]; pair && *pair; pair++) {
         if (plan->carried && me.role == MPIDATA_ROLE_SOLVER && strncmp(*pair, "MPIDATA_NAMES=", 14)) continue; /* for its program */
         char *value = strchr(*pair, '=');

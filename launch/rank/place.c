@@ -65,12 +65,16 @@ int may_be_lost(const mpidata_plan *plan)
     return is_replaced() || (me.role == MPIDATA_ROLE_TRAINER && plan->trainers_at_least);
 }
 
-int is_replaced(void) { return me.role >= MPIDATA_ROLE_SOLVER && me.role != MPIDATA_ROLE_SERVER; }
+int is_replaced(void)
+{
+    return me.role >= MPIDATA_ROLE_SOLVER && me.role != MPIDATA_ROLE_SERVER && me.role != MPIDATA_ROLE_MATE;
+}
 
 char *rank_name(void)
 {
     if (me.role == MPIDATA_ROLE_LOADER)
         return me.spawned ? print("loader %ld, which was spawned", me.index) : print("rank %ld (loader %ld)", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_MATE) return print("rank %ld (mate %ld of trainer %ld)", me.rank, me.rank_in_group, me.index);
     if (me.role == MPIDATA_ROLE_SERVER) return print("rank %ld (server %ld)", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_INFERENCE)
         return me.spawned ? print("inference rank %ld, which was spawned", me.index) : print("rank %ld (inference rank %ld)", me.rank, me.index);
@@ -92,6 +96,7 @@ char *file_name(int is_log)
     if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank-%04ld-scheduler.log", me.rank);
     if (me.role == MPIDATA_ROLE_TRAINER) return print("rank-%04ld-trainer-%ld.log", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_LOADER) return print("rank-%04ld-loader-%ld.log", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_MATE) return print("rank-%04ld-mate-%ld-%ld.log", me.rank, me.index, me.rank_in_group);
     if (me.role == MPIDATA_ROLE_SERVER) return print("rank-%04ld-server-%ld.log", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_INFERENCE) return print("rank-%04ld-inference-%ld.log", me.rank, me.index);
     if (me.role == MPIDATA_ROLE_LEARNER) return print("rank-%04ld-learner-%ld.log", me.rank, me.index);

@@ -196,6 +196,7 @@ def with_threads(plan: Plan, cpus: int) -> Plan:
     programs = dict(plan.programs)
     for role, threads in (
         ("trainer", max(1, cpus - 1)),
+        ("mate", max(1, cpus - 1)),
         ("solver", 1),
         ("loader", 1),
         ("inference", 1),

@@ -23,7 +23,13 @@ from mpidata.trainer.alone import TRY
 __all__ = ["try_script"]
 
 # What a job has beside one trainer, its stream and loaders is not there; its programs need not be there yet.
-_WITHOUT = ("trainers.ranks=1", "checkpoint=null", "servers=null", 'trainers.program=["true"]')
+_WITHOUT = (
+    "trainers.ranks=1",
+    "trainers.ranks_per_replica=1",
+    "checkpoint=null",
+    "servers=null",
+    'trainers.program=["true"]',
+)
 _SOLVERS = ("record=null", "solvers.function=null", 'solvers.program=["true"]')
 
 

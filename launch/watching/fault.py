@@ -89,7 +89,7 @@ def first_fault(attempt: Attempt, bad_ends: list[Exit]) -> Fault | None:
     if not bad_ends or bad_ends[0].told or bad_ends[0].rank is None:
         return None
     ended, rank = bad_ends[0], bad_ends[0].rank
-    solver = rank > attempt.plan.trainers
+    solver = rank >= attempt.plan.scripts.stop
     # A script that ends with an exit status has failed; a solver that does so in the middle has died.
     died = ended.cause in ("signal", "silent") or (ended.cause in ("exit", "abort") and solver and ended.joined)
     if ended.error:
@@ -138,7 +138,7 @@ def _launcher_fault(attempt: Attempt, end: LauncherEnd) -> Fault:
     if (said := re.search(r"^mpidata: (.*)$", text, re.MULTILINE)) is not None and not joined:
         return Fault(said[1], log)  # a shim that could not start
     if (match := _ABORT.search(text)) and int(match[1]) < plan.world:
-        solver = int(match[1]) > plan.trainers
+        solver = int(match[1]) >= plan.scripts.stop
         return _ended(attempt, int(match[1]), f"called MPI_Abort with {match[2]}", solver and joined)
     if (match := _KILLED.search(text)) and int(match[1]) < plan.world:
         return _ended(attempt, int(match[1]), Exit("signal", int(match[2])).sentence(), True)
@@ -171,6 +171,7 @@ def _ended(attempt: Attempt, rank: int, how: str, died: bool, at: int = 0) -> Fa
         "inference": f"Inference rank {index} (rank {rank})",
         "learner": f"Learner {index} (rank {rank})",
         "server": f"Server {index} (rank {rank})",
+        "mate": f"Mate {rank_in_group} of trainer {index} (rank {rank})",
     }[role]
     resume = _resume(attempt) if died else f"Correct it. {_resume(attempt)}"
     return Fault(f"{who} {how}. Its output is in {log}. {resume}", log, died, at)

@@ -138,7 +138,7 @@ def _blamed(attempt: Attempt) -> list[Exit]:
     survived = attempt.fault_tolerant and attempt.joined()
     lost = attempt.lost_trainers()
     ends = [ended for ended in attempt.bad_ends() if ended.rank not in lost]
-    return [r for r in ends if not survived or (r.rank or 0) <= attempt.plan.trainers]
+    return [r for r in ends if not survived or (r.rank or 0) < attempt.plan.scripts.stop]
 
 
 def _counts(ended: Exit, at: int, summary: dict[str, Any]) -> bool:

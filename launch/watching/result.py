@@ -94,6 +94,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("inference ranks", f"{inference['joined']} joined, {inference['lost']} lost"))
     if learner := summary.get("learner"):
         rows.append(("learner", f"{learner['joined']} joined, {learner['lost']} lost"))
+    if replicas := summary.get("replicas"):
+        rows.append(("replicas", f"{replicas['count']} of {replicas['ranks']} ranks"))
     if servers := summary.get("servers"):
         rows.append(("servers", f"{servers['ranks']}, {servers['pushes']} pushes"))
     if changes := _changes_of_trainers(summary):

@@ -145,8 +145,7 @@ class Watch:
                 self._fail(now, deadlines.FAILED_S)
             elif status == "stopped" and self.asked and not interrupted:
                 self._fail(now)
-        scripts = range(1, 1 + self._attempt.plan.trainers)
-        if interrupted and self._ranks.gone.issuperset(scripts) and self._first("scripts"):
+        if interrupted and self._ranks.gone.issuperset(self._attempt.plan.scripts) and self._first("scripts"):
             self._fail(now)
         if len(self._ranks.gone) == self._attempt.plan.world and self._first("empty"):
             self._limit(now + deadlines.EMPTY_S)
@@ -157,7 +156,7 @@ class Watch:
         if (0 in gone or not self._has_no_note(0)) and self._first("scheduler"):
             self.vanished = 0 if self._has_no_note(0) else None
             self._fail(now)
-        for rank in range(1, 1 + plan.trainers):
+        for rank in plan.scripts:
             ended = read_exit_note(self._attempt.run.rank_exit(rank))
             if ended is None or ended.told:
                 continue

@@ -67,16 +67,25 @@ def advise(measured: Measured | None, cores: int | None = None) -> Advice:
         return advice
     groups, trainers, samples_s = _on_cores(measured, cores)
     if not groups:
-        need = 1 + 2 + measured.ranks_per_group
+        each = 1 + measured.ranks_per_replica
+        need = 1 + each + measured.ranks_per_group
+        who = "a trainer" if each == 2 else "a replica"
         sentence = (
-            f"{cores} cores are too few: one for the scheduler, 2 for a trainer, and those of a group make {need}."
+            f"{cores} cores are too few: one for the scheduler, {each} for {who}, and those of a group make {need}."
         )
         return _say(advice.cause, [*advice.sentences[1:], sentence])
-    sentence = (
-        f"On {cores} cores, {_count(groups, 'group')} and {_count(trainers, 'trainer')} (2 cores each) would be best: "
-    )
+    cores_each = f"({1 + measured.ranks_per_replica} cores each)"
+    sentence = f"On {cores} cores, {_count(groups, 'group')} and {_trainers(measured, trainers)} {cores_each} would be "
+    sentence += "best: "
     sentence += f"about {_number(samples_s)} samples a second, where it had {_number(measured.samples_s)}."
-    return _say(advice.cause, [*advice.sentences[1:], sentence], groups, trainers, advice.capacity, samples_s)
+    return _say(
+        advice.cause,
+        [*advice.sentences[1:], sentence],
+        groups,
+        trainers * measured.ranks_per_replica,
+        advice.capacity,
+        samples_s,
+    )
 
 
 def _judge(m: Measured) -> Advice:
@@ -139,13 +148,13 @@ def _training(m: Measured) -> Advice:
         saved = f"{_count(enough, 'group')} would do, with the same {_number(most)} samples a second"
         return _more(m, "too many groups", enough, len(m.trainers), saved)
     trainers = max(len(m.trainers) + 1, round(solvers / m.trainer_most_s))
-    advice = _more(m, "training", m.groups, trainers, f"{_count(trainers, 'trainer')} would keep up with the solvers")
-    fewer = f"Or {_count(enough, 'group')} would do for {_count(len(m.trainers), 'trainer')}, with the same throughput."
+    advice = _more(m, "training", m.groups, trainers, f"{_trainers(m, trainers)} would keep up with the solvers")
+    fewer = f"Or {_count(enough, 'group')} would do for {_trainers(m, len(m.trainers))}, with the same throughput."
     return _say(
         "training",
         [*advice.sentences[1:], *([fewer] if enough < m.groups else [])],
         None,
-        trainers,
+        advice.trainers,
         None,
         advice.samples_s,
     )
@@ -154,7 +163,7 @@ def _training(m: Measured) -> Advice:
 def _more(m: Measured, cause: str, groups: int, trainers: int, what: str) -> Advice:
     samples_s = min(groups * m.group_most_s, trainers * m.trainer_most_s)
     expected = f"{what}: expect about {_number(samples_s)} samples a second, where it had {_number(m.samples_s)}."
-    return _say(cause, [_shares(m), _trained(m), expected], groups, trainers, None, samples_s)
+    return _say(cause, [_shares(m), _trained(m), expected], groups, trainers * m.ranks_per_replica, None, samples_s)
 
 
 def _buffer(m: Measured) -> Advice:
@@ -229,7 +238,7 @@ def _on_cores(m: Measured, cores: int) -> tuple[int, int, float]:
     """Find how many groups and trainers on so many cores give the most samples a second; the fewest of them."""
     best = (0, 0, 0.0)
     for trainers in range(1, max(1, cores // 2) + 1):
-        groups = (cores - 1 - 2 * trainers) // m.ranks_per_group
+        groups = (cores - 1 - (1 + m.ranks_per_replica) * trainers) // m.ranks_per_group
         if groups < 1:
             break
         most = trainers * m.trainer_most_s
@@ -277,6 +286,13 @@ def _number(value: float) -> str:
 
 def _seconds(value: float) -> str:
     return f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms"
+
+
+def _trainers(m: Measured, number: int) -> str:
+    """Say so many trainers: the ranks that are to be asked for, where each of them is a replica."""
+    each = m.ranks_per_replica
+    replicas = f"{_count(number, 'replica')} of {each} ranks ('trainers.ranks: {number * each}')"
+    return _count(number, "trainer") if each == 1 else replicas
 
 
 def _count(number: int, what: str) -> str:

@@ -64,7 +64,8 @@ class Measured:
         Seconds of it before the first samples came.
     trainers : tuple of TrainerMeasured
         In the middle of the time in which samples came, as all that follows.
-    groups, ranks_per_group : int
+    groups, ranks_per_group, ranks_per_replica : int
+        Each of `trainers` is one for each replica.
     simulations : int
         That the groups have closed, in the whole run.
     computing, room, simulation, starting : float
@@ -96,6 +97,7 @@ class Measured:
     simulation: float
     starting: float
     ranks_per_group: int = 1
+    ranks_per_replica: int = 1
     simulations: int = 0
     step_s: dict[int, float] = field(default_factory=dict)
     group_s: float | None = None
@@ -161,6 +163,7 @@ def measure(look: Look) -> Measured | None:
         trainers=trainers,
         groups=int(look.story.start.get("groups") or solvers.get("groups") or 1),
         ranks_per_group=int(_part(solvers, "carried").get("ranks") or solvers.get("ranks_per_group") or 1),
+        ranks_per_replica=int(_part(look.job, "trainers").get("ranks_per_replica") or 1),
         simulations=len(runs),
         **shares,
         step_s=_steps(runs),

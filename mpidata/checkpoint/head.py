@@ -40,6 +40,7 @@ class Head:
     samples: tuple[int, ...] = (1, 1, 1)
     capacity_in_bytes: int = 0
     by_step: int = 0
+    ranks_per_replica: int = 1
 
     @property
     def span(self) -> int:
@@ -51,7 +52,8 @@ class Head:
 def read_head(attributes: Mapping[str, Any]) -> Head:
     """Read and check; raises ValueError where they make no sense."""
     names = {f.name: str(f.type) for f in dataclasses.fields(Head)}
-    new = {"batches_of_all", "samples", "capacity_in_bytes", "by_step"} - set(attributes)  # of an older version
+    new = {"batches_of_all", "samples", "capacity_in_bytes", "by_step", "ranks_per_replica"}
+    new -= set(attributes)  # of an older version
     values = {name: _plain(attributes[name], kind, name) for name, kind in names.items() if name not in new}
     head = Head(**{"batches_of_all": values["batch"] * values["trainers"], **values})
     _check(head)

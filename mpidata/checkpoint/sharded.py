@@ -28,6 +28,7 @@ from torch.distributed.tensor import DTensor
 from torch.futures import Future
 
 from mpidata.checkpoint.files import trainer_file
+from mpidata.checkpoint.trainer_file import of_mate
 from mpidata.errors import DAMAGED, StreamError, as_line
 
 __all__ = ["ReadPiece", "has_parts", "load_pieces", "open_pieces", "save_pieces"]
@@ -98,12 +99,19 @@ def open_pieces(checkpoint: Path, name: str) -> Iterator[ReadPiece]:
     """Read pieces of a state in a checkpoint's folder: raises StreamError, then, where a file cannot be read."""
     with contextlib.ExitStack() as stack:
         datasets: dict[int, h5py.Dataset] = {}
+        each = 1  # ranks that have their states in a file
 
         def read(trainer: int, first: int, size: int) -> bytes:
-            path = checkpoint / trainer_file(trainer)
+            nonlocal each
+            path = checkpoint / trainer_file(trainer // each)
             try:
+                if not datasets:
+                    path = checkpoint / trainer_file(0)
+                    each = int(stack.enter_context(h5py.File(path, "r")).attrs.get("ranks_per_replica", 1))
+                    path = checkpoint / trainer_file(trainer // each)
                 if trainer not in datasets:
-                    datasets[trainer] = stack.enter_context(h5py.File(path, "r"))[f"state/{name}"]
+                    file = stack.enter_context(h5py.File(path, "r"))
+                    datasets[trainer] = file[f"{of_mate(trainer % each)}state/{name}"]
                 return bytes(datasets[trainer][first : first + size].tobytes())
             except DAMAGED as error:
                 raise StreamError(f"{path} cannot be read: {as_line(error)}.") from None

@@ -21,7 +21,7 @@ from mpidata.checkpoint.files import Digest, digest, path_of, trainer_file, unfi
 from mpidata.checkpoint.ledgers import samples_of
 from mpidata.checkpoint.published import restore_published, save_published
 from mpidata.checkpoint.restore import Restored, restore
-from mpidata.checkpoint.trainer_file import Head, Saved, TrainerFile, write
+from mpidata.checkpoint.trainer_file import Head, Saved, TrainerFile, of_mate, write
 from mpidata.errors import StreamError
 from mpidata.field_statistics.moments import numbers
 from mpidata.native import structures
@@ -190,6 +190,10 @@ class Checkpoints:
 
         return state.save_state(dict(self._own))
 
+    def of_mates(self) -> list[dict[str, Saved]]:
+        """Collect the states of this trainer's mates; for the thread that writes."""
+        return []
+
     def finish(self) -> None:
         """Wait until a snapshot that is being written is."""
         if self._writing is not None:
@@ -219,6 +223,7 @@ class Checkpoints:
         head = Head(
             trainer=self._index, trainers=plan.trainers, plan_capacity=plan.capacity, policy=plan.policy,
             capacity_in_bytes=plan.capacity_in_bytes, by_step=int(plan.trainers_at_least > 0),
+            ranks_per_replica=plan.ranks_per_replica,
             simulations=plan.simulations, samples=samples_of(plan), number=snapshot.number, batch=snapshot.batch,
             batches_of_all=snapshot.batches_of_all, count=tuple(snapshot.count),
             unseen=snapshot.unseen, next_retired=snapshot.next_retired, capacity=snapshot.capacity,
@@ -228,10 +233,11 @@ class Checkpoints:
         arrays = self._samples(snapshot) | self._ledger(snapshot)
         held = SnapshotConstants(plan, self._library, snapshot.steps) if plan.constants else None
         arrays |= held.arrays if held else {}
-        for name, saved in state.items():
-            arrays[f"state/{name}"] = np.frombuffer(saved.contents, np.uint8)
-            if saved.layout:
-                arrays[f"sharded/{name}"] = np.frombuffer(saved.layout, np.uint8)
+        for rank, states in enumerate([state, *self.of_mates()]):
+            for name, saved in states.items():
+                arrays[f"{of_mate(rank)}state/{name}"] = np.frombuffer(saved.contents, np.uint8)
+                if saved.layout:
+                    arrays[f"{of_mate(rank)}sharded/{name}"] = np.frombuffer(saved.layout, np.uint8)
         sizes = self._sizes(snapshot.steps, arrays)
         try:
             values = held.values() if held else {}

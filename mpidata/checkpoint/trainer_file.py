@@ -13,7 +13,8 @@ number of its own among those of the file: `constants/simulation`, `try`, (m,) i
 plan's order, -1 for a length that no constant has; and `constants/fields/<name>`, (elements,), the values of all, one
 behind the other, none where an optional field was not put.
 `ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes, and beside
-those that trainers have parts of `sharded/<name>`, bytes; where there are statistics, `scales`, (n, 6) float64.
+those that trainers have parts of `sharded/<name>`, bytes; those of mate 1 in `mates/1/state`, `mates/1/sharded`; where
+there are statistics, `scales`, (n, 6) float64.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from mpidata.field_statistics import moments
 from mpidata.run.own_files import new_file
 from mpidata.run.plan import Field, Plan
 
-__all__ = ["FORMAT", "LEDGER", "Head", "Saved", "TrainerFile", "write"]
+__all__ = ["FORMAT", "LEDGER", "Head", "Saved", "TrainerFile", "of_mate", "write"]
 
 FORMAT = "mpidata-checkpoint 1"
 LEDGER: dict[str, type[np.generic]] = {
@@ -58,6 +59,11 @@ class Saved(NamedTuple):
 
     contents: bytes
     layout: bytes = b""
+
+
+def of_mate(rank: int) -> str:
+    """Name the group that has the states of a rank of a replica, with the slash behind; the file itself for rank 0."""
+    return f"mates/{rank}/" if rank else ""
 
 
 def write(
@@ -100,7 +106,7 @@ def write(
             file.attrs.create(name, value, dtype=dtype)
         own = {name.removeprefix("numbers/"): of for name, of in arrays.items() if name.startswith("numbers/")}
         groups = ["numbers"] * bool(own) + ["constants", "constants/fields"] * bool(constants)
-        groups += ["sharded"] * any(name.startswith("sharded/") for name in arrays)
+        groups += sorted({name.rpartition("/")[0] for name in arrays if name.startswith(("sharded/", "mates/"))})
         for group in ("fields", "ledger", "state", *groups):
             file.create_group(group)
         of_steps = [field for field in fields if not field.per_simulation]
@@ -346,14 +352,15 @@ class TrainerFile:
         joined: _Array = np.concatenate(parts)
         return joined
 
-    def state(self) -> dict[str, Saved]:
-        """Read the registered objects' states; of those that trainers have parts of the index alone."""
+    def state(self, mate: int = 0) -> dict[str, Saved]:
+        """Read the registered objects' states, or a mate's; of those that trainers have parts of the index alone."""
+        of = of_mate(mate)
         with self.readable():
-            names, indices = list(self._file["state"]), set(self._file.get("sharded", ()))
+            names, indices = list(self._file.get(f"{of}state", ())), set(self._file.get(f"{of}sharded", ()))
             return {
-                name: Saved(b"", self._bytes_of(f"sharded/{name}"))
+                name: Saved(b"", self._bytes_of(f"{of}sharded/{name}"))
                 if name in indices
-                else Saved(self._bytes_of(f"state/{name}"))
+                else Saved(self._bytes_of(f"{of}state/{name}"))
                 for name in names
             }
 

@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BeforeValidator, PrivateAttr, Strict
 
 from mpidata.config.base import Boolean, Key, Model, Text, fixed_key, free_key, refuse
 from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, LengthEntry, Record, Samples, Validation
-from mpidata.config.inference import Inference
-from mpidata.config.launching import Launch, Loaders, Servers, Slurm
+from mpidata.config.launching import Inference, Launch, Loaders, Servers, Slurm
 from mpidata.config.parameters import WEIGHT, Parameters
-from mpidata.config.programs import Solvers, Trainers, argument_list, object_name
+from mpidata.config.programs import Solvers, argument_list, object_name
+from mpidata.config.trainers import Trainers
 
 __all__ = ["STREAM", "Job"]
 
@@ -223,7 +223,8 @@ class Job(Model):
             kinds.append(("1 learner", "split", self.parameters.learner_spares))
         if self.servers is not None:
             kinds.append((_count(self.servers.ranks, "server"), "split", 0))
-        now = [f"1 scheduler, {_count(trainers, 'trainer')}"]
+        each = self.trainers.ranks_per_replica
+        now = [f"1 scheduler, {_count(trainers, 'trainer')}" + (f" (replicas of {each})" if each > 1 else "")]
         for what, start, spares in kinds:
             now += [what] if start == "split" and what else []
             now += [_count(spares, "spare")] if start == "split" and spares else []

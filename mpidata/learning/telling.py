@@ -48,7 +48,9 @@ class Telling:
 
     def take(self, batch: Mapping[str, Any], values: Any) -> int:
         """Take the losses of a batch, shape (B,); gives a status code. Raises StreamError if they do not fit."""
-        sums = of_samples(*self._checked(batch, values))
+        return self._add(of_samples(*self._checked(batch, values)))
+
+    def _add(self, sums: Sums) -> int:
         with self._lock:
             self._waiting.append(sums)
             self._samples += len(sums)

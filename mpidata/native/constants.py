@@ -41,6 +41,7 @@ ROLE_LOADER: int
 ROLE_SERVER: int
 ROLE_INFERENCE: int
 ROLE_LEARNER: int
+ROLE_MATE: int
 ROLES: tuple[str, ...]
 DTYPES: Mapping[str, Dtype]
 NO_STATISTICS: int

@@ -70,6 +70,7 @@ class Event:
     of_server: bool = False
     of_inference: bool = False
     of_learner: bool = False
+    of_mate: bool = False
 
 
 @dataclass(kw_only=True)
@@ -284,7 +285,11 @@ def _cancel(raw: Any, sender: dict[str, Any]) -> Cancel:
 @functools.cache
 def _role(role: int) -> dict[str, bool]:
     of = {"of_solver": constants.ROLE_SOLVER, "of_loader": constants.ROLE_LOADER, "of_server": constants.ROLE_SERVER}
-    of |= {"of_inference": constants.ROLE_INFERENCE, "of_learner": constants.ROLE_LEARNER}
+    of |= {
+        "of_inference": constants.ROLE_INFERENCE,
+        "of_learner": constants.ROLE_LEARNER,
+        "of_mate": constants.ROLE_MATE,
+    }
     return {name: role == one for name, one in of.items()}
 
 

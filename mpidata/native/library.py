@@ -79,6 +79,11 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_loader_fail": (c_int, [c_char_p]),
     "mpidata_loader_close": (c_int, []),
     "mpidata_loader_rest": (c_int, []),
+    # mate.h
+    "mpidata_mate_open": (c_int, [c_int]),
+    "mpidata_mate_look": (c_int, []),
+    "mpidata_mate_await_end": (None, []),
+    "mpidata_mate_close": (c_int, []),
     # server.h
     "mpidata_server_open": (c_int, [c_int]),
     "mpidata_server_await_end": (None, []),

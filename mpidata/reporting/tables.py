@@ -19,7 +19,9 @@ def asked(look: Look) -> Rows:
     job = look.job
     trainers, solvers, loaders = (_part(job, name) for name in ("trainers", "solvers", "loaders"))
     parameters, buffer = _part(job, "parameters"), _part(job, "buffer")
-    rows = [("trainers", f"{trainers.get('ranks', 1)}: {_program(trainers)}")]
+    each = trainers.get("ranks_per_replica", 1)
+    replicas = f" in replicas of {each}" if each > 1 else ""
+    rows = [("trainers", f"{trainers.get('ranks', 1)}{replicas}: {_program(trainers)}")]
     if solvers:
         ranks = solvers.get("ranks_per_group", 1)
         groups = f"{solvers.get('groups')} of {ranks} rank{'s' * (ranks != 1)}"

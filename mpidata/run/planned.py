@@ -79,7 +79,9 @@ class PlannedRun:
     def log(self, rank: int) -> Path:
         """Output of the program of a rank."""
         role, index, rank_in_group = self.plan.role_of(rank)
-        place = "" if role == "scheduler" else f"-{index}-{rank_in_group}" if role == "solver" else f"-{index}"
+        place = (
+            "" if role == "scheduler" else f"-{index}-{rank_in_group}" if role in ("solver", "mate") else f"-{index}"
+        )
         return self.run.logs / f"rank-{rank:04d}-{role}{place}.log"
 
     def write_plan(self) -> None:

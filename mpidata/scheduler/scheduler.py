@@ -237,7 +237,7 @@ class Scheduler:
         keeper = self._keeper_of(event)
         if event.of_solver or keeper is not self._dispatcher:
             return keeper.died(event.index, event.rank_in_group, self._clock())
-        trainer = -1 if event.of_server else index_of(event, self.plan.trainers)
+        trainer = -1 if event.of_server or event.of_mate else index_of(event, self.plan.trainers)
         if not self.ending.trainers or trainer not in (-1, *self.ending.trainers):
             return  # it had nothing more to do
         living = len(self._training) + (self._leavers.in_order if self._stream.drained else 0)

@@ -82,6 +82,8 @@ class Figures:
         Simulations that ran again as a trainer had died, in all starts of the run.
     servers : int
         How many parameter servers there are.
+    replicas : (int, int) or None
+        How many replicas there are, and ranks of each, where these are several.
     pushes : dict
         By trainer: how many it has made to them.
     loaders : dict
@@ -106,6 +108,7 @@ class Figures:
         self.inference: dict[str, int] = {}
         self.learner: dict[str, int] = {}
         self.servers = 0
+        self.replicas: tuple[int, int] | None = None
         self.pushes: dict[int, int] = {}
         self.loaded = Loaded(trainers)
         self.record: dict[str, float] = {}
@@ -294,6 +297,7 @@ class Figures:
             **({"loaders": self.loaders} if self.loaders else {}),
             **({"inference": self.inference} if self.inference else {}),
             **({"learner": self.learner} if self.learner else {}),
+            **({"replicas": dict(zip(("count", "ranks"), self.replicas, strict=True))} if self.replicas else {}),
             **({"servers": {"ranks": self.servers, "pushes": sum(self.pushes.values())}} if self.servers else {}),
             **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),
             **({"record": self.record} if self.record else {}),

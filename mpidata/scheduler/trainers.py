@@ -1,6 +1,6 @@
 """Which trainer is at fault where several fail: one that died, hangs or left fails the others, who report it.
 
-So does a parameter server that died.
+So does a parameter server, or a mate of a trainer, that died.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class FirstCause:
         then = f" Trainer {reporter} failed then: {text}." if self._report else ""
         follows = _LOST_PEER.search(text) is not None
         others = [one for one in range(self._plan.trainers) if one != reporter and (follows or one not in self._lost)]
-        ranks = [*(1 + one for one in others), *self._plan.server_ranks]
+        ranks = [*(1 + one for one in others), *self._plan.scripts[self._plan.trainers :], *self._plan.server_ranks]
         found = self._first_death(ranks) or self._vanished(ranks)
         if found is not None or (now < self._by and not final):
             return found
@@ -276,13 +276,12 @@ class FirstCause:
 
     def _of(self, rank: int, how: str, then: str = "", died: bool = False) -> Verdict:
         log = self._log(rank)
-        role, index, _ = self._plan.role_of(rank)
         few, resume = "", f"Resume the job with `mpidata run --resume {self._plan.run}`."
-        if self._few and role == "trainer":
+        if self._few and rank <= self._plan.trainers:
             few = f", and {self._few}"
             resume = resume if self._has_checkpoint else "There is no checkpoint to go on from: start the job again."
         see = f"Its output is in {log}. {resume}"
-        return Verdict(f"{role.capitalize()} {index} (rank {rank}) {how}{few}.{then} {see}", log, died)
+        return Verdict(f"{self._plan.name_of(rank)} {how}{few}.{then} {see}", log, died)
 
     @property
     def _has_checkpoint(self) -> bool:

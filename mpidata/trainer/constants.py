@@ -33,11 +33,11 @@ class HeldConstants:
     trainer : Trainer
         Who holds them.
     address : int
-        Of `mpidata_try_constants`, with a reference that is given back at the end.
+        Of `mpidata_try_constants`, with a reference that is given back at the end; an attribute, too.
     """
 
     def __init__(self, trainer: Trainer, address: int) -> None:
-        self._plan = trainer.plan
+        self._plan, self.address = trainer.plan, address
         weakref.finalize(self, trainer.release_constants, [address]).atexit = False
         self._held = look(trainer.library, address, len(self._plan.fields), len(self._plan.numbers))
 

@@ -9,7 +9,7 @@ from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.trainer import join
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.trainer import SLICE_S, Trainer
+from mpidata.trainer.trainer import Trainer
 
 __all__ = ["count_batch", "turns"]
 
@@ -41,7 +41,7 @@ def count_batch(trainer: Trainer) -> bool:
     trainer.checkpoints.check_claimed()
     status = constants.ERR_AGAIN
     while status in (constants.ERR_AGAIN, constants.CHECKPOINT) and not trainer.closed:
-        status = trainer.library.mpidata_trainer_count_batch(SLICE_S)
+        status = trainer.count_batch()
         if status == constants.CHECKPOINT:
             reached("checkpoint")
             if not trainer.checkpoints.take():

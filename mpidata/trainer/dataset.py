@@ -20,15 +20,17 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.cancel.of_stream import StreamCancel
-from mpidata.trainer.constants import DrawnConstants, find_constants
+from mpidata.trainer.constants import DrawnConstants
 from mpidata.trainer.elastic.reducer import make_alike
 from mpidata.trainer.expected import expected_of_stream
 from mpidata.trainer.frameworks.callers import fetched_ahead, leave_whole, overfits, overfitting
 from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
 from mpidata.trainer.frameworks.steps import asks_for_an_empty_pass, compare_steps
-from mpidata.trainer.passes import Pass, Refused
+from mpidata.trainer.passes import Refused
+from mpidata.trainer.replica.passes import constants_of, pass_of
+from mpidata.trainer.replica.place import Replica
 from mpidata.trainer.script import report_of
-from mpidata.trainer.shares.grouping import Grouping, check_positive
+from mpidata.trainer.shares.grouping import Grouping, check_even, check_positive
 from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_workers
 from mpidata.trainer.validation.asked import AskedValidation
 from mpidata.trainer.validation.of_stream import StreamValidation
@@ -134,6 +136,7 @@ class MPIStreamDataset(
         self.ragged = ragged
         self._steps = steps_per_simulation
         self._trainer = job.join()
+        check_even(grouping, self._trainer.replica)
         self._trainer.start(grouping)
         plan = self._trainer.plan
         self._pinned = pinned = pin_memory and torch.cuda.is_available()
@@ -168,7 +171,13 @@ class MPIStreamDataset(
             self._trainer.end_pass()
             return Refused(error)
         ahead = fetched_ahead() if self._trainer.members is None else 0
-        return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn, self._given_back, ahead)
+        rest = self._memory, self.batches_per_epoch, self._drawn, self._given_back, ahead
+        return pass_of(self._trainer, self._pinned, self._gathers)(self._trainer, *rest)
+
+    @property
+    def replica(self) -> Replica:
+        """The place of this process among the copies of the model, as `mpidata.replica` gives it."""
+        return self._trainer.replica
 
     def set_epoch(self, epoch: int) -> None:
         """Do nothing, as a stream has no epochs; for frameworks that tell their datasets.
@@ -209,13 +218,13 @@ class MPIStreamDataset(
             number = operator.index(simulation)
         except TypeError:
             raise StreamError(f"constants({simulation!r:.100}): give the id of a simulation, a whole number.") from None
-        held = find_constants(self._trainer, number) if number in range(1 << 63) else None
+        held = constants_of(self._trainer, number) if number in range(1 << 63) else None
         if held is None:
             raise StreamError(
                 f"This trainer holds no sample of simulation {number}. Ask for the constants of a batch while "
                 "the batch is in use."
             )
-        return held.tensors()
+        return held
 
     def make_alike(self, tensors: Sequence[torch.Tensor]) -> None:
         """Have tensors that follow from the statistics of a batch as trainer 0 has them; for `Normalizer`.
@@ -346,7 +355,7 @@ class MPIStreamDataset(
         the checkpoint is taken within the iteration and written while training goes on. While one is being written,
         the next one waits.
         """
-        check(self._trainer.library, self._trainer.library.mpidata_trainer_checkpoint())
+        self._trainer.ask_checkpoint()
 
     def state_dict(self) -> dict[str, Any]:
         """Return this trainer's place in the stream: ``{"batch": n}``, after n batches (or single samples).

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mpidata.native.library import check
 from mpidata.run.plan import Plan
 from mpidata.run.plan.routing import own_count
+from mpidata.trainer.replica.first import FirstTrainer
 from mpidata.trainer.shares.grouping import Grouping
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ def expected_of_stream(trainer: Trainer, steps: int | None) -> int | None:
     fewer = trainer.members is not None and trainer.members.generation > 0
     if grouping is None or fewer or (restored.batch and restored.trainers != trainer.plan.first_trainers):
         return None
-    if steps is None:
+    if steps is None and isinstance(trainer, FirstTrainer):
+        steps = trainer.facts.steps  # as its mates know it
+    elif steps is None:
         known = ctypes.c_int64()
         check(trainer.library, trainer.library.mpidata_trainer_steps(ctypes.byref(known)))
         steps = known.value

@@ -16,6 +16,7 @@ from mpidata.errors import LibraryError, StreamError, unforeseen
 from mpidata.loading.figures import PUSHES
 from mpidata.loading.here import refuse_here
 from mpidata.loading.over_mpi import MpiLoaders
+from mpidata.loading.transport import Loaders
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end, end_on_exception, fail, say_own_errors
@@ -64,10 +65,10 @@ def join() -> Trainer:
 
 
 @functools.cache
-def loaders() -> MpiLoaders:
+def loaders() -> Loaders:
     """Get the way to the loaders of the job, the same object at every call; joins the job as `join` does."""
     trainer = join()
-    return MpiLoaders(trainer.library, trainer.raise_interrupt)
+    return trainer.loaders(functools.partial(MpiLoaders, trainer.library, trainer.raise_interrupt))
 
 
 def _join() -> Trainer:
@@ -110,14 +111,10 @@ def _join_job() -> Trainer:
             "A trainer needs MPI_THREAD_MULTIPLE, and MPI was initialised without it. Import mpidata before other "
             "packages that initialise MPI, leave mpi4py.rc.threads alone, or use an MPI built with thread support."
         )
-    library = load_checked()
-    recorder = _recorder(plan, library, MPI.COMM_WORLD.rank)  # first, as samples may come at once
-    handle = ctypes.c_int()
-    check(library, library.mpidata_trainer_open(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
-    hold_by(library.mpidata_trainer_hold)
-    communicator = MPI.Comm.f2py(handle.value)
-    assert isinstance(communicator, MPI.Intracomm)
-    trainer = Trainer(plan, library, communicator)
+    library, rank = load_checked(), MPI.COMM_WORLD.rank
+    role, index, rank_in_group = plan.role_of(rank) if MPI.COMM_WORLD.size == plan.world else ("trainer", 0, 0)
+    recorder = _recorder(plan, library, rank)  # first, as samples may come at once
+    trainer = _join_as_mate(plan, library, index, rank_in_group) if role == "mate" else _join_as_trainer(plan, library)
     if plan.servers:
         trainer.servers = Link(join_everyone(plan), functools.partial(library.mpidata_trainer_report, PUSHES.encode()))
         trainer.leaves.append(trainer.servers.leave)
@@ -138,6 +135,30 @@ def _join_job() -> Trainer:
     if trainer.waits_for_place:
         wait_for_place(trainer)
     return trainer
+
+
+def _join_as_trainer(plan: Plan, library: Library) -> Trainer:
+    from mpi4py import MPI
+
+    handle = ctypes.c_int()
+    check(library, library.mpidata_trainer_open(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
+    hold_by(library.mpidata_trainer_hold)
+    communicator = MPI.Comm.f2py(handle.value)
+    assert isinstance(communicator, MPI.Intracomm)
+    if plan.ranks_per_replica == 1:
+        return Trainer(plan, library, communicator)
+    from mpidata.trainer.replica.first import FirstTrainer
+
+    return FirstTrainer(plan, library, communicator)
+
+
+def _join_as_mate(plan: Plan, library: Library, trainer: int, rank: int) -> Trainer:
+    from mpi4py import MPI
+
+    from mpidata.trainer.replica.mate import MateTrainer
+
+    check(library, library.mpidata_mate_open(MPI.COMM_WORLD.py2f()))
+    return MateTrainer(plan, library, trainer, rank)
 
 
 def _refuse_children() -> None:

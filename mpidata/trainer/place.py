@@ -49,6 +49,8 @@ class Place:
         Takes a number by its name to the scheduler; does not block.
     when_leaving : callable
         Has something called when this trainer leaves the job.
+    asks : bool
+        Whether it asks the loaders itself: the first rank of a replica does so for its mates.
     """
 
     loaders: Loaders
@@ -63,6 +65,7 @@ class Place:
     members: Members | None = None
     report: Report = lambda name, value: None
     when_leaving: Callable[[Callable[[], object]], object] = lambda call: None
+    asks: bool = True
 
 
 def place() -> Place:
@@ -85,10 +88,11 @@ def place() -> Place:
             "This job has no loaders, which make the batches of DataLoader and FileDataset. Add `loaders: {ranks: 2}` "
             "to the job file."
         )
-    index, members = trainer.communicator.Get_rank() if trainer.communicator else 0, trainer.members
+    index, members = trainer.replica.number, trainer.members
 
     def report(name: str, value: float) -> None:  # where the job is over, the next batch says so
-        trainer.library.mpidata_trainer_report(name.encode(), value)
+        if not trainer.replica.rank:  # else the first rank of the replica does
+            trainer.library.mpidata_trainer_report(name.encode(), value)
 
     return Place(
         loaders=_local_loaders(index) if alone else join.loaders(),
@@ -103,6 +107,7 @@ def place() -> Place:
         members=members,
         report=report,
         when_leaving=trainer.leaves.append,
+        asks=not trainer.replica.rank,
     )
 
 

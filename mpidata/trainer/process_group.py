@@ -48,10 +48,10 @@ def init_process_group(backend: str | None = None) -> None:
 
     Notes
     -----
-    Collective over the trainers; sleeps until all have come. Call it before or after the dataset is created, in
-    the same thread. Sets RANK, WORLD_SIZE, LOCAL_RANK (the index among the trainers of this host), LOCAL_WORLD_SIZE
-    (their number), MASTER_ADDR and MASTER_PORT in ``os.environ``, and GLOO_SOCKET_IFNAME to the loopback where all
-    trainers share one host and it is not set.
+    Collective over the trainers, all ranks of replicas included; sleeps until all have come. Call it before or after
+    the dataset is created, in the same thread. Sets RANK, WORLD_SIZE, LOCAL_RANK (the index among the trainers of this
+    host), LOCAL_WORLD_SIZE (their number), MASTER_ADDR and MASTER_PORT in ``os.environ``, and GLOO_SOCKET_IFNAME to the
+    loopback where all trainers share one host and it is not set.
 
     In a job with ``trainers.elastic`` it is set up anew, with other numbers, before the step after a trainer's death.
 
@@ -67,7 +67,7 @@ def init_process_group(backend: str | None = None) -> None:
         _init_outside(backend)
         return
     trainer = job.join()
-    communicator = trainer.communicator
+    communicator = trainer.scripts
     if communicator is None:  # `mpidata try`: it has set the variables
         dist.init_process_group(backend or "gloo", rank=0, world_size=1)
         atexit.register(_destroy, trainer)

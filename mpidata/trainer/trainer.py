@@ -8,7 +8,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from mpidata.errors import JobInterrupt, MpidataError, StreamError
 from mpidata.field_statistics.statistics import write_statistics
 from mpidata.learning.telling import Telling
 from mpidata.loading.figures import LEFT_EARLY, STEP_WAITS_S, UNTRAINED, WAITS_S
+from mpidata.loading.transport import Loaders
 from mpidata.loading.turns import Turns
 from mpidata.native import constants
 from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
@@ -32,6 +33,7 @@ from mpidata.trainer.elastic.streams.shared_stream import SharedStream, meet
 from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
 from mpidata.trainer.in_turn import InTurn
 from mpidata.trainer.local_sgd.apart import Apart, come
+from mpidata.trainer.replica.place import Replica
 from mpidata.trainer.shares.grouping import Grouping
 from mpidata.trainer.shares.share import Share
 
@@ -41,13 +43,14 @@ if TYPE_CHECKING:
     from mpidata.record.writer import Recorder
     from mpidata.trainer.served.link import Link
 
+_T = TypeVar("_T")
 SLICE_S = 0.2  # longest time in the library while it waits, so that Python gets to handle signals
 # At the end, others may have hours of work left, and waiting costs nothing; after a failure the scheduler acts at once.
 _CLOSE_S = 7 * 86400.0
 
 
 class Trainer:
-    """A trainer of the job.
+    """A trainer of the job; for any thread, `draw` for one at a time.
 
     Parameters
     ----------
@@ -55,51 +58,39 @@ class Trainer:
         Of the job.
     library : Library
         Opened as a trainer; in a forked child, each of its functions raises StreamError.
-    communicator : mpi4py.MPI.Intracomm
-        Of the trainers.
+    communicator : mpi4py.MPI.Intracomm or None
+        Of the trainers; None on a mate, and without a job.
 
     Attributes
     ----------
+    scripts : mpi4py.MPI.Intracomm or None
+        Of all ranks that run the script: the trainers and their mates.
+    replica : Replica
+        The place among the copies of the model.
     ended : bool
         The stream is over, or there is none.
     closed : bool
         This trainer has left the job.
     drawn, samples : int
         Batches (or single samples) drawn so far, those before a resume included; samples while `apart` is set.
-    members : Members or None
-        The trainers that live, in a job that goes on when one dies.
-    apart : Apart or None
-        Where the trainers make steps of their own.
+    members, apart : Members or None, Apart or None
+        The trainers that live, in a job that goes on when one dies; where they make steps of their own.
     leaves : list of callable
         Called when this trainer trains no more.
     grouping : Grouping or None
         How samples make batches, once that is fixed.
-    share : Share
-        What was drawn of the batches of all trainers.
-    checkpoints : Checkpoints
-        The part of this trainer in them.
+    share, checkpoints : Share, Checkpoints
+        This trainer's part in the batches of all, and in checkpoints.
     passes, passes_begun : int
         Over the stream.
-    shared : SharedStream
-        The stream, as spares join it.
-    in_turn : InTurn
-        Told by each pass before it draws.
-    losses : Telling
-        Takes them to the scheduler.
-    turns : Turns
-        The loops over batches of loaders.
-    recorder : Recorder or None
-        Writes what is received to a file.
-
-    Notes
-    -----
-    For any thread; `draw` for one at a time.
+    shared, in_turn, losses, turns, recorder : SharedStream, InTurn, Telling, Turns, Recorder or None
+        See their classes.
     """
 
     def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm | None) -> None:
         from mpidata.checkpoint.taking import Checkpoints  # loads h5py
 
-        self.plan, self.library, self.communicator = plan, library, communicator
+        self.plan, self.library, self.communicator, self.scripts = plan, library, communicator, communicator
         self.members: Members | None = None
         if communicator is not None and plan.trainers_at_least:
             self.members = Members(communicator.Dup(), self._say_waits, self._regroup, plan.trainer_spares)
@@ -114,6 +105,7 @@ class Trainer:
         self.servers: Link | None = None  # the way to the parameter servers
         self.drawn = self.samples = self.passes = self.passes_begun = 0
         self._index = communicator.Get_rank() if communicator else 0
+        self.replica = Replica(self._index, plan.trainers)
         self.checkpoints = Checkpoints(plan, library, self._index)
         self.turns = Turns(lambda: None)
         self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
@@ -199,23 +191,31 @@ class Trainer:
         return count.value
 
     def draw_page(self, size: int) -> tuple[int, Callable[[], None]] | None:
-        """Draw one batch without a copy, where there is one that can be. Sleeps while it waits.
+        """Draw one batch, of `size` bytes, without a copy, where there is one that can be. Sleeps while it waits.
 
-        Parameters
-        ----------
-        size : int
-            Bytes of a batch.
-
-        Returns
-        -------
-        (int, callable) or None
-            Address, and what gives it back, in any thread. None: `draw` has a batch, or the stream is over.
+        Gives its address, and what gives it back, in any thread. None: `draw` has a batch, or the stream is over.
         """
         (address, page), found = self._page, self._page_found
         if not self._wait(lambda: self.library.mpidata_trainer_draw_page(size, *found, SLICE_S)) or not address.value:
             return None
         self._count_draw()
         return address.value, functools.partial(self._give_back, page.value)
+
+    def alike(self, what: str, make: Callable[[], _T]) -> _T:
+        """Make something that all ranks of the replica are to have, of tensors and plain values; the first makes it."""
+        return make()
+
+    def loaders(self, make: Callable[[], Loaders]) -> Loaders:
+        """Give the way to the loaders, which `make` makes."""
+        return make()
+
+    def ask_checkpoint(self) -> None:
+        """Ask for a checkpoint at one of the next batches; does not block."""
+        check(self.library, self.library.mpidata_trainer_checkpoint())
+
+    def count_batch(self) -> int:
+        """Count a batch of loaders, for at most `SLICE_S`; gives a status code."""
+        return int(self.library.mpidata_trainer_count_batch(SLICE_S))
 
     def when_drawn(self, batches: int, call: Callable[[], object]) -> None:
         """Have something called once, when so many batches have been drawn, or with the next one if more have."""

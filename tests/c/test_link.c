@@ -71,6 +71,20 @@ int main(void) {
     CHECK(mpidata_link_leader(&inference, &plan, MPIDATA_ROLE_INFERENCE, 0) == -1);
     CHECK(names(&inference, 3, "The spawned inference rank 6"));
 
+    const mpidata_link with_mates = {.n_groups = 2, .n_loaders = 1, .n_trainers = 2, .n_mates = 4, .n_ranks = 14};
+    plan.ranks_per_replica = 3;
+    for (int mate = 0; mate < 4; mate++) {
+        CHECK(mpidata_link_role(&with_mates, &plan, 3 + mate, &number) == MPIDATA_ROLE_MATE && number == mate / 2);
+        CHECK(group_of(&with_mates, 3 + mate, 0) == -1);
+    }
+    CHECK(mpidata_link_role(&with_mates, &plan, 2, &number) == MPIDATA_ROLE_TRAINER && number == 1);
+    CHECK(mpidata_link_role(&with_mates, &plan, 7, &number) == MPIDATA_ROLE_SOLVER && number == 0);
+    CHECK(mpidata_link_role(&with_mates, &plan, 11, &number) == MPIDATA_ROLE_LOADER && number == 0);
+    CHECK(mpidata_link_role(&with_mates, &plan, 12, &number) == MPIDATA_ROLE_SERVER && number == 0);
+    CHECK(leader(&with_mates, 1) == 9 && mpidata_link_leader(&with_mates, &plan, MPIDATA_ROLE_LOADER, 0) == 11);
+    CHECK(names(&with_mates, 6, "A mate of trainer 1 (rank 6)"));
+    plan.ranks_per_replica = 1;
+
     CHECK(names(&world, 0, "The scheduler (rank 0)") && names(&spawned, 0, "The scheduler (rank 0)"));
     CHECK(names(&world, 2, "Trainer 1 (rank 2)") && names(&spawned, 2, "Trainer 1 (rank 2)"));
     CHECK(names(&world, 6, "Solver rank 6 (group 1, its rank 1)"));

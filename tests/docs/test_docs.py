@@ -221,7 +221,7 @@ def test_the_keys_of_summary_and_progress() -> None:
     figures.retired_trainers.append(1)
     simulations.restore({0: 2}, {}, [], [1])
     figures.losses.add(np.ones(1, LOSSES))
-    figures.servers = 1
+    figures.servers, figures.replicas = 1, (1, 2)
     figures.loaded.take(0, "epoch", 0)
     figures.loaded.take(0, "untrained", 1)
     for name in ("parts", "counted", "read"):

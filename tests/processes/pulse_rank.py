@@ -38,7 +38,9 @@ class PulseRank:
         folder.mkdir(exist_ok=True)
         (folder / "program.py").write_text(PROGRAM.format(flags=flags, then=then))
         program = [sys.executable, "-S", str(folder / "program.py")]
-        made = make_plan(folder, dict.fromkeys(("trainer", "solver", "scheduler", "loader", "server"), program), **plan)
+        made = make_plan(
+            folder, dict.fromkeys(("trainer", "solver", "scheduler", "loader", "server", "mate"), program), **plan
+        )
         self.run = made.run
         size = made.world if not words else 1 if "--loader" in words else 2
         variables = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(size)}

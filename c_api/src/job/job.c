@@ -81,12 +81,12 @@ static int check_place(const mpidata_job *job, int kind, int size) {
     if (size != job->plan.world)
         return mpidata_error(MPIDATA_ERR_JOB,
                              "The job was planned for %d ranks (1 scheduler, %d trainers, %d groups of %d, %d loaders, %d "
-                             "inference ranks, %d learners, %d servers), but has %d. Start it with -n %d, or change "
+                             "inference ranks, %d learners, %d servers, %d mates), but has %d. Start it with -n %d, or change "
                              "trainers.ranks, solvers, loaders, inference, parameters.learner_rank or servers in the job file.",
                              job->plan.world, job->plan.trainers, mpidata_plan_world_groups(&job->plan),
                              job->plan.ranks_per_group, mpidata_plan_world_loaders(&job->plan),
                              mpidata_plan_world_inference(&job->plan), mpidata_plan_world_learners(&job->plan),
-                             job->plan.servers, size, job->plan.world);
+                             job->plan.servers, mpidata_plan_mates(&job->plan), size, job->plan.world);
     if (kind != job->kind)
         return mpidata_error(MPIDATA_ERR_JOB,
                              "Rank %d is a %s by the plan, but its program joined as a %s. Check trainers.program and "
@@ -307,7 +307,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     MPIDATA_TRY(status);
     MPIDATA_TRY(mpidata_job_at_finalize(finalize_begins));
     mpidata_beat();
-    const int starts = kind >= MPIDATA_ROLE_SOLVER && kind != MPIDATA_ROLE_SERVER;
+    const int starts = kind >= MPIDATA_ROLE_SOLVER && kind != MPIDATA_ROLE_SERVER && kind != MPIDATA_ROLE_MATE;
     mpidata_tell(MPIDATA_PULSE_JOINED | (starts ? MPIDATA_PULSE_STARTING : 0u));
     return MPIDATA_SUCCESS;
 }
@@ -332,6 +332,8 @@ void mpidata_job_who(const mpidata_job *job, char *text, size_t size) {
         (void)snprintf(text, size, "The scheduler (rank %d)", job->rank);
     else if (job->kind == MPIDATA_ROLE_TRAINER)
         (void)snprintf(text, size, "Trainer %d (rank %d)", job->index, job->rank);
+    else if (job->kind == MPIDATA_ROLE_MATE)
+        (void)snprintf(text, size, "Mate %d of trainer %d (rank %d)", job->rank_in_group, job->index, job->rank);
     else if (job->kind == MPIDATA_ROLE_SERVER)
         (void)snprintf(text, size, "Server %d (rank %d)", job->index, job->rank);
     else if (job->kind == MPIDATA_ROLE_INFERENCE)

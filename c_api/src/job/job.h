@@ -12,7 +12,7 @@ typedef struct {
     /* Samples, tasks, orders and events: of all ranks of the world; in a spawned group, of the scheduler, the trainers
      * that lived and this group. In both, rank 0 is the scheduler, and the trainers follow. */
     MPI_Comm data;
-    MPI_Comm role; /* of the trainers, or of one group; the scheduler's own, a loader's or server's own */
+    MPI_Comm role; /* of the trainers, or of one group; the scheduler's own, a loader's, server's or mate's own */
     mpidata_hub hub;
     int *trainer_ranks; /* in data, by trainer; -1: it had died before this one was spawned; NULL: they follow rank 0 */
     int rank, index, rank_in_group;

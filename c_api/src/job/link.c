@@ -23,6 +23,7 @@ int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_pla
         .n_inference = mpidata_plan_world_inference(plan),
         .n_learners = mpidata_plan_world_learners(plan),
         .n_trainers = plan->trainers,
+        .n_mates = mpidata_plan_mates(plan),
     };
     return open_link(link);
 }
@@ -50,8 +51,10 @@ void mpidata_link_close(mpidata_link *link) {
     link->newly = NULL;
 }
 
+static int first_solver_rank(const mpidata_link *link) { return 1 + link->n_trainers + link->n_mates; }
+
 int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int rank, int *rank_in_group) {
-    int solver = rank - 1 - link->n_trainers;
+    int solver = rank - first_solver_rank(link);
     *rank_in_group = 0;
     if (solver < 0 || solver >= link->n_groups * plan->ranks_per_group) return -1;
     *rank_in_group = solver % plan->ranks_per_group;
@@ -59,7 +62,7 @@ int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int r
 }
 
 static int first_loader_rank(const mpidata_link *link, const mpidata_plan *plan) {
-    return 1 + link->n_trainers + link->n_groups * plan->ranks_per_group;
+    return first_solver_rank(link) + link->n_groups * plan->ranks_per_group;
 }
 
 int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int rank, int *number) {
@@ -72,6 +75,11 @@ int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int ra
                   : learner < link->n_learners ? link->first_learner + learner
                                                : learner - link->n_learners;
         return learner < 0 ? MPIDATA_ROLE_INFERENCE : learner < link->n_learners ? MPIDATA_ROLE_LEARNER : MPIDATA_ROLE_SERVER;
+    }
+    const int mate = rank - 1 - link->n_trainers;
+    if (loader < 0 && mate >= 0) {
+        *number = mate / (plan->ranks_per_replica - 1);
+        return MPIDATA_ROLE_MATE;
     }
     *number = loader >= 0 ? link->first_loader + loader : rank <= 0 ? 0 : link->trainers ? link->trainers[rank - 1] : rank - 1;
     return loader >= 0 ? MPIDATA_ROLE_LOADER : rank > 0 ? MPIDATA_ROLE_TRAINER : MPIDATA_ROLE_SCHEDULER;
@@ -90,7 +98,7 @@ int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int 
     }
     int i = number - (loader ? link->first_loader : link->first_group);
     if (i < 0 || i >= (loader ? link->n_loaders : link->n_groups)) return -1;
-    return loader ? first_loader_rank(link, plan) + i : 1 + link->n_trainers + i * plan->ranks_per_group;
+    return loader ? first_loader_rank(link, plan) + i : first_solver_rank(link) + i * plan->ranks_per_group;
 }
 
 int mpidata_link_planned_rank(const mpidata_link *link, const mpidata_plan *plan, int rank) {
@@ -106,6 +114,8 @@ void mpidata_link_who(const mpidata_link *link, const mpidata_plan *plan, int ra
         (void)snprintf(text, size, "The scheduler (rank 0)");
     else if (role == MPIDATA_ROLE_TRAINER)
         (void)snprintf(text, size, "Trainer %d (rank %d)", number, rank);
+    else if (role == MPIDATA_ROLE_MATE)
+        (void)snprintf(text, size, "A mate of trainer %d (rank %d)", number, rank);
     else if (role == MPIDATA_ROLE_SERVER)
         (void)snprintf(text, size, "Server %d (rank %d)", number, rank);
     else if (role == MPIDATA_ROLE_INFERENCE && number < mpidata_plan_world_inference(plan))

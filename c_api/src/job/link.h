@@ -1,6 +1,7 @@
 /* A communicator over which the scheduler and the trainers talk with groups and loaders: that of the world, or that with one
- * spawned group or loader. In each, rank 0 is the scheduler, then come the trainers, the groups' ranks, the loaders,
- * the inference ranks and the learners, and in that of the world the servers. A spawned one has only the trainers that lived then. */
+ * spawned group or loader. In each, rank 0 is the scheduler, then come the trainers, in that of the world their mates, the groups'
+ * ranks, the loaders, the inference ranks and the learners, and in that of the world the servers. A spawned one has only the
+ * trainers that lived then. */
 #ifndef MPIDATA_LINK_H
 #define MPIDATA_LINK_H
 
@@ -9,6 +10,7 @@
 typedef struct {
     MPI_Comm comm;
     int first_group, n_groups, first_loader, n_loaders, first_inference, n_inference, first_learner, n_learners, n_ranks;
+    int n_mates;
     int n_trainers, *trainers; /* which they are, in the order of their ranks; NULL: all that there are */
     char *dead;    /* per rank */
     int *newly;    /* ranks whose death mpidata_link_deaths has found last */
@@ -24,7 +26,7 @@ void mpidata_link_close(mpidata_link *link); /* leaves the communicator */
 /* Group of a rank and its place there; -1 for all others. */
 int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int rank, int *rank_in_group);
 
-/* Role of a rank; *number: which trainer, group, loader, inference rank, learner or server. */
+/* Role of a rank; *number: which trainer, group, loader, inference rank, learner or server, or a mate's trainer. */
 int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int rank, int *number);
 
 /* The rank as it would be with all trainers. */

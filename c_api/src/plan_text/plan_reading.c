@@ -16,7 +16,7 @@ static const char *const role_names[MPIDATA_ROLES] = {
     [MPIDATA_ROLE_SCHEDULER] = "scheduler", [MPIDATA_ROLE_TRAINER] = "trainer",
     [MPIDATA_ROLE_SOLVER] = "solver",       [MPIDATA_ROLE_LOADER] = "loader",
     [MPIDATA_ROLE_SERVER] = "server",       [MPIDATA_ROLE_INFERENCE] = "inference",
-    [MPIDATA_ROLE_LEARNER] = "learner",
+    [MPIDATA_ROLE_LEARNER] = "learner",     [MPIDATA_ROLE_MATE] = "mate",
 };
 /* What is under way: the plan, and whose program the lines are about; -1: nobody's. */
 typedef struct {
@@ -72,7 +72,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"journal", &plan->journal, 0}, {"capacity_in_bytes", &plan->capacity_in_bytes, 0},
         {"samples_window", &plan->samples_window, 1}, {"samples_stride", &plan->samples_stride, 1},
         {"samples_run", &plan->samples_run, 1}, {"trainers_at_least", &plan->trainers_at_least, 0},
-        {"servers", &plan->servers, 0},
+        {"servers", &plan->servers, 0}, {"ranks_per_replica", &plan->ranks_per_replica, 1},
         {"trainer_spares", &plan->trainer_spares, 0},
         {"inference", &plan->inference, 0}, {"inference_spares", &plan->inference_spares, 0},
         {"learner", &plan->learner, 0}, {"learner_spares", &plan->learner_spares, 0},
@@ -146,16 +146,17 @@ static int64_t world_of(const mpidata_plan *plan) {
     int64_t groups = plan->spawn ? 0 : (int64_t)plan->groups + plan->spares;
     int64_t loaders = plan->loaders_spawn ? 0 : (int64_t)plan->loaders + plan->loader_spares;
     const int64_t asked = (int64_t)plan->inference + plan->inference_spares + plan->learner + plan->learner_spares;
-    return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group + loaders + asked + plan->servers;
+    const int64_t mates = (int64_t)plan->trainers * (plan->ranks_per_replica - 1);
+    return 1 + (int64_t)plan->trainers + mates + groups * plan->ranks_per_group + loaders + asked + plan->servers;
 }
 
 static int check_whole(const reader *r) {
     const mpidata_plan *plan = r->plan;
     if (!plan->world || !plan->trainers || !plan->ranks_per_group || plan->world != world_of(plan))
         return bad(r,
-                   "has no complete layout of the ranks: 'world' is 1 + trainers + the ranks of the groups + loaders + "
-                      "inference + learner + servers");
-    if (plan->ranks_per_group > INT_MAX - 1 - plan->trainers) return bad(r, "has a group with too many ranks");
+                   "has no complete layout of the ranks: 'world' is 1 + trainers and mates + the ranks of the groups + "
+                      "loaders + inference + learner + servers");
+    if (plan->ranks_per_group > INT_MAX - 1 - plan->trainers - mpidata_plan_mates(plan)) return bad(r, "has a group with too many ranks");
     if (!plan->run || !plan->folder || !plan->in_flight || !plan->capacity || (plan->groups && !plan->n_fields))
         return bad(r, "lacks one of 'run', 'folder', 'in_flight', 'capacity' and 'field'");
     if (!plan->groups && !plan->loaders) return bad(r, "has neither groups nor loaders");
@@ -194,7 +195,7 @@ static int parse_lines(reader *r, char *copy) {
 
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong) {
     memset(plan, 0, sizeof *plan);
-    plan->samples_window = plan->samples_stride = plan->samples_run = 1;
+    plan->samples_window = plan->samples_stride = plan->samples_run = plan->ranks_per_replica = 1;
     plan->trainers_timeout_s = 600; /* as in mpidata/run/plan/ranks.py: it is not written down then */
     char *copy = strdup(text);
     if (!copy) return MPIDATA_PLAN_NO_MEMORY;
@@ -232,6 +233,12 @@ int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_
         *index = rank - 1;
         return MPIDATA_ROLE_TRAINER;
     }
+    const int first_mate = 1 + plan->trainers, first_solver = first_mate + mpidata_plan_mates(plan);
+    if (rank < first_solver) {
+        *index = (rank - first_mate) / (plan->ranks_per_replica - 1);
+        *rank_in_group = 1 + (rank - first_mate) % (plan->ranks_per_replica - 1);
+        return MPIDATA_ROLE_MATE;
+    }
     if (rank >= plan->world - plan->servers) {
         *index = rank - (plan->world - plan->servers);
         return MPIDATA_ROLE_SERVER;
@@ -246,7 +253,7 @@ int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_
         *index = rank - first_inference;
         return MPIDATA_ROLE_INFERENCE;
     }
-    int solver = rank - 1 - plan->trainers, solvers = mpidata_plan_world_groups(plan) * plan->ranks_per_group;
+    int solver = rank - first_solver, solvers = mpidata_plan_world_groups(plan) * plan->ranks_per_group;
     if (solver >= solvers) {
         *index = solver - solvers;
         return MPIDATA_ROLE_LOADER;
@@ -263,6 +270,10 @@ int mpidata_plan_world_loaders(const mpidata_plan *plan) {
 }
 
 int mpidata_plan_world_inference(const mpidata_plan *plan) { return plan->inference + plan->inference_spares; }
+
+int mpidata_plan_mates(const mpidata_plan *plan) {
+    return plan->ranks_per_replica > 1 ? plan->trainers * (plan->ranks_per_replica - 1) : 0;
+}
 
 int mpidata_plan_world_learners(const mpidata_plan *plan) { return plan->learner + plan->learner_spares; }
 

@@ -20,6 +20,7 @@ enum {
     MPIDATA_ROLE_SERVER = 4,
     MPIDATA_ROLE_INFERENCE = 5, /* runs the model for solvers that ask */
     MPIDATA_ROLE_LEARNER = 6,   /* runs the sampler */
+    MPIDATA_ROLE_MATE = 7,      /* trains with a trainer: a further rank of its replica */
     MPIDATA_ROLES
 };
 
@@ -70,6 +71,7 @@ typedef struct {
     int fault_tolerant; /* with ULFM */
     int trainers_at_least; /* while so many live, the others go on after a trainer's death; 0: its death ends the job */
     int trainer_spares;    /* of the trainers: the last ones, which wait for a place */
+    int ranks_per_replica; /* a trainer and its mates, which hold one copy of the model together */
     double timeout_s, start_timeout_s; /* of silence */
     double join_timeout_s;             /* for arriving in the job */
     double trainers_timeout_s;         /* of silence of a server; of a trainer only the scheduler knows */
@@ -132,8 +134,11 @@ int mpidata_plan_world_loaders(const mpidata_plan *plan);
 int mpidata_plan_world_inference(const mpidata_plan *plan);
 int mpidata_plan_world_learners(const mpidata_plan *plan);
 
-/* Role of a rank of the world; *index: which trainer, group, loader, server, inference rank or learner; *rank_in_group:
- * 0 for the others. */
+/* Mates of all trainers: the ranks of the world behind them, trainer by trainer. */
+int mpidata_plan_mates(const mpidata_plan *plan);
+
+/* Role of a rank of the world; *index: which trainer, group, loader, server, inference rank or learner, or a mate's trainer;
+ * *rank_in_group: a mate's place in the replica, from 1; 0 for the others. */
 int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
 const char *mpidata_role_name(int role);
 

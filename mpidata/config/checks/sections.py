@@ -60,6 +60,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     problems += _statistics(sections)
     problems += check_starts(sections)
     problems += _elastic(sections, data)
+    problems += _replicas(sections)
     if "slurm" in sections:
         saving = sections.get("checkpoint") or Checkpoint()
         problems += sections["slurm"].problems(saving.within_s)
@@ -169,6 +170,14 @@ def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[P
     if by_srun or (slurm is not None and slurm.template == "heterogeneous"):
         why = "'launch.with' is 'srun'" if by_srun else "'slurm.template' is 'heterogeneous', which srun starts"
         yield at, f"{said} {why}: a death ends the job then, as srun has no ULFM. Remove one of them."
+
+
+def _replicas(sections: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find what replicas of several ranks do not go with."""
+    trainers = sections.get("trainers")
+    if trainers is not None and trainers.ranks_per_replica > 1 and sections.get("servers") is not None:
+        said = f"'trainers.ranks_per_replica' is {trainers.ranks_per_replica}, but 'servers' keep whole models"
+        yield ("trainers", "ranks_per_replica"), f"{said}. Remove one of them."
 
 
 def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:

@@ -191,7 +191,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         place = self._position.begin()
         epoch, seed, trainer = self._position.epoch, self._seed_of_all(), self._place.trainer
         indices, remote, told = self._indices(seed, epoch), self._on_loaders(), self._told_epochs.now()
-        settings = Settings(self._ahead, self.in_order, self.timeout, self.pin_memory and torch.cuda.is_available())
+        timeout_s = self.timeout if self._place.asks else 0.0  # the first rank of a replica looks at the time
+        settings = Settings(self._ahead, self.in_order, timeout_s, self.pin_memory and torch.cuda.is_available())
 
         def ask(batch: int, chosen: Any) -> Order:
             return remote.order(batch, chosen, derived_seed(seed, epoch, batch, trainer), told)

@@ -32,7 +32,7 @@ INFERENCE = ("inference", "inference_spares", "inference_timeout_s", "inference_
 WHERE_GIVEN = (
     "carried", "carried_each", "capacity_in_bytes", "repeats", "journal", "replay", "samples_window", "samples_stride",
     "samples_run", "statistics", "ranges", "weights", "trainer_spares", "trainers_at_least",
-    "trainers_timeout_s", "trainers_exceptions_lose", "servers", "learner", "learner_spares",
+    "trainers_timeout_s", "trainers_exceptions_lose", "servers", "learner", "learner_spares", "ranks_per_replica",
 )  # fmt: skip
 # What the text of a key with one value is turned into, by how its class declares it.
 _TYPES: dict[Any, Callable[[str], Any]] = {"int": int, "float": float, "str": str, "Path": Path, "Path | None": Path}
@@ -60,6 +60,7 @@ def keys_in(text: str, types: Types) -> dict[str, Any]:
     several = {"solver": reader.single.get("groups")}
     several |= {role: reader.single.get(f"{role}s", "0") for role in ("loader", "server")}
     several |= {role: reader.single.get(role, "0") for role in ("inference", "learner")}
+    several["mate"] = str(int(reader.single.get("ranks_per_replica", "1")) - 1)
     needed = [role for role in constants.ROLES if several.get(role) != "0"]
     missing += [f"program {role}" for role in needed if role not in reader.programs]
     if missing:

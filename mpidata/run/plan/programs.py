@@ -17,7 +17,7 @@ from mpidata.run_module import module_command
 
 if TYPE_CHECKING:
     from mpidata.config import Job
-    from mpidata.config.inference import Inference
+    from mpidata.config.launching import Inference
     from mpidata.config.programs import Solvers
 
 __all__ = ["Program", "ProgramsSection", "programs_of"]
@@ -65,6 +65,8 @@ def _programs(job: Job, checkpoint: int) -> dict[str, Program]:
         "scheduler": Program(module_command("mpidata.scheduler", folder=job.folder)),
         "trainer": Program(find_program(job.trainers.program, job.folder), threads),
     }
+    if job.trainers.ranks_per_replica > 1:
+        programs["mate"] = programs["trainer"]
     if job.solvers.function is not None:
         program = module_command("mpidata.solver.function", job.solvers.function, folder=job.folder)
         is_filled = job.solvers.lifetime == "simulation"

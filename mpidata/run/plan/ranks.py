@@ -33,12 +33,12 @@ class LearnerSection:
 class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSection):
     """The ranks of the world.
 
-    0 is the scheduler, then come the trainers, then, with `start` split, the solver groups of `ranks_per_group` ranks
-    each: `groups` that run at once and `spares`; with `loader_start` split, the `loaders` and `loader_spares`; then the
-    `inference` ranks and `inference_spares`, the `learner` and `learner_spares`, at last the parameter `servers`. What
-    is spawned has the next numbers. The last `trainer_spares` of the trainers wait at first. `trainers_at_least` is 0
-    where the death of a trainer ends the job; an exception of its script does so unless `trainers_exceptions_lose`
-    is 1.
+    0 is the scheduler, then come the trainers, and `ranks_per_replica` - 1 mates of each; then, with `start` split, the
+    solver groups of `ranks_per_group` ranks each: `groups` that run at once and `spares`; with `loader_start` split,
+    the `loaders` and `loader_spares`; then the `inference` ranks and `inference_spares`, the `learner` and
+    `learner_spares`, at last the parameter `servers`. What is spawned has the next numbers. The last `trainer_spares`
+    of the trainers wait at first. `trainers_at_least` is 0 where the death of a trainer ends the job; an exception of
+    its script does so unless `trainers_exceptions_lose` is 1.
     """
 
     world: int
@@ -48,11 +48,33 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
     trainers_timeout_s: float = 600.0
     trainers_exceptions_lose: int = 0
     servers: int = 0
+    ranks_per_replica: int = 1
 
     @property
     def first_trainers(self) -> int:
         """Number of trainers that train from the start on, which are the first ones."""
         return self.trainers - self.trainer_spares
+
+    @property
+    def mates(self) -> int:
+        """Number of mates of all trainers: further ranks of their replicas."""
+        return self.trainers * (self.ranks_per_replica - 1)
+
+    @property
+    def scripts(self) -> range:
+        """Ranks that run the training script: those of trainers, then of mates."""
+        return range(1, 1 + self.trainers + self.mates)
+
+    def replica_ranks(self, trainer: int) -> tuple[int, ...]:
+        """Ranks of the world of a replica, in their order: that of its trainer, then those of the mates."""
+        first = 1 + self.trainers + trainer * (self.ranks_per_replica - 1)
+        return (1 + trainer, *range(first, first + self.ranks_per_replica - 1))
+
+    def name_of(self, rank: int) -> str:
+        """Name a trainer, mate or server for a sentence: `Trainer 1 (rank 2)`."""
+        role, index, rank_in_group = self.role_of(rank)
+        what = f"Mate {rank_in_group} of trainer {index}" if role == "mate" else f"{role.capitalize()} {index}"
+        return f"{what} (rank {rank})"
 
     @property
     def server_ranks(self) -> range:
@@ -70,11 +92,11 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
         Returns
         -------
         role : str
-            `scheduler`, `trainer`, `solver`, `loader`, `inference`, `learner` or `server`.
+            `scheduler`, `trainer`, `mate`, `solver`, `loader`, `inference`, `learner` or `server`.
         index : int
-            Which trainer, group, loader, inference rank, learner or server; 0 for the scheduler.
+            Which trainer, group, loader, inference rank, learner or server, or a mate's trainer; 0 for the scheduler.
         rank_in_group : int
-            Rank within the solver group, else 0.
+            Rank within the solver group, or of a mate within its replica, from 1; else 0.
 
         Raises
         ------
@@ -89,6 +111,9 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
             return "scheduler", 0, 0
         if rank <= self.trainers:
             return "trainer", rank - 1, 0
+        if rank in self.scripts:
+            trainer, mate = divmod(rank - 1 - self.trainers, self.ranks_per_replica - 1)
+            return "mate", trainer, 1 + mate
         if rank in self.server_ranks:
             return "server", rank - self.server_ranks.start, 0
         first_learner = self.server_ranks.start - self.learners_in_world
@@ -97,20 +122,20 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
         first_inference = first_learner - self.inference_in_world
         if rank >= first_inference:
             return "inference", rank - first_inference, 0
-        group, rank_in_group = divmod(rank - 1 - self.trainers, self.ranks_per_group)
+        group, rank_in_group = divmod(rank - self.scripts.stop, self.ranks_per_group)
         if group < self.groups_in_world:
             return "solver", group, rank_in_group
-        return "loader", rank - 1 - self.trainers - self.groups_in_world * self.ranks_per_group, 0
+        return "loader", rank - self.scripts.stop - self.groups_in_world * self.ranks_per_group, 0
 
     def rank_of(self, group: int, rank_in_group: int) -> int | None:
         """Rank of the world of a group's rank; None for a group that was spawned."""
         if group >= self.groups_in_world:
             return None
-        return 1 + self.trainers + group * self.ranks_per_group + rank_in_group
+        return self.scripts.stop + group * self.ranks_per_group + rank_in_group
 
     def rank_of_loader(self, loader: int) -> int | None:
         """Rank of the world of a loader; None for one that was spawned."""
-        first = 1 + self.trainers + self.groups_in_world * self.ranks_per_group
+        first = self.scripts.stop + self.groups_in_world * self.ranks_per_group
         return first + loader if loader < self.loaders_in_world else None
 
     def rank_of_inference(self, number: int) -> int | None:
@@ -130,8 +155,9 @@ def ranks_of(job: Job) -> RanksSection:
     trainers = job.trainers
     return RanksSection(
         world=job.world_size,
-        trainers=trainers.ranks + trainers.spares,
-        trainer_spares=trainers.spares,
+        trainers=trainers.replicas + trainers.spares // trainers.ranks_per_replica,
+        trainer_spares=trainers.spares // trainers.ranks_per_replica,
+        ranks_per_replica=trainers.ranks_per_replica,
         trainers_at_least=trainers.at_least,
         trainers_timeout_s=trainers.timeout_s,
         trainers_exceptions_lose=int(trainers.exceptions_lose),

@@ -46,6 +46,7 @@ class Journal:
     def __init__(self, plan: Plan, simulations: Simulations, losses: Losses, now: float) -> None:
         self.figures = Figures(plan.trainers, plan.capacity, in_bytes=bool(plan.capacity_in_bytes))
         self.figures.span, self.figures.servers, self.figures.spares = plan.span, plan.servers, plan.trainer_spares
+        self.figures.replicas = (plan.trainers, plan.ranks_per_replica) if plan.ranks_per_replica > 1 else None
         self._plan = plan
         self._simulations = simulations
         self._losses = losses

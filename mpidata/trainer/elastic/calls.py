@@ -129,4 +129,4 @@ def _place() -> tuple[int, int]:
     trainer = job.join()
     if trainer.members is not None:
         return trainer.members.rank, trainer.members.count
-    return (trainer.communicator.Get_rank(), trainer.plan.trainers) if trainer.communicator else (0, 1)
+    return (trainer.scripts.Get_rank(), trainer.scripts.Get_size()) if trainer.scripts else (0, 1)

@@ -63,6 +63,8 @@ class DistributedDataParallel(TorchDistributedDataParallel):
                 "mpidata.DistributedDataParallel: the trainers of this script run apart, by mpidata.LocalSGD or "
                 "ParameterServer. Use one of them."
             )
+        if trainer is not None and "process_group" not in options:
+            trainer.replica.refuse("mpidata.DistributedDataParallel averages over all trainers")
         members = trainer.members if trainer is not None else None
         self._sums: Reducer | None = None
         if members is None:

@@ -221,6 +221,7 @@ def _join() -> tuple[Trainer | None, Members | None]:
             )
         return None, None
     trainer = job.join()
+    trainer.replica.refuse("mpidata.LocalSGD averages over the trainers")
     if trainer.members is not None or trainer.communicator is None:
         return trainer, trainer.members
     return trainer, Fixed(trainer.communicator.Dup(), lambda seconds: None)

@@ -105,7 +105,7 @@ def _counts(trainer: Trainer) -> bool:
     """Whether this trainer's values are those that are read."""
     if trainer.members is not None:
         return trainer.members.is_first
-    return trainer.communicator is None or trainer.communicator.Get_rank() == 0
+    return trainer.replica.number == trainer.replica.rank == 0
 
 
 def _arrays(arrays: Mapping[str, Any], copies: bool) -> dict[str, npt.NDArray[Any]]:

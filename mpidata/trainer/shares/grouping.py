@@ -8,8 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from mpidata.errors import StreamError
 from mpidata.native.library import Library, check
+from mpidata.trainer.replica.place import Replica
 
-__all__ = ["BySize", "Grouping", "check_positive"]
+__all__ = ["BySize", "Grouping", "check_even", "check_positive"]
 
 _Memory = TypeVar("_Memory")
 
@@ -102,3 +103,12 @@ def check_positive(name: str, value: Any) -> None:
     """Raise StreamError where an argument is neither None nor a whole number from 1."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise StreamError(f"{name}={value!r} is no positive whole number. Give a number from 1, or leave it out.")
+
+
+def check_even(grouping: Grouping, replica: Replica) -> None:
+    """Raise StreamError where replicas of several ranks would have batches of unlike sizes, which nothing weighs."""
+    if replica.size > 1 and grouping.total is not None and grouping.total % replica.count:
+        raise StreamError(
+            f"MPIStreamDataset({grouping}) cannot be shared evenly by {replica.count} replicas of {replica.size} "
+            "ranks, and no weights are given to their gradients. Make it a multiple of the number of replicas."
+        )

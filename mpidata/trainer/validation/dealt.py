@@ -86,7 +86,7 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
 
         Of a Subset, for example, the sampler sees the length only.
         """
-        if self.trainer.plan.trainers == 1:
+        if self.trainer.plan.trainers * self.trainer.replica.size == 1:
             return
         loader = next((caller for caller in callers() if isinstance(caller, _BaseDataLoaderIter)), None)
         sampler: Any = getattr(loader, "_index_sampler", None)

@@ -41,7 +41,7 @@ class EvenValidation(Dealt):
                 "stream.validation(even=True) adds 'mask' to each sample, but the job has a field 'mask'. Give the "
                 "field another name, or use stream.validation(share=False)."
             )
-        counts = all_counts(trainer.communicator, share.count())
+        counts = trainer.alike("counts", lambda: all_counts(trainer.communicator, share.count()))
         filler = None
         if min(counts) == 0 < max(counts):
             filler = WholeValidation.collect(share)[0]

@@ -26,14 +26,14 @@ def in_step(loader: Any, parts: int) -> Any:
             "accelerator.prepare(DataLoader(stream.validation())) needs a batch_size, and no shuffle and no sampler. "
             "Leave them out, or use stream.validation(share=False)."
         )
-    counts = all_counts(share.trainer.communicator, share.count())
+    trainer = share.trainer
+    counts = trainer.alike("counts", lambda: all_counts(trainer.communicator, share.count()))
     size, total = loader.batch_size // parts or 1, sum(counts)
     if len(set(counts)) == 1:
         batches = Batches(counts[0], size, 0, 1, drop_last=loader.drop_last)
         dataset = Joined(share, total, filled_up_from=0)
     else:
-        assert isinstance(share, ValidationDataset) and share.trainer.communicator is not None
-        trainer, trainers = share.trainer.communicator.Get_rank(), len(counts)
-        batches = Batches(total, size, trainer, trainers, drop_last=loader.drop_last)
+        assert isinstance(share, ValidationDataset)
+        batches = Batches(total, size, trainer.replica.number, len(counts), drop_last=loader.drop_last)
         dataset = Joined(WholeValidation.collect(share), total, batches.real_in_last_step)
     return DataLoader(dataset, batch_sampler=batches, **kept(loader))

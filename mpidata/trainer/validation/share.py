@@ -20,6 +20,7 @@ from mpidata.run.plan import Field
 from mpidata.tensors import number_tensor, part_weights
 from mpidata.trainer.constants import of_validation
 from mpidata.trainer.elastic.points import reached
+from mpidata.trainer.replica.mate import MateTrainer
 from mpidata.trainer.trainer import SLICE_S, Trainer
 from mpidata.trainer.validation.dealt import Dealt, no_workers
 
@@ -75,9 +76,17 @@ class ValidationDataset(Dealt):
     def wait(cls, trainer: Trainer, *, gathers: bool = False) -> ValidationDataset:
         """Wait, asleep, until the trainer's share is complete; raises StreamError when it never will be.
 
-        With `gathers`, samples have copies of the constants like those of the other fields.
+        With `gathers`, samples have copies of the constants like those of the other fields. The mates of a trainer get
+        copies of its share.
         """
-        return cls(trainer, _wait(trainer), gathers=gathers)
+        made: list[ValidationDataset] = []
+
+        def make() -> tuple[list[dict[str, torch.Tensor]], dict[int, dict[str, torch.Tensor]]]:
+            made.append(cls(trainer, _wait(trainer), gathers=gathers))
+            return (made[0].copies(), made[0].constants()) if trainer.replica.size > 1 else ([], {})
+
+        samples, constants_of = trainer.alike("validation samples", make)
+        return made[0] if made else _CopiedShare(trainer, samples, constants_of)
 
     def refresh(self) -> None:
         """Wait, asleep, until the samples of trainers that have died have come again; behind those there were."""
@@ -97,11 +106,13 @@ class ValidationDataset(Dealt):
         if info is not None:
             raise StreamError(no_workers(f"num_workers={info.num_workers}"))
         self.refuse_dealing()
-        try:
-            steps = self._samples[operator.index(index)]
-        except IndexError:
-            raise IndexError(f"There is no sample {index}: this trainer holds {self.count()} of them.") from None
+        if not -self.count() <= (number := operator.index(index)) < self.count():
+            raise IndexError(f"There is no sample {index}: this trainer holds {self.count()} of them.")
         refuse_stacking(self, [length.name for length in self.trainer.plan.lengths], "stream.fields")
+        return self._at(number)
+
+    def _at(self, number: int) -> dict[str, torch.Tensor]:
+        steps = self._samples[number]
         return self._copy(steps) | (of_validation(self.trainer, steps[0].index).tensors() if self._views else {})
 
     def copies(self) -> list[dict[str, torch.Tensor]]:
@@ -131,6 +142,40 @@ class ValidationDataset(Dealt):
 
     def _joined(self, tensors: list[torch.Tensor]) -> torch.Tensor:
         return tensors[0] if self._window == 1 else torch.stack(tensors)
+
+
+class _CopiedShare(ValidationDataset):
+    """The share of a mate's trainer, copied."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        samples: list[dict[str, torch.Tensor]],
+        constants_of: dict[int, dict[str, torch.Tensor]],
+    ) -> None:
+        self.trainer, self._held, self._constants = trainer, samples, constants_of
+        assert isinstance(trainer, MateTrainer)
+        trainer.constants.hold(constants_of)
+
+    def refresh(self) -> None:
+        """Do nothing, as no trainer may die."""
+
+    def count(self) -> int:
+        """Count the samples."""
+        return len(self._held)
+
+    def copies(self) -> list[dict[str, torch.Tensor]]:
+        """Copy all samples, without what `constants` has."""
+        return [{name: tensor.clone() for name, tensor in sample.items()} for sample in self._held]
+
+    def constants(self) -> dict[int, dict[str, torch.Tensor]]:
+        """View the fields with ``per: simulation``, by simulation."""
+        return self._constants
+
+    def _at(self, number: int) -> dict[str, torch.Tensor]:
+        sample = self._held[number]
+        copied = {name: tensor.clone() for name, tensor in sample.items()}
+        return copied | self._constants.get(int(sample["simulation"]), {})
 
 
 def _wait(trainer: Trainer) -> int:

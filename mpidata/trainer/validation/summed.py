@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,13 @@ def sum_over(
             reached("validate")
         seen = share.count()
         reached("validated")
-        everything = _over_trainers(share.trainer, own, generation)
-    return torch.from_numpy(everything)
+        everything = share.trainer.alike("sums", functools.partial(_of_all, share.trainer, own, generation))
+    return everything
+
+
+def _of_all(trainer: Trainer, own: _Numbers, generation: int) -> torch.Tensor | None:
+    everything = _over_trainers(trainer, own, generation)
+    return None if everything is None else torch.from_numpy(everything)
 
 
 def _measured(measure: _Measure, batch: dict[str, Any]) -> _Numbers:

@@ -33,12 +33,17 @@ class WholeValidation(Dataset[dict[str, torch.Tensor]]):
     @classmethod
     def collect(cls, share: ValidationDataset) -> WholeValidation:
         """Collect the shares of all trainers; collective over them."""
-        samples: list[dict[str, torch.Tensor]] = []
-        constants: dict[int, dict[str, torch.Tensor]] = {}
-        for of_one, constants_of_one in _shares(share):
-            samples += of_one
-            constants |= constants_of_one
-        return cls(sorted(samples, key=_place), constants, [length.name for length in share.trainer.plan.lengths])
+
+        def collect() -> tuple[list[dict[str, torch.Tensor]], dict[int, dict[str, torch.Tensor]]]:
+            samples: list[dict[str, torch.Tensor]] = []
+            constants: dict[int, dict[str, torch.Tensor]] = {}
+            for of_one, constants_of_one in _shares(share):
+                samples += of_one
+                constants |= constants_of_one
+            return sorted(samples, key=_place), constants
+
+        collected = share.trainer.alike("all validation samples", collect)
+        return cls(*collected, [length.name for length in share.trainer.plan.lengths])
 
     def __len__(self) -> int:
         """Count the samples of all trainers."""

@@ -55,6 +55,15 @@ def test_a_silent_loader_is_ended_and_what_it_worked_on_is_noted(shim: Path, tmp
     assert (spawned.run / "exits" / "loader-0005").exists() and (spawned.run / "logs" / "loader-0005.log").exists()
 
 
+def test_a_mate_is_told_its_rank_among_all_that_train(shim: Path, tmp_path: Path) -> None:
+    then = "beat(); open('ranks', 'w').write(f\"{os.environ['RANK']} of {os.environ['WORLD_SIZE']}\"); sys.exit(3)"
+    mate = PulseRank(shim, tmp_path, then, rank=6, world=11, ranks_per_replica=3)
+    _, record = mate.end()
+    assert (tmp_path / "ranks").read_text() == "5 of 6"
+    assert (record["role"], record["trainer"], record["rank_in_replica"], record["exit"]) == ("mate", 1, 2, 3)
+    assert "rank 6 (mate 2 of trainer 1)" in mate.stderr and (mate.run / "logs" / "rank-0006-mate-1-2.log").exists()
+
+
 @pytest.mark.parametrize("then", ["hang()", "os.kill(os.getpid(), signal.SIGSTOP)"])
 def test_a_silent_server_is_ended(shim: Path, tmp_path: Path, then: str) -> None:
     server = {"world": 8, "servers": 1, "rank": 7}

@@ -34,6 +34,13 @@ CASES = [
     ("trainers 2", "trainers 0", "", "cannot be read: 'trainers 0'"),
     ("trainers 2\n", "", "lacks trainers", "no complete layout"),
     ("world 7", "world 8", "", "no complete layout"),
+    ("trainers 2", "trainers 2\nranks_per_replica 2", "The plan lacks program mate", "no complete layout"),
+    (
+        "trainers 2",
+        "trainers 2\nranks_per_replica 0",
+        "The plan lacks program mate",
+        "cannot be read: 'ranks_per_replica 0'",
+    ),
     ("start split", "start apart", "", "cannot be read: 'start apart'"),
     ("lifetime pool", "lifetime short", "", "cannot be read: 'lifetime short'"),
     ("fault_tolerance none", "fault_tolerance some", "", "cannot be read: 'fault_tolerance some'"),
@@ -118,6 +125,9 @@ def test_a_changed_plan(
         {"world": 6, "start": "spawn", **LOADERS},
         {"world": 7, "loader_start": "spawn", **LOADERS},
         {"world": 6, "groups": 0, **LOADERS},
+        {"world": 9, "ranks_per_replica": 2},
+        {"world": 16, "ranks_per_replica": 3, "servers": 2, **LOADERS},
+        {"world": 10, "groups": 0, "ranks_per_replica": 3, **LOADERS},
     ],
 )
 def test_a_rank_has_one_place(changes: dict[str, object], library: Path, tmp_path: Path) -> None:

@@ -73,6 +73,17 @@ def test_what_is_balanced_on_so_many_cores() -> None:
     assert "too few" in advise(BALANCED, 3).sentences[-1]
 
 
+def test_replicas_are_counted_in_ranks() -> None:
+    """A replica of 3 ranks needs 4 cores: one for each loop, and one for the receive thread of its first rank."""
+    advice = advise(replace(BALANCED, ranks_per_replica=3), 32)
+    assert advice.trainers is not None and advice.trainers % 3 == 0 and advice.groups is not None
+    replicas = advice.trainers // 3
+    assert 1 + 4 * replicas + advice.groups <= 32
+    said = f"{replicas} replicas of 3 ranks ('trainers.ranks: {advice.trainers}') (4 cores each) would be best"
+    assert said in advice.sentences[-1], advice.sentences
+    assert "4 for a replica" in advise(replace(BALANCED, ranks_per_replica=3), 5).sentences[-1]
+
+
 def test_without_figures() -> None:
     assert advise(None).cause == "unknown"
 

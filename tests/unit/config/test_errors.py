@@ -18,7 +18,7 @@ from mpidata.errors import JobFileError
         ("capacity=3", "unknown key 'capacity'. It belongs at 'buffer.capacity'."),
         (
             "trainers.x=3",
-            "unknown key 'trainers.x'. The keys here are ranks, program, spares, per_node, gpus_per_rank, ",
+            "unknown key 'trainers.x'. The keys here are ranks, program, ranks_per_replica, spares, per_node, ",
         ),
         ("trainers.seed=3", "unknown key 'trainers.seed'. It belongs at 'seed'."),
         ("fields.u.at_most=3", "unknown key 'fields.u.at_most'. It belongs at 'lengths.<name>.at_most'."),

@@ -98,6 +98,15 @@ def test_trainers_per_node() -> None:
         place(dataclasses.replace(layout, per_node=3), nodes(2, 2, 2, 2, 2))
 
 
+def test_the_ranks_of_a_replica_are_on_one_node_where_they_fit() -> None:
+    """The first ones of the replicas have the first ranks of the world, the mates those behind."""
+    layout = Layout(trainers=6, groups=1, ranks_per_group=2, per_node=2, ranks_per_replica=2)
+    placement = place(layout, nodes(4, 4, 4, 4))
+    assert placement.hosts == ("n1", "n1", "n2", "n3", "n1", "n2", "n3", "n4", "n4")
+    assert list(placement.lines(layout))[:2] == ["n1: the scheduler, trainers 0-1", "n2: trainers 2-3"]
+    assert dataclasses.replace(layout, ranks_per_replica=3).order == [0, 3, 1, 2, 4, 5]
+
+
 def test_gpus_limit_the_trainers_of_a_node() -> None:
     layout = Layout(trainers=4, groups=1, ranks_per_group=1, gpus_per_rank=2)
     assert place(layout, nodes(16, 16, gpus=4)).hosts[:5] == ("n1", "n1", "n1", "n2", "n2")

@@ -47,6 +47,7 @@ class Job:
         loaders = sizes.get("loaders", 0) + sizes.get("loader_spares", 0)
         loaders = 0 if sizes.get("loader_start") == "spawn" else loaders
         sizes["world"] = 1 + sizes["trainers"] + in_world * sizes["ranks_per_group"] + loaders
+        sizes["world"] += sizes["trainers"] * (sizes.get("ranks_per_replica", 1) - 1)
         sizes["world"] += sizes.get("servers", 0) + sizes.get("inference", 0) + sizes.get("inference_spares", 0)
         sizes["world"] += sizes.get("learner", 0) + sizes.get("learner_spares", 0)
         self.plan = Plan(

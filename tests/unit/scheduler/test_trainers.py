@@ -66,6 +66,17 @@ def test_a_server_that_has_died_is_named_and_not_the_trainer_that_misses_it(make
     assert job.summary["log"].endswith("rank-0005-server-1.log")
 
 
+def test_a_mate_that_has_died_is_named_and_not_the_trainers_that_miss_it(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, simulations=100, ranks_per_replica=3)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    job.event(Died, 1, after=1.0, of_solver=False, of_mate=True, rank=6, rank_in_group=0)
+    job.event(Stop, 0, after=1.1, failed=1, text="RuntimeError: gloo: Connection closed by peer")
+    leave_note(job.plan.run, 6, signal=9)
+    assert job.run() == 1
+    assert job.summary["error"].startswith("Mate 2 of trainer 1 (rank 6) was killed by SIGKILL"), job.summary
+    assert job.summary["log"].endswith("rank-0006-mate-1-2.log")
+
+
 def test_a_server_may_die_when_all_trainers_have_left(make_job: MakeJob) -> None:
     job = make_job(trainers=1, simulations=1, servers=1)
     died = {"of_solver": False, "of_server": True, "rank": 3, "rank_in_group": 0}

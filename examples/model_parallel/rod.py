@@ -1,0 +1,13 @@
+"""A rod between two ends at fixed temperatures: the function of the job file."""
+
+import numpy as np
+
+STEPS = 100
+
+
+def simulate(alpha, left):
+    u = np.zeros(32)
+    u[0] = left
+    for _ in range(STEPS):
+        u[1:-1] += alpha * (u[:-2] - 2 * u[1:-1] + u[2:])
+        yield {"u": u.astype(np.float32)}

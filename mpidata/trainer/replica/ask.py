@@ -1,0 +1,33 @@
+"""What a script asks of its place among the copies of the model."""
+
+from __future__ import annotations
+
+from mpidata.alone.outside import in_job, say_no_job
+from mpidata.trainer import join as job
+from mpidata.trainer.place import group_place
+from mpidata.trainer.replica.place import Replica
+
+__all__ = ["replica"]
+
+
+def replica() -> Replica:
+    """Return the place of this process among the copies of the model.
+
+    Returns
+    -------
+    Replica
+        ``number`` and ``count``: which copy this process is of, and how many there are; the rank and size of data
+        parallelism. ``rank`` and ``size``: its rank within the copy, and how many ranks hold it
+        (``trainers.ranks_per_replica``); those of model parallelism. The rank in torch.distributed is
+        ``number * size + rank``.
+
+    Notes
+    -----
+    The first call of mpidata in a process joins the job, which is collective. Outside a job each process of
+    torch.distributed is a replica.
+    """
+    if in_job():
+        return job.join().replica
+    say_no_job()
+    rank, processes = group_place()
+    return Replica(rank, processes)

@@ -1,0 +1,227 @@
+"""The first rank of a replica: it draws, and gives its mates what it has drawn."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+
+from mpidata.errors import JobInterrupt, MpidataError
+from mpidata.field_statistics.moments import numbers
+from mpidata.loading.transport import Loaders
+from mpidata.native import constants
+from mpidata.native.library import Library, check
+from mpidata.run.aside import say_late
+from mpidata.run.plan import Plan
+from mpidata.trainer.cancel.of_stream import cancel
+from mpidata.trainer.replica.checkpoints import FirstCheckpoints
+from mpidata.trainer.replica.constants import FirstConstants
+from mpidata.trainer.replica.late import LateMates
+from mpidata.trainer.replica.link import Link, Tag, bytes_of
+from mpidata.trainer.replica.loaders import FirstLoaders
+from mpidata.trainer.replica.losses import FirstTelling
+from mpidata.trainer.replica.place import Replica, join_replica, join_scripts
+from mpidata.trainer.replica.records import Facts, Kind, Word, pack, pack_error, unpack
+from mpidata.trainer.replica.tensors import describe
+from mpidata.trainer.shares.grouping import Grouping
+from mpidata.trainer.trainer import Trainer
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["FirstTrainer"]
+
+_T = TypeVar("_T")
+_LOOKS_S = 0.01
+_ENDS_WITH_JOB_S = 30.0  # where a mate has died, the scheduler ends this process before
+
+
+class FirstTrainer(Trainer):
+    """The trainer of a replica of several ranks, the first of them.
+
+    Parameters are those of `Trainer`. What becomes of the stream is told to the mates as it happens, in its order: so
+    each of their calls finds what the same call has found here.
+    """
+
+    def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm) -> None:
+        super().__init__(plan, library, communicator)
+        self.link = Link(join_replica(plan, self._index), self._index, self._look, self._await_end)
+        self.scripts = join_scripts(plan)
+        self.replica = Replica(self._index, plan.trainers, 0, plan.ranks_per_replica)
+        self.checkpoints = FirstCheckpoints(plan, library, self._index, self.link)
+        self._constants = FirstConstants(self)
+        self._late = LateMates(lambda said: say_late(plan.run, f"Trainer {self._index} {said}"))
+        self._in_script = set(self.link.mates)
+        self.losses: FirstTelling = FirstTelling(library, plan.simulations + plan.validation, lambda: self.drawn)
+        self._asked = -1  # batch at which a checkpoint was asked for last
+        self._told_end = False
+        self.facts = Facts()  # that the mates know
+        self._share: tuple[int, int] | None = None
+
+    def start(self, grouping: Grouping) -> None:
+        """Fix how samples of the process's one stream make batches."""
+        try:
+            super().start(grouping)
+        except MpidataError as error:
+            self.fail_mates(error)
+            raise
+
+    def tell(self, kind: Kind, *things: Any) -> None:
+        """Tell the mates; does not block. Nothing in a forked child, which MPI does not survive."""
+        if self._forked:
+            return
+        self.link.send(self.link.mates, Tag.STREAM, pack(kind, *things), wait=False)
+
+    def give(self, tensors: dict[str, torch.Tensor], constants_apart: bool) -> None:
+        """Give the mates a batch that was drawn; sleeps until they have it, as the script may change it then.
+
+        With `constants_apart` they get its constants beside it, as far as they do not have them.
+        """
+        parts = [tensors]
+        if constants_apart:
+            names = {name for field in self.plan.constants for name in (field.name, f"{field.name}_given")}
+            parts = [{name: tensor for name, tensor in tensors.items() if name not in names}]
+            lacking = self._constants.lacking(tensors["simulation"].reshape(-1).tolist())
+            parts += [{f"{simulation} {name}": of[name] for name in of} for simulation, of in lacking.items()]
+        described, arrays = zip(*map(describe, parts), strict=True)
+        head = pack(Kind.BATCH, described, self._facts())
+        self._late.begin(self.drawn)
+        self.link.send(self.link.mates, Tag.STREAM, head, [array for of in arrays for array in of])
+        self._late.end()
+        self._hear()
+
+    def fail_mates(self, error: BaseException) -> None:
+        """Have the mates raise an error of this rank."""
+        self.tell(Kind.ERROR, *pack_error(error))
+
+    def alike(self, what: str, make: Callable[[], _T]) -> _T:
+        """Make something that the mates get, too; see `Trainer.alike`."""
+        try:
+            made = make()
+        except JobInterrupt:
+            self._told_end = False
+            self._end()
+            raise
+        except MpidataError as error:
+            self.fail_mates(error)
+            raise
+        memory = io.BytesIO()
+        torch.save(made, memory)
+        self.link.send(self.link.mates, Tag.STREAM, pack(Kind.ALIKE, what), [bytes_of(memory.getbuffer())])
+        return made
+
+    def is_over(self) -> bool:
+        """Whether there is no further batch."""
+        try:
+            over = super().is_over()
+        except MpidataError as error:
+            self.fail_mates(error)
+            raise
+        if not over:
+            self.tell(Kind.AHEAD)
+        return over
+
+    def loaders(self, make: Callable[[], Loaders]) -> Loaders:
+        """Give the way to the loaders, of which the mates hear, too."""
+        return FirstLoaders(make(), self.link)
+
+    def count_batch(self) -> int:
+        """Count a batch of loaders, and tell the mates what was found."""
+        status = super().count_batch()
+        self._hear()
+        if status != constants.ERR_AGAIN:
+            self.link.send(self.link.mates, Tag.COUNT, pack(status), wait=False)
+        return status
+
+    def draw_share(self) -> int:
+        """Draw this trainer's share of one batch."""
+        count = super().draw_share()
+        self._share = (count, self.plan.trainers) if count else None
+        return count
+
+    def _wait(self, call: Callable[[], int]) -> bool:
+        def look_and_call() -> int:
+            self._hear()
+            return call()
+
+        try:
+            more = super()._wait(look_and_call)
+        except JobInterrupt:
+            self._end()
+            raise
+        if not more:
+            self._end()
+        return more
+
+    def _end(self) -> None:
+        if not self._told_end:
+            self._told_end = True
+            self.tell(Kind.END, self.is_stopped(), self._facts())
+
+    def _facts(self) -> Facts:
+        steps, moments = ctypes.c_int64(), None
+        check(self.library, self.library.mpidata_trainer_steps(ctypes.byref(steps)))
+        if self.plan.statistics:
+            moments = np.empty((self.plan.n_moments, len(numbers())))
+            check(self.library, self.library.mpidata_trainer_scales(moments.ctypes.data))
+        self.facts = Facts(steps.value, moments, self._share)
+        return self.facts
+
+    def _look(self) -> None:
+        self._late.look()
+        self._hear()
+
+    def _hear(self) -> None:
+        """Take what the mates have said. Does not block."""
+        for rank in self._in_script.copy():
+            while (incoming := self.link.received(rank, Tag.WORD)) is not None:
+                self._take(rank, *unpack(incoming.head))
+
+    def _take(self, rank: int, word: Word, *things: Any) -> None:
+        if word == Word.GONE:
+            self._in_script.discard(rank)
+        elif word == Word.LEFT and not (self.ended or self.closed):
+            self.library.mpidata_trainer_stop(0, f"mate {rank}: {things[0]}".encode())
+        elif word == Word.CHECKPOINT:
+            self.ask_checkpoint(*things)
+        elif word == Word.REPORT:
+            self.library.mpidata_trainer_report(*things)
+        elif word == Word.LOSSES:
+            self.losses.take_from(rank, *things)
+        elif word == Word.CANCEL:
+            cancel(self, things[0])
+
+    def ask_checkpoint(self, batch: int | None = None) -> None:
+        """Ask for a checkpoint, once at each batch, whichever rank asks."""
+        batch = self.drawn if batch is None else batch
+        with self._lock:
+            asked, self._asked = self._asked, max(self._asked, batch)
+        if batch > asked:
+            super().ask_checkpoint()
+
+    def leave_stream(self, why: str = "the script called stream.close()") -> None:
+        """Draw no more; see `Trainer.leave_stream`."""
+        super().leave_stream(why)
+        if not self._forked and self.plan.has_stream:
+            self._end()
+
+    def _part(self, recorder_s: float, close_s: float) -> int:
+        """Leave the job when the mates' scripts have ended, too."""
+        while self._in_script and recorder_s == math.inf:  # else the script has failed
+            self._hear()
+            time.sleep(_LOOKS_S)
+        status = super()._part(recorder_s, close_s)
+        if not self._in_script:
+            self.link.send(self.link.mates, Tag.OVER, b"", wait=False)
+            self.link.flush()
+        return status
+
+    def _await_end(self) -> None:
+        """Sleep until this process is ended with the job, as a rank of the replica has died."""
+        time.sleep(_ENDS_WITH_JOB_S)

@@ -1,0 +1,246 @@
+"""Messages within a replica: from its first rank to its mates, and back."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.errors import RankDiedError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["Bytes", "Incoming", "Link", "Tag", "bytes_of"]
+
+Bytes: TypeAlias = "NDArray[np.uint8]"
+"""Flat, contiguous memory of an array."""
+
+_INLINE = 16 << 10
+"""Arrays of at most so many bytes travel with the head: there a copy costs less than a message."""
+
+_PIECE = 64 << 20
+_ALIGNMENT = 64
+_SHORTEST_S, _LONGEST_S, _PATIENT_S = 2e-5, 2e-3, 2e-2
+_LOOK_EVERY_S = 0.05
+_COUNT = struct.Struct("<q")
+
+
+class Tag(IntEnum):
+    """Kinds of messages; each is sent and received by one thread at a time."""
+
+    STREAM = 1  # to the mates: what becomes of the stream, in order
+    COUNT = 2  # to the mates: batches of loaders that are counted
+    OVER = 3  # to the mates: the job is over
+    WORD = 4  # to the first rank: what a mate has to say
+    STATE = 5  # to the first rank: a mate's part of a checkpoint
+    DATASET = 16  # to the mates: what has come from loaders; this and above, by dataset
+
+
+class Link:
+    """The ranks of one replica.
+
+    Parameters
+    ----------
+    communicator : mpi4py.MPI.Intracomm
+        Of them, the first one rank 0.
+    replica : int
+        Its number, for errors.
+    look : callable, optional
+        Called now and then while this waits; what it raises comes from there.
+    when_died : callable, optional
+        Called where a rank of the replica has died, before RankDiedError.
+
+    Notes
+    -----
+    Any thread. What waits sleeps between looks, each longer than the one before.
+    """
+
+    def __init__(
+        self,
+        communicator: MPI.Intracomm,
+        replica: int,
+        look: Callable[[], object] = lambda: None,
+        when_died: Callable[[], object] = lambda: None,
+    ) -> None:
+        from mpi4py import MPI
+
+        self._mpi, self._communicator, self._replica = MPI, communicator, replica
+        communicator.Set_errhandler(MPI.ERRORS_RETURN)
+        self._look, self._when_died = look, when_died
+        self.rank, self.size = communicator.Get_rank(), communicator.Get_size()
+        self._unsent: list[tuple[list[MPI.Request], object]] = []
+        self._lock = threading.Lock()
+
+    @property
+    def mates(self) -> range:
+        """Ranks of the mates."""
+        return range(1, self.size)
+
+    def send(self, to: Sequence[int], tag: int, head: bytes, arrays: Sequence[Bytes] = (), wait: bool = True) -> None:
+        """Send a head and arrays to these ranks.
+
+        Sleeps until the arrays may be changed again; without `wait` it does not block, and keeps them until then.
+        """
+        packed, large = _pack(head, arrays)
+        requests = []
+        try:
+            for rank in to:
+                requests.append(self._communicator.Isend(packed, rank, tag))
+                requests += [self._communicator.Isend(piece, rank, tag) for one in large for piece in _pieces(one)]
+            if wait and large:
+                self._sleep_until(lambda: self._mpi.Request.Testall(requests) or None)
+            else:
+                with self._lock:
+                    self._unsent.append((requests, (packed, large)))
+                    self._unsent = [kept for kept in self._unsent if not self._mpi.Request.Testall(kept[0])]
+        except self._mpi.Exception as error:
+            raise self._died(error) from None
+
+    def flush(self) -> None:
+        """Sleep until all that was sent without waiting has left."""
+        with self._lock:
+            requests = [request for kept, _ in self._unsent for request in kept]
+            try:
+                self._sleep_until(lambda: self._mpi.Request.Testall(requests) or None)
+            except self._mpi.Exception as error:
+                raise self._died(error) from None
+            self._unsent = []
+
+    def receive(self, source: int, tag: int) -> Incoming:
+        """Wait for the next message; its arrays are to be received by `Incoming.fill` then."""
+        try:
+            incoming: Incoming = self._sleep_until(lambda: self._probe(source, tag))
+        except self._mpi.Exception as error:
+            raise self._died(error) from None
+        return incoming
+
+    def received(self, source: int, tag: int) -> Incoming | None:
+        """Get the next message, if one is there. Does not block."""
+        try:
+            return self._probe(source, tag)
+        except self._mpi.Exception as error:
+            raise self._died(error) from None
+
+    def drop_until(self, source: int, tag: int) -> None:
+        """Receive and forget all messages of a rank until one with this tag comes; no other thread may receive."""
+        status = self._mpi.Status()
+        came = -1
+        try:
+            while came != tag:
+                message = self._sleep_until(lambda: self._communicator.Improbe(source, self._mpi.ANY_TAG, status))
+                self._take(message, status.Get_count())
+                came = status.Get_tag()
+        except self._mpi.Exception as error:
+            raise self._died(error) from None
+
+    def _probe(self, source: int, tag: int) -> Incoming | None:
+        status = self._mpi.Status()
+        message = self._communicator.Improbe(source, tag, status)
+        if message is None:
+            return None
+        return Incoming(self, source, tag, self._take(message, status.Get_count()))
+
+    def _take(self, message: MPI.Message, size: int) -> Bytes:
+        memory = np.empty(size, np.uint8)
+        request = message.Irecv(memory)
+        self._sleep_until(lambda: request.Test() or None)
+        return memory
+
+    def fill(self, source: int, tag: int, arrays: Sequence[Bytes]) -> None:
+        """Receive arrays that follow a head; sleeps."""
+        try:
+            receive = self._communicator.Irecv
+            requests = [receive(piece, source, tag) for one in arrays for piece in _pieces(one)]
+            self._sleep_until(lambda: self._mpi.Request.Testall(requests) or None)
+        except self._mpi.Exception as error:
+            raise self._died(error) from None
+
+    def _sleep_until(self, test: Callable[[], Any]) -> Any:
+        pause, begun, looked = _SHORTEST_S, time.monotonic(), 0.0
+        while (found := test()) is None:
+            now = time.monotonic()
+            if now - max(begun, looked) > _LOOK_EVERY_S:
+                looked = now
+                self._look()
+            time.sleep(pause)
+            pause = min(1.5 * pause, _LONGEST_S if now - begun < 1.0 else _PATIENT_S)
+        return found
+
+    def _died(self, error: Exception) -> RankDiedError:
+        self._when_died()
+        return RankDiedError(f"A rank of replica {self._replica} has died, and the replica cannot go on ({error}).")
+
+
+class Incoming:
+    """A message that has come, but for its large arrays.
+
+    Attributes
+    ----------
+    head : memoryview
+        Of bytes.
+    sizes : list of int
+        Of the arrays, in bytes.
+    """
+
+    def __init__(self, link: Link, source: int, tag: int, packed: Bytes) -> None:
+        self._link, self._source, self._tag = link, source, tag
+        (count,) = _COUNT.unpack_from(packed.data)
+        at = (1 + count) * _COUNT.size
+        self.sizes: list[int] = packed[_COUNT.size : at].view(np.int64).tolist()
+        (length,) = _COUNT.unpack_from(packed.data, at)
+        at += _COUNT.size
+        self.head = packed[at : at + length].data
+        self._inline = packed[_aligned(at + length) :]
+
+    def fill(self, places: Sequence[Bytes]) -> None:
+        """Receive the arrays to these places; sleeps."""
+        at, large = 0, []
+        for size, place in zip(self.sizes, places, strict=True):
+            if size > _INLINE:
+                large.append(place)
+            else:
+                place[:] = self._inline[at : at + size]
+                at = _aligned(at + size)
+        if large:
+            self._link.fill(self._source, self._tag, large)
+
+    def arrays(self) -> list[Bytes]:
+        """Receive the arrays into memory of their own; sleeps."""
+        places = [np.empty(size, np.uint8) for size in self.sizes]
+        self.fill(places)
+        return places
+
+
+def bytes_of(buffer: Any) -> Bytes:
+    """View contiguous memory as bytes."""
+    return np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else np.empty(0, np.uint8)
+
+
+def _pack(head: bytes, arrays: Sequence[Bytes]) -> tuple[Bytes, list[Bytes]]:
+    """Make one message of the head and the small arrays; the others are to follow."""
+    sizes = [len(one) for one in arrays]
+    first = _aligned((2 + len(sizes)) * _COUNT.size + len(head))
+    packed = np.zeros(first + sum(_aligned(size) for size in sizes if size <= _INLINE), np.uint8)
+    numbers = struct.pack(f"<{len(sizes) + 2}q", len(sizes), *sizes, len(head))
+    packed[: len(numbers) + len(head)] = np.frombuffer(numbers + head, np.uint8)
+    at = first
+    for one in arrays:
+        if len(one) <= _INLINE:
+            packed[at : at + len(one)] = one
+            at += _aligned(len(one))
+    return packed, [one for one in arrays if len(one) > _INLINE]
+
+
+def _pieces(array: Bytes) -> list[Bytes]:
+    return [array[at : at + _PIECE] for at in range(0, len(array), _PIECE)]
+
+
+def _aligned(number: int) -> int:
+    return -(-number // _ALIGNMENT) * _ALIGNMENT

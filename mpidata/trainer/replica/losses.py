@@ -1,0 +1,67 @@
+"""Losses by simulation in a replica: those of a batch count once, whichever of its ranks tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mpidata.learning.sums import Sums, of_samples
+from mpidata.learning.telling import Telling
+from mpidata.native import structures
+from mpidata.native.library import Library
+from mpidata.trainer.replica.records import Word
+
+__all__ = ["FirstTelling", "MateTelling"]
+
+_KEPT = 1024
+"""Batches of which the first rank remembers who has told their losses."""
+
+
+class FirstTelling(Telling):
+    """That of the first rank, which takes those of its mates, too.
+
+    Parameters
+    ----------
+    library, simulations
+        As of `Telling`.
+    batch : callable
+        Gives the number of the last batch.
+    """
+
+    def __init__(self, library: Library, simulations: int, batch: Callable[[], int]) -> None:
+        super().__init__(library, simulations)
+        self._batch = batch
+        self._told: dict[int, int] = {}
+
+    def take(self, batch: Mapping[str, Any], values: Any) -> int:
+        """Take the losses of a batch."""
+        sums = of_samples(*self._checked(batch, values))
+        return self._add(sums) if self._counts(0, self._batch()) else 0
+
+    def take_from(self, rank: int, batch: int, packed: bytes) -> None:
+        """Take those that a mate has told."""
+        if self._counts(rank, batch):
+            self._add(np.frombuffer(packed, structures.LOSSES).copy())
+
+    def _counts(self, rank: int, batch: int) -> bool:
+        """Whether this rank was the first to tell those of a batch: then what it tells of it counts."""
+        with self._lock:
+            if len(self._told) > _KEPT:
+                self._told.pop(next(iter(self._told)))
+            return self._told.setdefault(batch, rank) == rank
+
+
+class MateTelling(Telling):
+    """That of a mate, which tells the first rank; parameters as of `FirstTelling`, and `say`."""
+
+    def __init__(self, library: Library, simulations: int, batch: Callable[[], int], say: Callable[..., None]) -> None:
+        super().__init__(library, simulations)
+        self._batch, self._say = batch, say
+
+    def take(self, batch: Mapping[str, Any], values: Any) -> int:
+        """Take the losses of a batch."""
+        sums: Sums = of_samples(*self._checked(batch, values))
+        self._say(Word.LOSSES, self._batch(), sums.tobytes())
+        return 0

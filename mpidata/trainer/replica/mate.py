@@ -1,0 +1,215 @@
+"""A mate: a further rank of a replica, which gets the batches that the first one has drawn."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+from mpidata.errors import StreamError
+from mpidata.loading.transport import Loaders
+from mpidata.native.forked import forked_error
+from mpidata.native.library import Library, check
+from mpidata.run.plan import Plan
+from mpidata.trainer.elastic.points import reached
+from mpidata.trainer.replica.checkpoints import MateCheckpoints
+from mpidata.trainer.replica.constants import MateConstants
+from mpidata.trainer.replica.library import MateLibrary
+from mpidata.trainer.replica.link import Incoming, Link, Tag
+from mpidata.trainer.replica.loaders import MateLoaders
+from mpidata.trainer.replica.losses import MateTelling
+from mpidata.trainer.replica.place import Replica, join_replica, join_scripts
+from mpidata.trainer.replica.records import Facts, Kind, Word, error_of, pack, unpack
+from mpidata.trainer.replica.tensors import TensorMemory
+from mpidata.trainer.trainer import Trainer
+
+__all__ = ["MateTrainer"]
+
+_T = TypeVar("_T")
+_Record = tuple[Kind, tuple[Any, ...], Incoming]
+
+
+class MateTrainer(Trainer):
+    """A rank of a replica that does not draw itself.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    library : Library
+        Opened as a mate.
+    trainer, rank : int
+        Number of the replica, and this one's rank in it, from 1.
+    """
+
+    def __init__(self, plan: Plan, library: Library, trainer: int, rank: int) -> None:
+        self.facts = Facts()
+        super().__init__(plan, MateLibrary(plan.simulations, lambda: self.facts, self.say), None)
+        self._index, self._native = trainer, library
+        look = lambda: check(library, library.mpidata_mate_look())  # noqa: E731
+        self.link = Link(join_replica(plan, trainer), trainer, look, library.mpidata_mate_await_end)
+        self.scripts = join_scripts(plan)
+        self.replica = Replica(trainer, plan.trainers, rank, plan.ranks_per_replica)
+        self.checkpoints = MateCheckpoints(plan, self.library, trainer, self.link)
+        self.losses = MateTelling(self.library, plan.simulations + plan.validation, lambda: self.drawn, self.say)
+        self.constants = MateConstants()
+        self._stopped = False
+        self._next: _Record | None = None  # that has come, and nobody has used
+
+    def begin(self) -> None:
+        """Go on from the plan's checkpoint, if any."""
+        self.checkpoints.restore()
+        self.checkpoints.hold("mpidata.published", self.library)
+        self.drawn = self.checkpoints.restored.batch
+
+    def ask_checkpoint(self) -> None:
+        """Ask for a checkpoint."""
+        self.say(Word.CHECKPOINT, self.drawn)
+
+    def say(self, word: Word, *things: Any) -> None:
+        """Tell the first rank; does not block."""
+        if self._forked:
+            raise forked_error()
+        self.link.send([0], Tag.WORD, pack(word, *things), wait=False)
+
+    def batch(self, memory: TensorMemory) -> dict[str, torch.Tensor] | None:
+        """Wait for the next batch; None at the end of the stream."""
+        if self.ended:
+            return None
+        if self.closed:
+            raise StreamError("The stream is closed. Iterate before stream.close().")
+        kind, things, incoming = self._await(Kind.BATCH, Kind.END, asked="the next batch")
+        if kind == Kind.END:
+            self._end(*things)
+            return None
+        described, self.facts = things
+        tensors, *constants = memory.receive(described, incoming)
+        if self.plan.constants:
+            tensors = self._with_constants(tensors, constants)
+        if self.facts.share is not None:
+            self.share.took(*self.facts.share)
+        self._count_draw()
+        return tensors
+
+    def _with_constants(
+        self, tensors: dict[str, torch.Tensor], came: list[dict[str, torch.Tensor]]
+    ) -> dict[str, torch.Tensor]:
+        """Keep the constants that came with a batch; a single sample has its own."""
+        found: dict[int, dict[str, torch.Tensor]] = {}
+        for of in came:
+            for key, tensor in of.items():
+                simulation, _, name = key.partition(" ")
+                found.setdefault(int(simulation), {})[name] = tensor
+        simulations = tensors["simulation"].reshape(-1).tolist()
+        self.constants.take(simulations, found)
+        single = tensors["simulation"].dim() == 0
+        return tensors | ((self.constants.find(simulations[0]) or {}) if single else {})
+
+    def is_over(self) -> bool:
+        """Whether there is no further batch: what the first rank has found out."""
+        if self.ended or self.closed:
+            return True
+        record = self._await(Kind.AHEAD, Kind.BATCH, Kind.END, asked="stream.over")
+        if record[0] == Kind.END:
+            self._end(*record[1])
+        elif record[0] == Kind.BATCH:  # it has not asked
+            self._next = record
+        return self.ended
+
+    def is_stopped(self) -> bool:
+        """Whether the stream was cut short."""
+        return self._stopped
+
+    def loaders(self, make: Callable[[], Loaders]) -> Loaders:
+        """Give what takes the place of the way to the loaders."""
+        return MateLoaders(self.link, self.raise_interrupt)
+
+    def count_batch(self) -> int:
+        """Wait for what the first rank has found as it counted a batch of loaders; a status code."""
+        status: int = unpack(self.link.receive(0, Tag.COUNT).head)[0]
+        return status
+
+    def alike(self, what: str, make: Callable[[], _T]) -> _T:
+        """Get what the first rank has made; see `Trainer.alike`."""
+        _, things, incoming = self._await(Kind.ALIKE, asked=what)
+        if things != (what,):
+            raise StreamError(self._unlike(what, things[0]))
+        (packed,) = incoming.arrays()
+        made: _T = torch.load(io.BytesIO(packed.data), weights_only=True)
+        return made
+
+    def _await(self, *kinds: Kind, asked: str) -> _Record:
+        """Wait for a record of one of these kinds; takes part in checkpoints, and raises errors of the first rank."""
+        if self._forked:
+            raise forked_error()
+        while True:
+            record, self._next = self._next or self._receive(), None
+            kind, things, _ = record
+            if kind in kinds:
+                return record
+            if kind == Kind.ERROR:
+                raise error_of(*things)
+            if kind == Kind.CHECKPOINT:
+                reached("checkpoint")
+                self.checkpoints.take()
+            elif kind == Kind.END:  # for `over`, or the next pass
+                self._end(*things)
+                raise StreamError(self._unlike(asked, "the end of the stream"))
+            elif kind != Kind.AHEAD:
+                raise StreamError(self._unlike(asked, things[0] if kind == Kind.ALIKE else "the next batch"))
+
+    def _receive(self) -> _Record:
+        incoming = self.link.receive(0, Tag.STREAM)
+        kind, *things = unpack(incoming.head)
+        return kind, tuple(things), incoming
+
+    def _unlike(self, here: str, there: str) -> str:
+        return (
+            f"Rank {self.replica.rank} of replica {self.replica.number} asks for {here} after batch {self.drawn}, but "
+            f"the first rank has gone on with {there}. Let all ranks of a replica make the same calls of mpidata, in "
+            "the same order."
+        )
+
+    def _end(self, stopped: bool, facts: Facts) -> None:
+        self.ended, self._stopped, self.facts = True, stopped, facts
+        if stopped:
+            self.raise_interrupt()
+
+    def begin_pass(self, warn: bool = True) -> None:
+        """Begin a pass over the stream."""
+        super().begin_pass(warn=False)
+        if self.ended and warn:
+            warnings.warn("This pass over the stream is empty, as on the first rank of the replica.", stacklevel=3)
+
+    def fail(self, sentence: str) -> None:
+        """Leave word of why the script ended with an error: the job ends as this rank does."""
+        if not self._forked:
+            self._native.mpidata_beat_at(f"raised {sentence}".encode(errors="replace"))
+            self.closed = self._parted = True
+
+    def leave_stream(self, why: str = "the script called stream.close()") -> None:
+        """Draw no more; stops the job when the stream is not over."""
+        if self._forked or self.closed:
+            return
+        self.closed = True
+        if not self.ended:
+            self.say(Word.LEFT, f"{why} after {self._progress()}, before the stream was over")
+
+    def close(self, why: str = "the script ended") -> None:
+        """Leave the job; sleeps until the first rank has left it."""
+        if self._forked:
+            return
+        self.leave_stream(why)
+        if self._parted:
+            return
+        self._parted = True
+        for leave in self.leaves:
+            leave()
+        self.checkpoints.finish()
+        self.say(Word.GONE)
+        self.link.drop_until(0, Tag.OVER)
+        self.link.flush()
+        check(self._native, self._native.mpidata_mate_close())

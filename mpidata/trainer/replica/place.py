@@ -1,0 +1,64 @@
+"""Where a rank is among the replicas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mpidata.errors import StreamError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from mpidata.run.plan import Plan
+
+__all__ = ["Replica", "join_replica", "join_scripts"]
+
+
+@dataclass(frozen=True)
+class Replica:
+    """The place of a training process among the copies of the model.
+
+    Attributes
+    ----------
+    number, count : int
+        Which replica this process is of, and how many there are: rank and size of data parallelism.
+    rank, size : int
+        Its rank within the replica, and how many ranks that has: those of model parallelism. Ranks of a replica get the
+        same batches.
+    """
+
+    number: int = 0
+    count: int = 1
+    rank: int = 0
+    size: int = 1
+
+    def refuse(self, what: str) -> None:
+        """Raise StreamError where a replica has several ranks; `what`: what does something else than they need."""
+        if self.size > 1:
+            raise StreamError(
+                f"{what}, but with 'trainers.ranks_per_replica' {self.size} ranks hold one copy of the model together. "
+                "Average over the ranks of a device mesh's data-parallel dimension: by torch's fully_shard, or by its "
+                "DistributedDataParallel with their process_group."
+            )
+
+
+def join_scripts(plan: Plan) -> MPI.Intracomm:
+    """Make the communicator of all ranks that run the script, replica by replica; collective over them."""
+    return _make([rank for trainer in range(plan.trainers) for rank in plan.replica_ranks(trainer)], 1)
+
+
+def join_replica(plan: Plan, trainer: int) -> MPI.Intracomm:
+    """Make the communicator of a replica; collective over its ranks."""
+    return _make(plan.replica_ranks(trainer), 2)
+
+
+def _make(ranks: list[int] | tuple[int, ...], tag: int) -> MPI.Intracomm:
+    from mpi4py import MPI
+
+    group = MPI.COMM_WORLD.Get_group()
+    own = group.Incl(ranks)
+    communicator = MPI.COMM_WORLD.Create_group(own, tag)
+    own.Free()
+    group.Free()
+    return communicator
