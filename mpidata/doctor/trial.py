@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mpidata.doctor.finding import Finding
 from mpidata.native.build_flags import build_facts, flags
+from mpidata.run.folder import RunFolder
 
 __all__ = ["try_jobs"]
 
@@ -107,7 +108,7 @@ def _try(check: str, folder: Path, solvers: str) -> Finding:
     status, said = _run(command, folder, _JOB_S)
     seconds, wanted = time.monotonic() - started, _SIMULATIONS * _STEPS
     try:
-        received = json.loads((folder / "runs" / name / "1" / "summary.json").read_text("utf-8"))["samples"]["received"]
+        received = json.loads(RunFolder(folder / "runs" / name / "1").summary.read_text("utf-8"))["samples"]["received"]
     except (OSError, ValueError, KeyError):
         received = 0
     if status == 0 and received == wanted:
