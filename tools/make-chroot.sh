@@ -10,6 +10,7 @@ if [ -e "$folder/made.stamp" ] && [ "$(cat "$folder/made.stamp")" = "$suite $*" 
 sh "$(dirname "$0")/system-packages.sh" debootstrap=debootstrap
 rm -rf "$folder"
 mkdir -p "$folder"
-debootstrap --variant=minbase "$suite" "$folder" http://deb.debian.org/debian
+unset TMPDIR # is not in there
+debootstrap --variant=minbase "$suite" "$folder"
 chroot "$folder" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
 echo "$suite $*" >"$folder/made.stamp"
