@@ -1,15 +1,28 @@
 #!/bin/sh
 # A Debian of another release, with packages: make-chroot.sh <suite> <folder> <package>... Needs root, debootstrap and Debian's
 # archive. <folder> is absolute. It is left as it is if the same was made there before.
+#
+# debootstrap mounts /proc, /sys and the machine's own /dev in the folder, and leaves them there: who removes the folder then,
+# removes the machine's devices. So it runs in a mount namespace of its own, with which these mounts go.
 set -eu
 suite=$1
 folder=$2
 shift 2
 if [ -e "$folder/made.stamp" ] && [ "$(cat "$folder/made.stamp")" = "$suite $*" ]; then exit 0; fi
 [ "$(id -u)" -eq 0 ] || { echo "A chroot with Debian $suite needs root." >&2 && exit 1; }
-sh "$(dirname "$0")/system-packages.sh" debootstrap=debootstrap
-rm -rf "$folder"
+if grep -qF " $folder/" /proc/self/mounts; then
+    echo "Something is mounted in $folder. Unmount it (findmnt lists it) before anything removes this folder." >&2
+    exit 1
+fi
+sh "$(dirname "$0")/system-packages.sh" debootstrap=debootstrap unshare=util-linux
+rm -rf --one-file-system "$folder"
 mkdir -p "$folder"
-debootstrap --variant=minbase "$suite" "$folder" http://deb.debian.org/debian
-chroot "$folder" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+unset TMPDIR # is not in there
+# shellcheck disable=SC2016 # for the inner shell
+unshare --mount --propagation private sh -euc '
+    suite=$1 folder=$2
+    shift 2
+    debootstrap --variant=minbase "$suite" "$folder"
+    chroot "$folder" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+' sh "$suite" "$folder" "$@"
 echo "$suite $*" >"$folder/made.stamp"

@@ -56,15 +56,6 @@ def test_a_simulation_that_is_cancelled_ends_its_program(streams: JobFolder, bui
     assert result.summary["retries"] == [] and "was ended" not in result.logs() and "threw" not in result.logs()
 
 
-def test_a_job_that_stops_ends_its_programs(streams: JobFolder, built: Path) -> None:
-    streams.write(train="from numpy_stream import stream\nfor _ in zip(range(5), stream()):\n    pass\n")
-    trainer, fields = {"program": ["python", "train.py"]}, {"fields_u": FIELDS["fields_u"]}
-    write_job(streams, program(streams, built, "endless"), trainers=trainer, fields=fields, lengths={})
-    result = streams.run()
-    assert result.status == 0 and result.summary["status"] == "stopped", result.logs()
-    assert "was ended" not in result.logs() and "threw" not in result.logs()
-
-
 MISTAKES = {
     "no time": ("t", FIELDS, "The variable 't' was not put. Solver rank "),
     "texts": ("note", FIELDS, "The variable 'note' is no single number. Solver rank "),
@@ -93,8 +84,21 @@ def test_alone_nothing_is_written(folder: JobFolder, built: Path) -> None:
     assert {path.name for path in folder.path.iterdir()} == {"adios2.xml"}
 
 
+def set_order(folder: JobFolder, order: str) -> None:
+    odd = XML.replace("</engine>", f'<parameter key="Order" value="{order}"/></engine>')
+    (folder.path / "odd.xml").write_text(odd)
+
+
+def test_a_program_may_have_the_order_of_fortran(streams: JobFolder, built: Path) -> None:
+    set_order(streams, "column-major")
+    fields = {"fields_u": {"shape": [5, 11]}}
+    command = [str(built / "writes"), str(streams.path / "odd.xml")]
+    write_job(streams, command, trainers=DRAIN, fields=fields, lengths={})
+    result = streams.run()
+    assert result.status == 0 and result.summary["samples"]["received"] == 3 + 4 + 5 + 3, result.logs()
+
+
 def test_an_order_that_is_none_is_refused(folder: JobFolder, built: Path) -> None:
-    folder_told = XML.replace("</engine>", '<parameter key="Order" value="fortran"/></engine>')
-    (folder.path / "odd.xml").write_text(folder_told)
+    set_order(folder, "fortran")
     done = told(folder, [str(built / "writes"), "odd.xml"], built / "engine")
     assert done.returncode == 1 and "with the value column-major (Fortran) or row-major" in done.stderr
