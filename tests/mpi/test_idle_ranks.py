@@ -12,6 +12,7 @@ from waiting import wait_until
 pytestmark = pytest.mark.full
 
 _TRAIN = "from numpy_stream import stream\nfor sample in stream():\n    pass\n"
+_TRAIN_MATES = "import mpidata\nfor batch in mpidata.MPIStreamDataset(batch_size=1):\n    pass\n"
 _SLOW = """
 import time
 def simulate(alpha):
@@ -33,15 +34,18 @@ def _switches(process: psutil.Process) -> dict[str, int]:
     return counts
 
 
-def test_they_look_fifty_times_a_second(folder: JobFolder) -> None:
-    folder.write(train=_TRAIN, slow=_SLOW)
-    folder.job(solvers={"function": "slow:simulate", "groups": 2}, parameters={"count": 1, "space": {"alpha": [0, 1]}})
+@pytest.mark.parametrize("ranks_per_replica", [1, 2])
+def test_they_look_fifty_times_a_second(folder: JobFolder, ranks_per_replica: int) -> None:
+    folder.write(train=_TRAIN if ranks_per_replica == 1 else _TRAIN_MATES, slow=_SLOW)
+    trainers = {"ranks": ranks_per_replica, "ranks_per_replica": ranks_per_replica}
+    space = {"count": 1, "space": {"alpha": [0, 1]}}
+    folder.job(trainers=trainers, solvers={"function": "slow:simulate", "groups": 2}, parameters=space)
     job, began = folder.start(), time.monotonic()
     wait_until((folder.path / "begun").exists, 60, alive=job)
     time.sleep(4.0)  # they have waited for as long
     ranks = [one for one in ranks_of(folder.path) if one.name() != "mpidata-rank" and "MPIDATA_PULSE" in one.environ()]
     of = {int(one.environ()["OMPI_COMM_WORLD_RANK"]): one for one in ranks}
-    assert sorted(of) == [0, 1, 2, 3], ranks
+    assert sorted(of) == list(range(3 + ranks_per_replica)), ranks
     before = {rank: _switches(one) for rank, one in of.items()}
     time.sleep(_LOOK_S)
     after = {rank: _switches(one) for rank, one in of.items()}
