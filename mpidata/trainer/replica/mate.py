@@ -56,6 +56,7 @@ class MateTrainer(Trainer):
         self.checkpoints = MateCheckpoints(plan, self.library, trainer, self.link)
         self.losses = MateTelling(self.library, plan.simulations + plan.validation, lambda: self.drawn, self.say)
         self.constants = MateConstants()
+        self.memory = {pinned: TensorMemory(pinned) for pinned in (False, True)}  # of batches, page-locked or not
         self._stopped = False
         self._next: _Record | None = None  # that has come, and nobody has used
 
@@ -75,8 +76,8 @@ class MateTrainer(Trainer):
             raise forked_error()
         self.link.send([0], Tag.WORD, pack(word, *things), wait=False)
 
-    def batch(self, memory: TensorMemory) -> dict[str, torch.Tensor] | None:
-        """Wait for the next batch; None at the end of the stream."""
+    def batch(self, pinned: bool) -> dict[str, torch.Tensor] | None:
+        """Wait for the next batch, in page-locked memory if `pinned`; None at the end of the stream."""
         if self.ended:
             return None
         if self.closed:
@@ -86,7 +87,7 @@ class MateTrainer(Trainer):
             self._end(*things)
             return None
         described, self.facts = things
-        tensors, *constants = memory.receive(described, incoming)
+        tensors, *constants = self.memory[pinned].receive(described, incoming)
         if self.plan.constants:
             tensors = self._with_constants(tensors, constants)
         if self.facts.share is not None:

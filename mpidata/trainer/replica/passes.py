@@ -13,7 +13,6 @@ from mpidata.trainer.constants import find_constants
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.replica.first import FirstTrainer
 from mpidata.trainer.replica.mate import MateTrainer
-from mpidata.trainer.replica.tensors import TensorMemory
 from mpidata.trainer.trainer import Trainer
 
 __all__ = ["constants_of", "pass_of"]
@@ -64,10 +63,10 @@ class _MatePass(Pass):
 
     def __init__(self, *rest: Any, pinned: bool) -> None:
         super().__init__(*rest)
-        self._received = TensorMemory(pinned)
+        self._pinned = pinned
 
     def _draw(self) -> dict[str, torch.Tensor]:
-        tensors = self._trainer.batch(self._received)
+        tensors = self._trainer.batch(self._pinned)
         if tensors is None:
             raise StopIteration
         return tensors
