@@ -168,6 +168,11 @@ def test_a_program_by_pkg_config(
         check_runs(tmp_path / "program")
 
 
+def without_blanks(mpicc: str) -> None:
+    if " " in mpicc:
+        pytest.xfail("FindMPI cannot take apart flags with blanks in them")
+
+
 REFUSED = {
     "another MPI": (
         {"before": "find_package(MPI REQUIRED COMPONENTS C)"},
@@ -186,6 +191,7 @@ def test_projects_that_are_refused(shared: Installed, tmp_path: Path, require: C
     """With a sentence of mpidata's, before anything is built."""
     words, sentence = REFUSED[case]
     if case == "another MPI":
+        without_blanks(require("mpicc"))
         words = {"before": f"set(MPI_C_COMPILER {require('mpicc')})\n{words['before']}"}
     done = shared.project(tmp_path, "solver.c", C_SOLVER, **words)
     assert done.returncode != 0 and sentence in re.sub(r"\s+", " ", done.stdout), done.stdout
@@ -194,6 +200,7 @@ def test_projects_that_are_refused(shared: Installed, tmp_path: Path, require: C
 def test_a_project_whose_compiler_is_another_mpis_wrapper_is_refused(
     shared: Installed, tmp_path: Path, require: Callable[[str], str]
 ) -> None:
+    without_blanks(require("mpicc"))
     before = f"set(CMAKE_C_COMPILER {require('mpicc')})\nenable_language(C)"
     done = shared.project(tmp_path, "solver.c", C_SOLVER, languages="NONE", before=before)
     assert done.returncode != 0 and "built with another MPI" in re.sub(r"\s+", " ", done.stdout), done.stdout
