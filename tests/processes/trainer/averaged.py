@@ -17,6 +17,7 @@ from mpidata.trainer.elastic import data_parallel
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.local_sgd import local_sgd
 from mpidata.trainer.local_sgd.apart import How
+from mpidata.trainer.replica.place import Replica
 from mpidata.trainer.shares.share import Share
 
 RANK, RANKS = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
@@ -45,6 +46,7 @@ class Trainer:
         self.members = Members(MPI.COMM_WORLD.Dup(), lambda seconds: None) if elastic else None
         self.apart, self.samples, self.turns, self.leaves = None, 0, SimpleNamespace(samples=0), []
         self.share = Share()
+        self.replica = Replica()
         self.checkpoints = SimpleNamespace(hold=lambda name, thing: None)
 
 

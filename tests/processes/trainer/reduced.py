@@ -16,6 +16,7 @@ from torch import nn
 from mpidata.errors import StreamError
 from mpidata.trainer.elastic import calls, data_parallel
 from mpidata.trainer.elastic.members import Members
+from mpidata.trainer.replica.place import Replica
 from mpidata.trainer.shares.share import Share
 
 CLOSE = {
@@ -207,7 +208,7 @@ def compare(case, seed):
 
 def as_trainer(members, total=None, samples=0):
     """Be a trainer, with these members or none, that has drawn so many samples of a batch of all."""
-    trainer = SimpleNamespace(members=members, apart=None, share=Share())
+    trainer = SimpleNamespace(members=members, apart=None, share=Share(), replica=Replica())
     trainer.share.total = total
     if total:
         trainer.share.took(samples, RANKS)
