@@ -40,7 +40,9 @@ def test_shares_of_time_are_those_that_the_programs_measure(folder: JobFolder) -
         total = sum(run[part] for run in of for part in ("compute_s", "room_s", "next_s", "start_s"))
         assert 0.8 * seconds < total < 1.02 * seconds  # from joining to the last simulation
         computed = last(result.log("solver", group))
-        assert abs(sum(run["compute_s"] + run["start_s"] for run in of) - computed) < 0.05 * total
+        # Between the two clocks, the program's and the library's, a busy core may give another process its turn.
+        turns = 2e-3 * sum(run["steps"] for run in of)
+        assert abs(sum(run["compute_s"] + run["start_s"] for run in of) - computed) < max(0.05 * total, turns)
         assert all(run["start_s"] >= 0.09 for run in of)
 
 
