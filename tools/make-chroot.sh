@@ -2,8 +2,8 @@
 # A Debian of another release, with packages: make-chroot.sh <suite> <folder> <package>... Needs root, debootstrap and Debian's
 # archive. <folder> is absolute. It is left as it is if the same was made there before.
 #
-# debootstrap mounts /proc, /sys and the machine's own /dev in the folder, and leaves them there: who removes the folder then,
-# removes the machine's devices. So it runs in a mount namespace of its own, with which these mounts go.
+# Who removes a folder in which the machine's own /dev is mounted, removes the machine's devices. So all of this runs in a mount
+# namespace of its own, with which its mounts go.
 set -eu
 suite=$1
 folder=$2
