@@ -22,13 +22,6 @@ BOXES = "{u: {shape: [100], dtype: float64}, v: {shape: [50]}}"  # 1000 bytes
 MESH = "{u: {shape: [nodes]}, v: {shape: [50]}}"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "train.py").touch()
-    (tmp_path / "heat2d").touch(mode=0o755)
-    return tmp_path
-
-
 def buffer(folder: Path, buffer: str, fields: str = BOXES, samples: str = "{}") -> BufferSection:
     (folder / "job.yaml").write_text(JOB.format(fields=fields, buffer=buffer, samples=samples))
     job = load_job(folder / "job.yaml")

@@ -8,7 +8,6 @@ from typing import Any
 
 import h5py
 import numpy as np
-import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -54,13 +53,6 @@ KEYS = [
     for section, info in Job.model_fields.items()
     for key in getattr(info.annotation, "model_fields", {"": None})
 ]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "train.py").touch()
-    (tmp_path / "heat2d").touch(mode=0o755)
-    return tmp_path
 
 
 def check(folder: Path, data: bytes) -> list[str]:

@@ -19,13 +19,6 @@ fields: {u: {shape: [4]}}
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "train.py").touch()
-    (tmp_path / "heat2d").touch(mode=0o755)
-    return tmp_path
-
-
 def load(folder: Path, text: str, *overrides: str, name: str = "job.yaml") -> Job:
     (folder / name).write_text(text)
     return load_job(folder / name, overrides)

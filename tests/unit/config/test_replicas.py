@@ -17,13 +17,6 @@ fields: {u: {shape: [4]}}
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "train.py").touch()
-    (tmp_path / "heat2d").touch(mode=0o755)
-    return tmp_path
-
-
 def load(folder: Path, *overrides: str) -> Job:
     (folder / "job.yaml").write_text(TEXT)
     return load_job(folder / "job.yaml", overrides)
