@@ -384,6 +384,17 @@ int mpidata_job_listen(mpidata_job *job) {
     return MPIDATA_SUCCESS;
 }
 
+void mpidata_job_end_rank(void) {
+    mpidata_tell(MPIDATA_PULSE_LOST);
+    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
+    _exit(1);
+}
+
+void mpidata_job_await_end(mpidata_job *job) {
+    for (; !mpidata_job_listen(job); mpidata_beat()) (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    mpidata_job_end_rank();
+}
+
 void mpidata_job_waits(mpidata_job *job, double since) {
     char path[4096];
     const mpidata_plan *plan = &job->plan;

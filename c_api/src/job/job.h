@@ -74,6 +74,13 @@ int mpidata_job_listen(mpidata_job *job);
 /* Solver, loader and trainer: the error (MPIDATA_ERR_DIED) that the scheduler has ended the job, or has died. */
 int mpidata_job_scheduler_gone(const mpidata_plan *plan);
 
+/* End this process, status 1, with the last error as its last word: it cannot go on, and others are told of its death. */
+_Noreturn void mpidata_job_end_rank(void);
+
+/* A server or mate, without another rank that has died: sleep until this process is ended with the job, or end it where the
+ * scheduler has died. */
+_Noreturn void mpidata_job_await_end(mpidata_job *job);
+
 /* Send an event to the scheduler and wait, for at most a second, until the message has left. */
 int mpidata_job_send_event(mpidata_job *job, const mpidata_event *event);
 

@@ -22,7 +22,7 @@ static int need_open(void) {
 static int tell_scheduler(int kind) {
     const mpidata_event event = {.kind = kind, .closed = {.simulation = -1}};
     int status = mpidata_job_send_event(&loader.job, &event);
-    if (status == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
+    if (status == MPIDATA_ERR_DIED) mpidata_job_end_rank();
     return status;
 }
 
@@ -101,7 +101,7 @@ static void drive_locked(mpidata_backoff *backoff, double since, double now) {
     MPIDATA_LOCKED(&loader.lock);
     int did = 0;
     mpidata_lock_give(&loader.lock);
-    if (mpidata_loader_round(&loader, &did) == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
+    if (mpidata_loader_round(&loader, &did) == MPIDATA_ERR_DIED) mpidata_job_end_rank();
     if (did)
         *backoff = (mpidata_backoff){0};
     else if (!mpidata_yield_between(&yields, now - since))
@@ -208,7 +208,7 @@ int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t
     }
     mpidata_lock_give(&loader.lock);
     if (failed) mpidata_sending_free(answer);
-    if (!failed && is_inference() && (failed = mpidata_loader_send(&loader)) == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
+    if (!failed && is_inference() && (failed = mpidata_loader_send(&loader)) == MPIDATA_ERR_DIED) mpidata_job_end_rank();
     mpidata_beat();
     return failed;
 }

@@ -63,7 +63,4 @@ void mpidata_loader_close_server(mpidata_loader *loader);
 /* Its thread's main function; the argument is the mpidata_loader. */
 void *mpidata_loader_thread(void *loader);
 
-/* A loader that was given up, or whose scheduler has died, cannot go on: ends this process, without return. */
-void mpidata_loader_end_lost(void);
-
 #endif

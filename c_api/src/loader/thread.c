@@ -28,12 +28,6 @@ typedef struct mpidata_loader_server {
     atomic_int moving; /* transfers after the last round: the thread asks, also where the caller makes rounds */
 } server;
 
-void mpidata_loader_end_lost(void) {
-    mpidata_tell(MPIDATA_PULSE_LOST);
-    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
-    _exit(1);
-}
-
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the loader."); }
 
 static int is_inference(const mpidata_loader *loader) { return loader->job.kind == MPIDATA_ROLE_INFERENCE; }
@@ -283,7 +277,7 @@ static void serve(mpidata_loader *loader) {
         else
             quit = pause_until_woken(loader, next_pause(loader->server, &backoff));
     }
-    if (status == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
+    if (status == MPIDATA_ERR_DIED) mpidata_job_end_rank();
 }
 
 void *mpidata_loader_thread(void *argument) {

@@ -1,10 +1,5 @@
 #include "mate/mate.h"
 
-#include <stdio.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "base/beat.h"
 #include "job/job.h"
 
 static mpidata_job job;
@@ -26,12 +21,7 @@ int mpidata_mate_look(void) {
     return mpidata_job_listen(&job);
 }
 
-void mpidata_mate_await_end(void) {
-    while (!mpidata_mate_look()) (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    mpidata_tell(MPIDATA_PULSE_LOST);
-    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
-    _exit(1);
-}
+void mpidata_mate_await_end(void) { mpidata_job_await_end(&job); }
 
 int mpidata_mate_close(void) {
     MPIDATA_TRY(is_open());

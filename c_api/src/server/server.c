@@ -1,10 +1,5 @@
 #include "server/server.h"
 
-#include <stdio.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "base/beat.h"
 #include "job/job.h"
 
 static mpidata_job job;
@@ -17,12 +12,7 @@ int mpidata_server_open(MPI_Fint world) {
     return MPIDATA_SUCCESS;
 }
 
-void mpidata_server_await_end(void) {
-    for (; !mpidata_job_listen(&job); mpidata_beat()) (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    mpidata_tell(MPIDATA_PULSE_LOST);
-    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
-    _exit(1);
-}
+void mpidata_server_await_end(void) { mpidata_job_await_end(&job); }
 
 int mpidata_server_close(void) {
     if (!open) return mpidata_error(MPIDATA_ERR_ORDER, "This process has not joined a job as a server.");

@@ -64,12 +64,6 @@ int mpidata_report_error(const char *sentence) {
     return in_job() ? send_error(sentence) : mpidata_report_error_of_trainer(sentence);
 }
 
-static void end_this_rank(void) {
-    mpidata_tell(MPIDATA_PULSE_LOST);
-    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
-    _exit(1);
-}
-
 /* Has this rank, the first of its group, been told that the present try is needed no more? The word may come before the task, or
  * when the group has closed it. */
 static int told_to_cancel(void) {
@@ -79,7 +73,7 @@ static int told_to_cancel(void) {
 
 /* A group that has lost a rank, or that the scheduler has given up, cannot go on: another one takes its simulation over. */
 static int settle(int status) {
-    if (status == MPIDATA_ERR_DIED) end_this_rank();
+    if (status == MPIDATA_ERR_DIED) mpidata_job_end_rank();
     if (solver.group_size == 1 && told_to_cancel()) mpidata_calls.cancelled = 1; /* others agree on it */
     mpidata_beat();
     return status;
@@ -88,7 +82,7 @@ static int settle(int status) {
 /* A peer's death must not end the whole job, as MPI's default handler would. */
 static void group_failed(MPI_Comm *comm, int *code, ...) {
     (void)comm;
-    if (mpidata_check_mpi(*code, "on the group's communicator") == MPIDATA_ERR_DIED) end_this_rank();
+    if (mpidata_check_mpi(*code, "on the group's communicator") == MPIDATA_ERR_DIED) mpidata_job_end_rank();
     (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
     _exit(1);
 }
@@ -150,7 +144,7 @@ static void fail_all(int together) {
     mpidata_job_who(&solver.job, who, sizeof who);
     (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "%s, simulation %lld, step %lld, %s", who, (long long)mpidata_calls.simulation,
                         (long long)mpidata_calls.step, mpidata_calls.lame ? HOW : "ends with its group.");
-    if (!together && !mpidata_calls.lame) end_this_rank();
+    if (!together && !mpidata_calls.lame) mpidata_job_end_rank();
     if (!together) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
     if (!together) mpidata_beat_at(HOW);
     if (!together) _exit(1);
