@@ -58,7 +58,7 @@ module mpidata
   private
 
   public :: mpidata_init, mpidata_next, mpidata_param, mpidata_param_text
-  public :: mpidata_put, mpidata_put_indices, mpidata_iput, mpidata_wait, mpidata_wait_for
+  public :: mpidata_put, mpidata_put_indices, mpidata_iput, mpidata_wait, mpidata_wait_for, mpidata_device_stream
   public :: mpidata_array, mpidata_named, mpidata_infer, mpidata_infer_begin, mpidata_infer_wait
   public :: mpidata_refresh, mpidata_published
   public :: mpidata_step, mpidata_fail, mpidata_finalize, mpidata_strerror, mpidata_last_error
@@ -79,6 +79,7 @@ module mpidata
   integer, parameter, public :: MPIDATA_ERR_WIRE = 12      !< a message that does not fit the job
   integer, parameter, public :: MPIDATA_ERR_AGAIN = 13     !< nothing has been published yet
   integer, parameter, public :: MPIDATA_CANCELLED = 17     !< the simulation is cancelled: leave it, call mpidata_next
+  integer, parameter, public :: MPIDATA_ERR_DEVICE = 18    !< a call of a device's driver failed
 
   integer, parameter, public :: MPIDATA_MAX_NDIM = 6         !< most dimensions of a field
   integer, parameter, public :: MPIDATA_MAX_TEXT = 256       !< room for the text of any parameter
@@ -284,6 +285,10 @@ module mpidata
     integer(c_int) function c_wait() bind(c, name='mpidata_wait')
       import :: c_int
     end function c_wait
+    integer(c_int) function c_device_stream(stream) bind(c, name='mpidata_device_stream')
+      import :: c_int, c_ptr
+      type(c_ptr), value :: stream
+    end function c_device_stream
     integer(c_int) function c_step(time) bind(c, name='mpidata_step')
       import :: c_int, c_double
       real(c_double), value :: time
@@ -1026,6 +1031,20 @@ contains
 
     call finish(c_wait(), ierror)
   end subroutine mpidata_wait
+
+  !> `call mpidata_device_stream(stream [, ierror])`: name the stream whose work puts of a device's memory wait for.
+  !>
+  !> stream  type(c_ptr), a CUDA or HIP stream (that of acc_get_cuda_stream, for example); c_null_ptr, as at the start: the
+  !>         default stream, which waits for all that were not made as non-blocking ones
+  !>
+  !> mpidata_put and mpidata_put_indices take arrays in the memory of a device: between `!$acc host_data use_device(u)` and its
+  !> end, or of OpenMP's `use_device_addr`. They are contiguous, and not logical. Local; does not block.
+  subroutine mpidata_device_stream(stream, ierror)
+    type(c_ptr), intent(in) :: stream
+    class(*), intent(out), optional :: ierror
+
+    call finish(c_device_stream(stream), ierror)
+  end subroutine mpidata_device_stream
 
   !> As mpidata_wait, for one array that was given to mpidata_iput. The others may still be under way. Returns at once
   !> for an array that is not lent.

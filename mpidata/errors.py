@@ -82,6 +82,10 @@ class NotFiniteError(LibraryError):
     """The time of a step is not finite: this try of the simulation has failed, and another one follows."""
 
 
+class DeviceError(LibraryError):
+    """A call of a device's driver failed: this try of the simulation has, too, and another rank makes the next one."""
+
+
 class RankDiedError(LibraryError):
     """A call of libmpidata failed as a rank has died: why it has is known elsewhere."""
 

@@ -88,7 +88,8 @@ enum {
     MPIDATA_CHECKPOINT = 14,   /* this is the batch of a checkpoint (trainer side only) */
     MPIDATA_ERR_DIED = 15,     /* a rank has died (trainer and scheduler side only) */
     MPIDATA_MEET = 16,         /* the trainers are to come together, as one may have died (trainer side only) */
-    MPIDATA_CANCELLED = 17     /* the training has cancelled this simulation: leave it and call mpidata_next */
+    MPIDATA_CANCELLED = 17,    /* the training has cancelled this simulation: leave it and call mpidata_next */
+    MPIDATA_ERR_DEVICE = 18    /* a call of a device's driver failed */
 };
 
 /* The dtypes of fields, and of what is put. Some are converted, once, by the call that puts them:
@@ -198,6 +199,18 @@ int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype
  * All else is as in mpidata_put_block. Errors also: MPIDATA_ERR_ARGUMENT (strides NULL, or beyond all memory). */
 int mpidata_put_strided(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                         const int64_t *start, const int64_t *strides);
+
+/* Name the stream whose work puts of a device's memory wait for, from now on. Local; does not block, and may be called at any time.
+ *
+ * @param[in] stream  a CUstream, cudaStream_t or hipStream_t, which is not freed before another one is named; NULL, as at the
+ *                    start: the default stream, which waits for all that were not made as non-blocking ones
+ *
+ * mpidata_put, _block, _strided, _mapped and _indices take pointers to memory of CUDA and HIP, managed memory too, if the program
+ * has loaded the driver. They wait for what this stream was given before, and return when the array was read, so that it may be
+ * changed. Of a strided array, all between its first and its last element is read. mpidata_iput and mpidata_infer refuse such
+ * pointers. If a call of the driver fails, the put returns MPIDATA_ERR_DEVICE, as all later calls do: end the program then, and
+ * the simulation is tried again. */
+int mpidata_device_stream(void *stream);
 
 /* The rows of a field that belong to this rank, where they are scattered: of a partition of a mesh, for example. */
 typedef struct mpidata_map mpidata_map;

@@ -185,7 +185,8 @@ public:
         return text;
     }
 
-    /* mpidata_put, of a view of any strides. A view whose elements do not lie side by side in C order is gathered. */
+    /* mpidata_put, of a view of any strides, also in the memory of a CUDA or HIP device: see mpidata_device_stream. A view whose
+     * elements do not lie side by side in C order is gathered. */
     template <class View>
     int try_put(const std::string &field, const View &view) {
         return put_at(field, describe(view), nullptr);
@@ -317,6 +318,8 @@ private:
     static int put_by(Put *put, const std::string &field, const strided_array &array, const mpidata_map *rows) {
         if (const int status = detail::check_dimensions(field, array, nullptr)) return status;
         if (array.contiguous()) return put(field.c_str(), array.values, array.dtype, array.ndim, array.shape.data(), rows);
+        if (array.on_device)
+            return detail::refuse(field, "the elements of a view of a device do not lie side by side in C order", "Copy it to one whose do.");
         const std::vector<unsigned char> values = detail::gathered(array);
         return put(field.c_str(), values.data(), array.dtype, array.ndim, array.shape.data(), rows);
     }

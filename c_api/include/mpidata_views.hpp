@@ -119,6 +119,7 @@ struct strided_array {
     std::size_t element_bytes = 0;
     int ndim = 0; /* as the view has it: more than MPIDATA_MAX_NDIM are refused by the call that puts it */
     std::array<std::int64_t, MPIDATA_MAX_NDIM> shape{}, strides{};
+    bool on_device = false; /* the view is said to be in the memory of a device; a pointer may be, all the same */
 
     /* Whether the elements lie side by side in C order. */
     bool contiguous() const noexcept {
@@ -220,6 +221,20 @@ constexpr bool is_device_view() {
     else return false;
 }
 
+/* CUDA's and HIP's, as Kokkos names them: those that the library can read. */
+constexpr bool has_known_name(const char *name) {
+    for (const char *known : {"Cuda", "HIP"}) {
+        const char *of = name;
+        while (*known && *known == *of) known++, of++;
+        if (!*known) return true;
+    }
+    return false;
+}
+
+template <class V, class = void> struct is_readable_device : std::false_type {};
+template <class V>
+struct is_readable_device<V, std::enable_if_t<has_known_name(V::memory_space::name())>> : std::true_type {};
+
 template <class V>
 constexpr bool is_kokkos_like() {
     return has_memory_space<V>::value && has_data<V>::value && has_extent<V>::value && has_stride<V>::value &&
@@ -315,6 +330,7 @@ int rank_of(const V &view) {
 template <class Element, class V>
 strided_array by_extents(const Element *values, const V &view) {
     strided_array to = begin_at(values, rank_of(view));
+    to.on_device = is_device_view<V>();
     if constexpr (has_stride<V>::value)
         for (int d = 0; d < to.ndim && d < MPIDATA_MAX_NDIM; d++) {
             const auto i = static_cast<std::size_t>(d);
@@ -353,12 +369,13 @@ strided_array describe(const View &view) {
     constexpr bool is_scalar = detail::has_dtype<View>::value;
     constexpr bool is_strided = is_scalar || detail::is_fixed<View>() || detail::is_kokkos_like<View>() || detail::is_mdspan_like<View>() ||
                                 detail::is_eigen_like<View>() || detail::is_span_like<View>() || std::is_same_v<View, strided_array>;
-    static_assert(!detail::is_device_view<View>(), "mpidata: this view is in the memory of a device, or not known to be in that of the "
-                                                   "host: copy it to a view of the host");
-    static_assert(is_strided || detail::is_device_view<View>(),
+    constexpr bool is_readable = !detail::is_device_view<View>() || detail::is_readable_device<View>::value;
+    static_assert(is_readable, "mpidata: this view is in the memory of a device that is neither CUDA's nor HIP's, or not known to be in that "
+                               "of the host: copy it to a view of the host");
+    static_assert(is_strided || !is_readable,
                   "mpidata: this is no array whose elements lie in memory at fixed distances: copy it into one "
                   "(a pointer needs a shape: mpidata::array(pointer, {64, 64}))");
-    if constexpr (detail::is_device_view<View>() || !is_strided) return {};
+    if constexpr (!is_readable || !is_strided) return {};
     else if constexpr (std::is_same_v<View, strided_array>) return view;
     else if constexpr (is_scalar) return detail::begin_at(&view, 0);
     else if constexpr (std::is_array_v<View>) return detail::row_of(&view[0], std::extent_v<View>);

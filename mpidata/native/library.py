@@ -8,7 +8,7 @@ from __future__ import annotations
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Protocol
 
-from mpidata.errors import LibraryError, RankDiedError
+from mpidata.errors import DeviceError, LibraryError, RankDiedError
 from mpidata.native import constants
 
 __all__ = ["CARRIED", "SIGNATURES", "Library", "check"]
@@ -29,6 +29,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_put": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64)]),
     "mpidata_put_block": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), POINTER(c_int64)]),
     "mpidata_put_strided": (c_int, [c_char_p, c_void_p, c_int, c_int, *[POINTER(c_int64)] * 3]),
+    "mpidata_device_stream": (c_int, [c_void_p]),
     "mpidata_map_create": (c_int, [c_int64, c_void_p, POINTER(c_void_p)]),
     "mpidata_map_free": (c_int, [POINTER(c_void_p)]),
     "mpidata_map_known": (c_int, [c_int64, c_void_p, c_int64, POINTER(c_void_p)]),
@@ -225,6 +226,7 @@ _SHARED = (
         "put",
         "put_block",
         "put_strided",
+        "device_stream",
         "put_mapped",
         "put_indices",
         "map_create",
@@ -284,10 +286,10 @@ def check(library: Library, status: int) -> None:
     ------
     LibraryError
         With the sentence of mpidata_last_error(), or that of mpidata_strerror() where there is none. A RankDiedError
-        where a rank has died.
+        where a rank has died, a DeviceError where a device's driver has failed.
     """
     if status == constants.SUCCESS:
         return
     sentence = library.mpidata_last_error() or library.mpidata_strerror(status)
-    kind = RankDiedError if status == constants.ERR_DIED else LibraryError
-    raise kind(sentence.decode("utf-8", errors="replace"))
+    kinds = {constants.ERR_DIED: RankDiedError, constants.ERR_DEVICE: DeviceError}
+    raise kinds.get(status, LibraryError)(sentence.decode("utf-8", errors="replace"))

@@ -35,7 +35,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from mpidata.errors import LibraryError, MpidataError, NotFiniteError, SimulationCancelled
+from mpidata.errors import DeviceError, LibraryError, MpidataError, NotFiniteError, SimulationCancelled
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
@@ -277,9 +277,11 @@ def _leave_within(rank: GroupRank) -> None:
 def _report(error: BaseException, sentence: str) -> None:
     if _rank is None:
         return
-    if isinstance(error, NotFiniteError) and _rank.may_die:
+    if isinstance(error, (NotFiniteError, DeviceError)) and _rank.may_die:
         _rank.end_raised(error)
-    elif isinstance(error, LibraryError):  # which the library has reported itself
+    elif isinstance(error, LibraryError) and not isinstance(
+        error, DeviceError
+    ):  # which the library has reported itself
         _rank.end_job(None)
     elif isinstance(error, MpidataError):
         _rank.end_job(str(error))

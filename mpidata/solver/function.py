@@ -31,7 +31,7 @@ import numpy as np
 
 from mpidata import solver
 from mpidata.arrays import plain_number
-from mpidata.errors import GiveUp, LibraryError, MpidataError, NotFiniteError, SimulationCancelled
+from mpidata.errors import DeviceError, GiveUp, LibraryError, MpidataError, NotFiniteError, SimulationCancelled
 from mpidata.native.uncaught import describe, fail
 from mpidata.native.waiting import wait
 from mpidata.solver.constants import Constants
@@ -254,7 +254,7 @@ def _run(name: str, rank: GroupRank) -> None:
 
 def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
     """Tell the scheduler and the log why the function did not go on, and end this process."""
-    if isinstance(error, MpidataError):
+    if isinstance(error, MpidataError) and not (isinstance(error, DeviceError) and rank.may_die):
         sentence = str(error)
     else:
         traceback.print_exception(error)
@@ -264,7 +264,8 @@ def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
         what = describe(error, rank.plan.folder if rank.plan else Path.cwd())
         sentence = f"{name} raised {what}. {rank.place()}. Correct the function; it can be run alone, without a job."
     print(sentence, file=sys.stderr, flush=True)
-    rank.end_job(None if isinstance(error, LibraryError) else sentence)  # the library reports its own errors itself
+    reported = isinstance(error, LibraryError) and not isinstance(error, DeviceError)  # by the library itself
+    rank.end_job(None if reported else sentence)
     fail()
 
 

@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from mpidata.arrays import NotPlainError, plain_array
 from mpidata.dtypes import array_dtype, dtype_name
-from mpidata.errors import MpidataError, NotFiniteError, SimulationCancelled
+from mpidata.errors import MpidataError, NotFiniteError, SimulationCancelled, as_line
 from mpidata.native import constants
 from mpidata.native.library import Library, check
 from mpidata.native.uncaught import describe
 from mpidata.run.plan import Plan
+from mpidata.solver.device_arrays import DeviceArray, device_array
 from mpidata.solver.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -98,13 +99,22 @@ class GroupRank:
         self.put(status)
         raise MpidataError(f"{what}. {advice}")
 
-    def array(self, field: str, values: Any) -> npt.NDArray[Any]:
-        """Make the contiguous array that is sent for a field; refuses, as `misuse` does, what is none."""
+    def array(self, field: str, values: Any) -> npt.NDArray[Any] | DeviceArray:
+        """Make what is sent for a field, contiguous or of a device; refuses, as `misuse` does, what is no array."""
         declared = self.fields.get(field)
         if self.fields and declared is None:  # which the library says better
             return np.empty(0)
+        array: npt.NDArray[Any] | DeviceArray | None
         try:
-            array = plain_array(values, declared.dtype if declared else None)
+            array = None if type(values) is np.ndarray else device_array(values)
+        except Exception as error:  # of whatever is in a program
+            what = (
+                f"Field {field!r}: {type(values).__name__} was put, of which no array is to be had ({as_line(error)})"
+            )
+            self.misuse(constants.ERR_ARGUMENT, what, "Copy it to the memory of the host.")
+        try:
+            if array is None:
+                array = plain_array(values, declared.dtype if declared else None)
         except NotPlainError as error:
             self.misuse(constants.ERR_ARGUMENT, f"Field {field!r}: {error.what} was put, {error.why}", error.advice)
         if not array.size:
@@ -117,7 +127,7 @@ class GroupRank:
                 what = f"Field {field!r} has dtype {declared.dtype}, but {dtype} was put"
                 fits = " or ".join(dict.fromkeys((declared.dtype, *constants.CONVERSIONS.get(declared.dtype, ()))))
             self.misuse(constants.ERR_DTYPE, what, f"Convert it to {fits}.")
-        return np.require(array, dtype, ["C", "A"])
+        return array if isinstance(array, DeviceArray) else np.require(array, dtype, ["C", "A"])
 
     @property
     def has_others(self) -> bool:

@@ -15,6 +15,7 @@ from mpidata.arrays import plain_number
 from mpidata.dtypes import dtype_name
 from mpidata.errors import NotFiniteError
 from mpidata.native import constants
+from mpidata.solver.device_arrays import DeviceArray
 from mpidata.solver.maps import as_indices, known_map
 from mpidata.solver.parameters import Parameters
 
@@ -59,8 +60,9 @@ class Simulation:
         **fields : array_like
             Arrays of the declared shape (with any extent in place of a name) and dtype, or of one that is converted:
             float64 into float32, float64 or float32 into float16 or bfloat16, complex128 into complex64. Copied,
-            whatever their memory order. bfloat16 is torch's or that of ml_dtypes. An int of Python goes into every
-            field that holds it, a float of Python into fields of floats. Masked elements of floats become NaN.
+            whatever their memory order, also from a CUDA or HIP device, by DLPack or `__cuda_array_interface__`.
+            bfloat16 is torch's or that of ml_dtypes. An int of Python goes into every field that holds it, a float of
+            Python into fields of floats. Masked elements of floats become NaN.
 
         Raises
         ------
@@ -158,7 +160,8 @@ class Simulation:
             return
         place = None if start is None else self._start(field, array, start)
         self._send(self._rank.library.mpidata_iput, field, array, place)
-        self._rank.lent.append(array)
+        if not isinstance(array, DeviceArray):  # which is refused
+            self._rank.lent.append(array)
 
     def wait(self, values: npt.NDArray[Any] | None = None) -> None:
         """Wait, asleep, until every array given to `iput` before the last `step` may be changed. Not collective.
@@ -208,7 +211,7 @@ class Simulation:
         """Give this simulation up (it diverged, say), for good; leave its loop then. Collective over the group."""
         self._rank.fail(self._rank.library.mpidata_fail, reason)
 
-    def _is_nothing(self, field: str, array: npt.NDArray[Any]) -> bool:
+    def _is_nothing(self, field: str, array: npt.NDArray[Any] | DeviceArray) -> bool:
         """Whether a block has no elements; the library then gets one that fits, as it checks the rest."""
         if array.size:
             return False
@@ -222,12 +225,29 @@ class Simulation:
             self._send(self._rank.library.mpidata_put_block, field, empty, _extents((0,) * ndim))
         return True
 
-    def _send(self, function: Any, field: str, array: npt.NDArray[Any], *start: Any) -> None:
+    def _send(self, function: Any, field: str, array: npt.NDArray[Any] | DeviceArray, *start: Any) -> None:
         dtype = constants.DTYPES[dtype_name(array.dtype)].number
-        arguments = (field.encode(), array.ctypes.data, dtype, array.ndim, _extents(array.shape), *start)
-        self._rank.put(function(*arguments))
+        if isinstance(array, DeviceArray):
+            self._rank.library.mpidata_device_stream(array.stream)
+            address = array.address
+            if not array.contiguous:
+                function, start = self._strided(function, field, array, start)
+        else:
+            address = array.ctypes.data
+        self._rank.put(function(field.encode(), address, dtype, array.ndim, _extents(array.shape), *start))
 
-    def _start(self, field: str, array: npt.NDArray[Any], start: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+    def _strided(
+        self, function: Any, field: str, array: DeviceArray, start: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        library = self._rank.library
+        if function not in (library.mpidata_put, library.mpidata_put_block):
+            what = f"Field {field!r}: the elements of an array of a device do not lie side by side"
+            self._rank.misuse(constants.ERR_ARGUMENT, what, "Make it contiguous, in C order.")
+        return library.mpidata_put_strided, (start[0] if start else None, _extents(array.strides))
+
+    def _start(
+        self, field: str, array: npt.NDArray[Any] | DeviceArray, start: Sequence[int]
+    ) -> ctypes.Array[ctypes.c_int64]:
         try:
             first = [-1 if isinstance(index, bool) else operator.index(index) for index in start]
         except TypeError:

@@ -352,13 +352,13 @@ static void put(mpidata_sender *sender, int field, int64_t first, int64_t count)
         block.start[declared->ndim - 1] = first; /* rows that lie apart */
         block.shape[declared->ndim - 1] = count;
     }
-    CHECK(!mpidata_sender_stage(sender, &block, values, declared->dtype, 0));
+    CHECK(!mpidata_sender_stage(sender, &block, &(mpidata_put_arguments){.values = values, .dtype = (mpidata_dtype)declared->dtype}, 0));
 }
 
 static void put_ends(mpidata_sender *sender, void *values) {
     for (int i = 0; i < 40; i++) ((int64_t *)values)[i] = 1; /* an index from 1 */
     const mpidata_block block = {.field = 2, .ndim = 2, .shape = {2, 20}};
-    CHECK(!mpidata_sender_stage(sender, &block, values, MPIDATA_INT64, 0));
+    CHECK(!mpidata_sender_stage(sender, &block, &(mpidata_put_arguments){.values = values, .dtype = MPIDATA_INT64}, 0));
 }
 
 /* Of fields that vary one rank sends all, the other one headers only. */

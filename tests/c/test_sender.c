@@ -14,7 +14,7 @@ static void what_is_under_way_outlives_the_sender(void) {
     for (int i = 0; i < 24; i++) values[i] = (float)i;
     fake_hold_sends = 1;
     CHECK(!mpidata_sender_open(&sender, &job));
-    CHECK(!mpidata_sender_stage(&sender, &block, values, MPIDATA_FLOAT32, 0));
+    CHECK(!mpidata_sender_stage(&sender, &block, &(mpidata_put_arguments){.values = values, .dtype = MPIDATA_FLOAT32}, 0));
     CHECK(!mpidata_sender_commit(&sender, 0, 0, 0.5, 0, (double[]){0.25, 0.75}));
     CHECK(fake_n == 1);
     char before[1024];
@@ -33,7 +33,7 @@ static void a_small_array_is_free_at_once(void) {
     mpidata_sender sender;
     fake_hold_sends = 1;
     CHECK(!mpidata_sender_open(&sender, &job));
-    CHECK(!mpidata_sender_stage(&sender, &block, values, MPIDATA_FLOAT32, 1));
+    CHECK(!mpidata_sender_stage(&sender, &block, &(mpidata_put_arguments){.values = values, .dtype = MPIDATA_FLOAT32}, 1));
     CHECK(!mpidata_sender_commit(&sender, 0, 0, 0.5, 0, (double[]){0.25, 0.75}));
     CHECK(fake_n == 1);
     const int before = fake_n_tested;

@@ -83,6 +83,7 @@ REFUSED = {
 TAKEN = [
     *('s.put("u", u);', 's.put("u", fixed);', 's.put("u", m.transpose());', 's.put("u", KokkosView<double, 2>());'),
     's.put("u", KokkosView<double, 2, ManagedSpace, ManagedSpace>());',
+    's.put("u", KokkosView<double, 2, CudaSpace>());',
     *('s.iput("u", u);', 's.iput("u", mpidata::array(u.data(), {6}));', 's.put_block("u", u, u.size());'),
     's.infer({{"x", fixed}}, {{"y", u}, {"z", answer}});',
     *('s.put("u", u);\n s.step(0.5);', "for (auto &each : job.simulations()) each.wait();"),

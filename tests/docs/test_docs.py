@@ -34,6 +34,8 @@ extern int64_t rows, columns, row, column;
 extern double time, energy, block[];
 extern float u[], next[];
 extern void advance(const float *, float *);
+extern void *stream;
+extern void launch_step(float *, void *);
 extern void fragment(void);
 void fragment(void) {
     do {

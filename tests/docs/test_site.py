@@ -46,7 +46,7 @@ def test_the_page_of_the_fortran_module_has_all_of_it() -> None:
     assert re.findall(r"^\| `(MPIDATA_\w+)` \| (\d+) \| \S", page, re.MULTILINE) == found
     listed = {"put": ["field", "values", "start", "at"], "put_indices": ["values", "at"], "next": ["simulation"]}
     listed["init"], listed["published"] = ["world", "group"], ["name", "values"]
-    listed["named"] = ["values"]
+    listed["named"], listed["device_stream"] = ["values"], ["stream"]
     for one, arguments in listed.items():
         text = page.split(f"### `mpidata_{one}`")[1].split("###")[0]
         assert re.findall(r"^- `(\w+)`: \S", text, re.MULTILINE) == arguments

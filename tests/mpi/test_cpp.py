@@ -140,6 +140,34 @@ def test_a_loop_in_a_job_that_stops(folder: JobFolder, build: Build) -> None:
     assert result.summary["lost_groups"] == 0 and "killed" not in result.output, result.output
 
 
+@pytest.mark.parametrize("carried", [True, pytest.param(False, marks=pytest.mark.full)])
+def test_views_of_a_device(folder: JobFolder, build: Build, standin: Path, carried: bool) -> None:
+    folder.write(
+        train="from numpy_stream import stream\n"
+        "for s in stream():\n    print('=>', int(s['v'][0]), s['u'].T.ravel().tolist() == s['v'].tolist())\n"
+    )
+    program = [str(build("device_views", "g++", "17", carried=carried)), str(standin)]
+    fields = {"u": {"shape": [4, 6]}, "v": {"shape": [24], "dtype": "float64"}}
+    folder.job(solvers={"program": program} | ({"carried": {}} if carried else {}), fields=fields)
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    expected = {f"{100 * simulation + 30 * step} True" for simulation in range(4) for step in range(3)}
+    assert set(result.marked()) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ("iput", "3: Field 'u': an array in the memory of a device cannot be lent. Step 0. Use mpidata_put or"),
+        ("mapped", "3: Field 'u': the elements of a view of a device do not lie side by side in C order. Step 0."),
+    ],
+)
+def test_what_is_refused_of_a_device(build: Build, standin: Path, call: str, sentence: str) -> None:
+    command = [build("device_views", "g++", "17", carried=True), standin, call]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert sentence in done.stdout, done.stdout + done.stderr
+
+
 STILL = "mpidata: an exception has left the scope of mpidata::job, so this rank ends, and its simulation is run again."
 
 

@@ -1,9 +1,10 @@
 """A Python solver that raises has failed one try of one simulation; one that gives a simulation up has it set aside."""
 
 import re
+from pathlib import Path
 
 import pytest
-from jobs import DRAIN, JobFolder, Result, python
+from jobs import DRAIN, PROGRAMS, JobFolder, Result, python
 
 PROGRAM = python("solvers/mistakes/raises.py")
 
@@ -74,3 +75,23 @@ def test_without_ulfm_the_group_is_the_job(folder: JobFolder) -> None:
     assert result.status == 1, result.logs()
     assert "ValueError: negative density (raises.py line 13). Solver rank 2" in result.summary["error"]
     assert "simulation 1, step 1" in result.summary["error"]
+
+
+@pytest.mark.parametrize("kind", ["function", "program"])
+def test_a_device_that_fails_costs_a_try(folder: JobFolder, standin: Path, kind: str) -> None:
+    folder.variables = {"STANDIN": str(standin), "PYTHONPATH": str(PROGRAMS)}
+    program = {"function": "functions.failing.device:simulate", "program": python("functions/failing/device.py")}
+    result = job(folder, groups=1, spares=1, **{kind: program[kind]})
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"] == {"requested": 6, "complete": 6, "failed": 0}
+    (entry,) = [entry for entry in result.summary["retries"] if entry["simulation"] == 1]
+    said = "The copy of an array to the host failed on CUDA: error 700, an illegal memory access was encountered. "
+    assert entry["cause"] == "raised" and said in result.logs(), (entry, result.logs())
+
+
+@pytest.mark.full
+def test_a_device_that_fails_without_ulfm(folder: JobFolder, standin: Path) -> None:
+    folder.variables = {"STANDIN": str(standin), "PYTHONPATH": str(PROGRAMS)}
+    result = job(folder, ulfm=False, groups=1, function="functions.failing.device:simulate")
+    assert result.status == 1, result.logs()
+    assert "The copy of an array to the host failed on CUDA: error 700" in result.summary["error"]

@@ -1,6 +1,7 @@
 """Every element of fields drawn at random is right, and each sample comes once."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +41,15 @@ def test_random_fields(folder: JobFolder, build: random_fields.Build, seed: int)
     keys, spec = random_fields.write(folder, seed, build=build)
     print(keys)
     random_fields.check(folder, folder.run(timeout=120), keys, spec)
+
+
+@pytest.mark.parametrize("seed", [72, *(pytest.param(seed, marks=pytest.mark.full) for seed in (21, 30, 75))])
+def test_random_fields_of_a_device(folder: JobFolder, standin: Path, seed: int) -> None:
+    keys, spec = random_fields.write(folder, seed)
+    folder.variables = {"STANDIN": str(standin), "PYTHONPATH": str(PROGRAMS)}
+    result = folder.run(timeout=120)
+    random_fields.check(folder, result, keys, spec)
+    assert int(re.findall(r"=> (\d+) copies", result.logs())[-1]) > 10
 
 
 @pytest.mark.full

@@ -64,6 +64,7 @@ const char *mpidata_strerror(int status) {
     case MPIDATA_CHECKPOINT: return "this is the batch of a checkpoint";
     case MPIDATA_ERR_DIED: return "a rank has died";
     case MPIDATA_MEET: return "the trainers are to come together";
+    case MPIDATA_ERR_DEVICE: return "a call of a device's driver failed";
     case MPIDATA_CANCELLED: return "the simulation is cancelled";
     default: return "unknown status code";
     }

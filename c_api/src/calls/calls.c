@@ -7,7 +7,8 @@
 #include "calls/bindings.h"
 #include "calls/constants_check.h"
 #include "calls/maps.h"
-#include "calls/strided.h"
+#include "calls/values/strided.h"
+#include "device/reading.h"
 #include "program/alone.h"
 #include "program/caller.h"
 #include "wire/failed.h"
@@ -38,7 +39,8 @@ static void remember_early_error(void) {
 #endif
 }
 
-int mpidata_calls_misuse(int status, const char *advice) {
+/* Add the place and the advice to the last error; outside a job it goes to standard error. */
+static int say_where(int status, const char *advice) {
     char text[MPIDATA_TEXT_MAX], who[128];
     const long long simulation = mpidata_calls.simulation, step = mpidata_calls.step;
     (void)snprintf(text, sizeof text, "%s", mpidata_last_error());
@@ -54,13 +56,18 @@ int mpidata_calls_misuse(int status, const char *advice) {
             (void)mpidata_error(status, "%.1500s. %s, before the first simulation. %s", text, who, advice);
         else
             (void)mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. %s", text, who, simulation, step, advice);
-        if (mpidata_calls.broken) return status;
-        mpidata_calls.broken = status;
-        (void)snprintf(text, sizeof text, "%s", mpidata_last_error());
-        transport->report(text);
-        (void)mpidata_error(status, "%s", text);
     }
     return status;
+}
+
+int mpidata_calls_misuse(int status, const char *advice) {
+    char text[MPIDATA_TEXT_MAX];
+    (void)say_where(status, advice);
+    if (!in_job() || mpidata_calls.broken) return status;
+    mpidata_calls.broken = status;
+    (void)snprintf(text, sizeof text, "%s", mpidata_last_error());
+    transport->report(text);
+    return mpidata_error(status, "%s", text);
 }
 
 /* Every call ends here. */
@@ -176,21 +183,41 @@ int mpidata_param_text(const char *name, char *text, size_t size) { MPIDATA_CALL
 
 /* -- put ------------------------------------------------------------------------------------------------------------ */
 
-static int put_values(const mpidata_put_arguments *put, int lend) {
+/* Where the values of a put are: those of a device are copied by what takes them, numbers of rows before, as they are looked at. */
+static int locate(mpidata_put_arguments *put, mpidata_device_place *place, int lend, const char **advice) {
+    *advice = "Use mpidata_put or mpidata_put_block, which copy it.";
+    MPIDATA_TRY(mpidata_device_find(put->values, place));
+    put->device = place->driver ? place : NULL;
+    if (!put->device) return MPIDATA_SUCCESS;
+    if (lend) return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': an array in the memory of a device cannot be lent", put->field);
+    return put->local && !mpidata_calls.alone ? mpidata_gather_strided(put, NULL) : MPIDATA_SUCCESS;
+}
+
+/* A device may be out of order, so it is this try that fails: nothing more of it is sent. */
+static int refuse_put(int status, const char *advice) {
+    if (status != MPIDATA_ERR_DEVICE) return mpidata_calls_misuse(status, advice);
+    (void)say_where(status, "An earlier call of the program may be the cause. This try of the simulation has failed: end the program.");
+    return mpidata_calls.broken = status;
+}
+
+static int put_values(mpidata_put_arguments *put, int lend) {
     const char *advice;
     mpidata_block block;
+    mpidata_device_place place;
     MPIDATA_TRY(enter("mpidata_put"));
     int status = mpidata_put_check(mpidata_calls.plan, put, mpidata_calls.counts, &block, &advice);
+    if (!status) status = locate(put, &place, lend, &advice);
     if (!status && !mpidata_calls.alone && mpidata_calls.step) status = mpidata_constant_check(&mpidata_calls.plan->fields[block.field], &advice);
     if (!status && put->by_map) status = mpidata_rows_check(mpidata_calls.plan, put, &block, &advice);
     if (!status && put->local) status = mpidata_local_numbers_check(mpidata_calls.plan, put, &block, &advice);
-    if (status) return mpidata_calls_misuse(status, advice);
+    if (status) return refuse_put(status, advice);
     if (mpidata_calls.alone) return MPIDATA_SUCCESS;
     int64_t elements = mpidata_block_elements(&block);
     mpidata_calls.counts[block.field] += elements;
     if (mpidata_calls.plan->n_numbers) mpidata_calls.counts[mpidata_calls.plan->n_fields + block.field]++;
     const int varies = mpidata_calls.plan->fields[block.field].varying >= 0; /* a part of nothing says that it was put */
-    return elements || varies ? transport->stage(&block, put, lend) : MPIDATA_SUCCESS;
+    status = elements || varies ? transport->stage(&block, put, lend) : MPIDATA_SUCCESS;
+    return status == MPIDATA_ERR_DEVICE ? refuse_put(status, NULL) : status;
 }
 
 int mpidata_declared_dtype(const char *field) {
@@ -199,7 +226,7 @@ int mpidata_declared_dtype(const char *field) {
     return index < 0 ? 0 : (int)plan->fields[index].dtype;
 }
 
-int mpidata_calls_put(const mpidata_put_arguments *put, int lend) { return settle(put_values(put, lend)); }
+int mpidata_calls_put(mpidata_put_arguments *put, int lend) { return settle(put_values(put, lend)); }
 
 /* What all of these calls have, beside what only some have. */
 static int put_any(const char *field, const void *values, mpidata_dtype dtype, int ndim, mpidata_put_arguments *put, int lend) {
@@ -232,14 +259,18 @@ int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int
 }
 
 static int put_strided(mpidata_put_arguments put, const int64_t *strides) {
-    const char *advice = "Lower the size of the blocks.";
+    const char *advice;
     mpidata_block block;
+    mpidata_device_place place;
     MPIDATA_TRY(enter("mpidata_put_strided"));
     int status = mpidata_put_check(mpidata_calls.plan, &put, mpidata_calls.counts, &block, &advice);
     if (!status) status = mpidata_strides_check(&put, strides, &advice);
-    if (!status && !(put.values = mpidata_gather_strided(&put, strides)))
-        status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%.100s', which is gathered", put.field);
-    return status ? mpidata_calls_misuse(status, advice) : put_values(&put, 0);
+    if (!status) status = locate(&put, &place, 0, &advice);
+    if (!status) {
+        advice = "Lower the size of the blocks.";
+        status = mpidata_gather_strided(&put, strides);
+    }
+    return status ? refuse_put(status, advice) : put_values(&put, 0);
 }
 
 int mpidata_put_strided(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
@@ -473,6 +504,7 @@ int mpidata_finalize(void) {
     mpidata_maps_close();
     transport->close();
     mpidata_strided_close();
+    mpidata_device_close();
     free(mpidata_calls.counts);
     free(mpidata_calls.constants);
     mpidata_calls.counts = mpidata_calls.constants = NULL;

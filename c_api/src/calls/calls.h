@@ -49,8 +49,8 @@ int mpidata_calls_misuse(int status, const char *advice);
  * which says so. */
 int mpidata_calls_check_cover(const int64_t *counts, int64_t step, int tells);
 
-/* Check and stage what is put. lend: without a copy, where it can. */
-int mpidata_calls_put(const mpidata_put_arguments *put, int lend);
+/* Check and stage what is put; says where the values are. lend: without a copy, where it can. */
+int mpidata_calls_put(mpidata_put_arguments *put, int lend);
 
 /* The error of calls after a time that is not finite. */
 int mpidata_calls_not_finite(void);

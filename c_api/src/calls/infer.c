@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "calls/calls.h"
+#include "device/driver.h"
 #include "program/caller.h"
 #include "question/description.h"
 
@@ -16,12 +17,25 @@ static int need_answerer(const char **advice) {
     return MPIDATA_SUCCESS;
 }
 
+/* Answers are received in place, by MPI. */
+static int refuse_devices(const mpidata_array *arrays, int n, const char **advice) {
+    *advice = "Pass an array in the memory of the host.";
+    for (int i = 0; i < n; i++) {
+        mpidata_device_place place;
+        MPIDATA_TRY(mpidata_device_find(arrays[i].values, &place));
+        if (place.driver) return mpidata_error(MPIDATA_ERR_ARGUMENT, "Array '%.100s' is in the memory of a device", arrays[i].name);
+    }
+    return MPIDATA_SUCCESS;
+}
+
 static int begin(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version,
                  int64_t *question) {
     const char *advice;
     MPIDATA_TRY(mpidata_calls_enter_simulation("mpidata_infer"));
     int status = need_answerer(&advice);
     if (!status) status = mpidata_question_check(in, n_in, out, n_out, &advice);
+    if (!status) status = refuse_devices(in, n_in, &advice);
+    if (!status) status = refuse_devices(out, n_out, &advice);
     if (status) return mpidata_calls_misuse(status, advice);
     status = mpidata_calls_transport()->ask(in, n_in, out, n_out, version, question);
     if (status != MPIDATA_ERR_ARGUMENT) return status;

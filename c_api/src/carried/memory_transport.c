@@ -9,14 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "buffer/copy.h"
 #include "calls/calls.h"
+#include "calls/values/copy_in.h"
 #include "calls/maps.h"
 #include "carried/infer_by_memory.h"
 #include "carried/carried.h"
 #include "carried/channel.h"
 #include "carried/published_memory.h"
-#include "dtypes/convert.h"
 #include "dtypes/indices.h"
 #include "program/alone.h"
 #include "program/caller.h"
@@ -86,16 +85,6 @@ void mpidata_carried_last_words(const char *words) {
 
 /* -- put, step ------------------------------------------------------------------------------------------------------ */
 
-/* As the sender of a rank of the job does (solver/sender.c). */
-static void copy_values(char *restrict target, const void *restrict values, int64_t elements, size_t bytes, mpidata_convert *convert) {
-    if (convert)
-        convert(target, values, elements);
-    else if (bytes >= MPIDATA_BLOCK_ANYWHERE)
-        (void)mpidata_copy_past_cache(target, values, bytes);
-    else
-        memcpy(target, values, bytes);
-}
-
 static const char LARGER[] = "Put larger blocks, several of these at once.";
 
 /* So many bytes of the slot; *at: where. */
@@ -142,7 +131,7 @@ static int stage_in_slot(const mpidata_block *block, const mpidata_put_arguments
         return mpidata_calls_misuse(MPIDATA_ERR_BLOCK, LARGER);
     }
     MPIDATA_TRY(take_room(bytes, &there.at));
-    copy_values(rank.values + there.at, put->values, mpidata_block_elements(block), bytes, mpidata_conversion(put->dtype, field->dtype));
+    MPIDATA_TRY(mpidata_copy_in(rank.values + there.at, put, field->dtype, bytes, MPIDATA_BLOCK_ANYWHERE));
     if (put->by_map && put->map->n) MPIDATA_TRY(stage_map(put->map, &there));
     if (put->local && put->map) translate(field, rank.values + there.at, mpidata_block_elements(block), put->map);
     if (put->local && !put->map) there.block.start[MPIDATA_LOCAL] = put->local;

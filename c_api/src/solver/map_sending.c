@@ -83,7 +83,7 @@ int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, con
     mpidata_map *map = (mpidata_map *)(uintptr_t)put->map; /* its holders change */
     if (put->local && !map) here.start[MPIDATA_LOCAL] = put->local;
     if (put->by_map && map->n) here.map = map->number;
-    MPIDATA_TRY(mpidata_sender_stage(sender, &here, put->values, put->dtype, lend));
+    MPIDATA_TRY(mpidata_sender_stage(sender, &here, put, lend));
     mpidata_staged_piece *piece = mpidata_sender_piece(sender, &sender->job->plan.fields[block->field]);
     mpidata_staged_block *staged = &piece->blocks[piece->n_blocks - 1];
     if (put->local && map) translate(&sender->job->plan.fields[block->field], piece, staged, map);

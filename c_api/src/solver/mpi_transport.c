@@ -100,7 +100,7 @@ static int stage(const mpidata_block *block, const mpidata_put_arguments *put, i
     if (solver.job.plan.fields[block->field].per_simulation) MPIDATA_TRY(mpidata_kept_constants_begin(&solver.sender));
     if (put->by_map || put->local)
         return cannot_send(mpidata_stage_mapped(&solver.sender, block, put, lend, mpidata_calls.step));
-    return cannot_send(mpidata_sender_stage(&solver.sender, block, put->values, put->dtype, lend));
+    return cannot_send(mpidata_sender_stage(&solver.sender, block, put, lend));
 }
 
 static int wait_for_lent(const void *values) {

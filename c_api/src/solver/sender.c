@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buffer/copy.h"
 #include "base/wait.h"
+#include "buffer/copy.h"
+#include "calls/values/copy_in.h"
 #include "calls/maps.h"
 #include "containers/array.h"
 #include "dtypes/convert.h"
@@ -297,23 +298,17 @@ static int reserve_moments(mpidata_staged_piece *piece, int64_t n) {
     return no_memory((size_t)all * sizeof *piece->moments);
 }
 
-/* Into memory that another core or the network adapter reads next: past the cache, except what is copied once more. Lines
- * that another core has read are written at 10 GB/s where both cores share a cache, but at 2 where they do not, past the
- * cache at 26 wherever they are. */
-static void copy_values(const mpidata_sender *sender, void *restrict target, const void *restrict values, int64_t elements,
-                        size_t bytes, mpidata_convert *convert) {
-    if (convert)
-        convert(target, values, elements);
-    else if (bytes > (sender->bundles ? MPIDATA_PIECE_SMALL : MPIDATA_BLOCK_SMALL))
-        (void)mpidata_copy_past_cache(target, values, bytes);
-    else
-        memcpy(target, values, bytes);
+/* From so many bytes on a copy goes past the cache, as another core or the network adapter reads it next; what is copied once more
+ * does not. Lines that another core has read are written at 10 GB/s where both cores share a cache, but at 2 where they do not, past
+ * the cache at 26 wherever they are. */
+static size_t past_cache_from(const mpidata_sender *sender) {
+    return (size_t)(sender->bundles ? MPIDATA_PIECE_SMALL : MPIDATA_BLOCK_SMALL) + 1;
 }
 
 /* Indices from 0, with the least and the greatest for the trainer to compare with their length. */
-static void copy_indices(const mpidata_field *field, void *target, const void *values, int64_t elements, mpidata_block *block) {
+static void count_from_zero(const mpidata_field *field, void *target, int64_t elements, mpidata_block *block) {
     if (!elements) return;
-    mpidata_copy_indices(field->element_size, target, values, elements, -field->base);
+    mpidata_shift_indices(field->element_size, target, elements, -field->base);
     mpidata_range_of_indices(field->element_size, target, elements, &block->start[MPIDATA_LEAST],
                              &block->start[MPIDATA_GREATEST]);
 }
@@ -323,12 +318,10 @@ static size_t likely_payload(const mpidata_sender *sender) {
     return rank_part(plan) + (size_t)plan->n_fields * MPIDATA_BOUNDARY;
 }
 
-int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, const void *values, mpidata_dtype dtype,
-                         int lend) {
+int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
     const mpidata_field *field = &sender->job->plan.fields[block->field];
     int64_t elements = mpidata_block_elements(block);
-    mpidata_convert *convert = mpidata_conversion(dtype, field->dtype);
-    const int counts = field->index_of >= 0;
+    const int counts = field->index_of >= 0, as_they_are = !put->device && !mpidata_conversion(put->dtype, field->dtype);
     if (!field->per_simulation) MPIDATA_TRY(begin_piece(sender));
     mpidata_staged_piece *piece = mpidata_sender_piece(sender, field);
     int64_t n_moments = mpidata_block_moments(&sender->job->plan, block);
@@ -338,23 +331,21 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
     staged->block = *block;
     staged->map = NULL;
     staged->bytes = (size_t)elements * field->element_size;
-    staged->lent = lend && !convert && !counts && !field->per_simulation && elements ? values : NULL;
+    staged->lent = lend && as_they_are && !counts && !field->per_simulation && elements ? put->values : NULL;
     staged->offset = (piece->payload_bytes + 63) & ~(size_t)63;
     /* Before the copy past the cache, into which this brings the values. */
-    if (n_moments && !convert) mpidata_moments_of_block(field, block->shape, values, piece->moments + piece->n_moments);
-    if (staged->lent) mpidata_lent_note(&sender->lent, values, staged->bytes);
+    if (n_moments && as_they_are) mpidata_moments_of_block(field, block->shape, put->values, piece->moments + piece->n_moments);
+    if (staged->lent) mpidata_lent_note(&sender->lent, put->values, staged->bytes);
     if (!staged->lent) {
         size_t bytes = staged->offset + staged->bytes;
         if (bytes > piece->payload_capacity && !field->per_simulation && bytes < likely_payload(sender)) bytes = likely_payload(sender);
         MPIDATA_TRY(reserve(sender, &piece->payload, &piece->payload_capacity, piece->payload_bytes, bytes));
         char *target = piece->payload + staged->offset;
-        if (counts)
-            copy_indices(field, target, values, elements, &staged->block);
-        else if (elements)
-            copy_values(sender, target, values, elements, staged->bytes, convert);
+        MPIDATA_TRY(mpidata_copy_in(target, put, field->dtype, staged->bytes, counts ? 0 : past_cache_from(sender)));
+        if (counts) count_from_zero(field, target, elements, &staged->block);
         piece->payload_bytes = staged->offset + staged->bytes;
     }
-    if (n_moments && convert)
+    if (n_moments && !as_they_are)
         mpidata_moments_of_block(field, block->shape, piece->payload + staged->offset, piece->moments + piece->n_moments);
     piece->n_moments += n_moments;
     piece->n_blocks++;

@@ -9,6 +9,7 @@
 #define MPIDATA_SENDER_H
 
 #include "base/arena.h"
+#include "calls/put_check.h"
 #include "job/job.h"
 #include "solver/lent.h"
 #include "wire/wire.h"
@@ -120,10 +121,9 @@ void mpidata_sender_release_maps(mpidata_staged_piece *piece);
 int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job);
 void mpidata_sender_close(mpidata_sender *sender);
 
-/* Stage one block, converting where its dtype is not the declared one. lend: send it from `values` without a copy, where
+/* Stage one block, converting where its dtype is not the declared one. lend: send it from put->values without a copy, where
  * no conversion is needed. Blocks while every piece is in flight. Of a constant: after mpidata_kept_constants_begin. */
-int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, const void *values, mpidata_dtype dtype,
-                         int lend);
+int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend);
 
 /* Send, or bundle, what has been staged since the last commit; nothing, where nothing was. Blocks only while a full bundle
  * finds every message in flight, and at most 0.1 s for the first message to each trainer. */

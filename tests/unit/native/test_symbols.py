@@ -17,7 +17,7 @@ ADDED = {  # since version 0.1
     *("mpidata_infer", "mpidata_infer_begin", "mpidata_infer_wait"),
     *("mpidata_map_create", "mpidata_map_free", "mpidata_put_indices", "mpidata_put_mapped", "mpidata_put_strided"),
     *("mpidata_refresh", "mpidata_published"),
-    "mpidata_misuse",
+    *("mpidata_device_stream", "mpidata_misuse"),
 }
 HPP = (ROOT / "c_api/include/mpidata.hpp").read_text()
 OF_CPLUSPLUS = set(re.findall(r'^extern "C" \w+ (mpidata_\w+)\(', HPP, re.MULTILINE))  # besides the header's

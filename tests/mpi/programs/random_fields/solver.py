@@ -1,7 +1,8 @@
-"""Puts random fields in parts and blocks, by put, put_block, iput, maps, and in local numbers."""
+"""Puts random fields in parts and blocks, by put, put_block, iput, maps, and in local numbers; some from a device."""
 
 import contextlib
 import os
+import random
 import signal
 
 from calls import calls, time_of
@@ -9,9 +10,19 @@ from contents import SPEC
 
 import mpidata
 
+CHANCE = random.Random(SPEC["seed"])
+if "STANDIN" in os.environ:
+    from on_device import Device
+
+    DEVICE = Device(os.environ["STANDIN"])
+
 
 def make(simulation, call, lent):
     name, values = call.name, call.values
+    array = None
+    if "STANDIN" in os.environ and call.how not in ("kill", "iput") and CHANCE.random() < 0.7:
+        # An array that is put by a map, or whose values are local numbers, is contiguous.
+        array = values = DEVICE.array(values, CHANCE, call.how not in ("mapped", "indices"))
     if call.how == "kill":
         with contextlib.suppress(FileExistsError):
             os.close(os.open(name, os.O_CREAT | os.O_EXCL))
@@ -27,6 +38,8 @@ def make(simulation, call, lent):
         simulation.put(**{name: values})
     else:
         simulation.put_block(name, values, call.extra)
+    if array is not None:
+        array.spoil()
 
 
 rank = mpidata.solver.group().Get_rank() if SPEC["ranks"] > 1 else 0  # a carried program has no MPI
@@ -37,3 +50,6 @@ for simulation in mpidata.solver.simulations():
             make(simulation, call, lent)
         simulation.step(time_of(simulation.id, step))
         simulation.wait()
+        if "STANDIN" in os.environ:
+            print(f"=> {DEVICE.functions.copies()} copies")
+            DEVICE.functions.forget()

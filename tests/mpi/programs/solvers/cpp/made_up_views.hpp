@@ -51,6 +51,10 @@ struct HostSpace {
 struct DeviceSpace {
     using memory_space = DeviceSpace;
 };
+struct CudaSpace {
+    using memory_space = CudaSpace;
+    static constexpr const char *name() { return "Cuda"; }
+};
 struct ManagedSpace { // of the device, and the host can read it: it is its own mirror
     using memory_space = ManagedSpace;
 };

@@ -7,10 +7,10 @@
 /* Whether all elements of an array with these strides, in bytes, can be in memory; nothing is read. The shape has been checked. */
 int mpidata_strides_check(const mpidata_put_arguments *put, const int64_t *strides, const char **advice);
 
-/* Gather them in C order into memory of the library's, which the next call uses again; NULL where it is short. */
-const void *mpidata_gather_strided(const mpidata_put_arguments *put, const int64_t *strides);
+/* Make put->values the elements in C order, in memory that is reused by the next call and freed by mpidata_strided_close. strides
+ * NULL: they are so, in the memory of a device. Errors: MPIDATA_ERR_MEMORY, MPIDATA_ERR_DEVICE. */
+int mpidata_gather_strided(mpidata_put_arguments *put, const int64_t *strides);
 
-/* Give that memory back. */
 void mpidata_strided_close(void);
 
 #endif

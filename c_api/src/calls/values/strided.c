@@ -1,10 +1,13 @@
-#include "calls/strided.h"
+#include "calls/values/strided.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct { char *memory; size_t bytes; } scratch;
+#include "device/reading.h"
+
+typedef struct { char *start; size_t bytes; } memory;
+static memory scratch, span; /* what was gathered; what it was gathered from, of a device */
 
 int mpidata_strides_check(const mpidata_put_arguments *put, const int64_t *strides, const char **advice) {
     *advice = "Pass the bytes from one index to the next in each dimension, or use mpidata_put.";
@@ -47,21 +50,42 @@ static void gather(const mpidata_put_arguments *put, const int64_t *strides, cha
     }
 }
 
-const void *mpidata_gather_strided(const mpidata_put_arguments *put, const int64_t *strides) {
+static int reserve(memory *of, size_t bytes, const char *field) {
+    if (bytes <= of->bytes) return MPIDATA_SUCCESS;
+    char *grown = realloc(of->start, bytes);
+    if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%.100s', which is gathered", field);
+    of->start = grown;
+    of->bytes = bytes;
+    return MPIDATA_SUCCESS;
+}
+
+/* All from the first byte to the last one, also what lies between the elements; *values: where the first element is then. */
+static int fetch_span(mpidata_put_arguments *put, const int64_t *strides) {
+    int64_t below = 0, above = (int64_t)mpidata_dtype_size(put->dtype);
+    for (int d = 0; d < put->ndim; d++) *(strides[d] < 0 ? &below : &above) += (put->shape[d] - 1) * strides[d];
+    MPIDATA_TRY(reserve(&span, (size_t)(above - below), put->field));
+    MPIDATA_TRY(mpidata_device_copy(put->device, span.start, (const char *)put->values + below, (size_t)(above - below)));
+    put->values = span.start - below;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_gather_strided(mpidata_put_arguments *put, const int64_t *strides) {
     size_t bytes = mpidata_dtype_size(put->dtype);
     for (int d = 0; d < put->ndim; d++) bytes *= (size_t)put->shape[d];
-    if (bytes > scratch.bytes) {
-        char *grown = realloc(scratch.memory, bytes);
-        if (!grown) return NULL;
-        scratch.memory = grown;
-        scratch.bytes = bytes;
+    MPIDATA_TRY(reserve(&scratch, bytes ? bytes : 1, put->field));
+    if (bytes && !strides)
+        MPIDATA_TRY(mpidata_device_copy(put->device, scratch.start, put->values, bytes));
+    else if (bytes) {
+        if (put->device) MPIDATA_TRY(fetch_span(put, strides));
+        gather(put, strides, scratch.start, scratch.start + bytes);
     }
-    if (bytes) gather(put, strides, scratch.memory, scratch.memory + bytes);
-    return scratch.memory ? scratch.memory : (const void *)"";
+    put->values = scratch.start;
+    put->device = NULL;
+    return MPIDATA_SUCCESS;
 }
 
 void mpidata_strided_close(void) {
-    free(scratch.memory);
-    scratch.memory = NULL;
-    scratch.bytes = 0;
+    free(scratch.start);
+    free(span.start);
+    scratch = span = (memory){.start = NULL};
 }

@@ -1,0 +1,131 @@
+/* Arrays in the memory of a device, by a stand-in for its driver (tests/devices): the host cannot touch them, and what a stream was
+ * given is done only when somebody waits for it. */
+#include "device/reading.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "calls/values/copy_in.h"
+#include "calls/values/strided.h"
+#include "check.h"
+#include "standin.h"
+
+enum { LARGEST = 3 * MPIDATA_DEVICE_PIECE };
+
+static const standin_functions *device;
+static char *host, *wanted, *got;
+
+static mpidata_put_arguments put_of(const void *values, mpidata_dtype dtype, int64_t *shape, mpidata_device_place *place) {
+    mpidata_put_arguments put = {.field = "u", .values = values, .dtype = dtype, .ndim = 1, .shape = shape};
+    CHECK(!mpidata_device_find(values, place));
+    put.device = place->driver ? place : NULL;
+    return put;
+}
+
+static void memory_of_the_host_is_known(const char *name) {
+    mpidata_device_place place;
+    CHECK(!mpidata_device_find(host, &place) && !place.driver);
+    CHECK(!mpidata_device_find(NULL, &place) && !place.driver);
+    if (!strcmp(name, "HIP")) CHECK(!device->last_error()); /* which a program may ask for, later */
+}
+
+/* All sizes around those of the pieces, with what the program's stream has still to do. */
+static void what_is_copied_is_what_kernels_have_made(mpidata_random *random, char kind) {
+    const size_t near[] = {1, 8, 4096, MPIDATA_DEVICE_PIECE, 2 * MPIDATA_DEVICE_PIECE, LARGEST};
+    for (int i = 0; i < 24; i++) {
+        size_t bytes = near[mpidata_random_below(random, 6)] + (size_t)mpidata_random_below(random, 3) - 1;
+        const int on = (int)mpidata_random_below(random, 2), own = (int)mpidata_random_below(random, 3);
+        int64_t n = (int64_t)(bytes = bytes < 1 ? 1 : bytes > LARGEST ? LARGEST : bytes);
+        mpidata_device_place place;
+        char *values = device->allocate(bytes, kind, on);
+        void *stream = own ? device->stream(on, own == 2) : NULL;
+        for (size_t b = 0; b < bytes; b++) wanted[b] = (char)(b * 7 + (size_t)i);
+        device->launch_write(stream, values, wanted, bytes);
+        CHECK(!mpidata_device_stream(own == 2 ? stream : NULL)); /* the default stream waits for those that are blocking */
+        const mpidata_put_arguments put = put_of(values, MPIDATA_UINT8, &n, &place);
+        const int before = device->current();
+        CHECK(put.device && !mpidata_copy_in(got, &put, MPIDATA_UINT8, bytes, 1024));
+        CHECK(device->current() == before);
+        memset(host, 0, bytes);
+        device->write(values, host, bytes); /* as soon as the call returns */
+        CHECK(!memcmp(got, wanted, bytes));
+    }
+    CHECK(!mpidata_device_stream(NULL));
+}
+
+static void floats_are_converted(void) {
+    int64_t n = MPIDATA_DEVICE_PIECE / 8 + 5; /* two pieces */
+    double *numbers = (double *)(void *)host;
+    float *floats = (float *)(void *)got;
+    mpidata_device_place place;
+    double *values = device->allocate((size_t)n * 8, 'd', 0);
+    for (int64_t i = 0; i < n; i++) numbers[i] = 0.1 * (double)i;
+    device->write(values, numbers, (size_t)n * 8);
+    const mpidata_put_arguments put = put_of(values, MPIDATA_FLOAT64, &n, &place);
+    CHECK(!mpidata_copy_in(floats, &put, MPIDATA_FLOAT32, (size_t)n * 4, 0));
+    for (int64_t i = 0; i < n; i++) CHECK(floats[i] == (float)numbers[i]);
+}
+
+static void strided_arrays_are_gathered(mpidata_random *random) {
+    for (int i = 0; i < 200; i++) {
+        int64_t shape[3], strides[3], below = 0, above = 4;
+        for (int d = 0; d < 3; d++) shape[d] = 1 + mpidata_random_below(random, 6), strides[d] = 4 * (mpidata_random_below(random, 200) - 100);
+        for (int d = 0; d < 3; d++) *(strides[d] < 0 ? &below : &above) += (shape[d] - 1) * strides[d];
+        for (int64_t b = 0; b < above - below; b++) host[b] = (char)mpidata_random_below(random, 256);
+        char *values = device->allocate((size_t)(above - below), 'd', 1);
+        mpidata_device_place place;
+        mpidata_put_arguments put = put_of(values - below, MPIDATA_FLOAT32, shape, &place), same = put;
+        put.ndim = same.ndim = 3;
+        same.values = host - below;
+        same.device = NULL;
+        device->write(values, host, (size_t)(above - below));
+        const size_t bytes = (size_t)(shape[0] * shape[1] * shape[2]) * 4;
+        CHECK(!mpidata_gather_strided(&same, strides));
+        memcpy(wanted, same.values, bytes);
+        CHECK(!mpidata_gather_strided(&put, strides) && !put.device && !memcmp(put.values, wanted, bytes));
+        mpidata_strided_close();
+        if (i % 40 == 39) device->forget();
+    }
+}
+
+static void each_call_that_fails_is_said(const char *name) {
+    static const char *const calls[] = {"cuPointerGetAttribute", "cuCtxPushCurrent", "cuStreamCreate", "cuEventCreate", "cuMemHostAlloc",
+                                        "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyDtoHAsync", "cuEventSynchronize"};
+    int64_t n = 64;
+    char *values = device->allocate((size_t)n, 'd', 0);
+    for (size_t i = !strcmp(name, "HIP") ? 2 : 1; i < sizeof calls / sizeof *calls; i++) {
+        mpidata_device_close(); /* so that each call is made again */
+        mpidata_device_place place;
+        const mpidata_put_arguments put = put_of(values, MPIDATA_UINT8, &n, &place);
+        device->fail(calls[i], 700);
+        CHECK(mpidata_copy_in(got, &put, MPIDATA_UINT8, (size_t)n, 0) == MPIDATA_ERR_DEVICE);
+        CHECK(strstr(mpidata_last_error(), name) && strstr(mpidata_last_error(), "error 700, an illegal memory access"));
+    }
+    mpidata_device_place place;
+    device->fail("cuPointerGetAttribute", 700);
+    CHECK(mpidata_device_find(values, &place) == MPIDATA_ERR_DEVICE && strstr(mpidata_last_error(), "where an array lies"));
+    device->fail("cuPointerGetAttribute", 999);
+    CHECK(mpidata_device_find(values, &place) == MPIDATA_ERR_DEVICE && strstr(mpidata_last_error(), "error 999"));
+}
+
+int main(int argc, char **argv) {
+    mpidata_random random;
+    mpidata_device_place place;
+    CHECK(argc == 3 && (host = calloc(LARGEST, 1)) && (wanted = calloc(LARGEST, 1)) && (got = calloc(LARGEST, 1)));
+    CHECK(!mpidata_device_find(host, &place) && !place.driver);
+    void *library = dlopen(argv[2], RTLD_NOW); /* as late as a program may load it */
+    CHECK(library && (device = dlsym(library, "standin")));
+    mpidata_random_seed(&random, 11, 0);
+    memory_of_the_host_is_known(argv[1]);
+    for (const char *kind = "dpm"; *kind; kind++) what_is_copied_is_what_kernels_have_made(&random, *kind), device->forget();
+    floats_are_converted();
+    strided_arrays_are_gathered(&random);
+    each_call_that_fails_is_said(argv[1]);
+    device->set_current(1);
+    mpidata_device_close();
+    CHECK(device->open_objects() == 0 && device->current() == 1);
+    return 0;
+}

@@ -1,0 +1,56 @@
+// Puts views in the memory of a device, by the stand-in for its driver: argv[1]. Alone, with argv[2], one call that is refused.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstring>
+#ifdef CARRIED
+#include <mpidata_carried.h>
+#endif
+#include <mpidata.hpp>
+
+#include "../../../../devices/standin.h"
+#include "made_up_views.hpp"
+
+namespace {
+
+const standin_functions *device;
+
+int refused(mpidata::simulation &simulation, const std::string &call, KokkosView<double, 2, CudaSpace> &view) {
+    std::vector<double> answer(4);
+    try {
+        if (call == "iput") simulation.iput("u", mpidata::array(view.data(), {4, 6}));
+        if (call == "mapped") simulation.put_mapped("u", view, mpidata::map(std::vector<std::int64_t>{0, 1, 2, 3}));
+    } catch (const mpidata::error &error) {
+        std::printf("%d: %s\n", error.code(), error.what());
+        return 0;
+    }
+    return 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    void *library = dlopen(argv[1], RTLD_NOW);
+    device = static_cast<const standin_functions *>(library ? dlsym(library, "standin") : nullptr);
+    if (!device) return 1;
+    void *stream = device->stream(0, 1);
+    auto *memory = static_cast<double *>(device->allocate(24 * sizeof(double), 'd', 0));
+    // 4 x 6, the first index fastest
+    KokkosView<double, 2, CudaSpace> view{{memory, {4, 6}, {1, 4}}};
+    mpidata_device_stream(stream);
+    mpidata::job job;
+    for (auto &simulation : job.simulations()) {
+        if (argc > 2) return refused(simulation, argv[2], view);
+        for (int step = 0; step < 3; step++) {
+            double values[24];
+            for (int i = 0; i < 24; i++) values[i] = 100.0 * static_cast<double>(simulation.id()) + 30.0 * step + i;
+            device->launch_write(stream, memory, values, sizeof values);
+            simulation.put("u", view);
+            simulation.put("v", mpidata::array(memory, {24}));
+            std::memset(values, 0, sizeof values);
+            device->write(memory, values, sizeof values);
+            simulation.step(step);
+        }
+    }
+    return 0;
+}
