@@ -11,34 +11,33 @@
 
 #include "base/status.h"
 
-/* A program that is linked statically has no driver, nor these. */
-#pragma weak dlopen
+/* A program that is linked statically has no driver, nor this one. */
 #pragma weak dlsym
 
 enum { CONTEXT = 1, MEMORY_TYPE = 2, DEVICE_ORDINAL = 9 };                     /* CUpointer_attribute, hipPointer_attribute */
 enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, DEINITIALIZED = 4, NO_DEVICE = 100, INVALID_CONTEXT = 201 };
 
 typedef struct { const char *name; size_t place; } function;
-#define PLACE(member) offsetof(mpidata_driver, member)
+#define OFFSET_OF(member) offsetof(mpidata_driver, member)
 
 static const function of_cuda[] = {
-    {"cuPointerGetAttribute", PLACE(pointer_get_attribute)}, {"cuStreamCreate", PLACE(stream_create)},
-    {"cuStreamDestroy_v2", PLACE(stream_destroy)}, {"cuStreamWaitEvent", PLACE(stream_wait_event)},
-    {"cuEventCreate", PLACE(event_create)}, {"cuEventDestroy_v2", PLACE(event_destroy)}, {"cuEventRecord", PLACE(event_record)},
-    {"cuEventSynchronize", PLACE(event_synchronize)}, {"cuMemcpyDtoHAsync_v2", PLACE(copy_to_host)},
-    {"cuMemHostAlloc", PLACE(host_alloc)}, {"cuMemFreeHost", PLACE(host_free)}, {"cuCtxPushCurrent_v2", PLACE(context_push)},
-    {"cuCtxPopCurrent_v2", PLACE(context_pop)}, {"cuDeviceGet", PLACE(device_get)},
-    {"cuDevicePrimaryCtxRetain", PLACE(primary_context_retain)}, {"cuDevicePrimaryCtxRelease_v2", PLACE(primary_context_release)},
-    {"cuGetErrorString", PLACE(get_error_string)}};
+    {"cuPointerGetAttribute", OFFSET_OF(pointer_get_attribute)}, {"cuStreamCreate", OFFSET_OF(stream_create)},
+    {"cuStreamDestroy_v2", OFFSET_OF(stream_destroy)}, {"cuStreamWaitEvent", OFFSET_OF(stream_wait_event)},
+    {"cuEventCreate", OFFSET_OF(event_create)}, {"cuEventDestroy_v2", OFFSET_OF(event_destroy)}, {"cuEventRecord", OFFSET_OF(event_record)},
+    {"cuEventSynchronize", OFFSET_OF(event_synchronize)}, {"cuMemcpyDtoHAsync_v2", OFFSET_OF(copy_to_host)},
+    {"cuMemHostAlloc", OFFSET_OF(host_alloc)}, {"cuMemFreeHost", OFFSET_OF(host_free)}, {"cuCtxPushCurrent_v2", OFFSET_OF(context_push)},
+    {"cuCtxPopCurrent_v2", OFFSET_OF(context_pop)}, {"cuDeviceGet", OFFSET_OF(device_get)},
+    {"cuDevicePrimaryCtxRetain", OFFSET_OF(primary_context_retain)}, {"cuDevicePrimaryCtxRelease_v2", OFFSET_OF(primary_context_release)},
+    {"cuGetErrorString", OFFSET_OF(get_error_string)}};
 
 static const function of_hip[] = {
-    {"hipPointerGetAttribute", PLACE(pointer_get_attribute)}, {"hipStreamCreateWithFlags", PLACE(stream_create)},
-    {"hipStreamDestroy", PLACE(stream_destroy)}, {"hipStreamWaitEvent", PLACE(stream_wait_event)},
-    {"hipEventCreateWithFlags", PLACE(event_create)}, {"hipEventDestroy", PLACE(event_destroy)}, {"hipEventRecord", PLACE(event_record)},
-    {"hipEventSynchronize", PLACE(event_synchronize)}, {"hipMemcpyDtoHAsync", PLACE(copy_to_host)},
-    {"hipHostMalloc", PLACE(host_alloc)}, {"hipHostFree", PLACE(host_free)}, {"hipGetDevice", PLACE(get_device)},
-    {"hipSetDevice", PLACE(set_device)}, {"hipPeekAtLastError", PLACE(peek_at_last_error)},
-    {"hipGetLastError", PLACE(get_last_error)}, {"hipGetErrorString", PLACE(error_text)}};
+    {"hipPointerGetAttribute", OFFSET_OF(pointer_get_attribute)}, {"hipStreamCreateWithFlags", OFFSET_OF(stream_create)},
+    {"hipStreamDestroy", OFFSET_OF(stream_destroy)}, {"hipStreamWaitEvent", OFFSET_OF(stream_wait_event)},
+    {"hipEventCreateWithFlags", OFFSET_OF(event_create)}, {"hipEventDestroy", OFFSET_OF(event_destroy)}, {"hipEventRecord", OFFSET_OF(event_record)},
+    {"hipEventSynchronize", OFFSET_OF(event_synchronize)}, {"hipMemcpyDtoHAsync", OFFSET_OF(copy_to_host)},
+    {"hipHostMalloc", OFFSET_OF(host_alloc)}, {"hipHostFree", OFFSET_OF(host_free)}, {"hipGetDevice", OFFSET_OF(get_device)},
+    {"hipSetDevice", OFFSET_OF(set_device)}, {"hipPeekAtLastError", OFFSET_OF(peek_at_last_error)},
+    {"hipGetLastError", OFFSET_OF(get_last_error)}, {"hipGetErrorString", OFFSET_OF(error_text)}};
 
 /* Types of memory: CUmemorytype has device 2 and unified 4; hipMemoryType device 2, managed 3 and unified 11, and before ROCm 6
  * device 1, unified 3 and managed 4. */
@@ -63,12 +62,15 @@ static struct {
 } drivers;
 
 static void look_for_drivers(void) {
-    for (size_t k = 0; k < COUNT(known) && dlopen && dlsym; k++) {
+    void *(*open)(const char *, int) = NULL;
+    void *symbol = dlsym ? dlsym(RTLD_DEFAULT, "dlopen") : NULL; /* the linker warns of its name in such a program */
+    memcpy(&open, &symbol, sizeof open);
+    for (size_t k = 0; k < COUNT(known) && open; k++) {
         mpidata_driver driver = {.name = known[k].name, .device_types = known[k].device_types};
-        void *library = drivers.list[k].name ? NULL : dlopen(known[k].file, RTLD_NOLOAD | RTLD_NOW);
+        void *library = drivers.list[k].name ? NULL : open(known[k].file, RTLD_NOLOAD | RTLD_NOW);
         size_t found = 0;
         if (!library) continue;
-        for (void *symbol; found < known[k].n && (symbol = dlsym(library, known[k].functions[found].name)); found++)
+        for (; found < known[k].n && (symbol = dlsym(library, known[k].functions[found].name)); found++)
             memcpy((char *)&driver + known[k].functions[found].place, &symbol, sizeof symbol);
         if (found < known[k].n) continue;
         drivers.list[k] = driver;

@@ -103,10 +103,10 @@ int mpidata_device_read(const mpidata_device_place *place, const void *values, s
     return status;
 }
 
-static void copy_piece(void *target, const void *piece, size_t at, size_t bytes) { memcpy((char *)target + at, piece, bytes); }
+static void into_memory(void *target, const void *piece, size_t at, size_t bytes) { memcpy((char *)target + at, piece, bytes); }
 
 int mpidata_device_copy(const mpidata_device_place *place, void *target, const void *values, size_t bytes) {
-    return mpidata_device_read(place, values, bytes, copy_piece, target);
+    return mpidata_device_read(place, values, bytes, into_memory, target);
 }
 
 void mpidata_device_close(void) {

@@ -6,8 +6,8 @@
 
 #include "device/reading.h"
 
-typedef struct { char *start; size_t bytes; } memory;
-static memory scratch, span; /* what was gathered; what it was gathered from, of a device */
+typedef struct { char *start; size_t bytes; } gathered;
+static gathered scratch, span; /* what was gathered; what it was gathered from, of a device */
 
 int mpidata_strides_check(const mpidata_put_arguments *put, const int64_t *strides, const char **advice) {
     *advice = "Pass the bytes from one index to the next in each dimension, or use mpidata_put.";
@@ -50,7 +50,7 @@ static void gather(const mpidata_put_arguments *put, const int64_t *strides, cha
     }
 }
 
-static int reserve(memory *of, size_t bytes, const char *field) {
+static int reserve(gathered *of, size_t bytes, const char *field) {
     if (bytes <= of->bytes) return MPIDATA_SUCCESS;
     char *grown = realloc(of->start, bytes);
     if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%.100s', which is gathered", field);
@@ -87,5 +87,5 @@ int mpidata_gather_strided(mpidata_put_arguments *put, const int64_t *strides) {
 void mpidata_strided_close(void) {
     free(scratch.start);
     free(span.start);
-    scratch = span = (memory){.start = NULL};
+    scratch = span = (gathered){.start = NULL};
 }
