@@ -231,6 +231,13 @@ class Buffer(Model):
         examples=["2.0"],
     )
 
+    pinned: Boolean = free_key(
+        default=False,
+        description="Page-lock the memory of the buffer, so that a GPU reads it without a copy by the driver. The "
+        "trainers need torch with CUDA or ROCm; it is locked for `torch.cuda.current_device()`, as of when the script "
+        "joins the job.",
+    )
+
     @model_validator(mode="after")
     def _watermark_fits(self) -> Self:
         fix = ""

@@ -90,6 +90,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_server_await_end": (None, []),
     "mpidata_server_close": (c_int, []),
     # trainer.h
+    "mpidata_trainer_lock_pages": (c_int, [c_int]),
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
     "mpidata_trainer_cancel": (c_int, [c_void_p, c_int64, c_void_p, POINTER(c_int64)]),

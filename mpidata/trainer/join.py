@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mpidata.errors import LibraryError, StreamError, unforeseen
+from mpidata.errors import LibraryError, MpidataError, StreamError, unforeseen
 from mpidata.loading.figures import PUSHES
 from mpidata.loading.here import refuse_here
 from mpidata.loading.over_mpi import MpiLoaders
@@ -115,6 +115,8 @@ def _join_job() -> Trainer:
     role, index, rank_in_group = plan.role_of(rank) if MPI.COMM_WORLD.size == plan.world else ("trainer", 0, 0)
     recorder = _recorder(plan, library, rank)  # first, as samples may come at once
     trainer = _join_as_mate(plan, library, index, rank_in_group) if role == "mate" else _join_as_trainer(plan, library)
+    if plan.pinned and role != "mate":
+        _lock_pages(trainer)
     if plan.servers:
         trainer.servers = Link(join_everyone(plan), functools.partial(library.mpidata_trainer_report, PUSHES.encode()))
         trainer.leaves.append(trainer.servers.leave)
@@ -150,6 +152,23 @@ def _join_as_trainer(plan: Plan, library: Library) -> Trainer:
     from mpidata.trainer.replica.first import FirstTrainer
 
     return FirstTrainer(plan, library, communicator)
+
+
+def _lock_pages(trainer: Trainer) -> None:
+    import torch
+
+    try:
+        if not torch.cuda.is_available():
+            raise StreamError(
+                "The job file has 'buffer.pinned: true', but torch has no CUDA or ROCm device here. Take that out, or "
+                "install torch for the GPU of this node; `mpidata doctor` tells what torch sees."
+            )
+        torch.cuda.init()
+        check(trainer.library, trainer.library.mpidata_trainer_lock_pages(torch.cuda.current_device()))
+    except MpidataError as error:
+        trainer.begin()  # its thread tells the scheduler
+        trainer.fail(str(error))
+        raise
 
 
 def _join_as_mate(plan: Plan, library: Library, trainer: int, rank: int) -> Trainer:

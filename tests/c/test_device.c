@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "calls/values/copy_in.h"
 #include "calls/values/strided.h"
+#include "device/locking.h"
 #include "check.h"
 #include "standin.h"
 
@@ -111,6 +112,22 @@ static void each_call_that_fails_is_said(const char *name) {
     CHECK(mpidata_device_find(values, &place) == MPIDATA_ERR_DEVICE && strstr(mpidata_last_error(), "error 999"));
 }
 
+/* All that an arena hands out, until it is closed; where the driver refuses, it is handed out all the same. */
+static void arenas_are_page_locked(const char *name) {
+    mpidata_arena arena = {0};
+    device->fail("cuMemHostRegister", 1);
+    CHECK(mpidata_page_locking(1, &arena.pages) == MPIDATA_ERR_DEVICE && strstr(mpidata_last_error(), "Page-locking"));
+    CHECK(!mpidata_page_locking(1, &arena.pages));
+    device->set_current(!strcmp(name, "HIP") ? 0 : -1);
+    for (int i = 0; i < 40; i++) {
+        char *memory = mpidata_arena_take(&arena, 1 << 20);
+        CHECK(memory && device->locked(memory) >= 1 << 20);
+        if (i == 30) device->fail("cuMemHostRegister", 2);
+        if (i == 30) CHECK((memory = mpidata_arena_take(&arena, 20 << 20)) && !device->locked(memory));
+    }
+    mpidata_arena_close(&arena);
+}
+
 int main(int argc, char **argv) {
     mpidata_random random;
     mpidata_device_place place;
@@ -124,8 +141,10 @@ int main(int argc, char **argv) {
     floats_are_converted();
     strided_arrays_are_gathered(&random);
     each_call_that_fails_is_said(argv[1]);
+    arenas_are_page_locked(argv[1]);
     device->set_current(1);
     mpidata_device_close();
-    CHECK(device->open_objects() == 0 && device->current() == 1);
+    CHECK(device->open_objects() == 2 * !strcmp(argv[1], "CUDA") && /* the context of those: kept for good */
+          device->current() == 1);
     return 0;
 }

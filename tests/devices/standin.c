@@ -37,6 +37,8 @@ static struct { int ordinal, open, stream; long upto; } events[MANY * 16];
 static operation *operations;
 static long n_operations, n_copies, first; /* first: all before it are over */
 static int n_memories, n_streams = DEVICES, n_events, n_host, failing_code, current = -1, last_error;
+static struct { const char *from; size_t bytes; } registered[MANY];
+static int n_registered, n_retained;
 static char failing[64];
 
 static int fails(const char *function) {
@@ -134,7 +136,7 @@ static void fail(const char *function, int code) {
 }
 
 static int open_objects(void) {
-    int n = n_host;
+    int n = n_host + n_registered + n_retained;
     for (int s = 0; s < n_streams; s++) n += streams[s].open;
     for (int e = 0; e < n_events; e++) n += events[e].open;
     return n;
@@ -144,6 +146,13 @@ static int get_current(void) { return current; }
 static void set_current(int device) { current = device; }
 static int get_last(void) { return last_error; }
 static long get_copies(void) { return n_copies; }
+
+static size_t locked(const void *of) {
+    for (int r = 0; r < n_registered; r++)
+        if ((const char *)of >= registered[r].from && (const char *)of < registered[r].from + registered[r].bytes)
+            return registered[r].bytes - (size_t)((const char *)of - registered[r].from);
+    return 0;
+}
 
 static void forget(void) {
     for (int m = 0; m < n_memories; m++) {
@@ -157,7 +166,7 @@ static void forget(void) {
 
 SHOWN extern const standin_functions standin;
 const standin_functions standin = {allocate, write_now, launch_write, make_stream, fail, open_objects, get_current, set_current, get_last,
-                                   get_copies, forget};
+                                   get_copies, locked, forget};
 
 /* -- of the driver -------------------------------------------------------------------------------------------------- */
 
@@ -280,6 +289,24 @@ SHOWN int NAME(cuMemFreeHost, hipHostFree)(void *of) {
     return 0;
 }
 
+SHOWN int NAME(cuMemHostRegister_v2, hipHostRegister)(void *from, size_t bytes, unsigned flags) {
+    BEGIN(cuMemHostRegister);
+    if (n_registered == MANY || locked(from) || !(flags & 1)) return last_error = INVALID_VALUE;
+    registered[n_registered].from = from;
+    registered[n_registered++].bytes = bytes;
+    return 0;
+}
+
+SHOWN int NAME(cuMemHostUnregister, hipHostUnregister)(void *from) {
+    BEGIN(cuMemHostUnregister);
+    for (int r = 0; r < n_registered; r++)
+        if (registered[r].from == from) {
+            registered[r] = registered[--n_registered];
+            return 0;
+        }
+    return last_error = INVALID_VALUE;
+}
+
 #ifdef STANDIN_HIP
 SHOWN int hipGetDevice(int *device) { *device = current < 0 ? 0 : current; return 0; }
 SHOWN int hipSetDevice(int device) { current = device; return 0; }
@@ -304,8 +331,8 @@ SHOWN int cuCtxPopCurrent_v2(void **context) {
     return 0;
 }
 SHOWN int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
-SHOWN int cuDevicePrimaryCtxRetain(void **context, int device) { n_host++; *context = &streams[device]; return 0; }
-SHOWN int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; n_host--; return 0; }
+SHOWN int cuDevicePrimaryCtxRetain(void **context, int device) { n_retained++; *context = &streams[device]; return 0; }
+SHOWN int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; n_retained--; return 0; }
 SHOWN int cuGetErrorString(int code, const char **text) {
     *text = code == 700 ? "an illegal memory access was encountered" : NULL;
     return code == 700 ? 0 : INVALID_VALUE;

@@ -17,6 +17,7 @@ typedef struct {
     void (*set_current)(int device);
     int (*last_error)(void);                      /* that HIP would tell the program */
     long (*copies)(void);                         /* to the host, so far */
+    size_t (*locked)(const void *memory);         /* bytes from here on that are page-locked */
     void (*forget)(void);                         /* free the memory, and all that streams have still to do */
 } standin_functions;
 

@@ -10,6 +10,7 @@ static const size_t LINE = 64, CHUNK = (size_t)16 << 20;
 struct mpidata_arena_chunk {
     void *memory;
     mpidata_arena_chunk *next;
+    int locked;
 };
 
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
@@ -25,7 +26,7 @@ static int add_chunk(mpidata_arena *arena, size_t bytes) {
 #ifdef MADV_HUGEPAGE
     (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a wish: without it all works, slower */
 #endif
-    *chunk = (mpidata_arena_chunk){memory, arena->chunks};
+    *chunk = (mpidata_arena_chunk){memory, arena->chunks, arena->pages && arena->pages->lock(memory, bytes)};
     arena->chunks = chunk;
     arena->at = memory;
     arena->left = bytes;
@@ -44,6 +45,7 @@ void *mpidata_arena_take(mpidata_arena *arena, size_t bytes) {
 void mpidata_arena_close(mpidata_arena *arena) {
     for (mpidata_arena_chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
         next = chunk->next;
+        if (chunk->locked) arena->pages->unlock(chunk->memory);
         free(chunk->memory);
         free(chunk);
     }

@@ -10,10 +10,17 @@ enum { MPIDATA_HUGE_PAGE = 2 << 20, MPIDATA_LARGE = 2 * MPIDATA_HUGE_PAGE }; /* 
 
 typedef struct mpidata_arena_chunk mpidata_arena_chunk;
 
+/* What is done with memory that is new, and before it is freed, if that said that it did it. */
+typedef struct {
+    int (*lock)(void *memory, size_t bytes);
+    void (*unlock)(void *memory);
+} mpidata_arena_pages;
+
 typedef struct {
     mpidata_arena_chunk *chunks;
     char *at; /* what is left of the newest chunk */
     size_t left;
+    const mpidata_arena_pages *pages; /* NULL: nothing */
 } mpidata_arena;
 
 /* Memory with undefined contents, on a boundary of 64 bytes, or NULL where it is short. An arena of zeros is empty. */

@@ -25,7 +25,8 @@ static const function of_cuda[] = {
     {"cuStreamDestroy_v2", OFFSET_OF(stream_destroy)}, {"cuStreamWaitEvent", OFFSET_OF(stream_wait_event)},
     {"cuEventCreate", OFFSET_OF(event_create)}, {"cuEventDestroy_v2", OFFSET_OF(event_destroy)}, {"cuEventRecord", OFFSET_OF(event_record)},
     {"cuEventSynchronize", OFFSET_OF(event_synchronize)}, {"cuMemcpyDtoHAsync_v2", OFFSET_OF(copy_to_host)},
-    {"cuMemHostAlloc", OFFSET_OF(host_alloc)}, {"cuMemFreeHost", OFFSET_OF(host_free)}, {"cuCtxPushCurrent_v2", OFFSET_OF(context_push)},
+    {"cuMemHostAlloc", OFFSET_OF(host_alloc)}, {"cuMemFreeHost", OFFSET_OF(host_free)}, {"cuMemHostRegister_v2", OFFSET_OF(host_register)},
+    {"cuMemHostUnregister", OFFSET_OF(host_unregister)}, {"cuCtxPushCurrent_v2", OFFSET_OF(context_push)},
     {"cuCtxPopCurrent_v2", OFFSET_OF(context_pop)}, {"cuDeviceGet", OFFSET_OF(device_get)},
     {"cuDevicePrimaryCtxRetain", OFFSET_OF(primary_context_retain)}, {"cuDevicePrimaryCtxRelease_v2", OFFSET_OF(primary_context_release)},
     {"cuGetErrorString", OFFSET_OF(get_error_string)}};
@@ -35,7 +36,8 @@ static const function of_hip[] = {
     {"hipStreamDestroy", OFFSET_OF(stream_destroy)}, {"hipStreamWaitEvent", OFFSET_OF(stream_wait_event)},
     {"hipEventCreateWithFlags", OFFSET_OF(event_create)}, {"hipEventDestroy", OFFSET_OF(event_destroy)}, {"hipEventRecord", OFFSET_OF(event_record)},
     {"hipEventSynchronize", OFFSET_OF(event_synchronize)}, {"hipMemcpyDtoHAsync", OFFSET_OF(copy_to_host)},
-    {"hipHostMalloc", OFFSET_OF(host_alloc)}, {"hipHostFree", OFFSET_OF(host_free)}, {"hipGetDevice", OFFSET_OF(get_device)},
+    {"hipHostMalloc", OFFSET_OF(host_alloc)}, {"hipHostFree", OFFSET_OF(host_free)}, {"hipHostRegister", OFFSET_OF(host_register)},
+    {"hipHostUnregister", OFFSET_OF(host_unregister)}, {"hipGetDevice", OFFSET_OF(get_device)},
     {"hipSetDevice", OFFSET_OF(set_device)}, {"hipPeekAtLastError", OFFSET_OF(peek_at_last_error)},
     {"hipGetLastError", OFFSET_OF(get_last_error)}, {"hipGetErrorString", OFFSET_OF(error_text)}};
 
@@ -147,6 +149,18 @@ int mpidata_device_find(const void *values, mpidata_device_place *place) {
         return mpidata_driver_error(driver, get_attribute(driver, &place->ordinal, DEVICE_ORDINAL, values), "hipPointerGetAttribute");
     }
     return MPIDATA_SUCCESS;
+}
+
+int mpidata_device_by_ordinal(int ordinal, mpidata_device_place *place) {
+    int device = 0;
+    *place = (mpidata_device_place){.ordinal = ordinal};
+    look_again();
+    for (size_t d = 0; d < COUNT(known); d++)
+        if (drivers.list[d].name) place->driver = &drivers.list[d];
+    if (!place->driver) return mpidata_error(MPIDATA_ERR_DEVICE, "This process has loaded no driver of CUDA or HIP");
+    if (!place->driver->context_push) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_driver_error(place->driver, place->driver->device_get(&device, ordinal), "cuDeviceGet"));
+    return mpidata_driver_error(place->driver, place->driver->primary_context_retain(&place->context, device), "cuDevicePrimaryCtxRetain");
 }
 
 int mpidata_device_enter(const mpidata_device_place *place, mpidata_before *before) {

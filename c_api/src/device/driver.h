@@ -25,6 +25,8 @@ typedef struct {
     int (*copy_to_host)(void *to, uintptr_t from, size_t bytes, void *stream);
     int (*host_alloc)(void **memory, size_t bytes, unsigned flags);
     int (*host_free)(void *memory);
+    int (*host_register)(void *memory, size_t bytes, unsigned flags);
+    int (*host_unregister)(void *memory);
     /* CUDA alone: all above belong to the thread's context. */
     int (*context_push)(void *context);
     int (*context_pop)(void **context);
@@ -49,6 +51,10 @@ typedef struct {
 
 /* Where an address is. Costs next to nothing where no driver is loaded. Errors: MPIDATA_ERR_DEVICE. */
 int mpidata_device_find(const void *values, mpidata_device_place *place);
+
+/* The place of a device by its number in this process; its primary context is kept for good. Errors: MPIDATA_ERR_DEVICE, also where
+ * no driver is loaded. */
+int mpidata_device_by_ordinal(int ordinal, mpidata_device_place *place);
 
 /* Make the place that of the calling thread, and go back to what it had before. */
 typedef struct { int ordinal; } mpidata_before;

@@ -6,6 +6,7 @@
 
 #include "base/deadlines.h"
 #include "containers/array.h"
+#include "device/locking.h"
 #include "receive/receive.h"
 #include "stream/budget.h"
 #include "stream/deaths/adoption.h"
@@ -43,6 +44,18 @@ int mpidata_trainer_open(MPI_Fint world, MPI_Fint *trainers) {
     }
     *trainers = MPI_Comm_c2f(trainer->job.role);
     mpidata_trainer_set(trainer);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_lock_pages(int ordinal) {
+    mpidata_trainer *trainer;
+    const mpidata_arena_pages *pages;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    if (trainer->slots.n_slots) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_lock_pages: the buffer has memory by now.");
+    const int status = mpidata_page_locking(ordinal, &pages);
+    if (status) return mpidata_error(status, "%.1500s, but the job file has 'buffer.pinned: true'. Take that out, or have the "
+                                             "device ready before MPIStreamDataset is made: torch.cuda.init().", mpidata_last_error());
+    trainer->slots.arena.pages = trainer->slots.heap.arena.pages = pages;
     return MPIDATA_SUCCESS;
 }
 

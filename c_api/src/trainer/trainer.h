@@ -15,6 +15,9 @@
  * the caller's own use (the library's own traffic runs on others). */
 int mpidata_trainer_open(MPI_Fint world, MPI_Fint *trainers);
 
+/* Page-lock the memory of the buffer, from now on, for a device of this process. Right after open. Errors: MPIDATA_ERR_DEVICE. */
+int mpidata_trainer_lock_pages(int ordinal);
+
 /* Start the receive thread. Between open and this a checkpoint may be restored (snapshot.h). Does not block. */
 int mpidata_trainer_begin(void);
 

@@ -27,6 +27,7 @@ class BufferSection:
     watermark: int
     tail: str
     repeats: float = 0.0
+    pinned: int = 0
 
 
 def buffer_of(job: Job) -> BufferSection:
@@ -41,4 +42,5 @@ def buffer_of(job: Job) -> BufferSection:
         watermark=buffer.watermark,
         tail=buffer.tail,
         repeats=buffer.repeats or 0.0,
+        pinned=int(buffer.pinned),
     )

@@ -30,8 +30,8 @@ LOADERS = tuple(
 INFERENCE = ("inference", "inference_spares", "inference_timeout_s", "inference_start_timeout_s")
 # Those that are left out where they say nothing.
 WHERE_GIVEN = (
-    "carried", "carried_each", "capacity_in_bytes", "repeats", "journal", "replay", "samples_window", "samples_stride",
-    "samples_run", "statistics", "ranges", "weights", "trainer_spares", "trainers_at_least",
+    "carried", "carried_each", "capacity_in_bytes", "repeats", "pinned", "journal", "replay", "samples_window",
+    "samples_stride", "samples_run", "statistics", "ranges", "weights", "trainer_spares", "trainers_at_least",
     "trainers_timeout_s", "trainers_exceptions_lose", "servers", "learner", "learner_spares", "ranks_per_replica",
 )  # fmt: skip
 # What the text of a key with one value is turned into, by how its class declares it.

@@ -26,6 +26,7 @@ class _Functions(ctypes.Structure):
         ("set_current", ctypes.CFUNCTYPE(None, _INT)),
         ("last_error", ctypes.CFUNCTYPE(_INT)),
         ("copies", ctypes.CFUNCTYPE(ctypes.c_long)),
+        ("locked", ctypes.CFUNCTYPE(_SIZE, _POINTER)),
         ("forget", ctypes.CFUNCTYPE(None)),
     ]
 

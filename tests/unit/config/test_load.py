@@ -99,6 +99,7 @@ def test_the_whole_job_file_loads_as_it_stands(folder: Path) -> None:
         "watermark": 200,
         "tail": "drop",
         "repeats": None,
+        "pinned": False,
     }
     assert job.saving is job.checkpoint and job.saving.model_dump() == {"every_s": 300.0, "keep": 3, "within_s": 60.0}
     assert job.record is not None
