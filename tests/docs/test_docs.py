@@ -25,7 +25,7 @@ OPTIONS_OF_OTHERS = {
     *("--batch", "--mem", "--mem-per-cpu", "--mpi", "--oversubscribe", "--requeue", "--signal"),
     *("--bind", "--cap-add", "--pid", "--shm-size"),  # of containers
 }
-FOLDERS = "benchmarks|c_api|docs|examples|fortran_api|launch|mpidata|slurm_templates|tests|tools"
+FOLDERS = "benchmarks|c_api|docs|examples|fortran_api|launch|mpidata|packaging|slurm_templates|tests|tools"
 
 C_PRELUDE = """
 #include <math.h>

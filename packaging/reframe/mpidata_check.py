@@ -1,0 +1,40 @@
+"""A check for ReFrame: `mpidata doctor --test` on the nodes of a partition, after a new MPI, driver or image, say.
+
+    reframe -C settings.py -c mpidata_check.py -r
+
+Modules of the site are given by -S modules=mpidata/0.1.0, nodes by -S num_tasks=2 -S num_tasks_per_node=1.
+"""
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import performance_function, run_before, sanity_function
+
+
+@rfm.simple_test
+class MpidataDoctor(rfm.RunOnlyRegressionTest):
+    """Both of its small jobs have each value right."""
+
+    descr = "mpidata: two small jobs, whose every value is compared"
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    executable = "mpidata"
+    executable_opts = ["doctor", "--test"]
+    time_limit = "5m"
+    num_tasks = 1  # doctor starts the ranks of its jobs itself, in an allocation on its nodes
+
+    @run_before("run")
+    def is_started_once(self):
+        """Not by srun or mpirun, as `mpidata` itself starts them."""
+        self.job.launcher = getlauncher("local")()
+
+    @sanity_function
+    def all_is_well(self):
+        """Its exit status is 0, and it says so of both jobs."""
+        jobs = [sn.assert_found(rf"job in {language} +ok", self.stdout) for language in ("Python", "C")]
+        return sn.all([sn.assert_eq(self.job.exitcode, 0), *jobs])
+
+    @performance_function("s")
+    def seconds_of_a_job(self):
+        """How long the longer job took, from `mpidata run` to its end."""
+        return sn.max(sn.extractall(r"all right, in ([\d.]+) s", self.stdout, 1, float))
