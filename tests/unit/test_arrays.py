@@ -197,7 +197,7 @@ UNIT = "whose unit, 'metre', would be lost"
         (torch.ones(2).to_sparse(), None, "Sparse"),
         (torch.ones(2, device="meta"), None, "no data"),
         ([[1, 2], [3]], None, "no array .*inhomogeneous"),
-        (scipy.sparse.eye_array(3), None, "an array of objects"),
+        (scipy.sparse.csr_array(np.eye(3)), None, "an array of objects"),
         ({1.0, 2.0}, None, "an array of objects"),
         ({"a": 1}, None, "an array of objects"),
         ((i for i in range(3)), None, "an array of objects"),

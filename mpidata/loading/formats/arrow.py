@@ -47,7 +47,7 @@ def kind_of(arrow_type: Any) -> str:
     if isinstance(arrow_type, pyarrow().BaseExtensionType):
         return kind_of(arrow_type.storage_type)
     if types.is_boolean(arrow_type) or types.is_integer(arrow_type) or types.is_floating(arrow_type):
-        return str(np.dtype(arrow_type.to_pandas_dtype()))
+        return str(pyarrow().array([], arrow_type).to_numpy(zero_copy_only=False).dtype)  # to_pandas_dtype needs pandas
     return str(arrow_type)
 
 

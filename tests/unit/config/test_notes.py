@@ -87,7 +87,8 @@ def test_check_submit_and_the_log_say_it(path: Path) -> None:
         result = run.invoke(cli.main, [*command.split(), str(path), "--set", "buffer.policy=fifo"])
         assert result.exit_code == 0, result.output
         assert result.output.count("job.yaml: 'buffer.watermark' is 4: no effect") == 1
-        assert ("no effect" in result.stdout) == ("dry-run" in command)
+        if hasattr(result, "output_bytes"):  # click from 8.2 on tells them apart
+            assert ("no effect" in result.stdout) == ("dry-run" in command)
     folder, plan, lock = prepare_run(load_job(path, ["buffer.policy=fifo"]))
     os.close(lock)
     assert (

@@ -1,0 +1,39 @@
+"""With the oldest versions that pyproject.toml allows, but for torch and mpi4py, which are those of this environment."""
+
+import os
+import re
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+import tomllib
+from installing import ROOT, make_environment, run
+
+# torch would bring gigabytes, mpi4py is built for this MPI, and a test needs newer ones of these.
+KEPT = {"torch", "mpi4py", "typing-extensions"}
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1200)
+def test_the_oldest_versions(tmp_path: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    allowed = [*project["dependencies"], *project["optional-dependencies"]["files"]]
+    lowest = dict(re.match(r"([\w-]+)>=([\d.]+)$", one).groups() for one in allowed)  # type: ignore[union-attr]
+    python = make_environment(tmp_path / "oldest")
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    editable = next(Path(sysconfig.get_path("purelib")).glob("__editable__.mpidata-*.pth"))
+    (site / editable.name).write_text(editable.read_text())
+    run(python, "-m", "ensurepip")
+    versions = [f"{name}=={version}" for name, version in lowest.items() if name not in KEPT]
+    run(python, "-m", "pip", "install", "-q", "--ignore-installed", *versions)
+    code = "import importlib.metadata as m, sys; print(*(f'{n}=={m.version(n)}' for n in sys.argv[1:]))"
+    found = run(python, "-c", code, *(name for name in lowest if name not in KEPT)).split()
+    assert [one.partition("==")[0] for one in found] == [one.partition("==")[0] for one in versions]
+    assert all(have == want or have.startswith(f"{want}.") for have, want in zip(found, versions, strict=True)), found
+    path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PATH": path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
