@@ -1,4 +1,4 @@
-"""With the oldest versions that pyproject.toml allows, but for torch and mpi4py, which are those of this environment."""
+"""With the oldest versions that pyproject.toml allows; torch and mpi4py are those of this environment."""
 
 import os
 import re
