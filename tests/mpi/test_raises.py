@@ -77,7 +77,7 @@ def test_without_ulfm_the_group_is_the_job(folder: JobFolder) -> None:
     assert "simulation 1, step 1" in result.summary["error"]
 
 
-@pytest.mark.parametrize("kind", ["function", "program"])
+@pytest.mark.parametrize("kind", ["function", pytest.param("program", marks=pytest.mark.full)])
 def test_a_device_that_fails_costs_a_try(folder: JobFolder, standin: Path, kind: str) -> None:
     folder.variables = {"STANDIN": str(standin), "PYTHONPATH": str(PROGRAMS)}
     program = {"function": "functions.failing.device:simulate", "program": python("functions/failing/device.py")}

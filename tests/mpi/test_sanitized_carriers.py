@@ -47,7 +47,8 @@ def sanitized(folder: JobFolder, built: Path, monkeypatch: pytest.MonkeyPatch, t
     return folder
 
 
-@pytest.mark.parametrize("carriers", [2, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("carriers", [2, 1])
 def test_a_job_is_clean(sanitized: JobFolder, built: Path, carriers: int) -> None:
     keys = {"carried": {"ranks": 3}, "ranks_per_group": carriers}
     carried_job.write_job(sanitized, built / "pattern", "copy", **keys)

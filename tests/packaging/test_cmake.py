@@ -130,7 +130,10 @@ def check_runs(solver: Path) -> None:
     assert "started outside a job" in done.stderr, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("kind", ["shared", "static"])
+KINDS = ["shared", pytest.param("static", marks=pytest.mark.full)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("language", ["C", "CXX", "C Fortran"])
 def test_a_solver_by_cmake(request: pytest.FixtureRequest, tmp_path: Path, kind: str, language: str) -> None:
     """In Fortran the MPI's own module comes with the component."""
@@ -144,7 +147,7 @@ def test_a_solver_by_cmake(request: pytest.FixtureRequest, tmp_path: Path, kind:
     assert "libmpich" in linked and "libmpi.so" not in linked and ("libmpidata" in linked) == (kind == "shared")
 
 
-@pytest.mark.parametrize("kind", ["shared", "static"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_program_that_is_no_rank_by_cmake(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
     words = {"components": "COMPONENTS carried", "target": "mpidata::carried"}
     done = request.getfixturevalue(kind).project(tmp_path, "program.c", CARRIED, **words)
@@ -152,7 +155,7 @@ def test_a_program_that_is_no_rank_by_cmake(request: pytest.FixtureRequest, tmp_
     assert "libmp" not in run("ldd", tmp_path / "build" / "solver").replace("libmpidata_carried.so.0", "")
 
 
-@pytest.mark.parametrize("kind", ["shared", "static"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("package", ["mpidata", "mpidata_carried"])
 def test_a_program_by_pkg_config(
     request: pytest.FixtureRequest, tmp_path: Path, require: Callable[[str], str], kind: str, package: str
