@@ -221,6 +221,7 @@ def test_libraries_name_no_system_folders_in_their_rpath(shared: Installed) -> N
     assert "-rpath" in (shared.prefix / "lib" / "pkgconfig" / "mpidata.pc").read_text()
 
 
+@pytest.mark.full
 def test_mpidata_rank_finds_its_library_in_an_absolute_folder(static: Installed) -> None:
     told = run("strings", "-a", static.prefix / "bin" / "mpidata-rank")
     assert f"{static.prefix.parent}/libraries/libmpidata_abort.so" in told
