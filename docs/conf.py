@@ -36,7 +36,7 @@ CONTENTS = {
     "docs/buffers docs/failures docs/elastic docs/parameter-server docs/model-parallel docs/checkpoints docs/recording "
     "docs/frameworks docs/loop docs/files",
     "On a cluster": "docs/installing docs/cluster docs/sites docs/fabric",
-    "Reference": "docs/job-file build/pages/c-header build/pages/fortran docs/python docs/compatibility CHANGELOG",
+    "Reference": "docs/glossary docs/job-file build/pages/c-header build/pages/fortran docs/python docs/compatibility CHANGELOG",
     "How fast, and how": "docs/benchmarks docs/internals CONTRIBUTING",
     "Results": " ".join(
         str(path.relative_to(ROOT).with_suffix(""))
