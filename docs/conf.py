@@ -33,7 +33,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!mpidata\.).*")]
 
 CONTENTS = {
     "Use": "docs/running docs/report docs/training docs/samplers docs/couple docs/solver docs/cpp docs/adios2 "
-    "docs/buffers docs/failures docs/elastic docs/parameter-server docs/model-parallel docs/checkpoints docs/recording "
+    "docs/device-batches docs/buffers docs/failures docs/elastic docs/parameter-server docs/model-parallel docs/checkpoints docs/recording "
     "docs/frameworks docs/loop docs/files",
     "On a cluster": "docs/installing docs/cluster docs/sites docs/fabric",
     "Reference": "docs/glossary docs/job-file build/pages/c-header build/pages/fortran docs/python docs/compatibility CHANGELOG",

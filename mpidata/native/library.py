@@ -139,6 +139,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_draw_numbers": (c_int, [c_void_p, c_double]),
     "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
     "mpidata_trainer_ahead": (c_int, [c_double]),
+    "mpidata_trainer_had_ahead": (c_int, []),
     "mpidata_trainer_count_batch": (c_int, [c_double]),
     "mpidata_trainer_give_back": (c_int, [c_int64]),
     # snapshot.h

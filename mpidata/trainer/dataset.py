@@ -11,7 +11,7 @@ from typing import Any, Literal, SupportsFloat
 import torch
 from torch.utils.data import IterableDataset
 
-from mpidata.checkpoint.state import Stateful
+from mpidata.checkpoint.of_stream import StreamCheckpoints
 from mpidata.errors import StreamError
 from mpidata.field_statistics.of_stream import StreamScales
 from mpidata.native.library import check
@@ -19,6 +19,7 @@ from mpidata.packing import check_constants
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
+from mpidata.trainer.batches.on_device import choose_device_of_stream, prefetcher_of
 from mpidata.trainer.cancel.of_stream import StreamCancel
 from mpidata.trainer.constants import DrawnConstants
 from mpidata.trainer.elastic.reducer import make_alike
@@ -31,7 +32,7 @@ from mpidata.trainer.replica.passes import constants_of, pass_of
 from mpidata.trainer.replica.place import Replica
 from mpidata.trainer.script import report_of
 from mpidata.trainer.shares.grouping import Grouping, check_even, check_positive
-from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_workers
+from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_pinning, refuse_workers
 from mpidata.trainer.validation.asked import AskedValidation
 from mpidata.trainer.validation.of_stream import StreamValidation
 
@@ -39,7 +40,12 @@ __all__ = ["MPIStreamDataset"]
 
 
 class MPIStreamDataset(
-    StreamScales, StreamValidation, StreamCancel, NotCopied, IterableDataset[dict[str, torch.Tensor]]
+    StreamScales,
+    StreamValidation,
+    StreamCancel,
+    StreamCheckpoints,
+    NotCopied,
+    IterableDataset[dict[str, torch.Tensor]],
 ):
     """The samples that the job's solvers stream to this trainer.
 
@@ -70,6 +76,10 @@ class MPIStreamDataset(
     constants : str
         Where fields with ``per: simulation`` are. ``"apart"``: a batch has none of them, `constants` gives views
         without a copy, and single samples have views. ``"batch"``: they are copied into batches like the other fields.
+    device : str, torch.device or int, optional
+        Where batches are to be, ``"cuda"`` for example: copied while the loop works on those before. Needs batches.
+    device_prefetch : int
+        With `device`: how many batches are copied before the loop asks for them, 1 or 2.
 
     Raises
     ------
@@ -92,7 +102,7 @@ class MPIStreamDataset(
     ``[B, nodes, 2]``. Both have ``nodes`` without offsets, and `index` values as each sample has them. An optional
     field has ``<name>_given``, ``[B]`` bool, and zeros where it was not put. A single sample has its own
     ``[nodes, 2]``, and ``nodes``. Tensors may be kept and changed: their memory is used again only when nothing refers
-    to it any more.
+    to it any more. With `device` all of them are there.
 
     All trainers get the same number of batches. A pass over a stream that is over ends at once. A loop may be left
     early (`break`): the next pass continues with the samples that follow. If the script ends before the stream, or
@@ -115,6 +125,8 @@ class MPIStreamDataset(
         ragged: str = "packed",
         pad: float | None = None,
         constants: Literal["apart", "batch"] = "apart",
+        device: str | torch.device | int | None = None,
+        device_prefetch: int = 1,
     ) -> None:
         super().__init__()
         check_positive("batch_size", batch_size)
@@ -129,6 +141,7 @@ class MPIStreamDataset(
         check_positive("steps_per_simulation", steps_per_simulation)
         check_ragged(grouping, ragged, pad)
         check_constants(constants)
+        self._device = choose_device_of_stream(grouping, device, device_prefetch, pin_memory=pin_memory)
         refuse_workers()
         teach_accelerate(MPIStreamDataset, undivided_stream)
         self.batch_size, self.global_batch_size, self._grouping = batch_size, global_batch_size, grouping
@@ -139,7 +152,10 @@ class MPIStreamDataset(
         check_even(grouping, self._trainer.replica)
         self._trainer.start(grouping)
         plan = self._trainer.plan
-        self._pinned = pinned = pin_memory and torch.cuda.is_available()
+        asked = {"device": str(device), "device_prefetch": device_prefetch, "ragged": ragged, "pad": pad}
+        self._prefetcher = prefetcher_of(self._trainer, self._device, asked | {"constants": constants})
+        device_pins = self._device is not None and self._device.draws_page_locked
+        self._pinned = pinned = device_pins or (pin_memory and torch.cuda.is_available())
         self._gathers = constants == "batch" and bool(plan.constants)
         self._make_memory = functools.partial(make_memory, plan, grouping, ragged, pad, pinned=pinned)
         self._gathered = {field.name for field in plan.constants if self._gathers}
@@ -164,6 +180,7 @@ class MPIStreamDataset(
             return Refused(overfitting())
         plan = self._trainer.plan
         refuse_loader(self, self._grouping, plan.trainers, [length.name for length in plan.lengths])
+        refuse_pinning(self._device is not None)
         self._trainer.begin_pass(warn=not asks_for_an_empty_pass() and not self._given_back)
         try:
             check_skipping(compare_steps(self._trainer))
@@ -171,7 +188,7 @@ class MPIStreamDataset(
             self._trainer.end_pass()
             return Refused(error)
         ahead = fetched_ahead() if self._trainer.members is None else 0
-        rest = self._memory, self.batches_per_epoch, self._drawn, self._given_back, ahead
+        rest = self._memory, self.batches_per_epoch, self._drawn, self._given_back, ahead, self._prefetcher
         return pass_of(self._trainer, self._pinned, self._gathers)(self._trainer, *rest)
 
     @property
@@ -293,7 +310,7 @@ class MPIStreamDataset(
         Not collective, but the same on all trainers that have drawn as many batches. Sleeps until it is known: as long
         as the next batch would take. For loops over epochs: ``while not stream.over:``.
         """
-        return not self._given_back and self._trainer.is_over()
+        return not (self._given_back or (self._prefetcher and self._prefetcher.waiting)) and self._trainer.is_over()
 
     @property
     def stopped(self) -> bool:
@@ -318,71 +335,6 @@ class MPIStreamDataset(
         """
         return expected_of_stream(self._trainer, self._steps)
 
-    @property
-    def resumed(self) -> int:
-        """Number of the batch (or single sample) that this run goes on from; 0 where it starts afresh."""
-        return self._trainer.checkpoints.restored.batch
-
-    def register(self, **objects: Stateful) -> None:
-        """Have the states of these objects kept in checkpoints, and restore them where one is continued.
-
-        Parameters
-        ----------
-        **objects : Stateful
-            Anything with state_dict() and load_state_dict(): the model, the optimizer, ...
-
-        Raises
-        ------
-        StreamError
-            An object lacks these methods; the names are not those that the checkpoint holds, or a state does not fit;
-            or this is the second call in this process.
-
-        Notes
-        -----
-        Once, before the loop, when the objects are on their devices. Not collective: each trainer keeps the states of
-        its own objects. Where the number of trainers has changed, trainer i takes those of trainer i modulo the former
-        number. The states are taken within the iteration, between two batches, with torch.save; those with parts of
-        tensors (DTensor) by torch.distributed.checkpoint, collective over the default process group.
-        """
-        self._trainer.checkpoints.register(objects)
-
-    def checkpoint(self) -> None:
-        """Ask for a checkpoint, at one of the next batches, the same on all trainers.
-
-        Notes
-        -----
-        Any number of trainers may ask at the same batch, which makes one checkpoint; not collective. Does not block:
-        the checkpoint is taken within the iteration and written while training goes on. While one is being written,
-        the next one waits.
-        """
-        self._trainer.ask_checkpoint()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return this trainer's place in the stream: ``{"batch": n}``, after n batches (or single samples).
-
-        Notes
-        -----
-        The samples of a stream exist only once, so its state cannot be in here: it is in the job's checkpoints, which
-        `mpidata run --resume` continues. This is for a StatefulDataLoader of torchdata around the stream, which may
-        itself be registered.
-        """
-        return {"batch": self._trainer.drawn}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Check that the stream is where it was at a `state_dict()`; raises StreamError if it is not.
-
-        Notes
-        -----
-        Moves nothing: a stream goes on only from where the job's checkpoint continues it.
-        """
-        batch = state_dict.get("batch") if isinstance(state_dict, Mapping) else None
-        if batch not in (self.resumed, self._trainer.drawn):
-            raise StreamError(
-                f"load_state_dict: the state is of batch {batch!r}, but this stream is at batch "
-                f"{self._trainer.drawn}. A stream cannot be set back by itself: register what belongs together with "
-                "stream.register(...), and continue the job with `mpidata run --resume`."
-            )
-
     def close(self) -> None:
         """Draw no more samples; stops the whole job if the stream is not over.
 
@@ -392,4 +344,6 @@ class MPIStreamDataset(
         samples stay.
         """
         self._given_back.clear()
+        if self._prefetcher:
+            self._prefetcher.clear()
         self._trainer.leave_stream()

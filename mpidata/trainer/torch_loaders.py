@@ -15,7 +15,7 @@ from mpidata.trainer.frameworks.callers import callers
 from mpidata.trainer.frameworks.processes import check_processes
 from mpidata.trainer.shares.grouping import Grouping
 
-__all__ = ["NotCopied", "check_skipping", "refuse_loader", "refuse_workers"]
+__all__ = ["NotCopied", "check_skipping", "refuse_loader", "refuse_pinning", "refuse_workers"]
 
 _FETCHER = "_IterableDatasetFetcher"
 # Of accelerate.
@@ -61,6 +61,15 @@ def refuse_workers() -> None:
     info = get_worker_info()
     if info is not None:
         raise StreamError(_no_workers(f"num_workers={info.num_workers}"))
+
+
+def refuse_pinning(on_device: bool) -> None:
+    """Raise StreamError if a DataLoader of torch would put batches that are on a device into page-locked memory."""
+    if on_device and any(getattr(caller, "_pin_memory", False) for caller in callers()):
+        raise StreamError(
+            "DataLoader(pin_memory=True) cannot page-lock batches that are on a device. Leave its pin_memory out: "
+            "page-locked memory is used on the way there."
+        )
 
 
 def refuse_loader(stream: IterableDataset[Any], grouping: Grouping, trainers: int, lengths: Sequence[str]) -> None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 SLICE_S = 0.2  # longest time in the library while it waits, so that Python gets to handle signals
+_AHEAD_S = -1.0  # as c_api/src/trainer/draw.h has it
 # At the end, others may have hours of work left, and waiting costs nothing; after a failure the scheduler acts at once.
 _CLOSE_S = 7 * 86400.0
 
@@ -160,46 +161,38 @@ class Trainer:
                     self.members.drawn.room = max(self.members.drawn.room, grouping.largest(self.plan.first_trainers))
             self.grouping.check_alike(grouping)
 
-    def draw(self, fields: Any, addresses: list[int], *, shifted: bool = True, fill: Any = None) -> bool:
-        """Fill one batch; False when the stream is over. Sleeps while it waits.
+    def draw(self, fields: Any, rest: Any, *, shifted: bool = True, fill: Any = None, ahead: bool = False) -> bool:
+        """Fill one batch; False when the stream is over, or with `ahead` of the loop, if none is there. May sleep.
 
-        `fields` has the addresses of the fields in the job's order, `addresses` those of parameters, time, step and
-        simulation; `shifted` and `fill` are as in PackedMemory.
+        `fields` has the addresses of the fields in the job's order, `rest` those of parameters, time, step and
+        simulation; `shifted` and `fill` are as in PackedMemory. `count_draw` follows when the loop has the batch.
         """
         draw = self.library.mpidata_trainer_draw
         if fill is not None or not shifted:
             draw = functools.partial(self.library.mpidata_trainer_draw_ragged, shifted, fill)
-        if not self._wait(lambda: draw(fields, *addresses, SLICE_S)):
-            return False
-        self._count_draw()
-        return True
+        return self._wait(functools.partial(draw, fields, *rest), ahead)
 
-    def draw_numbers(self, numbers: int) -> bool:
+    def draw_numbers(self, numbers: int, *, ahead: bool = False) -> bool:
         """Draw one batch, of which `draw` then fills the memory; False when the stream is over.
 
         `numbers` is the address of int64 for them: for each number of a sample those of all steps of the batch.
         """
-        return self._wait(lambda: self.library.mpidata_trainer_draw_numbers(numbers, SLICE_S))
+        return self._wait(functools.partial(self.library.mpidata_trainer_draw_numbers, numbers), ahead)
 
-    def draw_share(self) -> int:
-        """Draw this trainer's share of one batch, as `draw_numbers`; gives its samples, 0 when the stream is over."""
+    def draw_share(self, *, ahead: bool = False) -> tuple[int, int] | None:
+        """Draw this trainer's share of one batch, as `draw_numbers`: its samples, and of how many trainers."""
         count, trainers = ctypes.c_int64(), ctypes.c_int64()
-        found = ctypes.byref(count), ctypes.byref(trainers)
-        if not self._wait(lambda: self.library.mpidata_trainer_draw_share(*found, SLICE_S)):
-            return 0
-        self.share.took(count.value, trainers.value)
-        return count.value
+        draw = functools.partial(self.library.mpidata_trainer_draw_share, ctypes.byref(count), ctypes.byref(trainers))
+        return (count.value, trainers.value) if self._wait(draw, ahead) else None
 
-    def draw_page(self, size: int) -> tuple[int, Callable[[], None]] | None:
+    def draw_page(self, size: int, *, ahead: bool = False) -> tuple[int, Callable[[], None]] | None:
         """Draw one batch, of `size` bytes, without a copy, where there is one that can be. Sleeps while it waits.
 
         Gives its address, and what gives it back, in any thread. None: `draw` has a batch, or the stream is over.
         """
-        (address, page), found = self._page, self._page_found
-        if not self._wait(lambda: self.library.mpidata_trainer_draw_page(size, *found, SLICE_S)) or not address.value:
-            return None
-        self._count_draw()
-        return address.value, functools.partial(self._give_back, page.value)
+        came = self._wait(functools.partial(self.library.mpidata_trainer_draw_page, size, *self._page_found), ahead)
+        address, page = self._page
+        return (address.value, functools.partial(self._give_back, page.value)) if came and address.value else None
 
     def alike(self, what: str, make: Callable[[], _T]) -> _T:
         """Make something that all ranks of the replica are to have, of tensors and plain values; the first makes it."""
@@ -221,7 +214,12 @@ class Trainer:
         """Have something called once, when so many batches have been drawn, or with the next one if more have."""
         self._when_drawn.append((batches, call))
 
-    def _count_draw(self) -> None:
+    def count_draw(self, share: tuple[int, int] | None = None, *, ahead: bool = False) -> None:
+        """Note that the loop has the next batch, of this share if all draw it together, drawn ahead or not."""
+        if share is not None:
+            self.share.took(*share)
+        if ahead:
+            check(self.library, self.library.mpidata_trainer_had_ahead())
         self.drawn += 1
         if self._when_drawn:
             waiting, self._when_drawn = self._when_drawn, []
@@ -231,7 +229,7 @@ class Trainer:
     def is_over(self) -> bool:
         """Whether there is no further batch: the same on all trainers after as many. Sleeps until that is known."""
         self.shared.begin_draw()
-        return self.closed or not self._wait(lambda: self.library.mpidata_trainer_ahead(SLICE_S))
+        return self.closed or not self._wait(self.library.mpidata_trainer_ahead)
 
     def _give_back(self, page: int) -> None:
         if not self._forked:
@@ -247,17 +245,19 @@ class Trainer:
         self._forked = True
         self.library = ForkedLibrary()
 
-    def _wait(self, call: Callable[[], int]) -> bool:
-        """Call until there is a batch; False when the stream is over."""
+    def _wait(self, call: Callable[[float], int], ahead: bool = False) -> bool:
+        """Call until there is a batch; False when the stream is over, or with `ahead` if none is there now."""
         while not self.ended:
             if self.closed:
                 raise StreamError("The stream is closed. Iterate before stream.close().")
             self._waiting = True
-            status = self.shared.draw(call)
+            status = self.shared.draw(call, _AHEAD_S if ahead else SLICE_S)
             self._waiting = False
             if not status:  # nearly always
                 return True
             if status == constants.ERR_AGAIN:
+                if ahead:
+                    return False
                 if self.apart is not None:
                     self.apart.look()
             elif status == constants.CHECKPOINT:

@@ -106,11 +106,26 @@ static int takes_part(int t, int64_t number) {
     return trains(t) && !all[t].trainer.checkpoint.joining && all[t].trainer.checkpoint.before < number;
 }
 
+/* Where batches are drawn ahead of the loop, it has those first; none of them is drawn where a checkpoint belongs. */
+static int draw_ahead(mpidata_trainer *trainer) {
+    if (trainer->ahead && below(2)) {
+        CHECK(!mpidata_trainer_had_ahead());
+        return 1;
+    }
+    if (trainer->ahead < 2 && below(2) && mpidata_trainer_ahead(-1.0) == MPIDATA_SUCCESS) {
+        CHECK(!trainer->checkpoint.due || trainer->drawn < trainer->checkpoint.at);
+        trainer->drawn++;
+        trainer->ahead++;
+    }
+    return trainer->ahead > 0;
+}
+
 static void draw(int t) {
     mpidata_trainer *trainer = &all[t].trainer;
     if (!trains(t) || all[t].waits || trainer->drawn > slowest() + GAP) return;
     mpidata_trainer_set(trainer);
     if (has_stream) trainer->granted = trainer->granted > trainer->drawn ? trainer->granted : trainer->drawn + below(3);
+    if (has_stream && draw_ahead(trainer)) return;
     const int status = has_stream ? mpidata_trainer_ahead(0.0) : mpidata_trainer_count_batch(0.0);
     CHECK(!trainer->checkpoint.due || trainer->drawn <= trainer->checkpoint.at);
     if (status == MPIDATA_CHECKPOINT) all[t].waits = trainer->checkpoint.agreed;
@@ -127,7 +142,7 @@ static void take(void) {
     for (int t = 0; t < TRAINERS; t++) {
         mpidata_checkpoint *checkpoint = &all[t].trainer.checkpoint;
         if (!trains(t) || all[t].waits != number) continue;
-        CHECK(checkpoint->due && checkpoint->agreed == number && checkpoint->at == all[t].trainer.drawn);
+        CHECK(checkpoint->due && checkpoint->agreed == number && checkpoint->at == all[t].trainer.drawn && !all[t].trainer.ahead);
         CHECK(!taken_at[number] || taken_at[number] == checkpoint->at + 1);
         taken_at[number] = checkpoint->at + 1;
         checkpoint->due = 0;

@@ -85,6 +85,8 @@ class FakeLibrary:
         self.known_steps = -1
         self.shares = []  # samples of each batch that all draw together, and of how many trainers
         self.pages = None  # a list: batches are handed out without a copy, and come back into it
+        self.ahead = 0  # batches that were drawn ahead, and that the loop has not had
+        self.most_ahead = 0
 
     last_error = b"The sentence. Where. What to do."
 
@@ -117,15 +119,28 @@ class FakeLibrary:
         count._obj.value = self.count
         return SUCCESS
 
-    def mpidata_trainer_draw(self, fields, parameters, times, steps, simulations, timeout):
-        if self.draw_status:
-            return self.draw_status
-        if self.again:
+    def _refuses(self, timeout):
+        """Status of a draw that gives no batch; 0 of one that does. Ahead of the loop there is no other reason."""
+        ahead, status = timeout < 0, self.draw_status
+        if not status and self.again:
             self.again -= 1
-            time.sleep(min(timeout, VAIN_DRAW_S))
-            return AGAIN
-        if self.stopped or self.drawn + self.count > self.samples:
-            return END
+            time.sleep(0 if ahead else min(timeout, VAIN_DRAW_S))
+            status = AGAIN
+        elif not status and (self.stopped or self.drawn + self.count > self.samples):
+            status = END
+        if ahead and not status:
+            self.ahead += 1
+            self.most_ahead = max(self.most_ahead, self.ahead)
+        return AGAIN if ahead and status else status
+
+    def mpidata_trainer_had_ahead(self):
+        self.ahead -= 1
+        assert self.ahead >= 0
+        return SUCCESS
+
+    def mpidata_trainer_draw(self, fields, parameters, times, steps, simulations, timeout):
+        if status := self._refuses(timeout):
+            return status
         numbers = np.arange(self.drawn, self.drawn + self.count)
         self.drawn += self.count
         for field, address in zip(self.plan.fields, fields, strict=True):

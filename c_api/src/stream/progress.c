@@ -12,7 +12,7 @@
  * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
 static int64_t lookahead_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (trainer->job.plan.policy == MPIDATA_POLICY_RESERVOIR) return 1;
+    if (trainer->job.plan.policy == MPIDATA_POLICY_RESERVOIR) return trainer->draws_ahead ? 2 : 1;
     const int64_t steps = trainer->buffer.memory ? 1 : trainer->job.plan.samples_window; /* that the capacity counts of a sample */
     const int64_t capacity = trainer->buffer.memory ? mpidata_buffer_fits(&trainer->buffer) : trainer->job.plan.capacity;
     int64_t most = trainer->batch == 1 ? 64 : 4, half = capacity / (2 * trainer->batch * steps);
@@ -166,7 +166,7 @@ int mpidata_trainer_post_draws_locked(mpidata_trainer *trainer) {
 mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_statistics statistics = trainer->statistics;
-    statistics.drawn = trainer->drawn;
+    statistics.drawn = mpidata_batches_had_locked(trainer);
     statistics.windows = trainer->buffer.count;
     statistics.fill = mpidata_buffer_fill(&trainer->buffer);
     statistics.capacity = trainer->buffer.capacity;

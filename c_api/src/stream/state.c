@@ -73,10 +73,15 @@ static int counts(const mpidata_event *event) {
     return strchr(event->text + sizeof(int64_t) + sizeof(double), '.') != NULL; /* in the first name */
 }
 
+int64_t mpidata_batches_had_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return trainer->drawn - trainer->ahead;
+}
+
 int mpidata_trainer_post_report_locked(mpidata_trainer *trainer, const char *name, double value) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_event event = {.kind = MPIDATA_EVENT_REPORT};
-    (void)mpidata_reports_add(&event, name, trainer->drawn, value);
+    (void)mpidata_reports_add(&event, name, mpidata_batches_had_locked(trainer), value);
     mpidata_outgoing *last = NULL, **second = NULL;
     int n = 0;
     for (mpidata_outgoing **at = &trainer->outbox; *at; at = &(*at)->next) {
@@ -84,7 +89,7 @@ int mpidata_trainer_post_report_locked(mpidata_trainer *trainer, const char *nam
         last = *at;
         if (++n == 2) second = at;
     }
-    if (last && mpidata_reports_add(&last->event, name, trainer->drawn, value)) return MPIDATA_SUCCESS;
+    if (last && mpidata_reports_add(&last->event, name, mpidata_batches_had_locked(trainer), value)) return MPIDATA_SUCCESS;
     if (n >= MOST_REPORTS && !counts(&event)) drop_locked(trainer, second); /* of a name the first value counts, too */
     return mpidata_trainer_post_locked(trainer, &event);
 }

@@ -131,6 +131,8 @@ typedef struct {
         int64_t n, allocated;
     } drawn_with; /* constants of the samples of the last batch that was copied */
     int64_t drawn;   /* batches */
+    int64_t ahead;   /* how many of these were drawn ahead of the training loop, which has not had them yet */
+    int draws_ahead; /* that is done */
     int64_t began;   /* how many of these another one, or an earlier start, has drawn */
     int64_t granted; /* batches that every trainer can draw */
     int end_of_stream; /* the scheduler has said that no more samples come */
@@ -170,6 +172,9 @@ int mpidata_trainer_post_locked(mpidata_trainer *trainer, const mpidata_event *e
 
 /* Report a value under a name, with the number of the last batch: with those that wait to be sent already, if any do. */
 int mpidata_trainer_post_report_locked(mpidata_trainer *trainer, const char *name, double value);
+
+/* Batches that the training loop has had. */
+int64_t mpidata_batches_had_locked(const mpidata_trainer *trainer);
 
 /* Make the receive thread look again at once. */
 void mpidata_trainer_wake_locked(mpidata_trainer *trainer);

@@ -141,11 +141,34 @@ static void retire_locked(mpidata_trainer *trainer, int64_t slot) {
     trainer->next_retired = (trainer->next_retired + 1) % trainer->batch;
 }
 
-static int64_t count_batch_locked(mpidata_trainer *trainer) {
+/* The loop gets one more batch. */
+static void count_had_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const int64_t had = mpidata_batches_had_locked(trainer);
+    mpidata_tell_batches(trainer->job.plan.n_fields ? had : had - trainer->began);
+    mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, had);
+}
+
+static void count_batch_locked(mpidata_trainer *trainer, int ahead) {
     MPIDATA_LOCKED(&trainer->lock);
     trainer->drawn++;
-    mpidata_tell_batches(trainer->job.plan.n_fields ? trainer->drawn : trainer->drawn - trainer->began);
-    return trainer->drawn;
+    if (ahead)
+        trainer->ahead++;
+    else
+        count_had_locked(trainer);
+}
+
+int mpidata_trainer_had_ahead(void) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    int status = trainer->ahead > 0 ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_ORDER, "No batch was drawn ahead.");
+    if (!status) {
+        trainer->ahead--;
+        count_had_locked(trainer);
+    }
+    mpidata_lock_give(&trainer->lock);
+    return status;
 }
 
 typedef struct mpidata_drawn_step {
@@ -225,6 +248,24 @@ static int awaits_word_locked(const mpidata_trainer *trainer) {
     return trainer->shares.total || trainer->shares.anew || trainer->checkpoint.wanted > trainer->checkpoint.agreed;
 }
 
+static int is_granted_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const int holds = trainer->checkpoint.asking || (trainer->shares.changes && awaits_word_locked(trainer));
+    return trainer->drawn < trainer->granted && !holds && !mpidata_lags_locked(trainer);
+}
+
+/* May the next batch be drawn now, ahead of the loop? What else a draw may come to is left to the one that waits. */
+static int may_draw_ahead_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    trainer->draws_ahead = 1;
+    if (trainer->error || !trainer->batch || mpidata_draws_left(&trainer->phase)) return 0;
+    if (!trainer->journal.replayed)
+        grant_alone_locked(trainer);
+    else if (trainer->journal.next.kind == MPIDATA_JOURNAL_DRAW)
+        trainer->granted = trainer->drawn + 1;
+    return !mpidata_checkpoint_is_due_locked(trainer) && is_granted_locked(trainer);
+}
+
 /* MPIDATA_SUCCESS when a batch is granted. */
 static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
     MPIDATA_LOCKED(&trainer->lock);
@@ -238,13 +279,11 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
             MPIDATA_TRY(grant_replayed_locked(trainer));
         if (mpidata_draws_left(&trainer->phase)) return MPIDATA_END;
         if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
-        const int lags = mpidata_lags_locked(trainer);
-        const int holds = trainer->checkpoint.asking || (trainer->shares.changes && awaits_word_locked(trainer));
-        const int granted = trainer->drawn < trainer->granted && !holds && !lags;
+        const int granted = is_granted_locked(trainer);
         if (granted) trainer->giving.asks_since = 0.0;
         if (granted) return MPIDATA_SUCCESS;
         if (mpidata_must_meet_locked(trainer)) return MPIDATA_MEET;
-        if (is_over_locked(trainer, lags)) return MPIDATA_END;
+        if (is_over_locked(trainer, mpidata_lags_locked(trainer))) return MPIDATA_END;
         trainer->waiting = 1;
         trainer->waits_since = mpidata_now();
         if (trainer->giving.asks_since <= 0.0) trainer->giving.asks_since = trainer->waits_since;
@@ -261,12 +300,21 @@ static void tell_end_locked(mpidata_trainer *trainer) {
     mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, INT64_MAX);
 }
 
+/* Wait until a batch may be drawn, or with timeout_s below 0 find out whether one may be drawn ahead of the loop. */
+static int await_grant_locked(mpidata_trainer *trainer, double timeout_s) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (timeout_s < 0.0)
+        return may_draw_ahead_locked(trainer) ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_AGAIN, "No batch is granted now.");
+    int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
+    if (status == MPIDATA_END) tell_end_locked(trainer);
+    return status;
+}
+
 int mpidata_trainer_ahead(double timeout_s) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
-    int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (status == MPIDATA_END) tell_end_locked(trainer);
+    int status = await_grant_locked(trainer, timeout_s);
     mpidata_lock_give(&trainer->lock);
     return status;
 }
@@ -285,7 +333,7 @@ int mpidata_trainer_count_batch(double timeout_s) {
         } else if (mpidata_checkpoint_is_due_locked(trainer)) {
             status = MPIDATA_CHECKPOINT;
         } else if (!trainer->checkpoint.asking && !trainer->checkpoint.joining) {
-            count_batch_locked(trainer);
+            count_batch_locked(trainer, 0);
             status = MPIDATA_SUCCESS;
         } else {
             in_time = mpidata_trainer_wait_locked(trainer, deadline);
@@ -297,7 +345,7 @@ int mpidata_trainer_count_batch(double timeout_s) {
 }
 
 /* Draw a batch that was granted, pinned; NULL with *status. */
-static drawn_step *draw_batch_locked(mpidata_trainer *trainer, int *status) {
+static drawn_step *draw_batch_locked(mpidata_trainer *trainer, int ahead, int *status) {
     MPIDATA_LOCKED(&trainer->lock);
     const int64_t window = trainer->job.plan.samples_window;
     trainer->last_size = mpidata_batch_size_locked(trainer, trainer->drawn, NULL);
@@ -309,7 +357,7 @@ static drawn_step *draw_batch_locked(mpidata_trainer *trainer, int *status) {
     if (!*status && trainer->job.plan.repeats > 0) *status = draw_distinct_locked(trainer, drawn);
     else for (int64_t i = 0; i < steps && !*status; i += window) draw_one_locked(trainer, drawn + i);
     if (!*status) {
-        mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, count_batch_locked(trainer));
+        count_batch_locked(trainer, ahead);
         mpidata_trainer_wake_locked(trainer);
         return drawn;
     }
@@ -322,9 +370,8 @@ static drawn_step *next_batch(mpidata_trainer *trainer, double timeout_s, int *s
     mpidata_lock_take(&trainer->lock);
     drawn_step *drawn = trainer->next_batch;
     trainer->next_batch = NULL;
-    *status = drawn ? MPIDATA_SUCCESS : wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (*status == MPIDATA_END) tell_end_locked(trainer);
-    if (!drawn && !*status) drawn = draw_batch_locked(trainer, status);
+    *status = drawn ? MPIDATA_SUCCESS : await_grant_locked(trainer, timeout_s);
+    if (!drawn && !*status) drawn = draw_batch_locked(trainer, timeout_s < 0.0, status);
     mpidata_lock_give(&trainer->lock);
     return drawn;
 }
@@ -459,14 +506,13 @@ int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, doubl
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     *memory = NULL;
     mpidata_lock_take(&trainer->lock);
-    int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (status == MPIDATA_END) tell_end_locked(trainer);
+    int status = await_grant_locked(trainer, timeout_s);
     size_t expected = trainer->slots.batch.bytes;
     if (!status && trainer->slots.batch.count && bytes != (int64_t)expected)
         status = mpidata_error(MPIDATA_ERR_ARGUMENT, "A batch has %zu bytes, not %lld.", expected, (long long)bytes);
     mpidata_page *drawn = status ? NULL : draw_whole_page_locked(trainer);
     if (drawn) {
-        mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, count_batch_locked(trainer));
+        count_batch_locked(trainer, timeout_s < 0.0);
         mpidata_trainer_wake_locked(trainer);
         *memory = drawn->memory;
         *page = drawn->first;

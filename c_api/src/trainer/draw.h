@@ -35,7 +35,12 @@ int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s);
  * MPIDATA_SUCCESS; MPIDATA_END: the stream is over, the same batch number on all trainers; MPIDATA_CHECKPOINT: take a
  * snapshot (snapshot.h) and call again, the same batch number on all trainers; MPIDATA_MEET: the trainers are to come together
  * (mpidata_trainer_meet), and to call again; MPIDATA_ERR_AGAIN: nothing within timeout_s
- * seconds (call again: lets the caller handle signals); or an error that ended the job. Sleeps while it waits. */
+ * seconds (call again: lets the caller handle signals); or an error that ended the job. Sleeps while it waits.
+ *
+ * With timeout_s below 0 a batch is drawn ahead of the training loop: MPIDATA_SUCCESS, or MPIDATA_ERR_AGAIN, whatever the
+ * reason, if none may be drawn now. It counts as drawn from mpidata_trainer_had_ahead on: in statuses, reports, statistics and
+ * checkpoints that are asked for. A snapshot belongs behind all that was drawn, so draw with 0 or more again when the loop has had all of
+ * them. This holds for mpidata_trainer_draw_share, _draw_numbers and _draw_page as well. */
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s);
 
@@ -49,6 +54,10 @@ int mpidata_trainer_draw_ragged(int shifted, const void *const *fill, void *cons
 /* Wait until the next batch can be drawn, as mpidata_trainer_draw does, and draw nothing. The same answer on all trainers
  * that have drawn as many batches. */
 int mpidata_trainer_ahead(double timeout_s);
+
+/* Note that the loop has got the oldest batch of those that were drawn ahead; MPIDATA_ERR_ORDER: there is none. Any thread;
+ * does not block. */
+int mpidata_trainer_had_ahead(void);
 
 /* In a job without a stream: count a batch that loaders bring, before it is waited for.
  *

@@ -51,7 +51,7 @@ int mpidata_trainer_checkpoint(void) {
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_event event = {.kind = MPIDATA_EVENT_CHECKPOINT_WANTED};
     mpidata_lock_take(&trainer->lock);
-    event.wanted.batch = trainer->drawn;
+    event.wanted.batch = mpidata_batches_had_locked(trainer);
     int status = mpidata_trainer_post_locked(trainer, &event);
     mpidata_trainer_wake_locked(trainer);
     mpidata_lock_give(&trainer->lock);

@@ -22,7 +22,7 @@ from mpidata.datasets.data_loader.epoch import Epoch, Settings, derived_seed
 from mpidata.datasets.data_loader.index_pass import IndexPass, PassBatches
 from mpidata.datasets.data_loader.outside import Outside
 from mpidata.datasets.data_loader.remote import Order, Remote
-from mpidata.datasets.data_loader.samplers import UserSampler
+from mpidata.datasets.data_loader.samplers import UserSampler, is_stateful
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
 from mpidata.datasets.data_loader.told_epochs import ToldEpochs
 from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
@@ -30,6 +30,7 @@ from mpidata.datasets.epochs.dealing import Dealing, Living
 from mpidata.datasets.epochs.dealing import share as deal
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.random_states import States, continue_in, of_process
+from mpidata.device.prefetch import choose_prefetcher
 from mpidata.errors import StreamError
 from mpidata.loading.definition import Definition, pack_definition
 from mpidata.loading.figures import Tally
@@ -81,6 +82,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         Deal each epoch out to the trainers, each index to one of them, as a DistributedSampler does, but exactly: none
         comes twice, and the last batches are of about equal size; where accelerate has prepared this, of the same size,
         filled up from the beginning of the epoch. Without it, each trainer gets all that it asks for.
+    device : str, torch.device or int, optional
+        Where the tensors of batches are to be, ``"cuda"`` for example: copied while the loop works on those before.
+    device_prefetch : int
+        With `device`: how many batches are copied before the loop asks for them, 1 or 2.
 
     Raises
     ------
@@ -128,8 +133,11 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         pin_memory_device: str = "",
         in_order: bool = True,
         share: bool = False,
+        device: str | torch.device | int | None = None,
+        device_prefetch: int = 1,
     ) -> None:
         self._place = job.place()  # first: then the job hears of what is refused
+        self._prefetcher = choose_prefetcher("DataLoader", device, device_prefetch, pin_memory=pin_memory)
         sampled = sampler is not None or batch_sampler is not None
         refuse(dataset, batch_size, prefetch_factor, share, sampled, generator)
         say_without_effect(num_workers, multiprocessing_context, persistent_workers)
@@ -150,8 +158,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._position = Position()
         self._process: States | None = None
         self._order = torch.Generator()
-        if isinstance(dataset, str):
-            dataset = Built(self._remote)
+        dataset = Built(self._remote) if isinstance(dataset, str) else dataset
         rest: dict[str, Any] = {"collate_fn": collate_fn, "pin_memory": pin_memory, "timeout": timeout}
         if share:
             assert batch_size is not None
@@ -173,7 +180,6 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             )  # fmt: skip
         self._place.hold(f"mpidata.DataLoader {next(_numbers)}", self)
         self._position.is_of_job("DataLoader")
-        self._ahead = prefetch_factor
         self.generator, self.in_order, self.prefetch_factor = generator, in_order, prefetch_factor
         self._draws = UserSampler.of(None if sampler is None and batch_sampler is None else self)
         self._drawn_from = self._index_sampler
@@ -192,7 +198,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         epoch, seed, trainer = self._position.epoch, self._seed_of_all(), self._place.trainer
         indices, remote, told = self._indices(seed, epoch), self._on_loaders(), self._told_epochs.now()
         timeout_s = self.timeout if self._place.asks else 0.0  # the first rank of a replica looks at the time
-        settings = Settings(self._ahead, self.in_order, timeout_s, self.pin_memory and torch.cuda.is_available())
+        pinned = self.pin_memory and torch.cuda.is_available()
+        settings = Settings(self.prefetch_factor, self.in_order, timeout_s, pinned)
 
         def ask(batch: int, chosen: Any) -> Order:
             return remote.order(batch, chosen, derived_seed(seed, epoch, batch, trainer), told)
@@ -202,7 +209,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if isinstance(shares, ShareBatches):
             left = functools.partial(shares.dealing.left, self._position)
         turn = self._place.turns.begin(self.share, self._living, validates(), left)
-        rest = self._accelerate_pass(), self._living and self._living.end
+        rest = self._accelerate_pass(), self._living and self._living.end, self._prefetcher(self._living is not None)
         begun = Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, *rest)
         self._begun = weakref.ref(begun)
         return begun
@@ -216,10 +223,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         """Begin an epoch whose samples somebody else reads; from its first batch, as he counts them himself."""
         self._position.set_whole_epoch()
         place = self._position.begin()
-        epoch = self._position.epoch
-        self._tally.begin(epoch)
+        self._tally.begin(self._position.epoch)
         turn = self._place.turns.begin(self.share, self._living)
-        indices = self._indices(self._seed_of_all(), epoch)
+        indices = self._indices(self._seed_of_all(), self._position.epoch)
         return IndexPass(indices, self.__len__, place, self._tally, turn, self._accelerate_pass())
 
     def set_epoch(self, epoch: int) -> None:
@@ -326,7 +332,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     def _stateful(self) -> Any:
         """Get the sampler, or batch sampler, that has a state of its own."""
-        return next((s for s in (self.batch_sampler, self.sampler) if _stateful(s)), None)
+        return next((s for s in (self.batch_sampler, self.sampler) if is_stateful(s)), None)
 
     def _length(self, epoch: Any) -> int | None:
         if isinstance(self.batch_sampler, ShareBatches) and isinstance(epoch, int):
@@ -379,10 +385,6 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
 
 _KINDS = {"samples": "a dataset of length", "global_batch": "a batch size times trainers of", "trainers": "trainers:"}
-
-
-def _stateful(sampler: Any) -> bool:
-    return callable(getattr(sampler, "state_dict", None)) and callable(getattr(sampler, "load_state_dict", None))
 
 
 class _OutsideLoader(Outside, DataLoader):

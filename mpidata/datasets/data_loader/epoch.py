@@ -100,11 +100,19 @@ class Epoch(Iteration):
             self.ask()
             order = self._ready()
             if order is not None:
-                break
+                return self._made(order)
             left_s = (self._settings.timeout_s or math.inf) - (time.monotonic() - begun)
             if left_s <= 0:
                 raise RuntimeError(f"DataLoader timed out after {self._settings.timeout_s} seconds")
             self._remote.take(min(_SLICE_S, left_s))
+
+    def ready(self) -> Ready | None:
+        """Get the next batch if it has come."""
+        self._remote.take(0.0)
+        order = self._ready()
+        return None if order is None else self._made(order)
+
+    def _made(self, order: Order) -> Ready:
         del self._orders[order.number]
         parcel = order.parcel
         assert parcel is not None

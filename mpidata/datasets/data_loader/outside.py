@@ -22,6 +22,7 @@ from mpidata.datasets.epochs.random_states import (
     of_sampler,
     set_of_sampler,
 )
+from mpidata.device.prefetch import choose_prefetcher
 from mpidata.trainer.place import group_place
 
 __all__ = ["Outside"]
@@ -29,7 +30,7 @@ __all__ = ["Outside"]
 # Of worker processes, which are not there, and what torch no longer has.
 _NOT_FOR_TORCH = (
     *("num_workers", "multiprocessing_context", "persistent_workers", "timeout", "prefetch_factor", "in_order"),
-    "pin_memory_device",
+    *("pin_memory_device", "device", "device_prefetch"),
 )
 
 
@@ -50,6 +51,8 @@ class Outside(torch.utils.data.DataLoader[Any]):
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         say_no_job()
+        device, prefetch, pinned = (arguments[name] for name in ("device", "device_prefetch", "pin_memory"))
+        self._prefetcher = choose_prefetcher("DataLoader", device, prefetch, pin_memory=pinned)
         given = {name: value for name, value in arguments.items() if name not in _NOT_FOR_TORCH}
         dataset, self.share = given.pop("dataset"), given.pop("share")
         self._position = Position()
@@ -114,13 +117,14 @@ class Outside(torch.utils.data.DataLoader[Any]):
         self, batches: Iterator[Any], first: int, given: Callable[[int | None], None], accelerate: AcceleratePass | None
     ) -> Iterator[Any]:
         last = len(self) - 1 if accelerate is not None else -1
+        prefetcher = self._prefetcher(True)  # to make a batch ahead would change the state after this one
         for number, batch in enumerate(batches, first):
             given(number)
             if accelerate is not None:
                 accelerate.begin()
             if accelerate is not None and number == last:
                 accelerate.last()
-            yield batch
+            yield batch if prefetcher is None else prefetcher.now(batch)
         given(None)
         if accelerate is not None:
             accelerate.end()

@@ -17,9 +17,14 @@ from mpidata.datasets.epochs.random_states import (
 )
 from mpidata.errors import StreamError
 
-__all__ = ["UserSampler"]
+__all__ = ["UserSampler", "is_stateful"]
 
 _MOST_BATCHES = 1 << 31  # a sampler that says more of itself has no end
+
+
+def is_stateful(sampler: Any) -> bool:
+    """Whether a sampler has a state of its own that can be put back."""
+    return callable(getattr(sampler, "state_dict", None)) and callable(getattr(sampler, "load_state_dict", None))
 
 
 class UserSampler:

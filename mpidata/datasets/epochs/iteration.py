@@ -14,6 +14,7 @@ from typing import Any
 
 from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
 from mpidata.datasets.epochs.position import Pass
+from mpidata.device.prefetch import Fetched, Prefetcher
 from mpidata.loading.figures import Tally
 from mpidata.loading.turns import Turn
 
@@ -42,6 +43,8 @@ class Iteration(ABC, Iterator[Any]):
         Called when there is no further batch; it may add some to the epoch, and is called again where it gives False
         and has added none. Without it the end is announced with the
         last batch.
+    prefetcher : Prefetcher, optional
+        Of this iteration, if its batches go to a device.
     """
 
     def __init__(
@@ -52,9 +55,10 @@ class Iteration(ABC, Iterator[Any]):
         turn: Turn | None,
         accelerate: AcceleratePass | None = None,
         when_out: Callable[[], bool] | None = None,
+        prefetcher: Prefetcher[tuple[int, int]] | None = None,
     ) -> None:
         self._length, self._place, self._tally, self._turn = length, place, tally, turn
-        self._accelerate, self._when_out = accelerate, when_out
+        self._accelerate, self._when_out, self._prefetcher = accelerate, when_out, prefetcher
         self._counted = self._ended = self._over = False
 
     def __len__(self) -> int:
@@ -66,7 +70,7 @@ class Iteration(ABC, Iterator[Any]):
         if self._when_out is not None and not self._over:
             while not self.has_more() and not self._when_out():
                 pass
-        if self._over or not self.has_more():
+        if self._over or not self._goes_on():
             self._end()
             raise StopIteration
         if self._accelerate is not None:
@@ -75,12 +79,12 @@ class Iteration(ABC, Iterator[Any]):
             self._turn.next()
         self._counted = True  # also where the wait is to be tried again
         begun = time.monotonic()
-        number, samples, make = self.wait()
+        number, samples, make = self.wait() if self._prefetcher is None else self._prefetched(self._prefetcher)
         self._counted = False
         self._place.given(number)
         self._tally.batch(samples, time.monotonic() - begun)
         self.ask()
-        if self._when_out is None and not self.has_more():
+        if self._when_out is None and not self._goes_on():
             self._say_ended()
         batch = make()
         if self._turn is not None:
@@ -95,9 +99,30 @@ class Iteration(ABC, Iterator[Any]):
     def wait(self) -> Ready:
         """Wait for the next batch."""
 
+    def ready(self) -> Ready | None:
+        """Get the next batch if it has come. Does not block. An iteration without this fetches none ahead."""
+        return None
+
     @abstractmethod
     def ask(self) -> None:
-        """Ask for what is to come after the batch that was given out."""
+        """Ask for what is to come after the batch that was waited for last. May be called several times."""
+
+    def _goes_on(self) -> bool:
+        return (self._prefetcher is not None and self._prefetcher.waiting) or self.has_more()
+
+    def _prefetched(self, prefetcher: Prefetcher[tuple[int, int]]) -> Ready:
+        """Wait for the next batch, and have it and some after it copied to the device."""
+        (number, samples), give = prefetcher.next(self._fetch, self._fetch_ahead)
+        return number, samples, give
+
+    def _fetch(self) -> Fetched[tuple[int, int]]:
+        number, samples, make = self.wait()
+        return (number, samples), make
+
+    def _fetch_ahead(self) -> Fetched[tuple[int, int]] | None:
+        self.ask()
+        came = self.ready() if self.has_more() else None
+        return None if came is None else ((came[0], came[1]), came[2])
 
     def _say_ended(self) -> None:
         if not self._ended:

@@ -22,6 +22,7 @@ from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.files.ahead import Ahead
 from mpidata.datasets.files.in_loaders import refuse_copy, refuse_loader
 from mpidata.datasets.files.remote import Remote
+from mpidata.device.prefetch import choose_prefetcher
 from mpidata.errors import StreamError
 from mpidata.loading.agreement import hashed, pack_agreement
 from mpidata.loading.blocks import Shuffle, blocks_of
@@ -35,6 +36,7 @@ from mpidata.trainer import place as job
 from mpidata.trainer.frameworks.callers import counts_passes, leave_whole, overfits, validates
 from mpidata.trainer.frameworks.prepared import teach_accelerate
 from mpidata.trainer.frameworks.processes import check_processes
+from mpidata.trainer.torch_loaders import refuse_pinning
 
 __all__ = ["FileDataset"]
 
@@ -78,6 +80,10 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         Put batches into page-locked memory; without CUDA this changes nothing.
     share : bool
         Deal each epoch out to the trainers, which must ask for the same; otherwise each trainer gets all rows.
+    device : str, torch.device or int, optional
+        Where batches are to be, ``"cuda"`` for example: copied while the loop works on those before.
+    device_prefetch : int
+        With `device`: how many batches are copied before the loop asks for them, 1 or 2.
 
     Raises
     ------
@@ -87,7 +93,8 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
 
     Notes
     -----
-    Iteration gives dicts of tensors, shape (rows, ...), of the dtypes of the files, never cast. Each is the next
+    Iteration gives dicts of tensors, shape (rows, ...), of the dtypes of the files, never cast, in CPU memory unless
+    `device` is given. Each is the next
     epoch, from 0, unless `set_epoch` says which.
     What comes is a function of (seed, epoch, place): the same with any number of loaders, whatever
     became of them. To be used as it is, or through ``DataLoader(dataset, batch_size=None)``.
@@ -109,8 +116,12 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         drop_last: bool = False,
         pin_memory: bool = False,
         share: bool = True,
+        *,
+        device: str | torch.device | int | None = None,
+        device_prefetch: int = 1,
     ) -> None:
         place = job.place()  # first: then the job hears of what is refused
+        self._prefetcher = choose_prefetcher("FileDataset", device, device_prefetch, pin_memory=pin_memory)
         teach_accelerate(FileDataset, _undivided)
         batch_size, open_parts = _whole("batch_size", batch_size), _whole("open_parts", open_parts)
         _refuse(transform, reader, shuffle, seed)
@@ -164,6 +175,8 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         """
         check_processes(self._trainers)
         refuse_loader(self._batch_size, dealt=self.dealt)
+        prefetcher = self._prefetcher(self._living is not None)  # when a trainer has died, other batches come
+        refuse_pinning(prefetcher is not None)
         if overfits():
             self._position.repeat()
         place = self._position.begin()
@@ -173,7 +186,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         left = functools.partial(self._dealing.left, self._position)
         turn = self._turns.begin(self._share, self._living, validates(), left)
         length = functools.partial(self._dealing.batches, epoch)
-        rest = length, place, self._tally, turn, None, self._living and self._living.end
+        rest = length, place, self._tally, turn, None, self._living and self._living.end, prefetcher
         return _Epoch(self._batch, self._ahead, epoch, first, *rest)
 
     def set_epoch(self, epoch: int) -> None:
@@ -300,12 +313,14 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
             of = min(self._open_parts, of)
         self._tally.parts(min(counted, of), len(self._remote.read), of)
 
-    def _batch(self, epoch: int, number: int) -> tuple[int, Callable[[], dict[str, torch.Tensor]]]:
-        """Wait for a batch; gives its rows, and what makes it."""
+    def _batch(self, epoch: int, number: int, timeout_s: float) -> tuple[int, Callable[[], Any]] | None:
+        """Wait for a batch, for some time; gives its rows, and what makes it, or None where it has not come."""
         stretch = self._ahead.at(epoch, number)
-        while stretch.owed:
-            self._remote.take(_SLICE_S)
+        if stretch.owed:
+            self._remote.take(timeout_s)
             self._tell_of_parts()
+        if stretch.owed:
+            return None
         tensors = stretch.batch(number, bool(self._remote.left_out))
         self._tally.read_again(len(self._remote.read_again))
         return len(next(iter(tensors.values()))), lambda: self._given(tensors)
@@ -320,7 +335,7 @@ class _Epoch(Iteration):
 
     def __init__(
         self,
-        batch: Callable[[int, int], tuple[int, Callable[[], Any]]],
+        batch: Callable[[int, int, float], tuple[int, Callable[[], Any]] | None],
         ahead: Ahead,
         epoch: int,
         first: int,
@@ -335,10 +350,19 @@ class _Epoch(Iteration):
 
     def wait(self) -> Ready:
         """Wait for the next batch."""
-        number = self._number
-        rows, make = self._batch(self._epoch, number)
+        while (came := self._came(_SLICE_S)) is None:
+            pass
+        return came
+
+    def ready(self) -> Ready | None:
+        """Get the next batch if it has come."""
+        return self._came(0.0)
+
+    def _came(self, timeout_s: float) -> Ready | None:
+        if (batch := self._batch(self._epoch, self._number, timeout_s)) is None:
+            return None
         self._number += 1
-        return number, rows, make
+        return self._number - 1, *batch
 
     def ask(self) -> None:
         """Ask for more, where this batch was the last of what was asked for together."""

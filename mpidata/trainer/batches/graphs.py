@@ -185,6 +185,11 @@ def _check_stream(stream: Any) -> None:
         raise StreamError(
             f"graphs: the stream has ragged={stream.ragged!r}. Leave it out: graphs are made of packed batches."
         )
+    if stream._device is not None:
+        raise StreamError(
+            "graphs: the batches of the stream go to a device, and graphs are made in CPU memory. Leave device out of "
+            "MPIStreamDataset, and move each graph: graph.to(device, non_blocking=True)."
+        )
     window = stream._trainer.plan.samples_window
     if window > 1:
         raise StreamError(f"graphs: samples.window is {window} in the job file, and a graph is one step. Remove it.")

@@ -139,23 +139,22 @@ class FirstTrainer(Trainer):
             self.link.send(self.link.mates, Tag.COUNT, pack(status), wait=False)
         return status
 
-    def draw_share(self) -> int:
+    def draw_share(self, *, ahead: bool = False) -> tuple[int, int] | None:
         """Draw this trainer's share of one batch."""
-        count = super().draw_share()
-        self._share = (count, self.plan.trainers) if count else None
-        return count
+        self._share = super().draw_share(ahead=ahead)
+        return self._share
 
-    def _wait(self, call: Callable[[], int]) -> bool:
-        def look_and_call() -> int:
+    def _wait(self, call: Callable[[float], int], ahead: bool = False) -> bool:
+        def look_and_call(timeout_s: float) -> int:
             self._hear()
-            return call()
+            return call(timeout_s)
 
         try:
-            more = super()._wait(look_and_call)
+            more = super()._wait(look_and_call, ahead)
         except JobInterrupt:
             self._end()
             raise
-        if not more:
+        if not more and not ahead:
             self._end()
         return more
 

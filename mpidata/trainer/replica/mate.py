@@ -90,9 +90,7 @@ class MateTrainer(Trainer):
         tensors, *constants = self.memory[pinned].receive(described, incoming)
         if self.plan.constants:
             tensors = self._with_constants(tensors, constants)
-        if self.facts.share is not None:
-            self.share.took(*self.facts.share)
-        self._count_draw()
+        self.count_draw(self.facts.share)
         return tensors
 
     def _with_constants(

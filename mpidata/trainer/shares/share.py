@@ -38,7 +38,7 @@ class Share:
                 f"The trainers' batches differ in size, as {trainers} trainers share {self.total} samples, and torch's "
                 "DistributedDataParallel gives all the same weight. Use mpidata.DistributedDataParallel, or a "
                 "global_batch_size that can be shared evenly.",
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def is_uneven(self, trainers: int) -> bool:

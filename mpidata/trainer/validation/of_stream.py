@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.utils.data import default_collate
 
+from mpidata.device.device import Device
+from mpidata.device.prefetch import Prefetcher
 from mpidata.packing import PackedCollate
 from mpidata.trainer.elastic.giving import refuse_new
 from mpidata.trainer.shares.grouping import check_positive
@@ -24,6 +26,7 @@ class StreamValidation:
 
     _trainer: Trainer
     _validation: AskedValidation
+    _device: Device | None
 
     def validation(self, *, share: bool = True, even: bool = False) -> Validation:
         """Wait for the validation samples: this trainer's share, or those of all trainers.
@@ -38,7 +41,7 @@ class StreamValidation:
         Returns
         -------
         ValidationDataset, EvenValidation or WholeValidation
-            A map-style dataset of single samples; the same one at every call with these arguments.
+            A map-style dataset of single samples, in CPU memory; the same one at every call with these arguments.
 
         Raises
         ------
@@ -60,7 +63,8 @@ class StreamValidation:
         Parameters
         ----------
         measure : callable
-            Gets a batch of validation samples, and gives sums over them: a tensor, of as many numbers at each call.
+            Gets a batch of validation samples, on the stream's device, and gives sums over them: a tensor, of as many
+            numbers at each call.
         batch_size : int
             Samples of a batch, of which the last ones have fewer.
 
@@ -87,4 +91,5 @@ class StreamValidation:
         check_positive("batch_size", batch_size)
         plan = self._trainer.plan
         collate = PackedCollate({field.name: field for field in plan.fields}) if plan.lengths else default_collate
-        return sum_over(self._validation.share, measure, batch_size, collate)
+        to_device = Prefetcher[None](self._device, 0).now if self._device is not None else lambda batch: batch
+        return sum_over(self._validation.share, measure, batch_size, lambda samples: to_device(collate(samples)))

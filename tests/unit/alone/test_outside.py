@@ -6,6 +6,7 @@ import accelerate
 import numpy as np
 import pytest
 import torch
+from fake_device import FakeDevice
 
 import mpidata
 from mpidata.alone import outside
@@ -238,3 +239,30 @@ def test_in_job(monkeypatch):
     assert mpidata.in_job() is False
     monkeypatch.setenv("MPIDATA_RUN", "/run")
     assert mpidata.in_job() is True
+
+
+def test_batches_go_to_a_device_as_in_a_job(monkeypatch, tmp_path):
+    device = FakeDevice(pins=True)
+    monkeypatch.setattr("mpidata.device.prefetch.choose_device", lambda asked, *_, **__: device if asked else None)
+    (tmp_path / "rows.csv").write_text("x\n" + "".join(f"{row}\n" for row in range(23)))
+    made = [lambda **more: mpidata.DataLoader(Noisy(), batch_size=4, shuffle=True, **more)]
+    made.append(lambda **more: mpidata.FileDataset(tmp_path, 4, **more))
+    for make_one in made:
+        seed_all(5)
+        expected, states = [], []
+        loader = make_one()
+        for batch in loader:
+            expected.append(as_dict(batch))
+            states.append(str(loader.state_dict()))
+        seed_all(5)
+        loader, seen = make_one(device="cuda"), []
+        for number, batch in enumerate(loader):
+            assert str(loader.state_dict()) == states[number]
+            device.step(as_dict(batch), seen.append)
+            del batch
+        device.finish()
+        assert str(seen) == str(expected)
+
+
+def as_dict(batch):
+    return batch if isinstance(batch, dict) else {str(place): part for place, part in enumerate(batch)}

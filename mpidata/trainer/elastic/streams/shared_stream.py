@@ -50,11 +50,11 @@ class SharedStream:
         """Note that the next batch is wanted."""
         self._between = True
 
-    def draw(self, call: Callable[[], int]) -> int:
+    def draw(self, call: Callable[[float], int], timeout_s: float) -> int:
         """Draw, which gives a status code. Before it the spares are met, where that is due: collective then; sleeps."""
         if self._between and self._members is not None:
             self._members.drawing(self._turn)
-        status = call()
+        status = call(timeout_s)
         self._between = self._between and status != 0
         return status
 

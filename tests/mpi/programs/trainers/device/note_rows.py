@@ -1,0 +1,33 @@
+"""Trainer on a stand-in for a device: notes the rows of two epochs of part files, each with a DataLoader beside it.
+
+Its argument, JSON: `parts`, the pattern; `rows`, how many there are.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import mpidata
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "unit"))
+from fake_device import FakeDevice  # noqa: E402
+
+import mpidata.device.prefetch as prefetch  # noqa: E402
+
+options = json.loads(sys.argv[1])
+device = FakeDevice(pins=True)
+prefetch.choose_device = lambda asked, what, pin_memory: device
+files = mpidata.FileDataset(options["parts"], batch_size=5, device="cuda", device_prefetch=2)
+loader = mpidata.DataLoader(range(options["rows"]), batch_size=5, shuffle=True, share=True, device="cuda")
+notes = {"files": [], "loader": []}
+for _ in range(2):
+    of_files, of_loader = [], []
+    for batch in files:
+        device.step(batch, lambda read, of=of_files: of.extend(read["row"].tolist()))
+    for rows in loader:
+        device.step({"rows": rows}, lambda read, of=of_loader: of.extend(read["rows"].tolist()))
+    device.finish()
+    notes["files"].append(of_files)
+    notes["loader"].append(of_loader)
+Path(f"rows-{os.environ['RANK']}.json").write_text(json.dumps(notes))

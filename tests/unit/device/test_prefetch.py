@@ -1,0 +1,203 @@
+"""Batches that are copied ahead of the loop, on a stand-in for a device that works at the worst moment."""
+
+import gc
+
+import pytest
+import torch
+from fake_device import MODES, FakeDevice, OutOfMemory
+
+from mpidata.device.prefetch import Prefetcher
+from mpidata.trainer.batches.pool import MemoryPool
+
+BATCHES, ROWS = 12, 4
+
+
+class Source:
+    """Batches in memory that is used again as soon as nobody holds it; batch n has n in each element."""
+
+    def __init__(self, batches=BATCHES):
+        self.pool = MemoryPool()
+        self.batches, self.made, self.there = batches, 0, batches
+        self.fails = ()
+
+    def make(self):
+        number = self.made
+        self.made += 1
+
+        def batch():
+            if number in self.fails:
+                raise ValueError(f"no batch {number}")
+            rows = torch.from_numpy(self.pool.take(4 * ROWS)).view(torch.float32)
+            return {
+                "rows": rows.fill_(number),
+                "number": torch.from_numpy(self.pool.take(8)).view(torch.int64).fill_(number),
+            }
+
+        return number, batch
+
+    def wait(self):
+        if self.made == self.batches:
+            raise StopIteration
+        self.there = max(self.there, self.made + 1)
+        return self.make()
+
+    def ready(self):
+        return self.make() if self.made < min(self.there, self.batches) else None
+
+
+def trained(device, prefetcher, source, steps=BATCHES):
+    """What a loop of so many steps has read on the device, and the numbers of its batches as it got them."""
+    read, numbers = [], []
+    for _ in range(steps):
+        number, give = prefetcher.next(source.wait, source.ready)
+        batch = give()
+        del give
+        numbers.append(number)
+        device.step(batch, lambda seen: read.append((seen["rows"].tolist(), seen["number"].item())))
+        del batch
+    device.finish()
+    return read, numbers
+
+
+@pytest.mark.parametrize("pins", [False, True])
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+@pytest.mark.parametrize("mode", MODES)
+def test_each_step_has_its_batch_whole(mode, ahead, pins):
+    device, source = FakeDevice(mode, pins), Source()
+    read, numbers = trained(device, Prefetcher(device, ahead), source)
+    assert read == [([float(n)] * ROWS, n) for n in range(BATCHES)] and numbers == list(range(BATCHES))
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+def test_so_many_batches_are_fetched_ahead_and_no_more(ahead):
+    device, source = FakeDevice(), Source()
+    prefetcher = Prefetcher(device, ahead)
+    for number in range(BATCHES):
+        assert prefetcher.next(source.wait, source.ready)[0] == number
+        assert source.made == min(number + 1 + ahead, BATCHES)
+        assert prefetcher.waiting == (ahead > 0 and number + 1 < BATCHES)
+    with pytest.raises(StopIteration):
+        prefetcher.next(source.wait, source.ready)
+
+
+def test_what_is_not_there_is_not_waited_for():
+    device, source = FakeDevice(), Source()
+    prefetcher = Prefetcher(device, 1)
+    source.there = 1
+    assert prefetcher.next(source.wait, source.ready)[0] == 0
+    assert source.made == 1 and not prefetcher.waiting
+    source.there = 3
+    assert prefetcher.next(source.wait, source.ready)[0] == 1
+    assert source.made == 3 and prefetcher.waiting
+
+
+def test_the_host_waits_for_no_copy_where_the_device_keeps_up():
+    device, source = FakeDevice(MODES[1]), Source()
+    trained(device, Prefetcher(device, 1), source)
+    assert not [event for event in device.host_waits if event.stream is device.copies]
+
+
+def test_the_host_waits_for_no_copy_that_the_training_waits_for():
+    device, source = FakeDevice(), Source()
+    prefetcher, batches = Prefetcher(device, 1), []
+    for number in range(BATCHES):
+        batches.append(prefetcher.next(source.wait, source.ready)[1]())
+        assert device.copies.done <= 2 * number  # those of the batches before
+
+
+def test_a_copy_is_awaited_before_the_next_batch_is_waited_for():
+    """Whose samples may need the memory of the batches before."""
+    device, source = FakeDevice(pins=True), Source()
+    prefetcher = Prefetcher(device, 1)
+    source.there = 1
+    prefetcher.next(source.wait, source.ready)
+    assert device.staged == 2
+
+    def wait():
+        assert device.staged == 0
+        return source.wait()
+
+    prefetcher.next(wait, source.ready)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+def test_page_locked_memory_is_bounded_where_copies_are_late(ahead):
+    device, source = FakeDevice(pins=True), Source()
+    prefetcher = Prefetcher(device, ahead)
+    for _ in range(BATCHES):
+        number, give = prefetcher.next(source.wait, source.ready)
+        assert device.staged <= 2 * (ahead + 1)
+        device.step(give(), lambda seen: None)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+def test_memory_on_the_device_is_bounded_where_the_training_is_late(ahead):
+    device, source = FakeDevice(MODES[1]), Source(40)
+    trained(device, Prefetcher(device, ahead), source, 40)
+    assert device.blocks <= 2 * (ahead + 3)
+
+
+def test_memory_is_let_go_of_without_waiting_once_it_was_copied():
+    device, source = FakeDevice(MODES[1], pins=True), Source()
+    prefetcher = Prefetcher(device, 1)
+    prefetcher.next(source.wait, source.ready)
+    prefetcher.next(source.wait, source.ready)
+    assert device.staged == 2  # of the batch that was copied last
+
+
+def test_an_error_of_a_batch_comes_when_it_is_its_turn():
+    device, source = FakeDevice(), Source()
+    source.fails = (1,)
+    prefetcher = Prefetcher(device, 1)
+    (first, give), (second, fail), (third, give_third) = (prefetcher.next(source.wait, source.ready) for _ in range(3))
+    assert (first, second, third) == (0, 1, 2)
+    assert device.has(give()["rows"]) and device.has(give_third()["rows"])
+    with pytest.raises(ValueError, match="no batch 1"):
+        fail()
+
+
+def test_an_error_while_fetching_ahead_comes_after_the_batches_before():
+    device, source = FakeDevice(), Source()
+    prefetcher = Prefetcher(device, 2)
+    ready = iter([source.make, lambda: 1 / 0])
+    assert prefetcher.next(source.wait, lambda: next(ready)())[0] == 0
+    assert prefetcher.next(source.wait, lambda: pytest.fail("asked again"))[0] == 1
+    with pytest.raises(ZeroDivisionError):
+        prefetcher.next(source.wait, source.ready)
+    assert prefetcher.next(source.wait, source.ready)[0] == 2
+
+
+def test_a_device_out_of_memory_fails_the_batch_and_what_is_being_copied_is_kept():
+    device, source = FakeDevice(pins=True), Source()
+    device.fails_after = 1
+    prefetcher = Prefetcher(device, 0)
+    with pytest.raises(OutOfMemory) as caught:
+        prefetcher.next(source.wait, source.ready)[1]()
+    caught.value.__traceback__ = None  # which refers to it, too
+    del caught
+    gc.collect()
+    assert device.staged == 2
+
+
+def test_what_is_forgotten_was_copied_before_its_memory_is_let_go():
+    device, source = FakeDevice(pins=True), Source()
+    prefetcher = Prefetcher(device, 2)
+    prefetcher.next(source.wait, source.ready)
+    prefetcher.clear()
+    gc.collect()
+    assert not prefetcher.waiting and device.staged == 6
+    del prefetcher
+    gc.collect()
+    assert device.staged == 0 and device.copies.done == device.copies.given
+
+
+def test_one_batch_alone():
+    device, source = FakeDevice(), Source()
+    prefetcher, read = Prefetcher(device, 0), []
+    for _ in range(3):
+        batch = prefetcher.now([source.make()[1](), "as it is"])
+        assert batch[1] == "as it is"
+        device.step(batch[0], lambda seen: read.append(seen["number"].item()))
+        del batch
+    device.finish()
+    assert read == [0, 1, 2]
