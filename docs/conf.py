@@ -33,10 +33,11 @@ nitpick_ignore_regex = [("py:.*", r"(?!mpidata\.).*")]
 
 CONTENTS = {
     "Use": "docs/running docs/report docs/training docs/samplers docs/couple docs/solver docs/cpp docs/adios2 "
-    "docs/device-batches docs/buffers docs/failures docs/elastic docs/parameter-server docs/model-parallel docs/checkpoints docs/recording "
-    "docs/frameworks docs/loop docs/files",
+    "docs/device-batches docs/buffers docs/failures docs/elastic docs/parameter-server "
+    "docs/model-parallel docs/checkpoints docs/recording docs/frameworks docs/loop docs/files",
     "On a cluster": "docs/installing docs/cluster docs/sites docs/fabric",
-    "Reference": "docs/glossary docs/job-file build/pages/c-header build/pages/fortran docs/python docs/compatibility CHANGELOG",
+    "Reference": "docs/glossary docs/job-file build/pages/c-header build/pages/fortran docs/python "
+    "docs/compatibility CHANGELOG",
     "How fast, and how": "docs/benchmarks docs/internals CONTRIBUTING",
     "Results": " ".join(
         str(path.relative_to(ROOT).with_suffix(""))

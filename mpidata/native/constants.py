@@ -27,6 +27,7 @@ ERR_ARGUMENT: int
 ERR_DTYPE: int
 ERR_AGAIN: int
 ERR_DIED: int
+ERR_DEVICE: int
 MEET: int
 CANCELLED: int
 CHECKPOINT: int

@@ -35,7 +35,7 @@ __all__ = ["read"]
 
 _LOOK_EVERY_S = 0.05
 _PATIENCE_S = 5.0  # for the end after SIGTERM
-Fields = Mapping[str, npt.NDArray[Any]]
+Fields = Mapping[str, Any]  # arrays, as GroupRank.array makes them
 
 
 def read(files: Mapping[str, Path], names: list[str]) -> dict[str, npt.NDArray[Any]]:
@@ -156,7 +156,7 @@ class _Reading:
             try:
                 self._put_constants(files)
                 for when, fields in _samples(files, at, self._simulation, self._settings, self._names):
-                    arrays = {field: self._rank.array(field, values) for field, values in fields.items()}
+                    arrays: Fields = {field: self._rank.array(field, values) for field, values in fields.items()}
                     self._check(next(iter(files.values())).name, when, arrays)
                     self._simulation.put(**arrays)
                     if not isinstance(fields, Constants):
@@ -177,7 +177,7 @@ class _Reading:
         constants, self._constants = self._constants, {}
         for name, pattern in constants.items():
             path = files[""] if pattern is None else self._only_file(name, pattern, files)
-            values = {field: self._rank.array(field, of) for field, of in read({name: path}, [name]).items()}
+            values: Fields = {field: self._rank.array(field, of) for field, of in read({name: path}, [name]).items()}
             self._check(path.name, 0.0, values)
             self._simulation.put(**values)
             if pattern is not None:

@@ -163,7 +163,7 @@ def _lock_pages(trainer: Trainer) -> None:
                 "The job file has 'buffer.pinned: true', but torch has no CUDA or ROCm device here. Take that out, or "
                 "install torch for the GPU of this node; `mpidata doctor` tells what torch sees."
             )
-        torch.cuda.init()
+        torch.cuda.init()  # type: ignore[no-untyped-call]
         check(trainer.library, trainer.library.mpidata_trainer_lock_pages(torch.cuda.current_device()))
     except MpidataError as error:
         trainer.begin()  # its thread tells the scheduler

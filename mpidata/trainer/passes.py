@@ -31,13 +31,13 @@ class OnItsWay(NamedTuple):
 
     Attributes
     ----------
-    count : callable
+    when_had : callable
         To be called when the loop gets it. Refers to no pass, as another one may give the batch out.
     constants : torch.Tensor or None
         Holds its constants.
     """
 
-    count: Callable[[], object]
+    when_had: Callable[[], object]
     constants: torch.Tensor | None
 
 
