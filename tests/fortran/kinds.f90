@@ -2,12 +2,13 @@
 ! others.
 program kinds
   use mpidata
+  use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr
   use, intrinsic :: iso_fortran_env, only: int8, int32, int64, real32, real64, real128
   implicit none
   integer :: group, simulation, ierror
   integer(int32) :: short
   integer(int64) :: long
-  integer(int8) :: marker(3)
+  integer(int8), target :: marker(3)
   real :: alpha, time, u(4)
   real(real128) :: wide
   real(real64) :: values(3, 2)
@@ -42,6 +43,9 @@ program kinds
     call mpidata_put('u32', values, [2_int32, 3_int32], long)
     call mpidata_put('u64', values, start=[2_int64, 3_int64], ierror=short)
     call mpidata_iput('marker', marker, start=[4_int64], ierror=long)
+    call mpidata_device_stream(c_null_ptr)
+    call mpidata_device_stream(c_loc(marker), ierror)
+    if (ierror /= MPIDATA_ERR_FIELD) error stop 'the stream that is passed on'
     call mpidata_wait_for(marker, long)
     call mpidata_wait(short)
     call mpidata_step(time, ierror)
