@@ -8,6 +8,8 @@ import torch
 
 __all__ = ["Device", "Event", "TorchDevice"]
 
+_EVENTS = {"cuda": {"blocking": True}}  # the host would spin while it waits for one
+
 
 class Event(Protocol):
     """A point in the work of a stream."""
@@ -93,6 +95,6 @@ class TorchDevice:
         return self._module.current_stream(self._device)
 
     def _record(self, stream: Any) -> Event:
-        event: Event = self._module.Event()
+        event: Event = self._module.Event(**_EVENTS.get(self._device.type, {}))
         event.record(stream)  # type: ignore[attr-defined]
         return event

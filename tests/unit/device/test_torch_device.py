@@ -1,11 +1,14 @@
 """What the device of torch asks of torch: which stream does what. A module like torch.cuda writes it down."""
 
 import contextlib
+import functools
 import inspect
+import types
 
 import pytest
 import torch
 
+from mpidata.device import device as device_module
 from mpidata.device.device import TorchDevice
 
 
@@ -92,6 +95,7 @@ def test_torch_has_what_is_asked_of_it(kind):
     calls = [
         (module.Stream.__new__, module.Stream, device),
         (module.Stream.wait_event, None, None),
+        (functools.partial(module.Event.__new__, module.Event, **device_module._EVENTS.get(kind, {})),),
         (module.Event.record, None, None),
         (module.Event.query, None),
         (module.Event.synchronize, None),
@@ -100,3 +104,12 @@ def test_torch_has_what_is_asked_of_it(kind):
     ]
     for call, *arguments in calls:
         inspect.signature(call).bind(*arguments)
+
+
+def test_the_host_sleeps_while_it_waits_for_cuda(monkeypatch):
+    module = Module()
+    module.Event = lambda **options: options.pop("blocking") and types.SimpleNamespace(record=module.said.append)
+    monkeypatch.setattr(torch, "cuda", module)
+    module.current_stream = lambda device: "current"
+    TorchDevice(torch.device("cuda", 0)).used()
+    assert module.said == [("stream", "cuda:0"), "current"]
