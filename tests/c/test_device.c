@@ -1,6 +1,6 @@
 /* Arrays in the memory of a device, by a stand-in for its driver (tests/devices): the host cannot touch them, and what a stream was
  * given is done only when somebody waits for it. */
-#include "device/reading.h"
+#include "device/copying.h"
 
 #include <dlfcn.h>
 #include <stdint.h>

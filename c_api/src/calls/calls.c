@@ -8,7 +8,7 @@
 #include "calls/constants_check.h"
 #include "calls/maps.h"
 #include "calls/values/strided.h"
-#include "device/reading.h"
+#include "device/copying.h"
 #include "program/alone.h"
 #include "program/caller.h"
 #include "wire/failed.h"

@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "buffer/copy.h"
-#include "device/reading.h"
+#include "device/copying.h"
 #include "dtypes/convert.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/reading.h"
+#include "device/copying.h"
 
 typedef struct { char *start; size_t bytes; } gathered;
 static gathered scratch, span; /* what was gathered; what it was gathered from, of a device */

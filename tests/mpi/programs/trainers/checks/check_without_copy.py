@@ -15,9 +15,9 @@ trainer, pages = job.join(), 0
 draw_page = trainer.draw_page
 
 
-def counting(size: int) -> object:
+def counting(size: int, **how: bool) -> object:
     global pages
-    page = draw_page(size)
+    page = draw_page(size, **how)
     pages += page is not None
     return page
 

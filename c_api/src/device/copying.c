@@ -1,4 +1,4 @@
-#include "device/reading.h"
+#include "device/copying.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Copies of a device's memory to the host. They go through page-locked memory in pieces, on a stream of the library's own, which
  * waits for the program's. */
-#ifndef MPIDATA_DEVICE_READING_H
-#define MPIDATA_DEVICE_READING_H
+#ifndef MPIDATA_DEVICE_COPYING_H
+#define MPIDATA_DEVICE_COPYING_H
 
 #include "device/driver.h"
 
