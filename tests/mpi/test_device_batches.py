@@ -32,11 +32,8 @@ def write_job(folder: JobFolder, buffer: str, trainers: dict[str, int] | None = 
 def check(result: Result, notes: list[dict[str, Any]], buffer: str) -> None:
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     used = Counter((simulation, step) for note in notes for simulation, step in note["samples"])
-    if buffer == "reservoir":
-        assert set(used) == set(ALL)
-    else:
-        assert max(used.values()) == 1 and used <= ALL
-        assert len(ALL) - len(used) < 3 * len(notes) + len(ALL) // 8, "what does not make a batch on all"
+    assert set(used) <= set(ALL) and (buffer == "reservoir" or max(used.values()) == 1)
+    assert len(ALL) - len(used) < 3 * len(notes) + len(ALL) // 8, "but what does not make a batch on all"
     batches = [len(note["samples"]) // 3 for note in notes]
     assert result.summary["batches"]["per_trainer"] == batches and len(set(batches)) == 1
 
@@ -63,7 +60,7 @@ def test_a_resumed_job_has_each_sample_once(folder: JobFolder, buffer: str, pref
     killed = folder.run(timeout=80)
     assert killed.status != 0 and killed.run is not None, killed.logs()
     checkpoints = [event for event in killed.events() if event["event"] == "checkpoint"]
-    assert len(checkpoints) == 1 and 5 <= checkpoints[0]["batch"] <= 10, "both have asked after the same batch"
+    assert len(checkpoints) == 1 and 5 <= checkpoints[0]["batch"] <= 9, "both have asked after the same batch"
     result = folder.resume(killed.run, timeout=80)
     notes = folder.read_notes("used", 2)
     check(result, notes, buffer)

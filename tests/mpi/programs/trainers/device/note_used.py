@@ -27,7 +27,7 @@ size, at, leave = options["batch_size"], options.get("checkpoint"), options.get(
 device = FakeDevice(options.get("mode", "copies late"))
 on_device.choose_device = lambda asked, what, pin_memory: device
 pages.buffer_is_page_locked = lambda plan: options.get("pages", False)
-run = Path(os.environ["MPIDATA_RUN"])
+done = Path(os.environ["MPIDATA_RUN"]) / "checkpoints" / "000001"
 
 
 class Used:
@@ -62,11 +62,12 @@ for number, batch in enumerate(stream, stream.resumed + 1):
     if number == leave:
         break
     time.sleep(options.get("pause_s", 0.01))
-    if at and not stream.resumed and number == at + 7:  # the checkpoint is of an earlier one
-        deadline = time.monotonic() + 30
-        while not (run / "checkpoints" / "000001").exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGKILL)
+    if at and not stream.resumed and number >= at:  # its place is this batch, or one that was drawn already
+        deadline = time.monotonic() + 0.5
+        while not done.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if done.exists():
+            os.kill(os.getpid(), signal.SIGKILL)
 device.finish()
 notes = {"samples": used.samples, "ahead": ahead, "statistics": statistics, "resumed": stream.resumed}
 Path(f"used-{os.environ['RANK']}.json").write_text(json.dumps(notes))
