@@ -19,10 +19,9 @@ enum { LARGEST = 3 * MPIDATA_DEVICE_PIECE };
 static const standin_functions *device;
 static char *host, *wanted, *got;
 
-static mpidata_put_arguments put_of(const void *values, mpidata_dtype dtype, int64_t *shape, mpidata_device_place *place) {
+static mpidata_put_arguments put_of(const void *values, mpidata_dtype dtype, int64_t *shape) {
     mpidata_put_arguments put = {.field = "u", .values = values, .dtype = dtype, .ndim = 1, .shape = shape};
-    CHECK(!mpidata_device_find(values, place));
-    put.device = place->driver ? place : NULL;
+    CHECK(!mpidata_device_find(values, &put.device));
     return put;
 }
 
@@ -40,15 +39,14 @@ static void what_is_copied_is_what_kernels_have_made(mpidata_random *random, cha
         size_t bytes = near[mpidata_random_below(random, 6)] + (size_t)mpidata_random_below(random, 3) - 1;
         const int on = (int)mpidata_random_below(random, 2), own = (int)mpidata_random_below(random, 3);
         int64_t n = (int64_t)(bytes = bytes < 1 ? 1 : bytes > LARGEST ? LARGEST : bytes);
-        mpidata_device_place place;
         char *values = device->allocate(bytes, kind, on);
         void *stream = own ? device->stream(on, own == 2) : NULL;
         for (size_t b = 0; b < bytes; b++) wanted[b] = (char)(b * 7 + (size_t)i);
         device->launch_write(stream, values, wanted, bytes);
         CHECK(!mpidata_device_stream(own == 2 ? stream : NULL)); /* the default stream waits for those that are blocking */
-        const mpidata_put_arguments put = put_of(values, MPIDATA_UINT8, &n, &place);
+        const mpidata_put_arguments put = put_of(values, MPIDATA_UINT8, &n);
         const int before = device->current();
-        CHECK(put.device && !mpidata_copy_in(got, &put, MPIDATA_UINT8, bytes, 1024));
+        CHECK(put.device.driver && !mpidata_copy_in(got, &put, MPIDATA_UINT8, bytes, 1024));
         CHECK(device->current() == before);
         memset(host, 0, bytes);
         device->write(values, host, bytes); /* as soon as the call returns */
@@ -61,11 +59,10 @@ static void floats_are_converted(void) {
     int64_t n = MPIDATA_DEVICE_PIECE / 8 + 5; /* two pieces */
     double *numbers = (double *)(void *)host;
     float *floats = (float *)(void *)got;
-    mpidata_device_place place;
     double *values = device->allocate((size_t)n * 8, 'd', 0);
     for (int64_t i = 0; i < n; i++) numbers[i] = 0.1 * (double)i;
     device->write(values, numbers, (size_t)n * 8);
-    const mpidata_put_arguments put = put_of(values, MPIDATA_FLOAT64, &n, &place);
+    const mpidata_put_arguments put = put_of(values, MPIDATA_FLOAT64, &n);
     CHECK(!mpidata_copy_in(floats, &put, MPIDATA_FLOAT32, (size_t)n * 4, 0));
     for (int64_t i = 0; i < n; i++) CHECK(floats[i] == (float)numbers[i]);
 }
@@ -77,16 +74,15 @@ static void strided_arrays_are_gathered(mpidata_random *random) {
         for (int d = 0; d < 3; d++) *(strides[d] < 0 ? &below : &above) += (shape[d] - 1) * strides[d];
         for (int64_t b = 0; b < above - below; b++) host[b] = (char)mpidata_random_below(random, 256);
         char *values = device->allocate((size_t)(above - below), 'd', 1);
-        mpidata_device_place place;
-        mpidata_put_arguments put = put_of(values - below, MPIDATA_FLOAT32, shape, &place), same = put;
+        mpidata_put_arguments put = put_of(values - below, MPIDATA_FLOAT32, shape), same = put;
         put.ndim = same.ndim = 3;
         same.values = host - below;
-        same.device = NULL;
+        same.device.driver = NULL;
         device->write(values, host, (size_t)(above - below));
         const size_t bytes = (size_t)(shape[0] * shape[1] * shape[2]) * 4;
         CHECK(!mpidata_gather_strided(&same, strides));
         memcpy(wanted, same.values, bytes);
-        CHECK(!mpidata_gather_strided(&put, strides) && !put.device && !memcmp(put.values, wanted, bytes));
+        CHECK(!mpidata_gather_strided(&put, strides) && !put.device.driver && !memcmp(put.values, wanted, bytes));
         mpidata_strided_close();
         if (i % 40 == 39) device->forget();
     }
@@ -99,8 +95,7 @@ static void each_call_that_fails_is_said(const char *name) {
     char *values = device->allocate((size_t)n, 'd', 0);
     for (size_t i = !strcmp(name, "HIP") ? 2 : 1; i < sizeof calls / sizeof *calls; i++) {
         mpidata_device_close(); /* so that each call is made again */
-        mpidata_device_place place;
-        const mpidata_put_arguments put = put_of(values, MPIDATA_UINT8, &n, &place);
+        const mpidata_put_arguments put = put_of(values, MPIDATA_UINT8, &n);
         device->fail(calls[i], 700);
         CHECK(mpidata_copy_in(got, &put, MPIDATA_UINT8, (size_t)n, 0) == MPIDATA_ERR_DEVICE);
         CHECK(strstr(mpidata_last_error(), name) && strstr(mpidata_last_error(), "error 700, an illegal memory access"));

@@ -184,11 +184,10 @@ int mpidata_param_text(const char *name, char *text, size_t size) { MPIDATA_CALL
 /* -- put ------------------------------------------------------------------------------------------------------------ */
 
 /* Where the values of a put are: those of a device are copied by what takes them, numbers of rows before, as they are looked at. */
-static int locate(mpidata_put_arguments *put, mpidata_device_place *place, int lend, const char **advice) {
+static int locate(mpidata_put_arguments *put, int lend, const char **advice) {
     *advice = "Use mpidata_put or mpidata_put_block, which copy it.";
-    MPIDATA_TRY(mpidata_device_find(put->values, place));
-    put->device = place->driver ? place : NULL;
-    if (!put->device) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_device_find(put->values, &put->device));
+    if (!put->device.driver) return MPIDATA_SUCCESS;
     if (lend) return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': an array in the memory of a device cannot be lent", put->field);
     return put->local && !mpidata_calls.alone ? mpidata_gather_strided(put, NULL) : MPIDATA_SUCCESS;
 }
@@ -203,10 +202,9 @@ static int refuse_put(int status, const char *advice) {
 static int put_values(mpidata_put_arguments *put, int lend) {
     const char *advice;
     mpidata_block block;
-    mpidata_device_place place;
     MPIDATA_TRY(enter("mpidata_put"));
     int status = mpidata_put_check(mpidata_calls.plan, put, mpidata_calls.counts, &block, &advice);
-    if (!status) status = locate(put, &place, lend, &advice);
+    if (!status) status = locate(put, lend, &advice);
     if (!status && !mpidata_calls.alone && mpidata_calls.step) status = mpidata_constant_check(&mpidata_calls.plan->fields[block.field], &advice);
     if (!status && put->by_map) status = mpidata_rows_check(mpidata_calls.plan, put, &block, &advice);
     if (!status && put->local) status = mpidata_local_numbers_check(mpidata_calls.plan, put, &block, &advice);
@@ -261,11 +259,10 @@ int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int
 static int put_strided(mpidata_put_arguments put, const int64_t *strides) {
     const char *advice;
     mpidata_block block;
-    mpidata_device_place place;
     MPIDATA_TRY(enter("mpidata_put_strided"));
     int status = mpidata_put_check(mpidata_calls.plan, &put, mpidata_calls.counts, &block, &advice);
     if (!status) status = mpidata_strides_check(&put, strides, &advice);
-    if (!status) status = locate(&put, &place, 0, &advice);
+    if (!status) status = locate(&put, 0, &advice);
     if (!status) {
         advice = "Lower the size of the blocks.";
         status = mpidata_gather_strided(&put, strides);

@@ -13,7 +13,7 @@ typedef struct {
     const int64_t *shape, *start; /* start: NULL for a whole field */
     const mpidata_map *map;       /* of rows or local numbers; else NULL */
     int by_map;                   /* put by mpidata_put_mapped */
-    const mpidata_device_place *device; /* where `values` are; NULL: in the memory of the host */
+    mpidata_device_place device; /* where `values` are, without a driver: in the memory of the host */
     int64_t local;                /* by mpidata_put_indices: 1 and the rows of other ranks that this one carries, before it */
 } mpidata_put_arguments;
 

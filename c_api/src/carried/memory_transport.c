@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "calls/calls.h"
-#include "calls/values/copy_in.h"
 #include "calls/maps.h"
+#include "calls/values/copy_in.h"
 #include "carried/infer_by_memory.h"
 #include "carried/carried.h"
 #include "carried/channel.h"

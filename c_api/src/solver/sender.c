@@ -5,8 +5,8 @@
 
 #include "base/wait.h"
 #include "buffer/copy.h"
-#include "calls/values/copy_in.h"
 #include "calls/maps.h"
+#include "calls/values/copy_in.h"
 #include "containers/array.h"
 #include "dtypes/convert.h"
 #include "dtypes/indices.h"
@@ -321,7 +321,7 @@ static size_t likely_payload(const mpidata_sender *sender) {
 int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
     const mpidata_field *field = &sender->job->plan.fields[block->field];
     int64_t elements = mpidata_block_elements(block);
-    const int counts = field->index_of >= 0, as_they_are = !put->device && !mpidata_conversion(put->dtype, field->dtype);
+    const int counts = field->index_of >= 0, as_they_are = !put->device.driver && !mpidata_conversion(put->dtype, field->dtype);
     if (!field->per_simulation) MPIDATA_TRY(begin_piece(sender));
     mpidata_staged_piece *piece = mpidata_sender_piece(sender, field);
     int64_t n_moments = mpidata_block_moments(&sender->job->plan, block);

@@ -30,7 +30,7 @@ int mpidata_copy_in(void *target, const mpidata_put_arguments *put, mpidata_dtyp
                    .convert = mpidata_conversion(put->dtype, to), .past_cache = past_cache};
     const size_t of_put = bytes / how.to_size * how.from_size;
     if (!bytes) return MPIDATA_SUCCESS;
-    if (put->device) return mpidata_device_read(put->device, put->values, of_put, copy_piece, &how);
+    if (put->device.driver) return mpidata_device_read(&put->device, put->values, of_put, copy_piece, &how);
     copy_piece(&how, put->values, 0, of_put);
     return MPIDATA_SUCCESS;
 }

@@ -64,7 +64,7 @@ static int fetch_span(mpidata_put_arguments *put, const int64_t *strides) {
     int64_t below = 0, above = (int64_t)mpidata_dtype_size(put->dtype);
     for (int d = 0; d < put->ndim; d++) *(strides[d] < 0 ? &below : &above) += (put->shape[d] - 1) * strides[d];
     MPIDATA_TRY(reserve(&span, (size_t)(above - below), put->field));
-    MPIDATA_TRY(mpidata_device_copy(put->device, span.start, (const char *)put->values + below, (size_t)(above - below)));
+    MPIDATA_TRY(mpidata_device_copy(&put->device, span.start, (const char *)put->values + below, (size_t)(above - below)));
     put->values = span.start - below;
     return MPIDATA_SUCCESS;
 }
@@ -74,13 +74,13 @@ int mpidata_gather_strided(mpidata_put_arguments *put, const int64_t *strides) {
     for (int d = 0; d < put->ndim; d++) bytes *= (size_t)put->shape[d];
     MPIDATA_TRY(reserve(&scratch, bytes ? bytes : 1, put->field));
     if (bytes && !strides)
-        MPIDATA_TRY(mpidata_device_copy(put->device, scratch.start, put->values, bytes));
+        MPIDATA_TRY(mpidata_device_copy(&put->device, scratch.start, put->values, bytes));
     else if (bytes) {
-        if (put->device) MPIDATA_TRY(fetch_span(put, strides));
+        if (put->device.driver) MPIDATA_TRY(fetch_span(put, strides));
         gather(put, strides, scratch.start, scratch.start + bytes);
     }
     put->values = scratch.start;
-    put->device = NULL;
+    put->device.driver = NULL;
     return MPIDATA_SUCCESS;
 }
 
