@@ -12,6 +12,7 @@ from test_cancel import write as write_cancelled
 from test_dtypes import run as run_dtypes
 from test_inference import DOUBLE
 from test_maps import check as check_maps
+from test_misuse import assert_failed
 from test_published import check as check_published
 
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-g"]
@@ -166,6 +167,13 @@ def test_what_is_refused_of_a_device(build: Build, standin: Path, call: str, sen
     command = [build("device_views", "g++", "17", carried=True), standin, call]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert sentence in done.stdout, done.stdout + done.stderr
+
+
+def test_a_question_about_an_array_of_a_device_is_refused(folder: JobFolder, build: Build, standin: Path) -> None:
+    folder.write(net="def answer(batch):\n    return {'y': batch['x'][:, 0]}\n")
+    program = [str(build("device_views", "g++", "17")), str(standin), "infer"]
+    folder.job(trainers=DRAIN, solvers={"program": program}, inference={"function": "net:answer"})
+    assert_failed(folder.run(), "Array 'x' is in the memory of a device", "Pass an array in the memory of the host.")
 
 
 STILL = "mpidata: an exception has left the scope of mpidata::job, so this rank ends, and its simulation is run again."

@@ -15,32 +15,26 @@ namespace {
 
 const standin_functions *device;
 
-int refused(mpidata::simulation &simulation, const std::string &call, KokkosView<double, 2, CudaSpace> &view) {
+void refuse(mpidata::simulation &simulation, const std::string &call, KokkosView<double, 2, CudaSpace> &view) {
     std::vector<double> answer(4);
     try {
         if (call == "iput") simulation.iput("u", mpidata::array(view.data(), {4, 6}));
+        auto asked = mpidata::array(view.data(), {4, 6});
+        if (call == "infer") simulation.infer({{"x", asked}}, {{"y", answer}});
         if (call == "mapped") simulation.put_mapped("u", view, mpidata::map(std::vector<std::int64_t>{0, 1, 2, 3}));
     } catch (const mpidata::error &error) {
         std::printf("%d: %s\n", error.code(), error.what());
-        return 0;
     }
-    return 1;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-    void *library = dlopen(argv[1], RTLD_NOW);
-    device = static_cast<const standin_functions *>(library ? dlsym(library, "standin") : nullptr);
-    if (!device) return 1;
+void solve(mpidata::job &job, int argc, char **argv) {
     void *stream = device->stream(0, 1);
     auto *memory = static_cast<double *>(device->allocate(24 * sizeof(double), 'd', 0));
     // 4 x 6, the first index fastest
     KokkosView<double, 2, CudaSpace> view{{memory, {4, 6}, {1, 4}}};
     mpidata_device_stream(stream);
-    mpidata::job job;
     for (auto &simulation : job.simulations()) {
-        if (argc > 2) return refused(simulation, argv[2], view);
+        if (argc > 2) return refuse(simulation, argv[2], view);
         for (int step = 0; step < 3; step++) {
             double values[24];
             for (int i = 0; i < 24; i++) values[i] = 100.0 * static_cast<double>(simulation.id()) + 30.0 * step + i;
@@ -52,5 +46,24 @@ int main(int argc, char **argv) {
             simulation.step(step);
         }
     }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    void *library = dlopen(argv[1], RTLD_NOW);
+    device = static_cast<const standin_functions *>(library ? dlsym(library, "standin") : nullptr);
+    if (!device) return 1;
+#ifdef CARRIED
+    mpidata::job job;
+    solve(job, argc, argv);
+#else
+    MPI_Init(&argc, &argv);
+    {
+        mpidata::job job(MPI_COMM_WORLD);
+        solve(job, argc, argv);
+    }
+    MPI_Finalize();
+#endif
     return 0;
 }
