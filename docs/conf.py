@@ -32,7 +32,7 @@ autodoc_member_order = "bysource"
 nitpick_ignore_regex = [("py:.*", r"(?!mpidata\.).*")]
 
 CONTENTS = {
-    "Use": "docs/running docs/report docs/training docs/samplers docs/couple docs/solver docs/cpp docs/adios2 "
+    "Use": "docs/tutorial docs/running docs/report docs/training docs/samplers docs/couple docs/solver docs/cpp docs/adios2 "
     "docs/device-batches docs/buffers docs/failures docs/elastic docs/parameter-server "
     "docs/model-parallel docs/checkpoints docs/recording docs/frameworks docs/loop docs/files",
     "On a cluster": "docs/installing docs/cluster docs/sites docs/fabric",
