@@ -1,7 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
 In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `PackedCollate`, `graphs`,
-`register`, `report`, `publish`, `replica`, `init_process_group`, `in_job` and `StreamError`.
+`register`, `report`, `picture`, `publish`, `replica`, `init_process_group`, `in_job` and `StreamError`.
 In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `Constants` and `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.published.publish import publish
     from mpidata.trainer.replica.ask import replica
-    from mpidata.trainer.script import register, report
+    from mpidata.trainer.script import picture, register, report
     from mpidata.trainer.served.embedding import ServedEmbedding
     from mpidata.trainer.served.parameter_server import ParameterServer
 
@@ -54,6 +54,7 @@ __all__ = [
     "in_job",
     "init_process_group",
     "on_change",
+    "picture",
     "publish",
     "rank",
     "register",
@@ -84,6 +85,7 @@ _HOME = {
     "in_job": "mpidata.alone.outside",
     "init_process_group": "mpidata.trainer.process_group",
     "on_change": "mpidata.trainer.elastic.calls",
+    "picture": "mpidata.trainer.script",
     "publish": "mpidata.trainer.published.publish",
     "rank": "mpidata.trainer.elastic.calls",
     "register": "mpidata.trainer.script",

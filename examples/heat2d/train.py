@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib
 import torch
 import torch.distributed as dist
+from matplotlib.figure import Figure
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
@@ -43,7 +44,7 @@ def evaluate(model: nn.Module, validation: Dataset[Sample]) -> float:
     return float(total[0] / total[1])
 
 
-def plot(path: Path, losses: dict[str, list[tuple[int, float]]], model: nn.Module, sample: Sample) -> None:
+def plot(path: Path, losses: dict[str, list[tuple[int, float]]], model: nn.Module, sample: Sample) -> Figure:
     """Draw the loss curves and, for one validation sample, the true field, the predicted one and their difference."""
     from matplotlib import pyplot
 
@@ -66,6 +67,7 @@ def plot(path: Path, losses: dict[str, list[tuple[int, float]]], model: nn.Modul
         figure.colorbar(axis.imshow(field, origin="lower", extent=(0, 1, 0, 1), **options), ax=axis)
         axis.set_title(title)
     figure.savefig(path)
+    return figure
 
 
 def main() -> None:
@@ -102,7 +104,8 @@ def main() -> None:
             report(batches)
     report(batches)
     if dist.get_rank() == 0:  # the plot shows the middle of the first validation simulation
-        plot(Path(os.environ["MPIDATA_RUN"]) / "loss.png", losses, model, validation[len(validation) // 20])
+        figure = plot(Path(os.environ["MPIDATA_RUN"]) / "loss.png", losses, model, validation[len(validation) // 20])
+        stream.picture("prediction", figure)  # into the report
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import importlib
 import queue
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,12 +14,14 @@ from typing import Any, Protocol
 
 import yaml
 
+from mpidata.loggers.pictures import Picture, read_pictures
 from mpidata.run.aside import say_aside
 from mpidata.run.folder import RunFolder
 
 __all__ = ["Logger", "Loggers", "load_loggers"]
 
 _MOST_WAITING = 100_000
+_LOOK_S = 1.0  # between two looks for pictures
 
 
 class Logger(Protocol):
@@ -29,6 +32,9 @@ class Logger(Protocol):
 
     def write(self, time: float, batch: int, values: dict[str, float]) -> None:
         """Take values of a batch, by name; `time` in Unix seconds."""
+
+    def picture(self, time: float, batch: int, name: str, path: Path) -> None:
+        """Take a picture, a PNG file in the run folder; a logger without this method gets none."""
 
     def close(self, status: str) -> None:
         """End: `status` is complete, failed or stopped."""
@@ -59,11 +65,12 @@ class Loggers:
     ) -> None:
         self._names = tuple(names)
         self._run, self._job, self._say = run, dict(job), say
-        self._tasks: queue.SimpleQueue[Callable[[str, Logger], None] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._loggers: dict[str, Logger] = {}
         self._failed: set[str] = set()
         self._lost = 0
         self._thread: threading.Thread | None = None
+        self._pictures = read_pictures(RunFolder(run))  # those before a resume, which the loggers have had
 
     def start(self) -> None:
         """Open the loggers, in their thread; does nothing where there are none."""
@@ -71,34 +78,35 @@ class Loggers:
             self._thread = threading.Thread(target=self._work, name="loggers", daemon=True)
             self._thread.start()
 
-    def write(self, time: float, batch: int, values: Mapping[str, float]) -> None:
-        """Hand values of a batch to all loggers; does not wait for them. `time` in Unix seconds."""
+    def write(self, at: float, batch: int, values: Mapping[str, float]) -> None:
+        """Pass values of a batch to all loggers, without waiting for them; `at` in Unix seconds."""
         if self._thread is None:
             return
         if self._tasks.qsize() >= _MOST_WAITING:
             self._lost += 1
             return
         kept = dict(values)
-        self._tasks.put(lambda _, logger: logger.write(time, batch, dict(kept)))
+        self._tasks.put(lambda: self._call(lambda logger: logger.write(at, batch, dict(kept))))
 
-    def write_reports(self, time: float, values: Iterable[tuple[str, int, float]]) -> None:
+    def write_reports(self, at: float, values: Iterable[tuple[str, int, float]]) -> None:
         """Hand on what a trainer has reported: name, batch and value of each, in order."""
         if self._thread is None:
             return
         of, together = -1, dict[str, float]()
         for name, batch, value in values:
             if together and (batch != of or name in together):
-                self.write(time, of, together)
+                self.write(at, of, together)
                 together = {}
             of, together[name] = batch, value
         if together:
-            self.write(time, of, together)
+            self.write(at, of, together)
 
     def close(self, status: str, within_s: float) -> None:
         """Close the loggers, and wait for that for so many seconds at most."""
         if self._thread is None:
             return
-        self._tasks.put(lambda _, logger: logger.close(status))
+        self._tasks.put(self._look_for_pictures)
+        self._tasks.put(lambda: self._call(lambda logger: logger.close(status)))
         self._tasks.put(None)
         self._thread.join(within_s)
         if self._lost:
@@ -110,9 +118,31 @@ class Loggers:
     def _work(self) -> None:
         for name in self._names:
             self._try(name, lambda name=name: self._open(name))  # type: ignore[misc]
-        while (task := self._tasks.get()) is not None:
-            for name, logger in self._loggers.items():
-                self._try(name, lambda task=task, name=name, logger=logger: task(name, logger))  # type: ignore[misc]
+        task: Callable[[], None] | None = _nothing
+        looked = time.monotonic()
+        while task is not None:
+            task()
+            if time.monotonic() - looked >= _LOOK_S:
+                self._look_for_pictures()
+                looked = time.monotonic()
+            try:
+                task = self._tasks.get(timeout=_LOOK_S)
+            except queue.Empty:
+                task = _nothing
+
+    def _look_for_pictures(self) -> None:
+        try:
+            found = read_pictures(RunFolder(self._run))
+        except OSError:  # looked for again
+            return
+        new = [picture for picture in found if picture not in self._pictures]
+        self._pictures = found
+        for one in new:
+            self._call(lambda logger, one=one: _give_picture(logger, one))  # type: ignore[misc]
+
+    def _call(self, method: Callable[[Logger], None]) -> None:
+        for name, logger in self._loggers.items():
+            self._try(name, lambda logger=logger: method(logger))  # type: ignore[misc]
 
     def _open(self, name: str) -> None:
         logger = _load(name, str(self._job.get("folder", ".")))
@@ -139,6 +169,15 @@ def load_loggers(run: RunFolder) -> Loggers:
         job = None
     job = job if isinstance(job, dict) else {}
     return Loggers(job.get("log") or (), run.path, job)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _give_picture(logger: Logger, picture: Picture) -> None:
+    if hasattr(logger, "picture"):
+        logger.picture(picture.time, picture.batch, picture.name, picture.path)
 
 
 def _load(name: str, folder: str) -> Logger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from mpidata.metrics.lines import read_metrics, samples_of, waited_of
 from mpidata.metrics.look import Look
 from mpidata.reporting.plots import embed, figure
 
-__all__ = ["draw_curves", "rates", "thinned"]
+__all__ = ["draw_curves", "rates", "spans_a_decade", "thinned"]
 
 _POINTS, _SPANS = 600, 60
 _TRAINERS, _REPORTED = 8, 6  # of which each has a line
@@ -38,6 +39,8 @@ def draw_curves(look: Look) -> str:
             values = [(line["seconds"], (line.get("report") or {}).get(name)) for line in lines]
             known = [(second, value) for second, value in values if isinstance(value, (int, float))]
             axis.plot([second for second, _ in known], [value for _, value in known])
+            if spans_a_decade([value for _, value in known]):
+                axis.set_yscale("log")
             axis.set_ylabel(_short(name))
         axes[-1].set_xlabel("seconds of the run")
         what = ", ".join(["throughput", *(["fill"] if groups else []), "waiting", *names])
@@ -48,6 +51,12 @@ def thinned(lines: Sequence[_Line], most: int) -> list[_Line]:
     """Leave out lines, evenly, so that there are at most so many, the last one among them."""
     step = max(1, -(-len(lines) // most))
     return list(lines[::-1][::step][::-1])
+
+
+def spans_a_decade(values: Sequence[float]) -> bool:
+    """Whether the finite values are positive, and the greatest is more than ten times the least."""
+    finite = [value for value in values if math.isfinite(value)]
+    return bool(finite) and 0 < 10 * min(finite) < max(finite)
 
 
 def rates(seconds: _Curve, counts: _Curve) -> tuple[_Curve, _Curve]:

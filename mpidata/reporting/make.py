@@ -12,6 +12,7 @@ from mpidata.reporting import tables
 from mpidata.reporting.curves import draw_curves
 from mpidata.reporting.page import folded, heading, page, paragraph, section, table
 from mpidata.reporting.parameters import draw_parameters
+from mpidata.reporting.pictures import embed_pictures
 from mpidata.reporting.timeline import MOST_BARS, draw_timeline
 from mpidata.run.own_files import write_text
 
@@ -75,6 +76,7 @@ def _plots(look: Look) -> list[str]:
         section("Over time", draw_curves(look)),
         section("Timeline", draw_timeline(look.story), paragraph(legend, "muted")) if look.story.bars else "",
         section("Parameters", draw_parameters(look)),
+        section("Pictures", embed_pictures(look.run)),
     ]
 
 

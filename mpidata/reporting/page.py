@@ -22,6 +22,8 @@ h1 {{ font-size: 1.6rem; margin: 0 0 .2rem; }}
 h2 {{ font-size: 1.15rem; border-bottom: 1px solid #bbb; margin: 2rem 0 .6rem; padding-bottom: .15rem; }}
 h3 {{ font-size: 1rem; margin: 1rem 0 .3rem; }}
 img {{ width: 100%; height: auto; display: block; margin: .4rem 0; }}
+img.picture {{ width: auto; max-width: 100%; }}
+figure {{ margin: .6rem 0; }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; }}
 th, td {{ text-align: left; vertical-align: top; padding: .15rem .9rem .15rem 0; overflow-wrap: anywhere; }}

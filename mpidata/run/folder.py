@@ -121,6 +121,11 @@ class RunFolder:
         return self.path / "report.html"
 
     @property
+    def pictures(self) -> Path:
+        """Folder of the pictures that the training script gave."""
+        return self.path / "pictures"
+
+    @property
     def losses(self) -> Path:
         """Losses by simulation, where training tells them."""
         return self.path / "losses.csv"

@@ -47,6 +47,7 @@ class AloneTrainer(Trainer):
 
     def __init__(self, plan: Plan, library: Library, source: Source | None) -> None:
         super().__init__(plan, library, None)
+        self.is_alone = True
         self._source = source
         self._error = ""
         self._giving = threading.Thread(target=self._give_all, name="mpidata-try", daemon=True)

@@ -30,7 +30,7 @@ from mpidata.trainer.frameworks.steps import asks_for_an_empty_pass, compare_ste
 from mpidata.trainer.passes import Refused
 from mpidata.trainer.replica.passes import constants_of, pass_of
 from mpidata.trainer.replica.place import Replica
-from mpidata.trainer.script import report_of
+from mpidata.trainer.script import picture_of, report_of
 from mpidata.trainer.shares.grouping import Grouping, check_even, check_positive
 from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_pinning, refuse_workers
 from mpidata.trainer.validation.asked import AskedValidation
@@ -277,6 +277,32 @@ class MPIStreamDataset(
         Any thread; not collective; does not block.
         """
         report_of(self._trainer, values)
+
+    def picture(self, name: str, picture: Any) -> None:
+        """Give a picture for the report and the loggers, for example a prediction beside the truth.
+
+        Parameters
+        ----------
+        name : str
+            An identifier of at most 63 characters.
+        picture : figure, tensor or array
+            A figure of matplotlib; real numbers of shape (height, width), drawn with colours from their least to their
+            greatest value, the first row at the top; or of shape (height, width, 3) or (height, width, 4), red, green,
+            blue and opacity, uint8 from 0 to 255 or floats from 0 to 1. At most 4,096 points along a side.
+
+        Raises
+        ------
+        StreamError
+            The name is no identifier, the picture is none of these, or matplotlib is missing.
+
+        Notes
+        -----
+        Any thread; not collective. Draws and writes ``pictures/NAME-BATCH.png`` in the run folder, with the number of
+        batches that this trainer has drawn, before it returns; if several trainers give a picture of one name and
+        batch, the last one stays. If the file cannot be written, a line on standard error says so. The further ranks of
+        a replica write none.
+        """
+        picture_of(self._trainer, name, picture)
 
     def losses(self, batch: Mapping[str, Any], values: Any) -> None:
         """Tell the losses of a batch's samples, to be kept by simulation: in losses.csv, and for samplers that learn.

@@ -78,11 +78,10 @@ def place() -> Place:
         trainer_of_group, trainers = group_place()
         return Place(_local_loaders(trainer_of_group), trainer_of_group, trainers, 1, 0, 0, lambda name, thing: None)
     from mpidata.trainer import counting, join
-    from mpidata.trainer.alone import AloneTrainer
 
     trainer = join.join()
     plan = trainer.plan
-    alone = isinstance(trainer, AloneTrainer)
+    alone = trainer.is_alone
     if plan.loaders == 0:
         raise StreamError(
             "This job has no loaders, which make the batches of DataLoader and FileDataset. Add `loaders: {ranks: 2}` "

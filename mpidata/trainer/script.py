@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from mpidata.alone.outside import in_job, say_no_job
 from mpidata.arrays import plain_number
 from mpidata.errors import StreamError
+from mpidata.loggers.pictures import draw, write_picture
 from mpidata.native.library import check
+from mpidata.run.folder import RunFolder
 from mpidata.trainer import join
 from mpidata.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
     from mpidata.checkpoint.state import Stateful
 
-__all__ = ["register", "report", "report_of"]
+__all__ = ["picture", "picture_of", "register", "report", "report_of"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME_LENGTH = 63
@@ -79,6 +82,36 @@ def report(**values: SupportsFloat) -> None:
         _numbers(values)
 
 
+def picture(name: str, picture: Any) -> None:
+    """Give a picture for the report and the loggers, as `MPIStreamDataset.picture` does.
+
+    Parameters, errors and notes are those of that method. The first call of mpidata in a process joins the job, which
+    is collective. Outside a job nothing is written.
+    """
+    if in_job():
+        picture_of(join.join(), name, picture)
+    else:
+        say_no_job()
+        _check_name("picture", name)
+        draw(name, picture)
+
+
+def picture_of(trainer: Trainer, name: str, picture: Any) -> None:
+    """Give a picture as `picture` does."""
+    _check_name("picture", name)
+    png = draw(name, picture)
+    if trainer.replica.rank or trainer.is_alone:
+        return
+    try:
+        write_picture(RunFolder(trainer.plan.run), name, trainer.drawn, png)
+    except OSError as error:  # a full disk, which should not end the training
+        print(
+            f"mpidata: the picture {name!r} cannot be written: {error}. Training continues.",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
 def report_of(trainer: Trainer, values: Mapping[str, SupportsFloat]) -> None:
     """Report values as `report` does."""
     for name, number in _numbers(values).items():
@@ -89,11 +122,15 @@ def _numbers(values: Mapping[str, SupportsFloat]) -> dict[str, float]:
     return {name: _number(name, value) for name, value in values.items()}
 
 
+def _check_name(call: str, name: Any) -> None:
+    if not (isinstance(name, str) and _NAME.fullmatch(name)) or len(name) > _NAME_LENGTH:
+        what = "value" if call == "report" else call
+        fix = f"Use letters, digits and _, at most {_NAME_LENGTH} of them"
+        raise StreamError(f"{call}: {name!r} cannot name a {what}. {fix}.")
+
+
 def _number(name: str, value: Any) -> float:
-    if not _NAME.fullmatch(name) or len(name) > _NAME_LENGTH:
-        raise StreamError(
-            f"report: {name!r} cannot name a value. Use letters, digits and _, at most {_NAME_LENGTH} of them."
-        )
+    _check_name("report", name)
     try:
         return plain_number(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, OverflowError, RuntimeError):

@@ -70,8 +70,8 @@ class Trainer:
         The place among the copies of the model.
     ended : bool
         The stream is over, or there is none.
-    closed : bool
-        This trainer has left the job.
+    closed, is_alone : bool
+        This trainer has left the job; there is no job.
     drawn, samples : int
         Batches (or single samples) drawn so far, those before a resume included; samples while `apart` is set.
     members, apart : Members or None, Apart or None
@@ -100,7 +100,7 @@ class Trainer:
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
-        self.closed = self._parted = False
+        self.closed = self._parted = self.is_alone = False
         self.apart: Apart | None = None
         self.leaves: list[Callable[[], object]] = []
         self.servers: Link | None = None  # the way to the parameter servers

@@ -30,3 +30,5 @@ def test_every_reported_value_is_logged_with_its_batch(folder: JobFolder) -> Non
     found = EventAccumulator(str(result.run / "tensorboard"), size_guidance={"scalars": 0}).Reload()
     values = Counter((each.step, name, each.value) for name in ("number", "half") for each in found.Scalars(name))
     assert values == expected
+    assert [path.name for path in (result.run / "pictures").iterdir()] == ["batches-1.png"]
+    assert {image.step for image in found.Images("batches")} == {1}

@@ -1,5 +1,6 @@
 """Curves over time: what lies between the lines of metrics.jsonl, and that a report has them."""
 
+import base64
 import json
 from pathlib import Path
 
@@ -8,12 +9,38 @@ import pytest
 from made_run import T0, MadeRun
 
 from mpidata.metrics.look import look_at
-from mpidata.reporting.curves import draw_curves, rates, thinned
+from mpidata.reporting.curves import draw_curves, rates, spans_a_decade, thinned
 
 
 def test_rates_lie_between_the_lines_and_leave_out_what_a_resume_set_back() -> None:
     at, rate = rates(np.array([1.0, 2.0, 4.0, 4.0, 5.0]), np.array([0.0, 10.0, 50.0, 20.0, 21.0]))
     assert at.tolist() == [1.5, 3.0, 4.5] and rate.tolist() == [10.0, 20.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "logarithmic"),
+    [
+        ([1.0, 11.0], True),
+        ([1.0, 10.0], False),
+        ([1.0, -11.0], False),
+        ([0.0, 11.0], False),
+        ([1e-9, np.nan, np.inf, 1.0], True),
+        ([np.nan], False),
+        ([], False),
+    ],
+)
+def test_a_scale_is_logarithmic_if_positive_values_span_more_than_a_decade(
+    values: list[float], logarithmic: bool
+) -> None:
+    assert spans_a_decade(values) == logarithmic
+
+
+def test_losses_are_drawn_on_that_scale(tmp_path: Path) -> None:
+    run = MadeRun(tmp_path)
+    lines = [line(second) | {"report": {"loss": 10.0**-second, "rate": 1.0}} for second in range(1, 5)]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(of) + "\n" for of in lines))
+    source = draw_curves(look_at(run.path)).partition("base64,")[2].partition('"')[0]
+    assert b"mathdefault{10^{" in base64.b64decode(source)
 
 
 @pytest.mark.parametrize(("count", "most"), [(3, 10), (10, 10), (11, 10), (1000, 7)])

@@ -12,6 +12,7 @@ from made_run import MadeRun
 
 from mpidata.cli import main
 from mpidata.errors import MpidataError
+from mpidata.loggers.pictures import write_picture
 from mpidata.reporting.at_end import OFF, report_at_end
 from mpidata.reporting.make import make_report
 from mpidata.run.folder import RunFolder
@@ -97,6 +98,15 @@ def test_many_simulations_are_binned(tmp_path: Path) -> None:
     page = Page(make_report([full_run(tmp_path, 2001).path]))
     assert page.pictures[0].startswith(b"\x89PNG") and "How busy each group was" in page.text
     assert page.alts[1].startswith("1001 of 2001") or page.alts[1].startswith("2001 of 2001")
+
+
+def test_the_last_picture_of_each_name(tmp_path: Path) -> None:
+    run = full_run(tmp_path)
+    for batch in (9, 10):
+        write_picture(RunFolder(run.path), "field", batch, b"%d" % batch)
+    write_picture(RunFolder(run.path), "error", 5, b"5")
+    page = Page(make_report([run.path]))
+    assert page.alts[-2:] == ["error, batch 5", "field, batch 10"] and page.pictures[-2:] == [b"5", b"10"]
 
 
 def test_a_folder_with_nothing_but_a_job_file(tmp_path: Path) -> None:

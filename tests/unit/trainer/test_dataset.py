@@ -1,5 +1,6 @@
 """MPIStreamDataset: its batches, arguments and figures."""
 
+import dataclasses
 import sys
 import warnings
 
@@ -169,6 +170,20 @@ def test_report(library):
     stream.report(other=float("nan"), third=3)
     assert library.reports[0] == ("loss", 0.5) and library.reports[1][1] != library.reports[1][1]
     assert library.reports[2] == ("third", 3.0)
+
+
+def test_picture(library, tmp_path, capfd):
+    stream = MPIStreamDataset(2)
+    stream._trainer.plan = dataclasses.replace(stream._trainer.plan, run=tmp_path)
+    stream.picture("field", torch.rand(3, 4))
+    assert [path.name for path in (tmp_path / "pictures").iterdir()] == ["field-0.png"]
+    with pytest.raises(StreamError, match="picture: 'a b' cannot name a picture"):
+        stream.picture("a b", torch.rand(3, 4))
+    (tmp_path / "pictures" / "field-0.png").unlink()
+    (tmp_path / "pictures").rmdir()
+    (tmp_path / "pictures").touch()
+    stream.picture("field", torch.rand(3, 4))
+    assert "the picture 'field' cannot be written" in capfd.readouterr().err
 
 
 def test_a_script_without_a_stream_reports_and_registers(library, monkeypatch):

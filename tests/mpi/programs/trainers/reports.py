@@ -1,4 +1,4 @@
-"""Trainer: reports values of each batch, one name twice."""
+"""Trainer: reports values of each batch, one name twice, and gives a picture of the first one."""
 
 import mpidata
 
@@ -6,3 +6,5 @@ stream = mpidata.MPIStreamDataset(batch_size=2)
 for batch, _ in enumerate(stream, start=1):
     stream.report(number=batch, half=batch / 2)
     stream.report(number=-batch)
+    if batch == 1:
+        stream.picture("batches", [[0.0, 1.0]])

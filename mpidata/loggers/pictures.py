@@ -1,0 +1,126 @@
+"""Pictures of a training script: how they are drawn, and their files in the run folder."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.errors import StreamError
+from mpidata.run.folder import RunFolder
+from mpidata.run.own_files import opener
+
+__all__ = ["Picture", "draw", "read_pictures", "write_picture"]
+
+_LARGEST, _SMALL = 4096, 256  # points along a side
+_COLOUR_MAP = "viridis"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in a run folder.
+
+    Attributes
+    ----------
+    name : str
+        As the script gave it.
+    batch : int
+        Number of batches that its trainer had drawn.
+    path : Path
+        A PNG file.
+    time : float
+        When it was written, in Unix seconds.
+    """
+
+    name: str
+    batch: int
+    path: Path
+    time: float
+
+
+def draw(name: str, picture: Any) -> bytes:
+    """Draw a picture as a PNG file.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture, for the error.
+    picture : array, tensor or figure
+        What `MPIStreamDataset.picture` takes.
+
+    Raises
+    ------
+    StreamError
+        It is none of these, is too large, or matplotlib is missing.
+    """
+    file = io.BytesIO()
+    if hasattr(picture, "savefig"):
+        picture.savefig(file, format="png")
+        return file.getvalue()
+    values, options = _points(name, picture)
+    try:
+        from matplotlib.image import imsave
+    except ImportError:
+        raise StreamError(
+            "picture: drawing an array needs matplotlib, which is not installed. Get it with: "
+            "pip install 'mpidata[report]'"
+        ) from None
+    times = max(1, _SMALL // max(values.shape[:2]))  # so that a point of a coarse field can be seen
+    imsave(file, values.repeat(times, 0).repeat(times, 1), format="png", **options)
+    return file.getvalue()
+
+
+def _points(name: str, picture: Any) -> tuple[NDArray[Any], dict[str, Any]]:
+    if hasattr(picture, "detach"):
+        picture = picture.detach().cpu()
+        picture = picture.float() if picture.is_floating_point() else picture
+    values = np.asarray(picture)
+    shape, colours = values.shape, values.ndim == 3 and values.shape[2] in (3, 4)
+    if (
+        not (values.ndim == 2 or colours)
+        or not values.size
+        or max(shape[:2]) > _LARGEST
+        or values.dtype.kind not in "buif"
+    ):
+        raise StreamError(
+            f"picture: {name!r} is a {type(picture).__name__} of shape {shape} and dtype {values.dtype}. Give a figure "
+            f"of matplotlib, or real numbers of shape [height, width], or [height, width, 3] for red, green and blue, "
+            f"with at most {_LARGEST} points along a side."
+        )
+    if colours:
+        return values if values.dtype == np.uint8 else np.nan_to_num(values.astype(np.float64)).clip(0.0, 1.0), {}
+    values = values.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    limits = {"vmin": finite.min(), "vmax": finite.max()} if finite.size else {"vmin": 0.0, "vmax": 1.0}
+    return values, {"cmap": _COLOUR_MAP, **limits}
+
+
+def write_picture(run: RunFolder, name: str, batch: int, png: bytes) -> None:
+    """Write a picture into the run folder, whole or not at all; raises OSError."""
+    run.pictures.mkdir(exist_ok=True)
+    path = run.pictures / f"{name}-{batch}.png"
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        with open(new, "xb", opener=opener) as file:
+            file.write(png)
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def read_pictures(run: RunFolder) -> list[Picture]:
+    """List the pictures in a run folder, in the order in which they were written."""
+    found = []
+    for path in run.pictures.glob("[!.]*-*.png"):
+        name, _, batch = path.stem.rpartition("-")
+        if name and batch.isdecimal():
+            with contextlib.suppress(FileNotFoundError):  # somebody has removed it
+                found.append(Picture(name, int(batch), path, path.stat().st_mtime))
+    return sorted(found, key=lambda picture: (picture.time, picture.batch, picture.name))

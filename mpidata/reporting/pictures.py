@@ -1,0 +1,28 @@
+"""Pictures that the training script gave, the last of each name."""
+
+from __future__ import annotations
+
+import base64
+import html
+
+from mpidata.loggers.pictures import read_pictures
+from mpidata.run.folder import RunFolder
+
+__all__ = ["embed_pictures"]
+
+_MOST = 12
+
+
+def embed_pictures(run: RunFolder) -> str:
+    """Embed the last picture of each name, those that were written last if there are many names; "" without any."""
+    last = {picture.name: picture for picture in read_pictures(run)}
+    shown = sorted(last.values(), key=lambda picture: picture.time)[-_MOST:]
+    figures = []
+    for picture in sorted(shown, key=lambda picture: picture.name):
+        data = base64.b64encode(picture.path.read_bytes()).decode()
+        caption = html.escape(f"{picture.name}, batch {picture.batch}")
+        figures.append(
+            f'<figure><img class="picture" alt="{caption}" src="data:image/png;base64,{data}">'
+            f"<figcaption>{caption}</figcaption></figure>"
+        )
+    return "\n".join(figures)
