@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import mpidata.solver as solver
-    from mpidata.alone.outside import in_job
     from mpidata.datasets.data_loader.data_loader import DataLoader
     from mpidata.datasets.files.dataset import FileDataset
     from mpidata.errors import GiveUp, StreamError
-    from mpidata.field_statistics.normalizer import Normalizer
     from mpidata.packing import PackedCollate
     from mpidata.record.dataset import RecordedDataset
+    from mpidata.run.job_environment import in_job
     from mpidata.solver.constants import Constants
     from mpidata.trainer.batches.graphs import graphs
     from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.elastic.calls import all_reduce, on_change, rank, world_size
     from mpidata.trainer.elastic.data_parallel import DistributedDataParallel
+    from mpidata.trainer.field_statistics.normalizer import Normalizer
     from mpidata.trainer.local_sgd.local_sgd import LocalSGD
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.published.publish import publish
@@ -74,7 +74,7 @@ _HOME = {
     "GiveUp": "mpidata.errors",
     "LocalSGD": "mpidata.trainer.local_sgd.local_sgd",
     "MPIStreamDataset": "mpidata.trainer.dataset",
-    "Normalizer": "mpidata.field_statistics.normalizer",
+    "Normalizer": "mpidata.trainer.field_statistics.normalizer",
     "PackedCollate": "mpidata.packing",
     "ParameterServer": "mpidata.trainer.served.parameter_server",
     "RecordedDataset": "mpidata.record.dataset",
@@ -82,7 +82,7 @@ _HOME = {
     "StreamError": "mpidata.errors",
     "all_reduce": "mpidata.trainer.elastic.calls",
     "graphs": "mpidata.trainer.batches.graphs",
-    "in_job": "mpidata.alone.outside",
+    "in_job": "mpidata.run.job_environment",
     "init_process_group": "mpidata.trainer.process_group",
     "on_change": "mpidata.trainer.elastic.calls",
     "picture": "mpidata.trainer.script",
@@ -95,7 +95,10 @@ _HOME = {
 }
 
 # The modules by which pickles of earlier versions, in checkpoints say, name classes.
-for _module in ("data_loader", "data_loader.data_loader", "files", "files.dataset"):
+for _module in (
+    *("data_loader", "data_loader.data_loader", "files", "files.dataset"),
+    *("field_statistics", "field_statistics.normalizer"),
+):
     sys.modules[f"{__name__}.{_module}"] = sys.modules[__name__]
 
 

@@ -15,7 +15,7 @@ import mpidata
 from mpidata.errors import JobFileError, LaunchError, MpidataError
 from mpidata.native.build_flags import KINDS, LIBRARIES, flags_line
 from mpidata.reporting.commands import advise, report
-from mpidata.run.lasting import Lasting
+from mpidata.run.failsafe_output import Lasting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -158,7 +158,7 @@ def submit(
 def check(job: str, overrides: tuple[str, ...]) -> None:
     """Check a job file, and the parameters it asks for, without starting anything."""
     from mpidata.config import load_job
-    from mpidata.run.samplers import draw_parameters
+    from mpidata.sampling.drawing import draw_parameters
 
     loaded = load_job(job, overrides)
     _show_notes(loaded)

@@ -2,7 +2,7 @@
 
 import sys
 
-from mpidata.learning.program import main
+from mpidata.sampling.learner.program import main
 
 __all__ = ["main"]
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 from mpidata.config.parameters import AdaptiveKeys, BreedKeys, PowerKeys
-from mpidata.samplers.adaptive import Adaptive
-from mpidata.samplers.breed import Breed
-from mpidata.samplers.power import Power
-from mpidata.samplers.space import Space
+from mpidata.sampling.samplers.adaptive import Adaptive
+from mpidata.sampling.samplers.breed import Breed
+from mpidata.sampling.samplers.power import Power
+from mpidata.sampling.space import Space
 
 FIRST = 50
 OTHERS = ("pace",)  # parameters of the job that are none of the equation

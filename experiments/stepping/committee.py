@@ -10,7 +10,7 @@ import torch
 from problem import EQUATIONS
 from surrogate import forward, network, told_of
 
-from mpidata.samplers.space import Space
+from mpidata.sampling.space import Space
 
 __all__ = ["Committee"]
 

@@ -8,8 +8,8 @@ import torch
 from scipy import stats
 from torch import nn
 
-from mpidata.samplers.observed import Observed
-from mpidata.samplers.space import Space
+from mpidata.sampling.samplers.observations import Observed
+from mpidata.sampling.space import Space
 
 __all__ = ["Diffusion"]
 

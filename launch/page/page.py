@@ -13,7 +13,7 @@ from rich.text import Text
 
 from mpidata.launch.page.line import fills, loaded
 from mpidata.launch.page.view import LOST, View
-from mpidata.metrics.lines import waited_of
+from mpidata.reporting.reading.lines import waited_of
 from mpidata.sizes import size_text
 
 __all__ = ["draw", "left_s", "sparkline"]

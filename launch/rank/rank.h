@@ -45,7 +45,7 @@ typedef struct {
 extern void (*before_refusal)(const char *text); /* called by refuse, set by main: say.c knows of no other part */
 __attribute__((format(printf, 1, 2))) _Noreturn void refuse(const char *format, ...);
 __attribute__((format(printf, 1, 2))) char *print(const char *format, ...);
-void say_aside(const char *sentence); /* to who started the job, as mpidata/run/aside.py does */
+void say_aside(const char *sentence); /* to who started the job, as mpidata/run/side_channel.py does */
 long number(const char *text); /* from 0 to 10^9, or -1 */
 
 /* own.c */

@@ -24,9 +24,9 @@ from mpidata.launch.starting.folder.prepare import load_replay, prepare_run
 from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.launch.starting.mpirun import find_mpirun
 from mpidata.launch.watching.cleanup import processes_of
-from mpidata.run.aside import ASIDE
 from mpidata.run.own_files import read_own, write_text
 from mpidata.run.runs import find_run as find_run_folder
+from mpidata.run.side_channel import ASIDE
 
 __all__ = ["find_run", "run_by_hand", "tell_run"]
 

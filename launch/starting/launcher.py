@@ -23,7 +23,7 @@ from mpidata.native.linked_mpi import linked_mpi
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import write_text
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 
 __all__ = ["Launcher", "find_launcher", "hydra_command"]
 

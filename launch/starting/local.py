@@ -23,6 +23,7 @@ from mpidata.launch.starting.folder.prepare import check_record, load_replay, ne
 from mpidata.launch.starting.folder.resume import Resume, is_complete, look_at, make_ready
 from mpidata.launch.starting.hosts import on_hosts_left
 from mpidata.launch.starting.launcher import Launcher, find_launcher
+from mpidata.launch.starting.memory import memory_needs
 from mpidata.launch.starting.named_run import NamedRun, changed_since, find_named
 from mpidata.launch.starting.rendezvous import rendezvous
 from mpidata.launch.starting.restarts import Restarts
@@ -34,13 +35,12 @@ from mpidata.launch.watching.progress import Aside, Progress
 from mpidata.launch.watching.result import show_outcome
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.supervise import supervise
-from mpidata.metrics.memory import memory_needs
 from mpidata.reporting.at_end import report_at_end
-from mpidata.run.aside import ASIDE, read_summary
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 from mpidata.run.runs import find_run
+from mpidata.run.side_channel import ASIDE, read_summary
 
 __all__ = ["print_command", "run_local"]
 

@@ -12,13 +12,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from mpidata.alone.sources import write_made_up, write_recorded
 from mpidata.config import keys_of, load_job
 from mpidata.errors import LaunchError
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.samplers import draw_at_once
-from mpidata.trainer.alone import TRY
+from mpidata.sampling.drawing import draw_at_once
+from mpidata.trainer.standalone.sources import write_made_up, write_recorded
+from mpidata.trainer.standalone.trainer import TRY
 
 __all__ = ["try_script"]
 

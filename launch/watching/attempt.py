@@ -9,10 +9,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from mpidata.run.aside import STARTED, said_aside
 from mpidata.run.exits import Exit, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.side_channel import STARTED, said_aside
 
 __all__ = ["Attempt", "read_figures"]
 

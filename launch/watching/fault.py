@@ -10,7 +10,7 @@ from pathlib import Path
 from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.supervise import LauncherEnd
 from mpidata.run.exits import Exit, read_exit_note, signal_name
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 
 __all__ = ["Fault", "find_fault", "first_fault"]
 

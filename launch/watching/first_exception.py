@@ -10,7 +10,7 @@ from mpidata.launch.page.tail import Tail
 from mpidata.run.exits import tail
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 
 __all__ = ["FirstException"]
 

@@ -10,7 +10,7 @@ from mpidata.errors import MpidataError
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.runs import find_run
-from mpidata.scale.requests import Request, ask, take_answer, withdraw
+from mpidata.run.scale_requests import Request, ask, take_answer, withdraw
 
 __all__ = ["scale"]
 

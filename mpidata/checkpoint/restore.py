@@ -17,9 +17,9 @@ from mpidata.checkpoint.dealing import trainers_for
 from mpidata.checkpoint.files import path_of, trainer_file, trainers_in
 from mpidata.checkpoint.ledgers import complete_steps, received_steps, trainer_of
 from mpidata.checkpoint.trainer_file import Saved, TrainerFile
-from mpidata.field_statistics.moments import merge
 from mpidata.native import constants, structures
 from mpidata.native.library import Library, check
+from mpidata.native.moments import merge
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 

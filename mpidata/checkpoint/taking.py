@@ -23,9 +23,9 @@ from mpidata.checkpoint.published import restore_published, save_published
 from mpidata.checkpoint.restore import Restored, restore
 from mpidata.checkpoint.trainer_file import Head, Saved, TrainerFile, of_mate, write
 from mpidata.errors import StreamError
-from mpidata.field_statistics.moments import numbers
 from mpidata.native import structures
 from mpidata.native.library import Library, check
+from mpidata.native.moments import numbers
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 

@@ -35,7 +35,7 @@ from mpidata.checkpoint.head import MOST, Head, read_head
 from mpidata.checkpoint.ledgers import samples_of
 from mpidata.dtypes import dataset_dtype, mark_dataset, numpy_dtype, valid
 from mpidata.errors import DAMAGED, StreamError, as_line
-from mpidata.field_statistics import moments
+from mpidata.native import moments
 from mpidata.run.own_files import new_file
 from mpidata.run.plan import Field, Plan
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from mpidata.inference.place import Place
+from mpidata.inference.question_memory import Place
 from mpidata.inference.questions import Question, arrays_in, read_shape
 from mpidata.loading.over_mpi import memory_of
 from mpidata.native import constants, structures

@@ -15,7 +15,7 @@ from mpidata.native import constants
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
-from mpidata.run.lasting import keep_printing
+from mpidata.run.failsafe_output import keep_printing
 
 __all__ = ["main"]
 
@@ -50,8 +50,8 @@ def _serve(library: Library, settings: dict[str, Any]) -> None:
     from mpidata.inference.over_mpi import Asked
     from mpidata.inference.serving import Serving
     from mpidata.inference.weights import Published, Weights
-    from mpidata.run.aside import say_late
     from mpidata.run.folder import RunFolder
+    from mpidata.run.side_channel import say_late
 
     function = Function(settings["function"])
     read = read_weights(settings["weights"]) if settings["weights"] else None

@@ -12,7 +12,7 @@ from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
-from mpidata.run.lasting import keep_printing
+from mpidata.run.failsafe_output import keep_printing
 
 __all__ = ["main"]
 

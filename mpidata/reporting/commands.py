@@ -25,8 +25,8 @@ def report(runs: tuple[str, ...], output: str | None) -> None:
 @click.option("--cores", metavar="N", type=click.IntRange(min=1), help="Say what would be best on so many cores.")
 def advise(run: str, cores: int | None) -> None:
     """Say what held back the run of the folder RUN, and how many groups and trainers would be balanced."""
-    from mpidata.advice.run import advise_run
-    from mpidata.metrics.look import look_at
+    from mpidata.reporting.advice.run import advise_run
+    from mpidata.reporting.reading.look import look_at
 
     for sentence in advise_run(look_at(run), cores).sentences:
         click.echo(sentence)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.metrics.lines import read_metrics, samples_of, waited_of
-from mpidata.metrics.look import Look
 from mpidata.reporting.plots import embed, figure
+from mpidata.reporting.reading.lines import read_metrics, samples_of, waited_of
+from mpidata.reporting.reading.look import Look
 
 __all__ = ["draw_curves", "rates", "spans_a_decade", "thinned"]
 

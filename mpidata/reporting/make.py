@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mpidata.advice.run import advise_run
 from mpidata.errors import MpidataError
-from mpidata.metrics.look import Look, look_at
 from mpidata.reporting import tables
+from mpidata.reporting.advice.run import advise_run
 from mpidata.reporting.curves import draw_curves
 from mpidata.reporting.page import folded, heading, page, paragraph, section, table
 from mpidata.reporting.parameters import draw_parameters
 from mpidata.reporting.pictures import embed_pictures
+from mpidata.reporting.reading.look import Look, look_at
 from mpidata.reporting.timeline import MOST_BARS, draw_timeline
 from mpidata.run.own_files import write_text
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from mpidata.metrics.look import Look
 from mpidata.reporting.plots import COLOURS, embed, figure
+from mpidata.reporting.reading.look import Look
 
 __all__ = ["draw_parameters"]
 

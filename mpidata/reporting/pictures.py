@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 
-from mpidata.loggers.pictures import read_pictures
+from mpidata.figures.pictures import read_pictures
 from mpidata.run.folder import RunFolder
 
 __all__ = ["embed_pictures"]

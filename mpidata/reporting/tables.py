@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from mpidata.metrics.look import Look
+from mpidata.reporting.reading.look import Look
 
 __all__ = ["asked", "came_out", "lost", "machine"]
 

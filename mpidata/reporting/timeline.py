@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.metrics.story import Bar, Story
 from mpidata.reporting.plots import COLOURS, embed, figure
+from mpidata.reporting.reading.story import Bar, Story
 
 __all__ = ["MOST_BARS", "busy_shares", "draw_timeline"]
 

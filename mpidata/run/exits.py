@@ -14,7 +14,7 @@ from pathlib import Path
 from mpidata.native.item import text_of
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 
 __all__ = [
     "ANOTHER_START",

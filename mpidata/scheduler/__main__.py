@@ -11,20 +11,20 @@ import traceback
 from pathlib import Path
 
 from mpidata.errors import MpidataError, RankDiedError, unforeseen
+from mpidata.figures.machine import describe_machine
 from mpidata.mpi.network import find_fabrics, look_at_process, slower_than_it_could_be
 from mpidata.native.linked_mpi import mpi_of_mpi4py
-from mpidata.reporting.machine import describe_machine
 from mpidata.run import deadlines
-from mpidata.run.aside import say_aside
 from mpidata.run.event_log import as_json, write_json
 from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
-from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
+from mpidata.run.side_channel import say_aside
+from mpidata.sampling.parameters_file import read_parameters
+from mpidata.scheduler.figures.summary import Conclusion, Figures
 from mpidata.scheduler.messages import LibraryMessages
 from mpidata.scheduler.scheduler import Scheduler
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Conclusion, Figures
 
 __all__ = ["main", "write_failure"]
 
@@ -46,8 +46,8 @@ def main() -> int:
         )
         learner, joined = None, LibraryMessages(plan)
         if drawn is not None:
-            from mpidata.learning.learner import make_learner  # loads pydantic
-            from mpidata.learning.over_mpi import AskingOverMpi, LearnersOverMpi
+            from mpidata.sampling.learner.learner import make_learner  # loads pydantic
+            from mpidata.sampling.learner.over_mpi import AskingOverMpi, LearnersOverMpi
 
             asked = AskingOverMpi(joined), LearnersOverMpi(joined)
             learner = make_learner(run, plan, parameters, drawn, *asked)

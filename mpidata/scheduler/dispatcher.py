@@ -12,12 +12,12 @@ from mpidata.native import constants
 from mpidata.native.event import Closed
 from mpidata.run.exits import first_exit
 from mpidata.run.folder import RunFolder
-from mpidata.run.parameters import assignments
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
+from mpidata.sampling.parameters_file import assignments
 from mpidata.scheduler.cancel.cancelling import Cancelling
 from mpidata.scheduler.deaths.lost_groups import Cause, Causes, Losses, UntoldDeaths
-from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.figures.run_output import RunOutput
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.messages import MIXED, Messages
 from mpidata.scheduler.simulations import NONE, Simulations
@@ -36,7 +36,7 @@ class Dispatcher:
         Row i belongs to simulation i; looked at when that is dispatched.
     messages : Messages
         To and from the other ranks.
-    journal : Journal
+    output : RunOutput
         Of the run.
     simulations, groups, losses : Simulations, Groups, Losses
         Their states, which only this object changes.
@@ -68,7 +68,7 @@ class Dispatcher:
         plan: Plan,
         parameters: NDArray[np.float64],
         messages: Messages,
-        journal: Journal,
+        output: RunOutput,
         simulations: Simulations,
         groups: Groups,
         losses: Losses,
@@ -78,7 +78,7 @@ class Dispatcher:
         self.died_out = self.stopping = self.blameless = False
         self.keeps_groups = plan.trainers_at_least > 0
         self._plan, self._parameters, self._messages = plan, parameters, messages
-        self._journal = journal
+        self._output = output
         self._simulations = simulations
         self._groups = groups
         self._losses = losses
@@ -87,7 +87,7 @@ class Dispatcher:
         self._causes = Causes(plan)
         self._leaving: set[int] = set()  # groups that have left, but of which samples may still be under way
         self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
-        self.cancelling = Cancelling(plan, messages, journal, simulations, self._is_told)
+        self.cancelling = Cancelling(plan, messages, output, simulations, self._is_told)
 
     def tick(self, now: float) -> None:
         """Take in groups that were spawned, and spawn those that are needed."""
@@ -101,7 +101,7 @@ class Dispatcher:
                 self._spawn_failed(group, error, now)
             else:
                 self._groups.spawned(group)
-                self._journal.note("group_joined", group=group)
+                self._output.note("group_joined", group=group)
                 if self.stopping:
                     self._messages.stop()
         if not self.stopping and self._simulations.pending:
@@ -144,7 +144,7 @@ class Dispatcher:
         self._groups.leave(group)
         self._leaving.add(group)
         self._part()
-        self._journal.note("group_left", group=group)
+        self._output.note("group_left", group=group)
         self._promote()
         self.feed()
         pending = self._simulations.pending
@@ -192,14 +192,14 @@ class Dispatcher:
             if self.blameless:
                 continue
             self._losses.groups += 1
-            self._journal.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
+            self._output.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
             if self.stopping:
                 continue
             blamed, others = self._simulations.lose(group)
             if blamed != NONE:
                 self._failed(blamed, group, cause)
             for simulation in others:
-                self._journal.write("run_again", simulation=simulation, group=group)
+                self._output.write("run_again", simulation=simulation, group=group)
             self.feed()
             if self._simulations.pending and not self._groups.any_left:
                 log = PlannedRun(RunFolder(self._plan.run), self._plan).group_log(group, cause.rank_in_group or 0)
@@ -222,7 +222,7 @@ class Dispatcher:
             return
         for group in self._groups.retire(self._groups.waiting):
             if self._groups.rest(group):
-                self._journal.note("rests", group=group)
+                self._output.note("rests", group=group)
             else:
                 self._messages.no_more(group)
         if not self._simulations.pending:
@@ -256,17 +256,17 @@ class Dispatcher:
     def _dispatch(self, group: int, simulation: int) -> None:
         known, row = self._simulations, self._parameters[simulation]
         self._messages.dispatch(group, simulation, known.tries(simulation), known.is_first(simulation), row)
-        self._journal.dispatched(simulation, group)
+        self._output.dispatched(simulation, group)
 
     def _promote(self) -> None:
         if not self.stopping and not self._simulations.all_settled:
             for group in self._groups.promote():
-                self._journal.note("spare_takes_over", group=group)
+                self._output.note("spare_takes_over", group=group)
 
     def _close(self, group: int, event: Closed) -> None:
         """Take note of the simulation that the group has just ended, if any."""
         simulation, steps, failed = event.simulation, event.steps, event.failed
-        self._journal.ran(group, event)
+        self._output.ran(group, event)
         if self.stopping and failed != constants.GIVEN_UP:
             return  # cut short, so neither complete nor failed, and its number of steps says nothing
         if simulation == NONE:
@@ -282,9 +282,9 @@ class Dispatcher:
             if self._simulations.close(group, simulation, steps, failed=False):
                 self._messages.expect(simulation, steps, self._simulations.tries(simulation))
             else:
-                self._journal.write("run_again", simulation=simulation)
-                self._journal.figures.run_again += 1
-            self._journal.closed(simulation, steps)
+                self._output.write("run_again", simulation=simulation)
+                self._output.figures.run_again += 1
+            self._output.closed(simulation, steps)
 
     def _close_failed(self, simulation: int, steps: int, group: int, cause: Cause, again: bool) -> None:
         """Take note of a simulation that its group has not run to its end, though it is well."""
@@ -299,10 +299,10 @@ class Dispatcher:
         """Note that a try has failed: another one will follow, or the simulation is set aside."""
         tries = self._simulations.counted_tries(simulation)
         if not self._simulations.has_failed(simulation):
-            self._journal.note("retry", **self._losses.retry(simulation, tries, group, cause))
+            self._output.note("retry", **self._losses.retry(simulation, tries, group, cause))
             return
         entry = self._losses.give_up(simulation, tries, group, cause, self._parameters[simulation].tolist())
-        self._journal.note("set_aside", **entry)
+        self._output.note("set_aside", **entry)
         self.error = self.error or self._losses.verdict(self._simulations.ended)
 
     def _waiting_undrawn(self) -> int:
@@ -327,14 +327,14 @@ class Dispatcher:
                 row = self._parameters[simulation].tolist()
                 values = assignments(self._plan.told, row, self._plan.whole, self._plan.texts)
                 values += [f"simulation={simulation}", f"try={self._simulations.tries(simulation)}"]
-            self._journal.note("spawn", group=group)
+            self._output.note("spawn", group=group)
             self._messages.spawn(group, values)
 
     def _spawn_failed(self, group: int, error: str, now: float) -> None:
         self._reserved.discard(group)
         self._simulations.give_back(group)
         RunFolder(self._plan.run).give_up(group)
-        self._journal.note("spawn_failed", group=group, error=error, again=self._groups.spawn_failed(group, now))
+        self._output.note("spawn_failed", group=group, error=error, again=self._groups.spawn_failed(group, now))
         ended = first_exit(self._plan.run, self._plan, group)
         log = PlannedRun(RunFolder(self._plan.run), self._plan).group_log(group, ended[0] if ended is not None else 0)
         self._not_started = (

@@ -10,11 +10,11 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.stop import StopRequest, read_stop
 from mpidata.scheduler.coordinator import Coordinator
-from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.figures.run_output import RunOutput
+from mpidata.scheduler.figures.summary import Conclusion
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.messages import Messages
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Conclusion
 
 __all__ = ["Ending", "OutsideStop", "Stream"]
 
@@ -325,7 +325,7 @@ class Stream:
         Their states.
     messages : Messages
         To the trainers.
-    journal : Journal
+    output : RunOutput
         Of the run.
 
     Attributes
@@ -340,13 +340,13 @@ class Stream:
     For one thread.
     """
 
-    def __init__(self, plan: Plan, simulations: Simulations, messages: Messages, journal: Journal) -> None:
+    def __init__(self, plan: Plan, simulations: Simulations, messages: Messages, output: RunOutput) -> None:
         self.ended = self.drained = not plan.has_stream
         self._validated = plan.validation == 0
         self._validation = plan.validation
         self._simulations = simulations
         self._messages = messages
-        self._journal = journal
+        self._output = output
 
     def look(self, stopping: bool) -> bool:
         """Tell what is to be told now; returns whether the stream has just ended. One that is stopped does not."""
@@ -358,7 +358,7 @@ class Stream:
         if self.ended or not self._simulations.all_settled or stopping:
             return False
         self.ended = True
-        self._journal.note("end_of_stream")
+        self._output.note("end_of_stream")
         self._messages.end_of_stream()
         return True
 

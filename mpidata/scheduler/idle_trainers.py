@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpidata.run.aside import say_late
-from mpidata.scheduler.summary import DRAWN
+from mpidata.run.side_channel import say_late
+from mpidata.scheduler.figures.summary import DRAWN
 
 if TYPE_CHECKING:
     from mpidata.native.event import Status
     from mpidata.run.plan import Plan
-    from mpidata.scheduler.figures.journal import Journal
+    from mpidata.scheduler.figures.run_output import RunOutput
     from mpidata.scheduler.messages import Messages
 
 __all__ = ["IdleTrainers"]
@@ -33,7 +33,7 @@ class IdleTrainers:
         Of the job.
     messages : Messages
         To the trainers.
-    journal : Journal
+    output : RunOutput
         Of the run.
 
     Notes
@@ -41,10 +41,10 @@ class IdleTrainers:
     For one thread.
     """
 
-    def __init__(self, plan: Plan, messages: Messages, journal: Journal) -> None:
+    def __init__(self, plan: Plan, messages: Messages, output: RunOutput) -> None:
         self._plan = plan
         self._messages = messages
-        self._journal = journal
+        self._output = output
         self._idle: set[int] = set()
         self._told: set[int] = set()
         self._why_not = why_not(plan)
@@ -60,12 +60,12 @@ class IdleTrainers:
 
     def _tell(self, idle: int) -> None:
         if self._why_not:
-            self._journal.note("no_hand_over", trainer=idle, reason=self._why_not)
+            self._output.note("no_hand_over", trainer=idle, reason=self._why_not)
             why_not = f"Its samples do not go to them, as {self._why_not}."
             say_late(self._plan.run, f"Trainer {idle} draws nothing, and others wait for it. {why_not}")
             return
         self._messages.hands_over(idle)
-        self._journal.note("hand_over", trainer=idle)
+        self._output.note("hand_over", trainer=idle)
         say_late(self._plan.run, f"Trainer {idle} draws nothing: its samples go to the trainers that draw.")
 
 

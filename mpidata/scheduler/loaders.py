@@ -9,9 +9,9 @@ from mpidata.errors import MpidataError
 from mpidata.native.event import Closed
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 from mpidata.scheduler.deaths.lost_groups import Cause, Causes, UntoldDeaths
-from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.figures.run_output import RunOutput
 from mpidata.scheduler.groups import Groups, Places
 from mpidata.scheduler.messages import MIXED, Messages
 
@@ -27,7 +27,7 @@ class Loaders:
         Of the job; it may have no loaders.
     messages : Messages
         To and from the other ranks.
-    journal : Journal
+    output : RunOutput
         Of the run.
 
     Attributes
@@ -54,10 +54,10 @@ class Loaders:
     name = "loader"
     """In sentences."""
 
-    def __init__(self, plan: Plan, messages: Messages, journal: Journal) -> None:
+    def __init__(self, plan: Plan, messages: Messages, output: RunOutput) -> None:
         self._plan = plan
         self._messages = messages
-        self._journal = journal
+        self._output = output
         self._any = self._places.groups > 0
         self.groups = Groups(self._places, self._any and self._can_spawn)
         self.error = ""
@@ -84,7 +84,7 @@ class Loaders:
 
     @property
     def _figures(self) -> dict[str, int]:
-        return self._journal.figures.loaders
+        return self._output.figures.loaders
 
     def _log_of(self, loader: int) -> Path:
         return PlannedRun(RunFolder(self._plan.run), self._plan).loader_log(loader)
@@ -229,4 +229,4 @@ class Loaders:
         self._messages.serves(loader)
 
     def _note(self, what: str, loader: int, **more: Any) -> None:
-        self._journal.note(what, **{self.kind: loader}, **more)
+        self._output.note(what, **{self.kind: loader}, **more)

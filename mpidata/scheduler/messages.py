@@ -18,8 +18,8 @@ from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
-from mpidata.spawning.spawner import Spawner, kind_of, role_of
+from mpidata.run.rank_files import PlannedRun
+from mpidata.scheduler.spawning.spawner import Spawner, kind_of, role_of
 
 __all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "kind_of", "log_of"]
 

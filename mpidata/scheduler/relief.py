@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from mpidata.scheduler.summary import CAPACITY, DRAWN, RECEIVED
+from mpidata.scheduler.figures.summary import CAPACITY, DRAWN, RECEIVED
 
 if TYPE_CHECKING:
-    from mpidata.scheduler.figures.journal import Journal
+    from mpidata.scheduler.figures.run_output import RunOutput
     from mpidata.scheduler.messages import Messages
 
 __all__ = ["Relief", "relieve"]
@@ -97,10 +97,10 @@ class Relief:
         return max(1, self._trainers[trainer].capacity // _SHARE)
 
 
-def relieve(found: Iterable[tuple[int, int, int | None]], messages: Messages, journal: Journal, unit: str) -> None:
+def relieve(found: Iterable[tuple[int, int, int | None]], messages: Messages, output: RunOutput, unit: str) -> None:
     """Give full trainers the room that `Relief.status` has found, in samples or bytes, and note why."""
     for trainer, room, other in found:
         messages.relieve(trainer, room)
         what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"
         reason = f"{what} while the groups wait for room on trainer {trainer}"
-        journal.note("relief", trainer=trainer, **{unit: room}, reason=reason)
+        output.note("relief", trainer=trainer, **{unit: room}, reason=reason)

@@ -11,8 +11,8 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import TRAINER_CHANGES, read_losses
 from mpidata.run.plan import Plan
 from mpidata.scheduler.deaths.lost_groups import Losses
+from mpidata.scheduler.figures.summary import Figures
 from mpidata.scheduler.simulations import PENDING, RUNNING, Simulations
-from mpidata.scheduler.summary import Figures
 
 __all__ = ["restore", "state_of", "unfinished_tries"]
 

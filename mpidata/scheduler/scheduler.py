@@ -17,7 +17,6 @@ from mpidata.errors import MpidataError, RankDiedError, unforeseen
 from mpidata.native import event as kinds
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.scale.scaling import Scaling
 from mpidata.scheduler.answering.inference import InferenceRanks
 from mpidata.scheduler.answering.learners import LearnerRanks
 from mpidata.scheduler.coordinator import Coordinator
@@ -27,18 +26,19 @@ from mpidata.scheduler.deaths.lost_trainers import LostTrainers
 from mpidata.scheduler.deaths.spare_trainers import SpareTrainers
 from mpidata.scheduler.dispatcher import Dispatcher
 from mpidata.scheduler.ending import Ending, OutsideStop, Stream
-from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.figures.run_output import RunOutput
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.idle_trainers import IdleTrainers
 from mpidata.scheduler.loaders import Loaders
 from mpidata.scheduler.messages import Messages, index_of, kind_of, log_of
 from mpidata.scheduler.relief import Relief, relieve
 from mpidata.scheduler.restore import restore, state_of
+from mpidata.scheduler.scaling import Scaling
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.trainers import FirstCause, Leavers, Silence, Verdict
 
 if TYPE_CHECKING:
-    from mpidata.learning.learner import Learner
+    from mpidata.sampling.learner.learner import Learner
 
 __all__ = ["Scheduler"]
 
@@ -82,37 +82,37 @@ class Scheduler:
         self.plan, self._messages, self._clock = plan, messages, clock
         self.simulations = Simulations(count, plan.trainers, range(plan.simulations, count), plan.retries)
         self.groups, self.losses = Groups(plan, messages.can_spawn), Losses(plan)
-        self._journal = journal = Journal(plan, self.simulations, self.losses, clock())
-        known = plan, messages, journal
+        self._output = output = RunOutput(plan, self.simulations, self.losses, clock())
+        known = plan, messages, output
         self.loaders, self.inference = Loaders(*known), InferenceRanks(*known, self.groups)
         self.learners = LearnerRanks(*known, learner.elsewhere if learner else None)
         keepers = self.loaders, self.inference, self.learners
         self.ending = Ending(plan.trainers, self.groups, *(keeper.groups for keeper in keepers))
-        self._dispatcher = Dispatcher(plan, parameters, messages, journal, self.simulations, self.groups, self.losses)
+        self._dispatcher = Dispatcher(plan, parameters, messages, output, self.simulations, self.groups, self.losses)
         self._keepers = self._dispatcher, *keepers
-        self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._journal)
+        self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._output)
         self._leavers, self._silence = Leavers(plan.has_stream), (silence := Silence(plan))
-        self._lost_trainers, self._first_cause = LostTrainers(plan, journal, silence), FirstCause(plan, silence)
-        self._spares = SpareTrainers(plan, messages.trainers, journal.note, journal.figures)
-        self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
+        self._lost_trainers, self._first_cause = LostTrainers(plan, output, silence), FirstCause(plan, silence)
+        self._spares = SpareTrainers(plan, messages.trainers, output.note, output.figures)
+        self._restored = restore(plan, self.simulations, self.losses, self._output.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)
-        for sentence in self._journal.figures.record_stopped:
+        for sentence in self._output.figures.record_stopped:
             self.ending.record_stopped(sentence)
-        self.checkpoints = Coordinator(plan, messages, self._state, self._journal.note, clock())
+        self.checkpoints = Coordinator(plan, messages, self._state, self._output.note, clock())
         self._outside = OutsideStop(plan, self.checkpoints)
         scalers = {"loaders": self.loaders.scale, "groups": self._dispatcher.scale}
         scalers["trainers"] = lambda count: self._spares.scale(count, self.ending.trainers)
-        self._scaling = Scaling(plan, scalers, self._journal.note)
+        self._scaling = Scaling(plan, scalers, self._output.note)
         self._next_tick, self._over, self._told_why, self._learner = clock(), False, False, learner
-        self._stream = stream = Stream(plan, self.simulations, messages, journal)
-        self._adoption = Adoption(messages, self.simulations, journal, stream, self._dispatcher.run_again)
+        self._stream = stream = Stream(plan, self.simulations, messages, output)
+        self._adoption = Adoption(messages, self.simulations, output, stream, self._dispatcher.run_again)
         self._on: dict[type[kinds.Event], Callable[[Any], None]] = {
             kinds.Next: lambda event: self._keeper_of(event).next(event.index, event),
             kinds.Finalized: lambda event: self._keeper_of(event).finalized(event.index, event),
             kinds.Held: self._on_held,
             kinds.Status: self._on_status,
             kinds.Report: self._on_report,
-            kinds.Losses: lambda event: self._journal.figures.losses.add(event.sums),
+            kinds.Losses: lambda event: self._output.figures.losses.add(event.sums),
             kinds.Stop: self._on_stop,
             kinds.Cancel: lambda event: self._dispatcher.cancelling.ask(event.index, event.simulations),
             kinds.Ready: lambda event: self._messages.ready(
@@ -141,9 +141,9 @@ class Scheduler:
         with status 1 if the job has failed, 0 if its trainers stopped it, 128 + its number after a signal.
         """
         try:
-            self._journal.start()
+            self._output.start()
             if self._restored:
-                self._journal.note("resume", **self._restored)
+                self._output.note("resume", **self._restored)
             self._look_at_what_is_settled()
             while not self._over:
                 self._turn()
@@ -178,23 +178,23 @@ class Scheduler:
             self.learners.leave()
             self.ending.loaders_leave(now)
             self.inference.leave_after(self.groups)
-        elif self._learner and self._learner.turn(now, self.simulations.queue, self._journal.figures.losses):
+        elif self._learner and self._learner.turn(now, self.simulations.queue, self._output.figures.losses):
             self._dispatcher.feed()
         self._look_at_what_is_settled()
 
     def _tick(self, now: float) -> None:
         self._next_tick = now + _POLL_S
-        self._journal.keep(now)
+        self._output.keep(now)
         for keeper in self._keepers:
             keeper.blameless = self._outside.by_terminate or self.ending.ends_groups
             keeper.tick(now)
         self._scaling.tick(now)
         self._lost_trainers.tick(now, self.ending.trainers, self.ending.in_loop.intersection(self._training))
         for trainer in self._silence.tick(now, self.ending.trainers):
-            self._journal.note("trainer_silent", trainer=trainer)
+            self._output.note("trainer_silent", trainer=trainer)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
         if self._learner and (seconds := self._learner.slow_s(now)):
-            self._journal.note("sampler_slow", seconds=round(seconds, 1))
+            self._output.note("sampler_slow", seconds=round(seconds, 1))
         if self.ending.is_over(now) and not self._messages.joining:
             self._finish(abort=self.ending.status or None)
         elif self._outside.at_once:
@@ -207,16 +207,16 @@ class Scheduler:
             self._stop(reason)
         elif self.ending.is_due(now):
             alive = {"groups": self.groups.alive, "loaders": self.loaders.groups.alive}
-            self._journal.note("overdue", **alive, trainers=self.ending.trainers)
+            self._output.note("overdue", **alive, trainers=self.ending.trainers)
             self._finish(abort=self.ending.status)
         elif self.plan.fault_tolerance == "ulfm" and (late := self.ending.end_late(now)):
-            self._journal.note("overdue", **late, trainers=[])
+            self._output.note("overdue", **late, trainers=[])
             for kind, number in ((kind, number) for kind, numbers in late.items() for number in numbers):
                 RunFolder(self.plan.run).give_up(number, kind.removesuffix("s"))
 
     def _state(self) -> dict[str, object]:
-        self._journal.write_losses()
-        state = state_of(self.simulations, self.losses, self._journal.figures, self._journal.seconds(self._clock()))
+        self._output.write_losses()
+        state = state_of(self.simulations, self.losses, self._output.figures, self._output.seconds(self._clock()))
         return state | (self._learner.state() if self._learner else {})
 
     def _keeper_of(self, event: kinds.Event) -> Dispatcher | Loaders:
@@ -227,7 +227,7 @@ class Scheduler:
         simulation = event.simulation
         whole = self.simulations.hold(index_of(event, self.plan.trainers), simulation, event.by_try)
         if whole and not self.simulations.has_failed(simulation):
-            self._journal.completed(simulation, self.simulations.steps(simulation))
+            self._output.completed(simulation, self.simulations.steps(simulation))
 
     def _look_at_what_is_settled(self) -> None:
         if self._stream.look(self.ending.stopping):
@@ -287,13 +287,13 @@ class Scheduler:
         if event.all_drawn:
             self.ending.trainer_trained(trainer)
             self._let_groups_go()
-        statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us, event.usage)
+        statistics = self._output.figures.status(trainer, event.statistics, event.waited_us, event.usage)
         if not self.ending.stopping:
             self._idle.status(trainer, event)
-        if self.ending.stopping or self._stream.ended or trainer in self._journal.figures.lost_trainers:
+        if self.ending.stopping or self._stream.ended or trainer in self._output.figures.lost_trainers:
             return
         found = self._relief.status(trainer, event.starved, event.full, statistics, self.simulations.queue.first_waits)
-        relieve(found, self._messages, self._journal, "bytes" if self.plan.capacity_in_bytes else "samples")
+        relieve(found, self._messages, self._output, "bytes" if self.plan.capacity_in_bytes else "samples")
 
     def _let_groups_go(self) -> None:
         """Note that nothing has to run again any more, whoever dies."""
@@ -317,13 +317,13 @@ class Scheduler:
         those = self._training, self.ending.trainers, self._clock()
         if why := self._lost_trainers.reported(event.index, event.values, *those):
             self._fail(why, None)
-        self._journal.reported(event.index, event.values)
+        self._output.reported(event.index, event.values)
 
     def _on_stop(self, event: kinds.Stop) -> None:
         trainer = index_of(event, self.plan.trainers)
         text = event.text.rstrip(".") or "no reason given"
         self.ending.trainer_left_loop(trainer)
-        self._journal.note("stop", trainer=trainer, failed=event.failed, reason=text)
+        self._output.note("stop", trainer=trainer, failed=event.failed, reason=text)
         if event.failed:
             self._first_cause.reported(trainer, text, self._clock())
         else:
@@ -336,7 +336,7 @@ class Scheduler:
         self._silence.left(trainer)
         if self._spares.waits(trainer):
             self.ending.trainer_trained(trainer)
-            return self._journal.note("trainer_left", trainer=trainer)
+            return self._output.note("trainer_left", trainer=trainer)
         self._leavers.left(trainer)
         if how := self._leavers.how(trainer):
             self._first_cause.left(trainer, how)
@@ -344,19 +344,19 @@ class Scheduler:
                 self.ending.left_early(f"trainer {trainer} left the job {how}")
         elif not self.plan.has_stream:
             self.ending.trainer_trained(trainer)
-        self._journal.note("trainer_left", trainer=trainer)
+        self._output.note("trainer_left", trainer=trainer)
         if not (self._stream.ended or self.ending.stopping or self._first_cause.known):
             self._stop(f"trainer {trainer} left before the stream had ended")
         elif not self.ending.trainers:
             self._let_groups_go()
 
     def _on_record_stopped(self, event: kinds.RecordStopped) -> None:
-        self._journal.figures.record_stopped.append(event.text)
+        self._output.figures.record_stopped.append(event.text)
         self.ending.record_stopped(event.text)
-        self._journal.note("record_stopped", trainer=index_of(event, self.plan.trainers), reason=event.text)
+        self._output.note("record_stopped", trainer=index_of(event, self.plan.trainers), reason=event.text)
 
     def _on_error(self, event: kinds.Error) -> None:
-        self._journal.note("error", rank=event.rank, error=event.text)
+        self._output.note("error", rank=event.rank, error=event.text)
         keeper = self._keeper_of(event)
         lost = keeper.groups.lost if isinstance(keeper, Loaders) else self.groups.lost if event.of_solver else ()
         if event.index in lost:
@@ -369,7 +369,7 @@ class Scheduler:
             self._tell_all_to_leave()
 
     def _fail(self, error: str, log: Path | None) -> None:
-        self._journal.note("error", error=error)
+        self._output.note("error", error=error)
         if self.ending.fail(self._clock(), error, log):
             self._tell_all_to_leave()
 
@@ -390,7 +390,7 @@ class Scheduler:
         if abort is None:
             self._messages.all_gone()
         self.checkpoints.close(self._clock())
-        self._journal.end(self.ending.conclude(), self._clock(), at_once=abort is not None)
+        self._output.end(self.ending.conclude(), self._clock(), at_once=abort is not None)
         if abort is not None:
             RunFolder(self.plan.run).note_over()
             self._messages.abort(abort)

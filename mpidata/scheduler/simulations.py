@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 
 from mpidata.errors import MpidataError
-from mpidata.run.queue import NONE, Queue
+from mpidata.sampling.queue import NONE, Queue
 from mpidata.scheduler.messages import MIXED
 
 __all__ = ["CANCELLED", "COMPLETE", "COUNTED", "FAILED", "NONE", "PENDING", "RUNNING", "Simulations"]

@@ -14,11 +14,11 @@ from mpidata.checkpoint import numbers
 from mpidata.errors import MpidataError
 from mpidata.loading.figures import LEFT_EARLY, UNTRAINED, WAITS_S
 from mpidata.run import deadlines
-from mpidata.run.aside import say_late
 from mpidata.run.exits import Exit, has_vanished, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
+from mpidata.run.side_channel import say_late
 from mpidata.scheduler.deaths.lost_groups import VANISHED
 
 __all__ = ["FirstCause", "Leavers", "Silence", "Verdict"]

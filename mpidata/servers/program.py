@@ -8,8 +8,8 @@ from pathlib import Path
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception
+from mpidata.run.failsafe_output import keep_printing
 from mpidata.run.folder import RunFolder
-from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
 from mpidata.servers.messages import join_everyone
 from mpidata.servers.serving import Serving

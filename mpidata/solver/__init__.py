@@ -39,8 +39,8 @@ from mpidata.errors import DeviceError, LibraryError, MpidataError, NotFiniteErr
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
+from mpidata.run.failsafe_output import keep_printing
 from mpidata.run.folder import RunFolder
-from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
 from mpidata.solver.carried import attach, is_carried
 from mpidata.solver.group_rank import GroupRank, StopSimulation

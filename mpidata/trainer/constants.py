@@ -19,7 +19,7 @@ from mpidata.trainer.batches.pool import lease
 
 if TYPE_CHECKING:
     from mpidata.run.plan import Field
-    from mpidata.trainer.batches.alike import Batch
+    from mpidata.trainer.batches.fixed_shapes import Batch
     from mpidata.trainer.trainer import Trainer
 
 __all__ = ["DrawnConstants", "HeldConstants", "find_constants", "of_validation"]

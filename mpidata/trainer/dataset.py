@@ -13,7 +13,6 @@ from torch.utils.data import IterableDataset
 
 from mpidata.checkpoint.of_stream import StreamCheckpoints
 from mpidata.errors import StreamError
-from mpidata.field_statistics.of_stream import StreamScales
 from mpidata.native.library import check
 from mpidata.packing import check_constants
 from mpidata.run.plan import Field
@@ -24,17 +23,18 @@ from mpidata.trainer.cancel.of_stream import StreamCancel
 from mpidata.trainer.constants import DrawnConstants
 from mpidata.trainer.elastic.reducer import make_alike
 from mpidata.trainer.expected import expected_of_stream
+from mpidata.trainer.field_statistics.of_stream import StreamScales
 from mpidata.trainer.frameworks.callers import fetched_ahead, leave_whole, overfits, overfitting
-from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
+from mpidata.trainer.frameworks.preparation import teach_accelerate, undivided_stream
 from mpidata.trainer.frameworks.steps import asks_for_an_empty_pass, compare_steps
 from mpidata.trainer.passes import Refused
 from mpidata.trainer.replica.passes import constants_of, pass_of
-from mpidata.trainer.replica.place import Replica
+from mpidata.trainer.replica.replica import Replica
 from mpidata.trainer.script import picture_of, report_of
 from mpidata.trainer.shares.grouping import Grouping, check_even, check_positive
 from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_pinning, refuse_workers
-from mpidata.trainer.validation.asked import AskedValidation
 from mpidata.trainer.validation.of_stream import StreamValidation
+from mpidata.trainer.validation.request import AskedValidation
 
 __all__ = ["MPIStreamDataset"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from mpidata.native import structures
 from mpidata.native.library import Library
 from mpidata.run import deadlines
-from mpidata.run.aside import append
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.side_channel import append
 
 __all__ = ["IdleWatch", "Pace", "pace_of_stream"]
 

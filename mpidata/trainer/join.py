@@ -20,15 +20,15 @@ from mpidata.loading.transport import Loaders
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end, end_on_exception, fail, say_own_errors
+from mpidata.run.failsafe_output import keep_printing
 from mpidata.run.folder import RunFolder
-from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
 from mpidata.servers.messages import join_everyone
-from mpidata.trainer.alone import TRY, open_alone
 from mpidata.trainer.elastic.ending import must_die
 from mpidata.trainer.elastic.spare import prepare, wait_for_place
 from mpidata.trainer.elastic.waiting import hold_by
 from mpidata.trainer.served.link import Link
+from mpidata.trainer.standalone.trainer import TRY, open_alone
 from mpidata.trainer.trainer import Trainer
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import torch
 from mpidata.device.prefetch import Fetched, Prefetcher
 from mpidata.errors import StreamError
 from mpidata.tensors import part_weights
-from mpidata.trainer.batches.alike import Batch, BatchMemory
 from mpidata.trainer.batches.choice import Memory
+from mpidata.trainer.batches.fixed_shapes import Batch, BatchMemory
 from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.batches.pages import hands_out_pages
 from mpidata.trainer.constants import DrawnConstants

@@ -13,9 +13,9 @@ import torch
 import torch.distributed as dist
 from torch.distributed import HashStore, PrefixStore, TCPStore  # type: ignore[attr-defined]
 
-from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
 from mpidata.native.waiting import wait
+from mpidata.run.job_environment import in_job, say_no_job
 from mpidata.trainer import join as job
 from mpidata.trainer.elastic.change import Change
 from mpidata.trainer.elastic.members import Members

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
-from mpidata.alone.outside import in_job, say_no_job
 from mpidata.arrays import plain_number
 from mpidata.errors import StreamError
-from mpidata.loggers.pictures import draw, write_picture
+from mpidata.figures.pictures import draw, write_picture
 from mpidata.native.library import check
 from mpidata.run.folder import RunFolder
+from mpidata.run.job_environment import in_job, say_no_job
 from mpidata.trainer import join
 from mpidata.trainer.trainer import Trainer
 

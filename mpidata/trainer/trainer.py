@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import JobInterrupt, MpidataError, StreamError
-from mpidata.field_statistics.statistics import write_statistics
-from mpidata.learning.telling import Telling
 from mpidata.loading.figures import LEFT_EARLY, STEP_WAITS_S, UNTRAINED, WAITS_S
 from mpidata.loading.transport import Loaders
 from mpidata.loading.turns import Turns
@@ -26,14 +24,16 @@ from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.stop import read_stop
+from mpidata.sampling.losses.telling import Telling
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.streams.drawn import Drawn
 from mpidata.trainer.elastic.streams.shared_stream import SharedStream, meet
+from mpidata.trainer.field_statistics.statistics import write_statistics
 from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
-from mpidata.trainer.in_turn import InTurn
-from mpidata.trainer.local_sgd.apart import Apart, come
-from mpidata.trainer.replica.place import Replica
+from mpidata.trainer.interleaving import InTurn
+from mpidata.trainer.local_sgd.meeting_points import Apart, come
+from mpidata.trainer.replica.replica import Replica
 from mpidata.trainer.shares.grouping import Grouping
 from mpidata.trainer.shares.share import Share
 

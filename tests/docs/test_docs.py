@@ -16,8 +16,8 @@ from pages import CONTRIBUTING, PAGES, README, ROOT, Block, blocks, files, prose
 import mpidata.cli
 from mpidata.config import load_job
 from mpidata.native.structures import LOSSES
+from mpidata.scheduler.figures.summary import Conclusion, Figures
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Conclusion, Figures
 
 HEAT = ROOT / "examples" / "heat2d"
 RUNNING = ROOT / "docs" / "running.md"

@@ -6,9 +6,9 @@ import pytest
 from jobs import JobFolder, Result, python, read_lines
 from slow_jobs import write_slow_job
 
-from mpidata.advice.advice import Advice, advise
-from mpidata.advice.measured import measure
-from mpidata.metrics.look import look_at
+from mpidata.reporting.advice.advice import Advice, advise
+from mpidata.reporting.advice.measurements import measure
+from mpidata.reporting.reading.look import look_at
 
 
 def last(text: str) -> float:

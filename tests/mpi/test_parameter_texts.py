@@ -10,8 +10,8 @@ from programs.mesh_names import MESHES
 
 from mpidata import RecordedDataset
 from mpidata.run.folder import RunFolder
-from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
+from mpidata.sampling.parameters_file import read_parameters
 
 LEVELS = (1, 2, 4)
 SPACE = {  # a JobFolder sorts them

@@ -62,7 +62,7 @@ def test_the_command_as_a_module() -> None:
     ("modules", "slow"),
     [
         ("mpidata.cli", {"torch", "mpi4py", "numpy", "scipy", "pydantic"}),
-        ("mpidata.launch.starting.local, mpidata.run.samplers", {"torch", "mpi4py", "scipy.stats", "h5py"}),
+        ("mpidata.launch.starting.local, mpidata.sampling.drawing", {"torch", "mpi4py", "scipy.stats", "h5py"}),
         ("mpidata.scheduler.__main__", {"torch", "scipy", "h5py", "rich", "pydantic"}),
         ("mpidata.trainer.join, mpidata.checkpoint.taking", {"torch", "scipy", "pydantic"}),
     ],

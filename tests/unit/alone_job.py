@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from fake_library import make_plan
 
-from mpidata.alone.sources import Sample
 from mpidata.dtypes import numpy_dtype
 from mpidata.native.loading import load
 from mpidata.run.plan import Field, Length, Plan
 from mpidata.trainer import join as job
-from mpidata.trainer.alone import AloneTrainer
+from mpidata.trainer.standalone.sources import Sample
+from mpidata.trainer.standalone.trainer import AloneTrainer
 
 SIMULATIONS, STEPS = 6, 11
 

@@ -10,7 +10,7 @@ from waiting import wait_until
 from mpidata.native.constants import ANSWER_BUSY, ANSWER_JOINED, ANSWER_READY, SUCCESS
 from mpidata.run import deadlines
 from mpidata.run.plan import Plan
-from mpidata.spawning.spawner import Spawner
+from mpidata.scheduler.spawning.spawner import Spawner
 
 
 class MPIError(Exception):

@@ -15,7 +15,7 @@ from waiting import wait_until
 from mpidata.launch.watching.cleanup import processes_of
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 
 ROOT = Path(__file__).parents[2]
 _ROOMS = [ROOT / "launch" / "rank", ROOT / "launch" / "parents"]

@@ -14,7 +14,7 @@ from mpidata.errors import StreamError
 from mpidata.loaders.agreements import Agreements
 from mpidata.loaders.file_work import FileWork
 from mpidata.loaders.serve import serve
-from mpidata.trainer.place import Place
+from mpidata.trainer.loader_access import Place
 
 __all__ = ["ROWS", "SIZES", "WRITERS", "Job", "make_parts", "refused", "write_npz"]
 

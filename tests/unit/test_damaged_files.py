@@ -25,9 +25,9 @@ from mpidata.record.earlier import Earlier
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
 from mpidata.scheduler.deaths.lost_groups import Losses
+from mpidata.scheduler.figures.summary import Figures
 from mpidata.scheduler.restore import restore as restore_scheduler
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Figures
 
 MANY = settings(
     max_examples=25, deadline=5000, derandomize=True,

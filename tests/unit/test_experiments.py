@@ -26,7 +26,7 @@ from experiments.stepping.arms import Arm
 from experiments.stepping.compared import Compared
 from experiments.stepping.correlations import MEASURES, correlations
 from experiments.stepping.problem import EQUATIONS, burgers, solve
-from mpidata.samplers.space import Space
+from mpidata.sampling.space import Space
 
 
 def test_ratios_are_taken_seed_by_seed() -> None:

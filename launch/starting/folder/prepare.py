@@ -14,7 +14,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import FOLDER_MODE, write_text
 from mpidata.run.plan import Plan
 from mpidata.run.plan.parameters import texts_of
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,8 +116,8 @@ def prepare_run(
         The folder cannot be made.
     """
     from mpidata.config import resolved_yaml  # these load pydantic and numpy, which a rank that only joins never needs
-    from mpidata.run.parameters import write_parameters
-    from mpidata.run.samplers import draw_parameters
+    from mpidata.sampling.drawing import draw_parameters
+    from mpidata.sampling.parameters_file import write_parameters
 
     check_record(job)
     table, lock = draw_parameters(job) if replay is None else _parameters_of(replay, job), None
@@ -150,7 +150,7 @@ def prepare_run(
 
 
 def _parameters_of(replay: RunFolder, job: Job) -> npt.NDArray[np.float64]:
-    from mpidata.run.parameters import read_parameters
+    from mpidata.sampling.parameters_file import read_parameters
 
     table, drawn = read_parameters(replay.parameters, job.columns, job.simulations, job.validation.count, texts_of(job))
     if drawn is None or drawn == job.simulations:

@@ -15,7 +15,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import read_losses
 from mpidata.run.own_files import FOLDER_MODE, write_text
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 from mpidata.run.runs import find_run
 
 if TYPE_CHECKING:

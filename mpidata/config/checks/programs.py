@@ -18,7 +18,7 @@ from mpidata.config.base import Location, Problem
 from mpidata.config.case import wrong_mark
 from mpidata.config.programs import Solvers, find_program, is_object_name
 from mpidata.config.sentences import shown, suggestion
-from mpidata.mpi.own_launcher import is_linked_with, most_steps, starts_by_srun
+from mpidata.mpi.carried_launcher import is_linked_with, most_steps, starts_by_srun
 
 __all__ = [
     "check_launcher",

@@ -14,14 +14,13 @@ import torch
 import torch.utils.data
 from torch.utils.data import Sampler, default_collate, default_convert
 
-from mpidata.alone.outside import in_job
 from mpidata.datasets.data_loader.arguments import refuse, say_without_effect
-from mpidata.datasets.data_loader.asked import Asked
 from mpidata.datasets.data_loader.built import Built
 from mpidata.datasets.data_loader.epoch import Epoch, Settings, derived_seed
 from mpidata.datasets.data_loader.index_pass import IndexPass, PassBatches
 from mpidata.datasets.data_loader.outside import Outside
 from mpidata.datasets.data_loader.remote import Order, Remote
+from mpidata.datasets.data_loader.request import Asked
 from mpidata.datasets.data_loader.samplers import UserSampler, is_stateful
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
 from mpidata.datasets.data_loader.told_epochs import ToldEpochs
@@ -34,7 +33,8 @@ from mpidata.device.prefetch import choose_prefetcher
 from mpidata.errors import StreamError
 from mpidata.loading.definition import Definition, pack_definition
 from mpidata.loading.figures import Tally
-from mpidata.trainer import place as job
+from mpidata.run.job_environment import in_job
+from mpidata.trainer import loader_access as job
 from mpidata.trainer.frameworks.callers import overfits, validates
 from mpidata.trainer.frameworks.processes import check_processes
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch.utils.data
 
-from mpidata.alone.outside import say_no_job
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
 from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
 from mpidata.datasets.epochs.dealing import Dealing
@@ -23,7 +22,8 @@ from mpidata.datasets.epochs.random_states import (
     set_of_sampler,
 )
 from mpidata.device.prefetch import choose_prefetcher
-from mpidata.trainer.place import group_place
+from mpidata.run.job_environment import say_no_job
+from mpidata.trainer.loader_access import group_place
 
 __all__ = ["Outside"]
 

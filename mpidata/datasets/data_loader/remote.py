@@ -22,7 +22,7 @@ from mpidata.loading.batch_messages import pack_batch
 from mpidata.loading.definition import Epochs, dataset_numbers
 from mpidata.loading.parcels import unpack
 from mpidata.loading.transport import Joined, Kind, Lost, Parcel, Retires, Status
-from mpidata.trainer.place import Place
+from mpidata.trainer.loader_access import Place
 
 __all__ = ["Order", "Remote"]
 

@@ -14,7 +14,7 @@ from mpidata.datasets.epochs.shares import Shares
 from mpidata.errors import StreamError
 from mpidata.trainer.elastic.change import Change, Place, without
 from mpidata.trainer.elastic.members import Members
-from mpidata.trainer.local_sgd.apart import How
+from mpidata.trainer.local_sgd.meeting_points import How
 
 __all__ = ["Dealing", "History", "Living", "Places", "share"]
 

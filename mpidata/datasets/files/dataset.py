@@ -32,9 +32,9 @@ from mpidata.loading.formats.hive import key_and_name
 from mpidata.loading.formats.readers import check_format
 from mpidata.loading.part_messages import Files, pack_files
 from mpidata.loading.parts import digest_of, find_parts
-from mpidata.trainer import place as job
+from mpidata.trainer import loader_access as job
 from mpidata.trainer.frameworks.callers import counts_passes, leave_whole, overfits, validates
-from mpidata.trainer.frameworks.prepared import teach_accelerate
+from mpidata.trainer.frameworks.preparation import teach_accelerate
 from mpidata.trainer.frameworks.processes import check_processes
 from mpidata.trainer.torch_loaders import refuse_pinning
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpidata.mpi.own_launcher import launcher_of
+from mpidata.mpi.carried_launcher import launcher_of
 from mpidata.native.build_flags import carrier_program
 from mpidata.run_module import module_command
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from mpidata.native.event import Closed
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 from mpidata.scheduler.deaths.lost_groups import Cause
-from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.figures.run_output import RunOutput
 from mpidata.scheduler.groups import Groups, Places
 from mpidata.scheduler.loaders import Loaders
 from mpidata.scheduler.messages import Messages
@@ -29,7 +29,7 @@ class InferenceRanks(Loaders):
 
     Parameters
     ----------
-    plan, messages, journal
+    plan, messages, output
         As of loaders.
     solvers : Groups
         Who may ask.
@@ -38,8 +38,8 @@ class InferenceRanks(Loaders):
     kind = "inference"
     name = "inference rank"
 
-    def __init__(self, plan: Plan, messages: Messages, journal: Journal, solvers: Groups) -> None:
-        super().__init__(plan, messages, journal)
+    def __init__(self, plan: Plan, messages: Messages, output: RunOutput, solvers: Groups) -> None:
+        super().__init__(plan, messages, output)
         self._solvers = solvers
         self._joined: dict[int, float] = {}
         self._soon_lost: list[int] = []
@@ -114,7 +114,7 @@ class InferenceRanks(Loaders):
 
     @property
     def _figures(self) -> dict[str, int]:
-        return self._journal.figures.inference
+        return self._output.figures.inference
 
     def _log_of(self, loader: int) -> Path:
         return PlannedRun(RunFolder(self._plan.run), self._plan).inference_log(loader)

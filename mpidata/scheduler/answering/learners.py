@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 from mpidata.scheduler.deaths.lost_groups import Cause
-from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.figures.run_output import RunOutput
 from mpidata.scheduler.groups import Places
 from mpidata.scheduler.loaders import Loaders
 from mpidata.scheduler.messages import Messages
 
 if TYPE_CHECKING:
-    from mpidata.learning.elsewhere import SamplingElsewhere
+    from mpidata.sampling.learner.remote_sampler import SamplingElsewhere
 
 __all__ = ["LearnerRanks"]
 
@@ -27,7 +27,7 @@ class LearnerRanks(Loaders):
 
     Parameters
     ----------
-    plan, messages, journal
+    plan, messages, output
         As of loaders.
     sampling : SamplingElsewhere or None
         Asks the learner; None where there is none.
@@ -36,8 +36,8 @@ class LearnerRanks(Loaders):
     kind = "learner"
     name = "learner"
 
-    def __init__(self, plan: Plan, messages: Messages, journal: Journal, sampling: SamplingElsewhere | None) -> None:
-        super().__init__(plan, messages, journal)
+    def __init__(self, plan: Plan, messages: Messages, output: RunOutput, sampling: SamplingElsewhere | None) -> None:
+        super().__init__(plan, messages, output)
         self._sampling = sampling
 
     def died(self, loader: int, rank_in_group: int, now: float) -> None:
@@ -57,7 +57,7 @@ class LearnerRanks(Loaders):
 
     @property
     def _figures(self) -> dict[str, int]:
-        return self._journal.figures.learner
+        return self._output.figures.learner
 
     def _log_of(self, loader: int) -> Path:
         return PlannedRun(RunFolder(self._plan.run), self._plan).learner_log(loader)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from mpidata.run.plan import Plan
-from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.figures.run_output import RunOutput
 from mpidata.scheduler.messages import Messages
 from mpidata.scheduler.simulations import NONE, Simulations
 
@@ -24,7 +24,7 @@ class Cancelling:
         Of the job.
     messages : Messages
         To the trainers and groups.
-    journal : Journal
+    output : RunOutput
         Gets the event `simulation_cancelled` for each.
     simulations : Simulations
         Their states.
@@ -40,11 +40,11 @@ class Cancelling:
         self,
         plan: Plan,
         messages: Messages,
-        journal: Journal,
+        output: RunOutput,
         simulations: Simulations,
         is_told: Callable[[int], bool],
     ) -> None:
-        self._messages, self._journal, self._simulations = messages, journal, simulations
+        self._messages, self._output, self._simulations = messages, output, simulations
         self._is_told = is_told
         self._trainers_needed = plan.trainers if plan.replay else 1
         self._asked: dict[int, set[int]] = {}  # by simulation, where all trainers must ask
@@ -72,7 +72,7 @@ class Cancelling:
         for simulation in newly:
             if (group := self._ending.pop(simulation, NONE)) != NONE:
                 self._messages.cancel(simulation, group, closed=True)
-            self._journal.cancelled(simulation, self._simulations.steps(simulation))
+            self._output.cancelled(simulation, self._simulations.steps(simulation))
 
     def _cancel(self, simulation: int) -> None:
         group = self._simulations.cancel(simulation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from mpidata.scheduler.ending import Stream
-from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.figures.run_output import RunOutput
 from mpidata.scheduler.messages import Messages
 from mpidata.scheduler.simulations import Simulations
 
@@ -24,7 +24,7 @@ class Adoption:
         To the trainers.
     simulations : Simulations
         Their states.
-    journal : Journal
+    output : RunOutput
         Gets the event `run_again` for each simulation that runs again.
     stream : Stream
         Goes on after each change.
@@ -40,12 +40,12 @@ class Adoption:
         self,
         messages: Messages,
         simulations: Simulations,
-        journal: Journal,
+        output: RunOutput,
         stream: Stream,
         run_again: Callable[[], object],
     ) -> None:
         self._stream, self._run_again = stream, run_again
-        self._messages, self._simulations, self._journal = messages, simulations, journal
+        self._messages, self._simulations, self._output = messages, simulations, output
         self._changes = 0
         self._waits_for: set[int] = set()
         self._lacking: set[int] = set()
@@ -87,6 +87,6 @@ class Adoption:
         again = self._simulations.go_on(self._lacking)
         self._lacking.clear()
         for simulation in again:
-            self._journal.write("run_again", simulation=simulation)
-        self._journal.figures.run_again += len(again)
+            self._output.write("run_again", simulation=simulation)
+        self._output.figures.run_again += len(again)
         self._run_again()

@@ -11,9 +11,9 @@ from typing import Any
 from mpidata.run import deadlines
 from mpidata.run.exits import last_lines, read_exit, read_exit_note, tail
 from mpidata.run.folder import RunFolder
-from mpidata.run.parameters import named
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
+from mpidata.sampling.parameters_file import named
 
 __all__ = ["GIVEN_UP", "VANISHED", "Cause", "Causes", "Losses", "UntoldDeaths"]
 

@@ -11,8 +11,8 @@ from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.deaths.lost_groups import VANISHED, Cause
-from mpidata.scheduler.figures.journal import Journal
-from mpidata.scheduler.summary import DRAWN
+from mpidata.scheduler.figures.run_output import RunOutput
+from mpidata.scheduler.figures.summary import DRAWN
 from mpidata.scheduler.trainers import Silence
 
 __all__ = ["LostTrainers"]
@@ -28,7 +28,7 @@ class LostTrainers:
     ----------
     plan : Plan
         Of the job.
-    journal : Journal
+    output : RunOutput
         Gets the event `trainer_lost`, once the exit note is there, or is waited for no longer; its figures have the
         numbers of those that were lost.
     silence : Silence
@@ -39,9 +39,9 @@ class LostTrainers:
     For one thread. Times are in seconds, of a clock that never goes back.
     """
 
-    def __init__(self, plan: Plan, journal: Journal, silence: Silence) -> None:
+    def __init__(self, plan: Plan, output: RunOutput, silence: Silence) -> None:
         self._plan, self._silence = plan, silence
-        self._note, self._figures, self._lost = journal.note, journal.figures, journal.figures.lost_trainers
+        self._note, self._figures, self._lost = output.note, output.figures, output.figures.lost_trainers
         self._untold: dict[int, tuple[float, int]] = {}
         self._waits_s: dict[int, float] = {}
         self._late: set[int] = set()

@@ -9,7 +9,7 @@ from mpidata.errors import MpidataError
 from mpidata.loading.figures import RETIRES
 from mpidata.native import constants
 from mpidata.run.plan import Plan
-from mpidata.scheduler.summary import Figures
+from mpidata.scheduler.figures.summary import Figures
 
 __all__ = ["SpareTrainers"]
 

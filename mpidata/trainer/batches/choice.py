@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from mpidata.errors import StreamError
 from mpidata.run.plan import Plan
-from mpidata.trainer.batches.alike import BatchMemory
+from mpidata.trainer.batches.fixed_shapes import BatchMemory
 from mpidata.trainer.batches.nested import NestedMemory
 from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.batches.padded import PaddedMemory

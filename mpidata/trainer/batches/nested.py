@@ -11,7 +11,7 @@ import torch
 
 from mpidata.errors import StreamError
 from mpidata.run.plan import Plan
-from mpidata.trainer.batches.alike import Batch
+from mpidata.trainer.batches.fixed_shapes import Batch
 from mpidata.trainer.batches.packed import PackedMemory
 
 __all__ = ["NestedMemory"]

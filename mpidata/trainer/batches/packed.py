@@ -15,7 +15,7 @@ from mpidata.dtypes import numpy_dtype
 from mpidata.packing import number_tensors
 from mpidata.run.plan import Field, Plan
 from mpidata.tensors import tensor_of
-from mpidata.trainer.batches.alike import Batch
+from mpidata.trainer.batches.fixed_shapes import Batch
 from mpidata.trainer.batches.pool import ALIGNMENT, MemoryPool, round_up
 
 __all__ = ["Entry", "PackedMemory", "make_tensors"]

@@ -15,7 +15,7 @@ import torch
 from mpidata.errors import StreamError
 from mpidata.run.plan import Field, Plan
 from mpidata.tensors import array_of
-from mpidata.trainer.batches.alike import Batch
+from mpidata.trainer.batches.fixed_shapes import Batch
 from mpidata.trainer.batches.packed import PackedMemory
 
 __all__ = ["PaddedMemory"]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
-from mpidata.alone.outside import in_job
 from mpidata.errors import StreamError
+from mpidata.run.job_environment import in_job
 from mpidata.trainer import join as job
 from mpidata.trainer.elastic.attempt import Attempt
 from mpidata.trainer.elastic.change import Change

@@ -8,8 +8,8 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as TorchDistributedDataParallel
 
-from mpidata.alone.outside import in_job
 from mpidata.errors import StreamError
+from mpidata.run.job_environment import in_job
 from mpidata.trainer import join as job
 from mpidata.trainer.elastic.reducer import Reducer, bytes_of, make_alike
 from mpidata.trainer.process_group import init_process_group

@@ -20,15 +20,15 @@ from mpidata.trainer.elastic.giving import Giving
 from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Row
 from mpidata.trainer.elastic.orders import Orders
 from mpidata.trainer.elastic.points import reached
-from mpidata.trainer.elastic.shared import SharedDatasets, furthest
+from mpidata.trainer.elastic.shared_datasets import SharedDatasets, furthest
 from mpidata.trainer.elastic.waiting import free
-from mpidata.trainer.local_sgd.apart import How, come
+from mpidata.trainer.local_sgd.meeting_points import How, come
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     from mpidata.trainer.elastic.streams.drawn import Drawn
-    from mpidata.trainer.local_sgd.apart import Apart
+    from mpidata.trainer.local_sgd.meeting_points import Apart
 
 __all__ = ["Members"]
 

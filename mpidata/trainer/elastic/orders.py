@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mpidata.loading.turns import Turn
 from mpidata.trainer.elastic.meeting import MOST_DATASETS
-from mpidata.trainer.elastic.shared import keys
+from mpidata.trainer.elastic.shared_datasets import keys
 
 __all__ = ["Orders"]
 

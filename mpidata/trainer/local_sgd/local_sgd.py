@@ -10,17 +10,17 @@ import numpy as np
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
+from mpidata.run.job_environment import in_job, say_no_job
 from mpidata.trainer import join as job
 from mpidata.trainer.elastic.attempt import Attempt
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.reducer import SharedTensors, bytes_of, make_alike
-from mpidata.trainer.local_sgd.apart import How, come
-from mpidata.trainer.local_sgd.asks import Asks
 from mpidata.trainer.local_sgd.differences import Differences
-from mpidata.trainer.local_sgd.fixed import Fixed
+from mpidata.trainer.local_sgd.meeting_points import How, come
+from mpidata.trainer.local_sgd.requests import Asks
+from mpidata.trainer.local_sgd.static_members import Fixed
 from mpidata.trainer.trainer import Trainer
 
 __all__ = ["LocalSGD"]

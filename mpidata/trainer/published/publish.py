@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from mpidata.alone.outside import in_job, say_no_job
 from mpidata.arrays import NotPlainError, plain_array
 from mpidata.dtypes import array_dtype, dtype_name
 from mpidata.errors import StreamError
 from mpidata.native import constants
 from mpidata.native.library import check
+from mpidata.run.job_environment import in_job, say_no_job
 from mpidata.trainer import join
 
 if TYPE_CHECKING:

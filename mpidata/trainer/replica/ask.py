@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mpidata.alone.outside import in_job, say_no_job
+from mpidata.run.job_environment import in_job, say_no_job
 from mpidata.trainer import join as job
-from mpidata.trainer.place import group_place
-from mpidata.trainer.replica.place import Replica
+from mpidata.trainer.loader_access import group_place
+from mpidata.trainer.replica.replica import Replica
 
 __all__ = ["replica"]
 

@@ -13,21 +13,21 @@ import numpy as np
 import torch
 
 from mpidata.errors import JobInterrupt, MpidataError
-from mpidata.field_statistics.moments import numbers
 from mpidata.loading.transport import Loaders
 from mpidata.native import constants
 from mpidata.native.library import Library, check
-from mpidata.run.aside import say_late
+from mpidata.native.moments import numbers
 from mpidata.run.plan import Plan
+from mpidata.run.side_channel import say_late
 from mpidata.trainer.cancel.of_stream import cancel
 from mpidata.trainer.replica.checkpoints import FirstCheckpoints
 from mpidata.trainer.replica.constants import FirstConstants
-from mpidata.trainer.replica.late import LateMates
+from mpidata.trainer.replica.lateness import LateMates
 from mpidata.trainer.replica.link import Link, Tag, bytes_of
 from mpidata.trainer.replica.loaders import FirstLoaders
 from mpidata.trainer.replica.losses import FirstTelling
-from mpidata.trainer.replica.place import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.records import Facts, Kind, Word, pack, pack_error, unpack
+from mpidata.trainer.replica.replica import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.tensors import describe
 from mpidata.trainer.shares.grouping import Grouping
 from mpidata.trainer.trainer import Trainer

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mpidata.learning.sums import Sums, of_samples
-from mpidata.learning.telling import Telling
 from mpidata.native import structures
 from mpidata.native.library import Library
+from mpidata.sampling.losses.sums import Sums, of_samples
+from mpidata.sampling.losses.telling import Telling
 from mpidata.trainer.replica.records import Word
 
 __all__ = ["FirstTelling", "MateTelling"]

@@ -21,8 +21,8 @@ from mpidata.trainer.replica.library import MateLibrary
 from mpidata.trainer.replica.link import Incoming, Link, Tag
 from mpidata.trainer.replica.loaders import MateLoaders
 from mpidata.trainer.replica.losses import MateTelling
-from mpidata.trainer.replica.place import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.records import Facts, Kind, Word, error_of, pack, unpack
+from mpidata.trainer.replica.replica import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.tensors import TensorMemory
 from mpidata.trainer.trainer import Trainer
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
 from mpidata.native.library import check as check_status
+from mpidata.run.job_environment import in_job, say_no_job
 from mpidata.servers.messages import MOST_BYTES
 from mpidata.servers.part import Making, State, cut, join
 from mpidata.servers.table import RowGradients, write_gradients
@@ -22,11 +22,11 @@ from mpidata.servers.trained import pack
 from mpidata.trainer import join as job
 from mpidata.trainer.elastic.attempt import Attempt
 from mpidata.trainer.elastic.members import Members
-from mpidata.trainer.local_sgd.apart import How
-from mpidata.trainer.served.alone import Alone
+from mpidata.trainer.local_sgd.meeting_points import How
 from mpidata.trainer.served.checks import NAME, check
 from mpidata.trainer.served.embedding import ServedEmbedding
 from mpidata.trainer.served.link import Link
+from mpidata.trainer.served.local_server import Alone
 from mpidata.trainer.served.weights import Weights
 
 __all__ = ["ParameterServer"]

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from mpidata.errors import StreamError
 from mpidata.native.library import Library, check
-from mpidata.trainer.replica.place import Replica
+from mpidata.trainer.replica.replica import Replica
 
 __all__ = ["BySize", "Grouping", "check_even", "check_positive"]
 

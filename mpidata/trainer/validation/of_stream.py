@@ -15,8 +15,8 @@ from mpidata.trainer.elastic.giving import refuse_new
 from mpidata.trainer.shares.grouping import check_positive
 from mpidata.trainer.torch_loaders import refuse_workers
 from mpidata.trainer.trainer import Trainer
-from mpidata.trainer.validation.asked import AskedValidation, Validation
-from mpidata.trainer.validation.summed import sum_over
+from mpidata.trainer.validation.request import AskedValidation, Validation
+from mpidata.trainer.validation.sums import sum_over
 
 __all__ = ["StreamValidation"]
 

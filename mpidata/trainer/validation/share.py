@@ -22,7 +22,7 @@ from mpidata.trainer.constants import of_validation
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.replica.mate import MateTrainer
 from mpidata.trainer.trainer import SLICE_S, Trainer
-from mpidata.trainer.validation.dealt import Dealt, no_workers
+from mpidata.trainer.validation.sampler_guard import Dealt, no_workers
 
 __all__ = ["ValidationDataset"]
 

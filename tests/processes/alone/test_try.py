@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 from tried import attempt, drawn
 
-from mpidata.alone.sources import MadeUp
 from mpidata.cli import main
 from mpidata.config import load_job
 from mpidata.native.constants import DTYPES
 from mpidata.run.plan import Plan
-from mpidata.run.samplers import draw_parameters
+from mpidata.sampling.drawing import draw_parameters
+from mpidata.trainer.standalone.sources import MadeUp
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,10 @@ def test_a_sampler_that_learns_draws_all_at_once(folder: Path, sampler: str) -> 
 
 
 def test_samples_that_cannot_be_given_are_no_end(folder: Path) -> None:
-    break_it = "import mpidata.alone.sources\nmpidata.alone.sources.MadeUp.steps = lambda self, number: [][number]\n"
+    break_it = (
+        "from mpidata.trainer.standalone.sources import MadeUp\nimport mpidata\n"
+        "MadeUp.steps = lambda self, number: [][number]\n"
+    )
     (folder / "train.py").write_text(break_it + "for batch in mpidata.MPIStreamDataset(batch_size=4):\n    pass\n")
     status, said = attempt(folder, "train.py", "--made-up", "job.yaml")
     assert status == 1 and "there would have been more: IndexError: list index out of range" in said
@@ -145,13 +148,13 @@ def test_samples_that_cannot_be_given_are_no_end(folder: Path) -> None:
 def test_a_script_ends_while_samples_are_made(folder: Path) -> None:
     """A thread of torch that Python finds at its end would end the process by SIGABRT."""
     slow = """
-        import torch, mpidata.alone.sources
-        class Slow(mpidata.alone.sources.MadeUp):
+        import torch, mpidata.trainer.standalone.sources
+        class Slow(mpidata.trainer.standalone.sources.MadeUp):
             def samples(self, validation):
                 for sample in super().samples(validation):
                     torch.ones(1 << 26)
                     yield sample
-        mpidata.alone.sources.MadeUp = Slow
+        mpidata.trainer.standalone.sources.MadeUp = Slow
         mpidata.MPIStreamDataset(batch_size=4).validation()
         raise SystemExit(4)
     """

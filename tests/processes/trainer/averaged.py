@@ -16,8 +16,8 @@ from mpidata.errors import StreamError
 from mpidata.trainer.elastic import data_parallel
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.local_sgd import local_sgd
-from mpidata.trainer.local_sgd.apart import How
-from mpidata.trainer.replica.place import Replica
+from mpidata.trainer.local_sgd.meeting_points import How
+from mpidata.trainer.replica.replica import Replica
 from mpidata.trainer.shares.share import Share
 
 RANK, RANKS = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()

@@ -16,7 +16,7 @@ from torch import nn
 from mpidata.errors import StreamError
 from mpidata.trainer.elastic import calls, data_parallel
 from mpidata.trainer.elastic.members import Members
-from mpidata.trainer.replica.place import Replica
+from mpidata.trainer.replica.replica import Replica
 from mpidata.trainer.shares.share import Share
 
 CLOSE = {

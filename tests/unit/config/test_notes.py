@@ -11,7 +11,7 @@ from mpidata import cli
 from mpidata.config import Job, load_job
 from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.launch.starting.folder.resume import look_at, make_ready
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 
 TEXT = GOOD + "buffer: {policy: firo, capacity: 20, watermark: 4}\n"
 

@@ -7,9 +7,9 @@ import pytest
 
 from mpidata.config import Job, load_job, resolved_yaml
 from mpidata.errors import JobFileError
-from mpidata.run.parameters import append_rows, assignments, read_parameters, write_parameters
 from mpidata.run.plan import Plan
-from mpidata.run.samplers import draw_parameters
+from mpidata.sampling.drawing import draw_parameters
+from mpidata.sampling.parameters_file import append_rows, assignments, read_parameters, write_parameters
 
 TEXT = """\
 trainers: {program: [python, -c, pass]}

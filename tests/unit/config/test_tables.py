@@ -6,7 +6,7 @@ import pytest
 
 from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError
-from mpidata.run.samplers import draw_parameters
+from mpidata.sampling.drawing import draw_parameters
 
 TEXT = """\
 trainers: {program: [python, -c, pass]}

@@ -10,8 +10,8 @@ from torch.utils.data import WeightedRandomSampler
 
 from mpidata.datasets.data_loader.data_loader import DataLoader
 from mpidata.loading.turns import Turns
-from mpidata.trainer import place as job
-from mpidata.trainer.place import Place
+from mpidata.trainer import loader_access as job
+from mpidata.trainer.loader_access import Place
 
 BATCHES = 6
 ALL = {

@@ -18,8 +18,8 @@ from mpidata.datasets.files.dataset import FileDataset
 from mpidata.errors import StreamError
 from mpidata.loading.transport import Kind
 from mpidata.loading.turns import Turns
-from mpidata.trainer import place as job
-from mpidata.trainer.place import Place
+from mpidata.trainer import loader_access as job
+from mpidata.trainer.loader_access import Place
 
 BATCHES = 6
 MAKERS = {

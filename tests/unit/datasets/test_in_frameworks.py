@@ -15,8 +15,8 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 
 from mpidata.datasets.files.dataset import FileDataset
 from mpidata.errors import StreamError
-from mpidata.trainer import place as job
-from mpidata.trainer.place import Place
+from mpidata.trainer import loader_access as job
+from mpidata.trainer.loader_access import Place
 
 FILES = [name for name in MAKERS if name.startswith("files")]
 

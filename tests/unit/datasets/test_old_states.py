@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from both_datasets import MAKERS, network_of_both, write_rows
 
-from mpidata.trainer import place as job
-from mpidata.trainer.place import Place
+from mpidata.trainer import loader_access as job
+from mpidata.trainer.loader_access import Place
 
 OLD = json.loads((Path(__file__).parent / "old_states.json").read_text())
 

@@ -7,7 +7,7 @@ from launch_job import make_plan
 
 from mpidata.launch.watching.first_exception import FirstException
 from mpidata.run.folder import RunFolder
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 
 BEGINS = "Traceback (most recent call last):"
 

@@ -12,9 +12,9 @@ from ended_run import EndedRun
 from mpidata.launch.watching import outcome
 from mpidata.launch.watching.outcome import settle
 from mpidata.launch.watching.supervise import LauncherEnd
-from mpidata.run.aside import STARTED, read_summary
+from mpidata.run.side_channel import STARTED, read_summary
+from mpidata.scheduler.figures.summary import Conclusion, Figures
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Conclusion, Figures
 
 _PROGRESS = {
     "simulations": {"requested": 9, "running": 1, "complete": 2, "failed": 1},

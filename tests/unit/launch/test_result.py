@@ -12,9 +12,9 @@ from rich.console import Console
 from mpidata.launch.watching.outcome import settle
 from mpidata.launch.watching.result import show_outcome
 from mpidata.launch.watching.supervise import LauncherEnd
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
+from mpidata.scheduler.figures.summary import Conclusion, Figures
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Conclusion, Figures
 
 _PROGRESS = {
     "simulations": {"requested": 9, "running": 1, "complete": 2, "failed": 1},

@@ -17,7 +17,7 @@ from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.scale.requests import Answer, answer, ask
+from mpidata.run.scale_requests import Answer, answer, ask
 
 JOB = """\
 name: rod

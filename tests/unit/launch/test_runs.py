@@ -17,8 +17,8 @@ from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.runs import find_runs, look_at_runs
+from mpidata.scheduler.figures.summary import Figures
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Figures
 
 
 @pytest.fixture

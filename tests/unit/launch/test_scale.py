@@ -11,7 +11,7 @@ from waiting import wait_until
 from mpidata import cli
 from mpidata.launch.watching import scale as scaling
 from mpidata.run.folder import RunFolder
-from mpidata.scale.requests import Answer, answer, take
+from mpidata.run.scale_requests import Answer, answer, take
 
 
 @pytest.fixture

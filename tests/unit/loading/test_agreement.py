@@ -11,8 +11,8 @@ from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 from mpidata.datasets.data_loader.data_loader import DataLoader
 from mpidata.datasets.files.dataset import FileDataset
 from mpidata.errors import StreamError
-from mpidata.trainer import place as job
-from mpidata.trainer.place import Place
+from mpidata.trainer import loader_access as job
+from mpidata.trainer.loader_access import Place
 
 
 class Files(Dataset):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from made_run import T0, MadeRun
 
-from mpidata.metrics.look import look_at
 from mpidata.reporting.curves import draw_curves, rates, spans_a_decade, thinned
+from mpidata.reporting.reading.look import look_at
 
 
 def test_rates_lie_between_the_lines_and_leave_out_what_a_resume_set_back() -> None:

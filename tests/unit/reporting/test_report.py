@@ -12,7 +12,7 @@ from made_run import MadeRun
 
 from mpidata.cli import main
 from mpidata.errors import MpidataError
-from mpidata.loggers.pictures import write_picture
+from mpidata.figures.pictures import write_picture
 from mpidata.reporting.at_end import OFF, report_at_end
 from mpidata.reporting.make import make_report
 from mpidata.run.folder import RunFolder

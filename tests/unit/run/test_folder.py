@@ -12,9 +12,9 @@ from mpidata.launch.starting.folder.prepare import next_run, prepare_run
 from mpidata.record.file import RecordFile
 from mpidata.record.layout import Header
 from mpidata.run.folder import RunFolder
-from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
+from mpidata.sampling.parameters_file import read_parameters
 
 
 def test_what_a_new_folder_holds(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from mpidata.native.constants import GIVEN_UP, TRY_FAILED
 from mpidata.native.event import Died, Error, Event, Finalized, Goodbye, Held, Next, Status
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
+from mpidata.scheduler.figures.summary import BYTES, DRAWN, RECEIVED, VALIDATION
 from mpidata.scheduler.scheduler import Scheduler
-from mpidata.scheduler.summary import BYTES, DRAWN, RECEIVED, VALIDATION
 
 PROGRAM = Program(("program",))
 # Of inference ranks, their settings: {"function": "net:answer"}.

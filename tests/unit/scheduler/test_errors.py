@@ -11,9 +11,9 @@ import pytest
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native.event import Error, Held, Next, Status, Stop
 from mpidata.run import deadlines, event_log
-from mpidata.run.aside import ASIDE, STARTED, read_summary
 from mpidata.run.folder import RunFolder
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
+from mpidata.run.side_channel import ASIDE, STARTED, read_summary
 from mpidata.scheduler import __main__ as rank_zero
 
 MakeJob = Callable[..., Any]
@@ -234,7 +234,7 @@ def test_a_full_disk_is_said_once_and_once_more_when_there_is_room(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(path, value, durable)
 
-    monkeypatch.setattr("mpidata.scheduler.figures.journal.write_json", write_json)
+    monkeypatch.setattr("mpidata.scheduler.figures.run_output.write_json", write_json)
     for second in range(60):
         job.event(Status, 0, after=float(second))
     job.event(Error, 0, after=60.0, text="enough")

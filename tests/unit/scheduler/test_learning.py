@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mpidata.learning.table import LossTable
 from mpidata.native.event import Cancel
-from mpidata.run.queue import Queue
+from mpidata.sampling.losses.table import LossTable
+from mpidata.sampling.queue import Queue
 
 MakeJob = Callable[..., Any]
 

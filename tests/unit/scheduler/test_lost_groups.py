@@ -7,7 +7,7 @@ from fake_library import make_plan
 
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.planned import PlannedRun
+from mpidata.run.rank_files import PlannedRun
 from mpidata.scheduler.deaths.lost_groups import Cause, Losses
 
 

@@ -30,7 +30,7 @@ MakeJob = Callable[..., Any]
 PEER = "RuntimeError: [gloo] Connection closed by peer (train.py line 9)"
 
 
-class Journal:
+class RunOutput:
     """Keeps the events, and whom the figures count as lost."""
 
     def __init__(self) -> None:
@@ -50,47 +50,47 @@ class Journal:
         self.events.append({"event": event, **values})
 
 
-def lost_trainers(run: Path, **keys: Any) -> tuple[LostTrainers, Journal]:
-    journal = Journal()
+def lost_trainers(run: Path, **keys: Any) -> tuple[LostTrainers, RunOutput]:
+    output = RunOutput()
     plan = make_plan(run=run, **{"trainers": 4, "world": 9, "trainers_at_least": 2} | keys)
-    return LostTrainers(plan, journal, Silence(plan)), journal  # type: ignore[arg-type]
+    return LostTrainers(plan, output, Silence(plan)), output  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("at_least", "may"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0)])
 def test_so_many_may_die(tmp_path: Path, at_least: int, may: int) -> None:
-    lost, journal = lost_trainers(tmp_path, trainers_at_least=at_least)
+    lost, output = lost_trainers(tmp_path, trainers_at_least=at_least)
     for trainer in range(may):
         assert lost.one_may_die(4 - trainer) and lost.few(4 - trainer) == ""
         lost.died(trainer, 3 - trainer, 0.0)
-    assert not lost.one_may_die(4 - may) and journal.lost_trainers == list(range(may))
+    assert not lost.one_may_die(4 - may) and output.lost_trainers == list(range(may))
     few = {0: "", 1: "no trainer is left, fewer than", 2: "1 trainer is left, fewer than"}
     assert lost.few(4 - may).startswith(few.get(at_least, f"{at_least - 1} trainers are left, fewer than"))
     assert not at_least or lost.few(4 - may).endswith(f"'trainers.elastic.at_least', {at_least}")
 
 
 def test_a_death_is_told_with_its_exit_note_when_that_has_come(tmp_path: Path) -> None:
-    lost, journal = lost_trainers(tmp_path)
+    lost, output = lost_trainers(tmp_path)
     lost.died(2, 3, 10.0)
     lost.tick(10.5, [])
-    assert journal.events == []
+    assert output.events == []
     leave_note(tmp_path, 2, signal=11)
     lost.tick(10.6, [])
     lost.tick(99.0, [])
-    (event,) = journal.events
+    (event,) = output.events
     assert event["event"] == "trainer_lost" and (event["trainer"], event["left"]) == (2, 3)
     assert event["how"] == "was killed by SIGSEGV" and event["signal"] == 11
 
 
 def test_a_death_without_an_exit_note_is_told_all_the_same(tmp_path: Path) -> None:
-    lost, journal = lost_trainers(tmp_path)
+    lost, output = lost_trainers(tmp_path)
     lost.died(0, 3, 10.0)
     lost.died(3, 2, 11.0)
     lost.tick(10.0 + deadlines.WHY_TRAINER_DIED_S - 0.1, [])
-    assert journal.events == []
+    assert output.events == []
     lost.tick(10.0 + deadlines.WHY_TRAINER_DIED_S, [])
     lost.tick(11.0 + deadlines.WHY_TRAINER_DIED_S, [])
-    assert [(event["trainer"], event["cause"]) for event in journal.events] == [(0, "unknown"), (3, "unknown")]
-    assert all(event["how"].startswith("vanished without an exit note") for event in journal.events)
+    assert [(event["trainer"], event["cause"]) for event in output.events] == [(0, "unknown"), (3, "unknown")]
+    assert all(event["how"].startswith("vanished without an exit note") for event in output.events)
 
 
 def given_up(run: Path) -> list[int]:
@@ -98,7 +98,7 @@ def given_up(run: Path) -> list[int]:
 
 
 def test_one_whose_script_has_ended_in_the_middle_is_killed_where_others_wait(tmp_path: Path) -> None:
-    lost, journal = lost_trainers(tmp_path, groups=0)
+    lost, output = lost_trainers(tmp_path, groups=0)
     assert not lost.all_exit([])
     assert lost.reported(1, [(EXITS, 0, 7.0)], range(3), range(3), 5.0) == ""
     lost.tick(99.0, range(3), range(3))
@@ -108,20 +108,20 @@ def test_one_whose_script_has_ended_in_the_middle_is_killed_where_others_wait(tm
     assert given_up(tmp_path) == [1]
     lost.died(1, 2, 100.0)
     lost.tick(100.0 + deadlines.WHY_TRAINER_DIED_S, [0, 2])
-    assert [event["event"] for event in journal.events] == ["trainer_late", "trainer_lost"]
+    assert [event["event"] for event in output.events] == ["trainer_late", "trainer_lost"]
     how = "has ended, as its script did in the middle of the training, after 7 batches"
-    assert journal.events[1]["how"] == how and journal.events[1]["exit"] == 0
+    assert output.events[1]["how"] == how and output.events[1]["exit"] == 0
 
 
 def test_beside_a_stream_it_is_killed_where_others_go_on(tmp_path: Path) -> None:
-    lost, journal = lost_trainers(tmp_path)
+    lost, output = lost_trainers(tmp_path)
     lost.reported(1, [(EXITS, 0, 7.0)], range(3), range(3), 5.0)
     lost.tick(6.5, range(3), range(3))
-    journal.drawn = [8, 7, 8]  # within two seconds: they may be about to end, too
+    output.drawn = [8, 7, 8]  # within two seconds: they may be about to end, too
     lost.tick(9.0, range(3), range(3))
     lost.tick(50.0, range(3), range(3))
     assert given_up(tmp_path) == []
-    journal.drawn = [9, 7, 8]
+    output.drawn = [9, 7, 8]
     lost.tick(51.0, range(3), [1])
     assert given_up(tmp_path) == []
     lost.tick(51.0, range(3), [0, 1])
@@ -129,21 +129,21 @@ def test_beside_a_stream_it_is_killed_where_others_go_on(tmp_path: Path) -> None
 
 
 def test_one_for_which_the_others_wait_too_long_is_killed_and_told_of(tmp_path: Path) -> None:
-    lost, journal = lost_trainers(tmp_path, trainers_timeout_s=30.0)
+    lost, output = lost_trainers(tmp_path, trainers_timeout_s=30.0)
     for seconds in range(2, 32):
         for trainer in (0, 1, 3):
             assert lost.waits(trainer, float(seconds), range(4), [], 0.0) == ""
-    assert given_up(tmp_path) == [] and journal.events == []
+    assert given_up(tmp_path) == [] and output.events == []
     for seconds in range(32, 40):
         for trainer in (0, 1, 3):
             assert lost.waits(trainer, float(seconds), range(4), [], 0.0) == ""
     assert given_up(tmp_path) == [2]
-    assert journal.events == [{"event": "trainer_late", "trainer": 2, "seconds": 32.0}]
+    assert output.events == [{"event": "trainer_late", "trainer": 2, "seconds": 32.0}]
     lost.died(2, 3, 50.0)
     leave_note(tmp_path, 2, signal=9)
     lost.tick(50.0, [])
     how = "was killed, as the others had waited for it for 30 s (trainers.timeout_s)"
-    assert journal.events[1]["how"] == how and journal.events[1]["cause"] == "silent"
+    assert output.events[1]["how"] == how and output.events[1]["cause"] == "silent"
 
 
 def test_one_that_has_just_come_to_wait_is_not_late(tmp_path: Path) -> None:

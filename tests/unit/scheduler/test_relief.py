@@ -1,5 +1,5 @@
+from mpidata.scheduler.figures.summary import CAPACITY, DRAWN, RECEIVED
 from mpidata.scheduler.relief import Relief
-from mpidata.scheduler.summary import CAPACITY, DRAWN, RECEIVED
 
 STARVED, FULL, FINE = (True, False), (False, True), (False, False)
 

@@ -11,8 +11,8 @@ from fake_library import make_plan
 from mpidata.errors import MpidataError
 from mpidata.scheduler import restore as room
 from mpidata.scheduler.deaths.lost_groups import Cause, Losses
+from mpidata.scheduler.figures.summary import Figures
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Figures
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from mpidata.native.event import Next
 from mpidata.run.folder import RunFolder
-from mpidata.scale.requests import Request, ask, take_answer
+from mpidata.run.scale_requests import Request, ask, take_answer
 
 Make = Callable[..., Any]
 NONE = {"groups": 0, "simulations": 0}

@@ -12,7 +12,7 @@ from mpidata.loading.figures import RETIRES
 from mpidata.native.constants import JOINS, TRAINS
 from mpidata.native.event import Died, Goodbye, Report
 from mpidata.scheduler.deaths.spare_trainers import SpareTrainers
-from mpidata.scheduler.summary import Figures
+from mpidata.scheduler.figures.summary import Figures
 
 
 class Spares:

@@ -6,8 +6,7 @@ from fake_library import make_plan
 
 from mpidata.scheduler.__main__ import write_failure
 from mpidata.scheduler.deaths.lost_groups import Cause, Losses
-from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import (
+from mpidata.scheduler.figures.summary import (
     BYTES,
     DRAWN,
     DUPLICATES,
@@ -18,6 +17,7 @@ from mpidata.scheduler.summary import (
     Conclusion,
     Figures,
 )
+from mpidata.scheduler.simulations import Simulations
 
 COMPLETE: Conclusion = {"status": "complete", "error": None, "reason": None}
 

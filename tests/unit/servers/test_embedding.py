@@ -8,7 +8,7 @@ import torch
 from mpidata import ParameterServer, ServedEmbedding, StreamError
 from mpidata.servers.part import Making, Part, cut, join
 from mpidata.servers.table import SPARSE, RowGradients, Rows, read_gradients, write_gradients
-from mpidata.trainer.served.alone import Alone
+from mpidata.trainer.served.local_server import Alone
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mpidata import ParameterServer, StreamError
-from mpidata.trainer.served.alone import Alone
+from mpidata.trainer.served.local_server import Alone
 
 
 @pytest.fixture(autouse=True)

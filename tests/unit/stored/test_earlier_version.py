@@ -15,7 +15,7 @@ from mpidata.checkpoint.files import damage, read_scheduler
 from mpidata.checkpoint.trainer_file import TrainerFile
 from mpidata.config import load_job
 from mpidata.run.plan import Plan
-from mpidata.run.samplers import make_sampler
+from mpidata.sampling.drawing import make_sampler
 
 HERE = Path(__file__).parent
 CHECKPOINT = HERE / "checkpoint"

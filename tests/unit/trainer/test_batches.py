@@ -8,7 +8,7 @@ import torch
 
 from mpidata.native.constants import DTYPES
 from mpidata.run.plan import Field
-from mpidata.trainer.batches.alike import BatchMemory
+from mpidata.trainer.batches.fixed_shapes import BatchMemory
 
 FIELDS = (Field("u", "float32", (4, 5)), Field("n", "uint8", (3,)), Field("s", "int32", ()))
 

@@ -16,7 +16,7 @@ from mpidata.native.constants import CHECKPOINT
 from mpidata.native.constants import ERR_AGAIN as AGAIN
 from mpidata.trainer import join as job
 from mpidata.trainer.dataset import MPIStreamDataset
-from mpidata.trainer.replica.place import Replica
+from mpidata.trainer.replica.replica import Replica
 
 BATCHES = 12
 

@@ -13,8 +13,8 @@ from mpidata.errors import StreamError
 from mpidata.native import structures
 from mpidata.native.constants import CHECKPOINT, ERR_AGAIN, SUCCESS
 from mpidata.run.plan import Field
-from mpidata.trainer.alone import AloneTrainer
 from mpidata.trainer.dataset import MPIStreamDataset
+from mpidata.trainer.standalone.trainer import AloneTrainer
 
 MESH = (Field("xy", "float32", ("nodes", 2)), Field("u", "float64", ("nodes",)), Field("g", "bfloat16", (3,)))
 BOX = (Field("u", "float32", (40,)), Field("n", "int16", ()))

@@ -14,10 +14,10 @@ from torch.utils.data import DataLoader
 from torch_geometric.data import Batch, Data
 
 import mpidata
-from mpidata.alone.sources import Sample
 from mpidata.errors import StreamError
 from mpidata.run.plan import Field
 from mpidata.trainer.dataset import MPIStreamDataset
+from mpidata.trainer.standalone.sources import Sample
 
 FIELDS = (
     Field("u", "float32", ("nodes",)),

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from mpidata.trainer.frameworks.prepared import Batches
+from mpidata.trainer.frameworks.preparation import Batches
 
 
 @pytest.mark.parametrize("trainers", [1, 2, 3, 5])

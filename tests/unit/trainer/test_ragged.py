@@ -10,16 +10,16 @@ import torch
 from alone_job import SIMULATIONS, STEPS, Samples, alone, begin, plan_of
 from torch.utils.data import DataLoader
 
-from mpidata.alone.sources import Sample
 from mpidata.errors import StreamError
 from mpidata.native.constants import DTYPES
 from mpidata.run.plan import Field, Plan
 from mpidata.tensors import array_of
-from mpidata.trainer.batches.alike import Batch
+from mpidata.trainer.batches.fixed_shapes import Batch
 from mpidata.trainer.batches.nested import NestedMemory
 from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.batches.padded import PaddedMemory
 from mpidata.trainer.dataset import MPIStreamDataset
+from mpidata.trainer.standalone.sources import Sample
 
 MESH = (
     Field("xy", "float32", ("nodes", 2)),

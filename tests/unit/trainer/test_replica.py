@@ -9,7 +9,7 @@ import torch
 from mpidata.run import deadlines
 from mpidata.trainer.replica import link, tensors
 from mpidata.trainer.replica.constants import MateConstants
-from mpidata.trainer.replica.late import LateMates
+from mpidata.trainer.replica.lateness import LateMates
 from mpidata.trainer.replica.library import MateLibrary
 from mpidata.trainer.replica.records import Facts
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpidata.trainer.local_sgd.apart import How
+from mpidata.trainer.local_sgd.meeting_points import How
 from mpidata.trainer.served.parameter_server import ParameterServer
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from mpidata.trainer.elastic.change import Change, Place
 from mpidata.trainer.elastic.meeting import MOST_DATASETS
-from mpidata.trainer.elastic.shared import SharedDatasets
+from mpidata.trainer.elastic.shared_datasets import SharedDatasets
 
 
 class Dataset:

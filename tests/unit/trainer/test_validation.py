@@ -24,7 +24,7 @@ from mpidata.errors import StreamError
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.dataset import MPIStreamDataset
-from mpidata.trainer.validation.even import EvenValidation
+from mpidata.trainer.validation.equal_shares import EvenValidation
 from mpidata.trainer.validation.share import ValidationDataset
 
 

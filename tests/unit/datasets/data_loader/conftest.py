@@ -7,8 +7,8 @@ from fake_loaders import FakeNetwork
 from mpidata.loaders.agreements import Agreements
 from mpidata.loaders.batches import Batches
 from mpidata.loaders.serve import serve
-from mpidata.trainer import place as job
-from mpidata.trainer.place import Place
+from mpidata.trainer import loader_access as job
+from mpidata.trainer.loader_access import Place
 
 
 class Alone(Batches):

@@ -11,7 +11,7 @@ import torch.utils.data as torch_data
 from mpidata.datasets.data_loader.data_loader import DataLoader
 from mpidata.datasets.files.dataset import FileDataset
 from mpidata.errors import StreamError
-from mpidata.trainer import place as job
+from mpidata.trainer import loader_access as job
 
 Pair = collections.namedtuple("Pair", ["image", "label"])
 

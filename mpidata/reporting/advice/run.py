@@ -1,0 +1,44 @@
+"""What held the job of a run folder back: one with solvers, or one with loaders alone."""
+
+from __future__ import annotations
+
+import statistics
+
+from mpidata.reporting.advice.advice import Advice, advise
+from mpidata.reporting.advice.measurements import measure
+from mpidata.reporting.reading.lines import middle_of, read_metrics, samples_of, waited_of
+from mpidata.reporting.reading.look import Look
+from mpidata.reporting.reading.story import read_events
+
+__all__ = ["advise_run"]
+
+_WAITS = 0.15  # a share of time that is worth a word
+_CHANGES = ("trainer_lost", "trainer_joined", "trainer_retired")
+
+
+def advise_run(look: Look, cores: int | None = None) -> Advice:
+    """Say what held the job of a run back, and what would be balanced, on so many cores if that is given."""
+    if any(event.get("event") in _CHANGES for event in read_events(look.run.events)):
+        told = "Trainers died, came or left meanwhile, so its times say little of a job with as many all along."
+        return Advice("unknown", ["It cannot be told what held the job back.", told])
+    return advise(measure(look), cores) if look.job.get("solvers") else _of_loaders(look)
+
+
+def _of_loaders(look: Look) -> Advice:
+    inside = middle_of(read_metrics(look.run))
+    if inside is None:
+        return Advice(
+            "unknown", ["It cannot be told what held the job back.", "Too little was loaded, or too quickly."]
+        )
+    first, last = inside
+    seconds = last["seconds"] - first["seconds"]
+    waited = statistics.fmean(b - a for a, b in zip(waited_of(first), waited_of(last), strict=True)) / seconds
+    told = f"The training loops waited for data for {100 * min(1.0, max(0.0, waited)):.0f} % of their time, "
+    samples_s = (samples_of(last) - samples_of(first)) / seconds
+    told += f"at {samples_s:.{0 if samples_s >= 100 else 1}f} samples a second."
+    if waited < _WAITS:
+        return Advice("balanced", ["The loaders kept up with training.", told])
+    loaders = look.job.get("loaders")
+    had = loaders.get("ranks", "?") if isinstance(loaders, dict) else "?"
+    fix = f"Try more of them (loaders.ranks, it had {had}), larger batches, or a faster disk."
+    return Advice("loaders", ["The loaders held the job back.", told, fix])

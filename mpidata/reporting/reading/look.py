@@ -1,0 +1,157 @@
+"""What a run folder holds, read for its report; whatever is missing, or cut off, is left out."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from mpidata.errors import LaunchError
+from mpidata.reporting.reading.story import Story, read_events, tell
+from mpidata.run.folder import RunFolder
+from mpidata.run.logged_losses import read_losses
+
+__all__ = ["Look", "look_at"]
+
+
+@dataclass
+class Look:
+    """A run, as its folder shows it.
+
+    Attributes
+    ----------
+    run : RunFolder
+    status : str
+        That of its summary; `running` or `gone` where it has none.
+    figures : dict
+        summary.json, or what progress.json has of it.
+    job : dict
+        The job file.
+    job_text : str
+        The same, as it is.
+    machine : dict
+        machine.json.
+    story : Story
+    names : list of str
+        Of the parameters.
+    parameters : ndarray, float64, shape (simulations, names)
+    losses : dict
+        Mean loss by simulation.
+    """
+
+    run: RunFolder
+    status: str
+    figures: dict[str, Any]
+    job: dict[str, Any]
+    job_text: str
+    machine: dict[str, Any]
+    story: Story
+    names: list[str] = field(default_factory=list)
+    parameters: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    losses: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """Name and number of the run."""
+        return f"{self.run.path.parent.name}/{self.run.path.name}"
+
+
+def look_at(folder: str | Path) -> Look:
+    """Look at a run folder: of a run that has ended, that goes on, or whose processes were killed.
+
+    Raises
+    ------
+    LaunchError
+        It is no run folder.
+    """
+    run = RunFolder(Path(folder).absolute())
+    if not run.job.is_file():
+        raise LaunchError(f"{folder} is no run folder: it has no job.yaml. Name one such as runs/rod/1.")
+    summary, progress = _json(run.summary), _json(run.progress)
+    figures = summary or {**progress, **read_losses(run.events)}
+    text = _text(run.job)
+    names, parameters = _parameters(run.parameters, _texts(_yaml(text)), _has_weights(_yaml(text)))
+    return Look(
+        run=run,
+        status=str(summary.get("status", "not ended")),
+        figures=figures,
+        job=_yaml(text),
+        job_text=text,
+        machine=_json(run.machine),
+        story=tell(read_events(run.events)),
+        names=names,
+        parameters=parameters,
+        losses=_losses(run.losses),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _json(path: Path) -> dict[str, Any]:
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(_text(path) or "{}")
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _yaml(text: str) -> dict[str, Any]:
+    with contextlib.suppress(yaml.YAMLError):
+        found = yaml.safe_load(text)
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _texts(job: dict[str, Any]) -> dict[str, list[Any]]:
+    """Give the values of each parameter that has a list of them; of texts, the places in there are drawn."""
+    parameters = job.get("parameters")
+    space = parameters.get("space") if isinstance(parameters, dict) else None
+    points = {name: axis for name, axis in space.items() if isinstance(axis, dict)} if isinstance(space, dict) else {}
+    return {
+        name: next((given for given in (axis.get("choices"), axis.get("values")) if given), [axis.get("value")])
+        for name, axis in points.items()
+    }
+
+
+def _has_weights(job: dict[str, Any]) -> bool:
+    parameters = job.get("parameters")
+    return isinstance(parameters, dict) and parameters.get("weights") is True
+
+
+def _parameters(path: Path, texts: dict[str, list[Any]], weights: bool) -> tuple[list[str], NDArray[np.float64]]:
+    rows: list[list[float]] = []
+    with (
+        contextlib.suppress(OSError, StopIteration, csv.Error),
+        open(path, encoding="utf-8", errors="replace", newline="") as file,
+    ):
+        lines = csv.reader(file)
+        names = [name for name in next(lines)[1:] if name not in ("rule", "parent")]
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                cells = zip(("", *names), line, strict=False)
+                row = [float(texts[name].index(cell) if cell in texts.get(name, ()) else cell) for name, cell in cells]
+                rows += [row] if len(row) == 1 + len(names) else []
+        table = np.array(rows, float).reshape(len(rows), 1 + len(names))
+        count = len(names) - weights  # the last are no parameter
+        return names[:count], table[np.argsort(table[:, 0], kind="stable"), 1 : 1 + count]
+    return [], np.zeros((0, 0))
+
+
+def _losses(path: Path) -> dict[int, float]:
+    found = {}
+    with contextlib.suppress(OSError, csv.Error), open(path, encoding="utf-8", errors="replace", newline="") as file:
+        for row in csv.DictReader(file):
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                found[int(row["simulation"])] = float(row["mean"])
+    return found

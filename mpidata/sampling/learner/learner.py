@@ -1,0 +1,227 @@
+"""A sampler that learns, while the job runs: it is told of losses, and draws parameters, in a thread of its own."""
+
+from __future__ import annotations
+
+import functools
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.checkpoint.files import path_of, read_scheduler
+from mpidata.config import Job, load_job
+from mpidata.errors import MpidataError, unforeseen
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+from mpidata.run.plan.parameters import texts_of
+from mpidata.sampling.learner.local_sampler import Begun, Sampling, SamplingHere
+from mpidata.sampling.learner.published import Asking, Contents, Newest
+from mpidata.sampling.learner.remote_sampler import Learners, SamplingElsewhere
+from mpidata.sampling.losses.sums import Sums
+from mpidata.sampling.losses.table import LossTable
+from mpidata.sampling.parameters_file import append_rows
+from mpidata.sampling.queue import Queue
+
+__all__ = ["Learner", "make_learner"]
+
+_OBSERVE_EVERY_S = 1.0
+# Most samplers draw within this time, and the groups that wait for it get their simulations at once.
+_PATIENCE_S = 0.02
+_SLOW_S = 30.0
+
+
+class Learner:
+    """Asks a sampler for one generation after the other, as simulations are dispatched.
+
+    Parameters
+    ----------
+    job : Job
+        Its sampler learns.
+    run : RunFolder
+        What is drawn goes into its parameters.csv, before anyone else gets to know it.
+    table : ndarray, float64, shape (simulations + validation, number of parameters)
+        Gets what is drawn.
+    drawn : int
+        How many of the simulations to train on have their parameters already.
+    kept : dict, optional
+        What `state` gave, in the checkpoint that the run continues.
+    newest : Newest, optional
+        What is published, for a sampler that takes it.
+    elsewhere : SamplingElsewhere, optional
+        The sampler, if it has a rank of its own.
+
+    Notes
+    -----
+    For one thread. The sampler is called in another one, and by no other, or on a rank of its own.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        run: RunFolder,
+        table: NDArray[np.float64],
+        drawn: int,
+        kept: dict[str, Any] | None = None,
+        newest: Newest | None = None,
+        elsewhere: SamplingElsewhere | None = None,
+    ) -> None:
+        self._job, self._run, self._table = job, run, table
+        self._drawn = drawn
+        self._kept = kept or {"drawn": 0, "state": None}
+        self._remembered: tuple[int, str | None] = self._kept["drawn"], self._kept["state"]
+        self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._drawing, self._observing = False, True  # until it has begun
+        self._has_drawn = threading.Event()
+        self._next, self._asked = 0.0, 0.0
+        self._said_slow = False
+        self._error: MpidataError | None = None
+        self._newest = newest
+        self.elsewhere = elsewhere
+        self._sampling: Sampling = SamplingHere(job) if elsewhere is None else elsewhere
+
+    def start(self, waiting: Queue) -> None:
+        """Begin; of `waiting`, only simulations that have parameters can be taken from now on."""
+        waiting.draw(self._drawn)
+        threading.Thread(target=self._work, name="sampler", daemon=True).start()
+
+    def turn(self, now: float, waiting: Queue, losses: LossTable) -> bool:
+        """Do what is due; to be called often.
+
+        Parameters
+        ----------
+        now : float
+            The time, in seconds, of a clock that never goes back.
+        waiting : Queue
+            Gets to know what is drawn. If a simulation is wanted that has no parameters, a generation is drawn.
+        losses : LossTable
+            What is new there is told to the sampler, once a second at most.
+
+        Returns
+        -------
+        bool
+            Whether more simulations can be taken now.
+
+        Raises
+        ------
+        MpidataError
+            The sampler has failed, or what it has drawn cannot be written.
+
+        Notes
+        -----
+        Waits for 20 ms at most, once for each generation.
+        """
+        if not self._observing and now >= self._next and losses.has_news and self._is_published_here():
+            self._observing, self._next = True, now + _OBSERVE_EVERY_S
+            published = self._newest.contents if self._newest is not None else None
+            self._tasks.put(functools.partial(self._observe, losses.news(), published))
+        if waiting.starved and not self._drawing and self._drawn == waiting.drawn:
+            self._drawing, self._asked, self._said_slow = True, now, False
+            self._has_drawn.clear()
+            self._tasks.put(self._draw)
+            if self.elsewhere is None:
+                self._has_drawn.wait(_PATIENCE_S)
+        if self.elsewhere is not None:
+            self.elsewhere.needed = self._drawn < self._job.simulations
+            if self.elsewhere.forgot:
+                losses.tell_again()
+                self.elsewhere.forgot = False
+            self.elsewhere.turn(lambda: self._drawing or self._observing)
+        if self._error is not None:
+            raise self._error
+        if self._drawn == waiting.drawn:
+            return False
+        waiting.draw(self._drawn)
+        return True
+
+    def _is_published_here(self) -> bool:
+        """Whether the sampler needs no newer version than there is here; else it is on its way."""
+        return self._newest is None or not self._sampling.takes_published or self._newest.is_here()
+
+    def slow_s(self, now: float) -> float:
+        """Tell how long groups have waited for the sampler, in s: once in each wait that has become long; else 0."""
+        if not self._drawing or self._said_slow or now - self._asked < _SLOW_S:
+            return 0.0
+        self._said_slow = True
+        return now - self._asked
+
+    def state(self) -> dict[str, Any]:
+        """Make of it what JSON knows: how much was drawn when the sampler had which state, as pickle writes it."""
+        drawn, state = self._remembered
+        return {"sampler": {"drawn": drawn, "state": state}}
+
+    # In the sampler's thread
+
+    def _work(self) -> None:
+        try:
+            self._sampling.begin(Begun(self._kept["state"], self._kept["drawn"], self._drawn))
+            self._remember(self._drawn)
+            self._observing = False
+            self._sampling.rest()
+            while True:
+                self._tasks.get()()
+                self._sampling.rest()
+        except MpidataError as error:
+            self._error = error
+        except Exception as error:
+            self._error = MpidataError(unforeseen("The sampler's thread", error, "the log of rank 0"))
+
+    def _observe(self, news: Sums, published: Contents | None) -> None:
+        news = news[(news["simulation"] < self._drawn) & (news["count"] > 0)]
+        if len(news):
+            ids = news["simulation"].copy()
+            means = {"mean": "sum", "excess": "excess", "difficulty": "difficulty"}
+            losses = {name: news[of] / news["count"] for name, of in means.items()}
+            losses |= {name: news[name].copy() for name in ("count", "max", "last", "not_finite")}
+            parameters = self._table[ids, : len(self._job.parameter_names)]
+            self._sampling.observe(ids, parameters, losses, published)
+            self._remember(self._drawn)
+        self._observing = False
+
+    def _draw(self) -> None:
+        first, last = self._drawn, min(self._drawn + self._job.generation, self._job.simulations)
+        drawn = self._sampling.draw(last - first)
+        names, texts = self._job.columns, texts_of(self._job)
+        append_rows(self._run.parameters, first, drawn.table, drawn.more, names, texts)
+        self._table[first:last] = drawn.table
+        self._remember(last)
+        self._drawn, self._drawing = last, False
+        self._has_drawn.set()
+
+    def _remember(self, drawn: int) -> None:
+        if self._sampling.state is not None:
+            self._remembered = drawn, self._sampling.state
+
+
+def make_learner(
+    run: RunFolder,
+    plan: Plan,
+    table: NDArray[np.float64],
+    drawn: int,
+    trainers: Asking | None = None,
+    learners: Learners | None = None,
+) -> Learner:
+    """Make the learner of a run.
+
+    Raises
+    ------
+    MpidataError
+        The job file or the checkpoint cannot be read, or has what parameters.csv lacks.
+    """
+    kept = read_scheduler(path_of(run.checkpoints, plan.checkpoint)).get("sampler") if plan.checkpoint else None
+    if kept is not None and not _makes_sense(kept, drawn):
+        raise MpidataError(
+            f"{run.parameters} lacks simulations that checkpoint {plan.checkpoint} has, or that is damaged. Put "
+            f"the file back, or remove {path_of(run.checkpoints, plan.checkpoint)} and resume from the one before."
+        )
+    newest = Newest(trainers) if trainers is not None else None
+    elsewhere = SamplingElsewhere(learners) if learners is not None and plan.learner else None
+    return Learner(load_job(run.job), run, table, drawn, kept, newest, elsewhere)
+
+
+def _makes_sense(kept: Any, drawn: int) -> bool:
+    if not isinstance(kept, dict) or type(kept.get("drawn")) is not int or not 0 <= kept["drawn"] <= drawn:
+        return False
+    return kept.get("state") is None or isinstance(kept["state"], str)

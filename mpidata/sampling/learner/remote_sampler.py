@@ -1,0 +1,161 @@
+"""A sampler on a rank of its own, the learner: its thread asks, and the scheduler's passes questions and answers on."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.errors import MpidataError
+from mpidata.sampling.drawing import Drawn
+from mpidata.sampling.learner.local_sampler import Begun, Losses
+from mpidata.sampling.learner.published import Contents
+
+__all__ = ["Answer", "Learners", "Question", "SamplingElsewhere"]
+
+# The thread asks at once when it has something to do; so long is waited for that.
+_PATIENCE_S = 0.02
+
+
+class Question(NamedTuple):
+    """What the learner is to do: a method of `Sampling`, its arguments, and the version to observe if that is new."""
+
+    what: str
+    arguments: tuple[Any, ...]
+    contents: Contents | None = None
+
+
+class Answer(NamedTuple):
+    """What a call has given, and `state` and `takes_published` after it; or why it has failed."""
+
+    result: Any
+    state: str | None
+    takes_published: bool
+    error: str = ""
+
+
+class Learners(Protocol):
+    """The learner that is asked now, as the scheduler's thread sees it; nothing blocks."""
+
+    def teach(self, number: int, question: Question) -> None:
+        """Ask it, under this number."""
+
+    def learnt(self) -> tuple[int, int, Answer] | None:
+        """Take an answer: whose, to which number; None: there is none."""
+
+
+class SamplingElsewhere:
+    """The sampler on the rank that `serves` names; the methods of `Sampling`, for the sampler's thread.
+
+    One question is open at a time. If its learner is lost, the next one begins with the state of the last answer, and
+    gets the question again: what the lost one had not confirmed.
+
+    Parameters
+    ----------
+    learners : Learners
+        Over whom it is asked.
+
+    Attributes
+    ----------
+    needed : bool
+        Whether more simulations are to be drawn.
+    forgot : bool
+        Whether a learner has begun that does not know the losses which were told before, as the sampler has no state.
+    """
+
+    def __init__(self, learners: Learners) -> None:
+        self.takes_published = False
+        self.state: str | None = None
+        self.needed = True
+        self.forgot = False
+        self._learners = learners
+        self._questions: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._open: Question | None = None
+        self._number = 0
+        self._serving = -1
+        self._has_begun = False  # the one which serves
+        self._begun = Begun(None, 0, 0)
+        self._has: Contents | None = None  # that the one which serves has been sent
+
+    # In the sampler's thread
+
+    def begin(self, begun: Begun) -> None:
+        """Make the sampler, and bring it to where it was."""
+        self._ask(Question("begin", (begun.state, begun.drawn, begun.final)))
+
+    def observe(
+        self, ids: NDArray[np.int64], parameters: NDArray[np.float64], losses: Losses, published: Contents | None
+    ) -> None:
+        """Tell it of losses."""
+        self._ask(Question("observe", (ids, parameters, losses), published))
+
+    def draw(self, count: int) -> Drawn:
+        """Have it draw so many simulations."""
+        return Drawn(*self._ask(Question("draw", (count,))))
+
+    def rest(self) -> None:
+        """Note that the thread has done what was to be done, and asks nothing more for now."""
+        self._questions.put(None)
+
+    def _ask(self, question: Question) -> Any:
+        self._questions.put(question)
+        answer = self._answers.get()
+        if answer.error:
+            raise MpidataError(answer.error)
+        return answer.result
+
+    # In the scheduler's thread
+
+    def serves(self, learner: int) -> None:
+        """Ask this learner from now on; it is sent what was asked of the one before, and where to begin."""
+        self._serving, self._has, self._has_begun = learner, None, False
+        self.forgot = self.state is None and self._number > 1
+        if self._open is not None:
+            self._send(self._open)
+
+    def lost(self, learner: int) -> None:
+        """Ask nobody until the next one serves, if this is the one that is asked."""
+        if learner == self._serving:
+            self._serving = -1
+
+    def turn(self, busy: Callable[[], bool]) -> None:
+        """Pass on what has been answered and asked. `busy`: whether the thread has something to do."""
+        while (came := self._learners.learnt()) is not None:
+            self._take(*came)
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._open is None:
+            try:
+                left = deadline - time.monotonic()
+                question = self._questions.get(timeout=left) if busy() and left > 0 else self._questions.get_nowait()
+            except queue.Empty:
+                return
+            if question is not None:
+                self._open, self._number = question, self._number + 1
+                if question.what == "begin":
+                    self._begun = Begun(*question.arguments)
+                if self._serving >= 0:
+                    self._send(question)
+
+    def _send(self, question: Question) -> None:
+        if not self._has_begun and question.what != "begin":
+            begun = self._begun
+            self._learners.teach(0, Question("begin", (begun.state, begun.drawn, begun.final)))
+        self._has_begun = True
+        known = question.contents is not None and question.contents is self._has
+        if question.contents is not None:
+            self._has = question.contents
+        self._learners.teach(self._number, question._replace(contents=None) if known else question)
+
+    def _take(self, learner: int, number: int, answer: Answer) -> None:
+        if learner != self._serving or self._open is None or (number != self._number and not answer.error):
+            return  # of one that is lost, or that it has begun again
+        self.takes_published, self.state = answer.takes_published, answer.state
+        final = self._begun.final + (self._open.arguments[0] if self._open.what == "draw" else 0)
+        self._begun = Begun(answer.state, final if answer.state is not None else 0, final)
+        self._open = None
+        self._answers.put(answer)

@@ -1,1 +1,0 @@
-"""Requests for more or fewer loaders or solver groups, while a job runs."""

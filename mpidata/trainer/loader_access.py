@@ -1,0 +1,126 @@
+"""Where a dataset on loaders is: which trainer of which job, and how to reach the job's loaders."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpidata.errors import StreamError
+from mpidata.loading.figures import Report
+from mpidata.loading.transport import Loaders
+from mpidata.loading.turns import Turns
+from mpidata.run.job_environment import in_job, say_no_job
+from mpidata.trainer.elastic.members import Members
+
+__all__ = ["Place", "group_place", "place"]
+
+
+_shared: Counter[str] = Counter()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A trainer's place.
+
+    Attributes
+    ----------
+    loaders : Loaders
+        The way to the loaders.
+    trainer, trainers : int
+        Number of this trainer, and how many there are.
+    workers : int
+        How many loaders the job file asks for.
+    retries : int
+        How often an index at which a loader has died is tried again.
+    seed : int
+        Of the job.
+    hold : callable
+        Has the state of an object, by a name, in the checkpoints of the job, and restores it.
+    turns : Turns
+        Whose batches count.
+    shared : Counter
+        How many datasets of each class share their samples among the trainers.
+    members : Members or None
+        The trainers that live, in a job that goes on when one dies.
+    report : callable
+        Takes a number by its name to the scheduler; does not block.
+    when_leaving : callable
+        Has something called when this trainer leaves the job.
+    asks : bool
+        Whether it asks the loaders itself: the first rank of a replica does so for its mates.
+    """
+
+    loaders: Loaders
+    trainer: int
+    trainers: int
+    workers: int
+    retries: int
+    seed: int
+    hold: Callable[[str, Any], None]
+    turns: Turns = field(default_factory=lambda: Turns(lambda: None))
+    shared: Counter[str] = field(default_factory=Counter)
+    members: Members | None = None
+    report: Report = lambda name, value: None
+    when_leaving: Callable[[Callable[[], object]], object] = lambda call: None
+    asks: bool = True
+
+
+def place() -> Place:
+    """Join the job, if this process has not yet; raises StreamError if it has no loaders.
+
+    Outside a job, and under `mpidata try`, this process is its own loader.
+    """
+    if not in_job():
+        say_no_job()
+        trainer_of_group, trainers = group_place()
+        return Place(_local_loaders(trainer_of_group), trainer_of_group, trainers, 1, 0, 0, lambda name, thing: None)
+    from mpidata.trainer import counting, join
+
+    trainer = join.join()
+    plan = trainer.plan
+    alone = trainer.is_alone
+    if plan.loaders == 0:
+        raise StreamError(
+            "This job has no loaders, which make the batches of DataLoader and FileDataset. Add `loaders: {ranks: 2}` "
+            "to the job file."
+        )
+    index, members = trainer.replica.number, trainer.members
+
+    def report(name: str, value: float) -> None:  # where the job is over, the next batch says so
+        if not trainer.replica.rank:  # else the first rank of the replica does
+            trainer.library.mpidata_trainer_report(name.encode(), value)
+
+    return Place(
+        loaders=_local_loaders(index) if alone else join.loaders(),
+        trainer=members.rank if members else index,
+        trainers=members.count if members else plan.trainers,
+        workers=1 if alone else plan.loaders,
+        retries=plan.loader_retries,
+        seed=plan.seed,
+        hold=trainer.checkpoints.hold,
+        turns=counting.turns(),
+        shared=_shared,
+        members=members,
+        report=report,
+        when_leaving=trainer.leaves.append,
+        asks=not trainer.replica.rank,
+    )
+
+
+def group_place() -> tuple[int, int]:
+    """Return rank and size of the process group of torch.distributed, (0, 1) without one."""
+    from torch import distributed
+
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+@functools.cache
+def _local_loaders(trainer: int) -> Loaders:
+    from mpidata.trainer.standalone.loaders import LocalLoaders
+
+    return LocalLoaders(trainer)

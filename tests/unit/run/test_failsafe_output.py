@@ -1,0 +1,25 @@
+"""A stream that never raises, whatever its reader does and whatever characters it has."""
+
+import io
+import os
+
+from mpidata.run.failsafe_output import Lasting
+
+
+def test_characters_that_the_stream_does_not_have_are_replaced() -> None:
+    raw = io.BytesIO()
+    stream = Lasting(io.TextIOWrapper(raw, encoding="latin-1"))
+    stream.write("größer ▁▂\n")
+    stream.write("more\n")
+    stream.flush()
+    assert raw.getvalue().decode("latin-1") == "größer ??\nmore\n"
+
+
+def test_a_reader_that_has_gone_away_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        stream = Lasting(pipe)
+        for _ in range(3):
+            assert stream.write("words\n") == 6
+            stream.flush()
