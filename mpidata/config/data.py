@@ -329,9 +329,9 @@ class Samples(Model):
     ] = fixed_key(
         default=False,
         description="Whether the mean, the standard deviation, the least and the greatest value of each field are "
-        "kept, for [`stream.statistics()`](training.md#scales). A mapping names fields whose statistics are kept by "
-        "channel, with the axis of the channels, from 0, or from -1 for the last one; those of other fields are of all "
-        "their values.",
+        "kept, for [`stream.statistics()`](training.md#normalization). A mapping names fields whose statistics are "
+        "kept by channel, with the axis of the channels, from 0, or from -1 for the last one; those of other fields "
+        "are of all their values.",
         examples=["{velocity: 0}"],
     )
 

@@ -300,7 +300,7 @@ class Parameters(Model):
     learner_rank: Boolean = free_key(
         default=False,
         description="For samplers that learn: whether the sampler has a rank of its own, "
-        "[the learner](loop.md#learners-that-know-the-model), and not a thread of the scheduler.",
+        "[the learner](loop.md#learners), and not a thread of the scheduler.",
     )
     learner_spares: Natural = free_key(
         default=0,
