@@ -129,7 +129,7 @@ class Points(Model):
     )
     choices: _List | None = fixed_key(
         default=None,
-        description="One of these numbers, or of these [texts](solver.md#parameters-that-are-texts).",
+        description="One of these numbers, or of these [texts](solver.md#text-parameters).",
         examples=["[coarse, fine]"],
         json_schema_extra=_LIST_KIND,
     )

@@ -140,7 +140,7 @@ class Carried(Model):
     ranks: Count = free_key(
         default=1,
         description="Number of ranks of the program, on the hosts of its group; each calls `mpidata_attach`, see "
-        "[programs that are no ranks](solver.md#a-program-that-is-no-rank-of-the-job).",
+        "[programs that are no ranks](solver.md#carried-programs).",
     )
     launcher: _Launcher = free_key(
         default="auto",
