@@ -89,7 +89,7 @@ def judge(
     found += _environments(told, here)
     found += _folder_findings(told)
     if world is None or world["size"] != len(names):
-        fix = f"See docs/cluster.md, 'Firewalls and ports'. MPI says: {_last(said)}"
+        fix = f"See docs/sites.md, 'Firewalls and ports'. MPI says: {_last(said)}"
         found.append(Finding("MPI on all nodes", "failed", "it does not join them", fix))
     else:
         each = f"{len(names)} ranks, one on each, {world['seconds']:.1f} s to join"
