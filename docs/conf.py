@@ -17,7 +17,7 @@ copyright = "the mpidata authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = [
-    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/python.rst"),
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "docs/python.rst"),
     *("benchmarks/results/*.md", "experiments/README.md", "experiments/results/*.md", "build/pages/*.md"),
 ]
 html_theme = "furo"
@@ -37,7 +37,7 @@ CONTENTS = {
     "docs/model-parallel docs/checkpoints docs/recording docs/frameworks docs/loop docs/files",
     "On a cluster": "docs/installing docs/cluster docs/sites docs/fabric",
     "Reference": "docs/glossary docs/job-file build/pages/c-header build/pages/fortran docs/python "
-    "docs/compatibility CHANGELOG",
+    "docs/compatibility CHANGELOG SECURITY",
     "How fast, and how": "docs/benchmarks docs/internals CONTRIBUTING",
     "Results": " ".join(
         str(path.relative_to(ROOT).with_suffix(""))
