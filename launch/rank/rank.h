@@ -48,7 +48,7 @@ __attribute__((format(printf, 1, 2))) char *print(const char *format, ...);
 void say_aside(const char *sentence); /* to who started the job, as mpidata/run/side_channel.py does */
 long number(const char *text); /* from 0 to 10^9, or -1 */
 
-/* own.c */
+/* plan_owner.c */
 FILE *open_plan(const char *path);
 
 /* plan.c */
@@ -62,7 +62,7 @@ void end_case(char **assignments, int failed);
 /* The same with all that a carrier has left. Blocks. */
 void end_cases(void);
 
-/* place.c */
+/* rank_name.c */
 long read_launcher(void); /* sets me.rank; returns the number of ranks as the launcher promised it, -1 if it did not */
 void find_role(const mpidata_plan *plan, long size);
 int may_be_lost(const mpidata_plan *plan); /* its death need not end the job */
@@ -76,7 +76,7 @@ mpidata_pulse *open_pulse(char **name); /* *name: for MPIDATA_PULSE */
 unsigned flags_of(const mpidata_pulse *pulse);
 uint64_t now_ns(void);
 
-/* late.c. The sentence on a program that has not arrived; its stack goes to its log. May take some seconds. */
+/* arrival.c. The sentence on a program that has not arrived; its stack goes to its log. May take some seconds. */
 char *late(const mpidata_plan *plan, pid_t child);
 char *what_it_does(pid_t child); /* "it sleeps (state S)", say */
 

@@ -64,7 +64,7 @@ SIGNATURES: dict[str, _Signature] = {
     # beat.h
     "mpidata_beat": (None, []),
     "mpidata_beat_at": (None, [c_char_p]),
-    # parcels: taken.h, loaders.h, loader.h
+    # parcels: parcel_view.h, loaders.h, loader.h
     "mpidata_parcel_release": (None, [c_void_p]),
     "mpidata_trainer_request": (c_int, [c_int, c_uint32, c_uint32, c_uint64, c_void_p, c_int64]),
     "mpidata_trainer_take": (c_int, [c_uint32, c_int64, c_void_p, c_double]),

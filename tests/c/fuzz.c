@@ -14,7 +14,7 @@
 #include "parcel/sending.h"
 #include "contents/contents.h"
 #include "receive/incoming.h"
-#include "receive/whole.h"
+#include "receive/completion.h"
 #include "solver/kept_constants.h"
 #include "solver/map_sending.h"
 #include "solver/sender.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "receive/whole.h"
+#include "receive/completion.h"
 #include "stream/progress.h"
 
 static const char plan_text[] =

@@ -2,7 +2,7 @@
 #include "fake_mpi.h"
 #include "parcel/inbox.h"
 #include "parcel/sending.h"
-#include "parcel/taken.h"
+#include "parcel/parcel_view.h"
 
 enum { TAG = 8, RANKS = 4, MOST_PARTS = 40 };
 

@@ -4,7 +4,7 @@
 
 #include "example_plan.h"
 #include "fake_mpi.h"
-#include "parcel/taken.h"
+#include "parcel/parcel_view.h"
 
 static mpidata_job job;
 

@@ -3,7 +3,7 @@
 
 #include "fake_mpi.h"
 #include "parcel/parcel.h"
-#include "parcel/taken.h"
+#include "parcel/parcel_view.h"
 #include "wire/messages.h"
 
 enum { RANKS = 6, LEARNER = 4, NEXT = 5, LARGE = 50000 };

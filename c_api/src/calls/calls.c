@@ -9,7 +9,7 @@
 #include "calls/maps.h"
 #include "calls/values/strided.h"
 #include "device/copying.h"
-#include "program/alone.h"
+#include "program/single_run.h"
 #include "program/caller.h"
 #include "wire/failed.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "dtypes/convert.h"
-#include "program/alone.h"
+#include "program/single_run.h"
 
 /* With the name of a length in place of the dimension that varies. */
 static void shape_text(int ndim, const int64_t *shape, int varying, const char *length, char *text, size_t size) {

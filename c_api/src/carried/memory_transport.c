@@ -17,7 +17,7 @@
 #include "carried/channel.h"
 #include "carried/published_memory.h"
 #include "dtypes/indices.h"
-#include "program/alone.h"
+#include "program/single_run.h"
 #include "program/caller.h"
 #include "wire/failed.h"
 

@@ -10,7 +10,7 @@
 
 #include <mpi.h>
 
-#include "parcel/taken.h"
+#include "parcel/parcel_view.h"
 
 /* Join the job, role: MPIDATA_ROLE_LOADER, _INFERENCE or _LEARNER. Collective over world; blocks without spinning. */
 int mpidata_loader_open(MPI_Fint world, int role);

@@ -17,7 +17,7 @@
 #include "receive/answering/relay.h"
 #include "receive/answering/publishing.h"
 #include "receive/replay.h"
-#include "receive/whole.h"
+#include "receive/completion.h"
 #include "stream/agreement.h"
 #include "stream/checkpoint.h"
 #include "stream/deaths/adoption.h"

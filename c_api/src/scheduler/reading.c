@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "parcel/taken.h"
+#include "parcel/parcel_view.h"
 
 static struct {
     mpidata_asking asking;

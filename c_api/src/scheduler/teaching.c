@@ -4,7 +4,7 @@
 
 #include "parcel/inbox.h"
 #include "parcel/sending.h"
-#include "parcel/taken.h"
+#include "parcel/parcel_view.h"
 #include "wire/messages.h"
 
 static struct {

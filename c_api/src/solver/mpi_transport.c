@@ -10,7 +10,7 @@
 #include "base/wait.h"
 #include "calls/calls.h"
 #include "job/usage.h"
-#include "program/alone.h"
+#include "program/single_run.h"
 #include "program/caller.h"
 #include "solver/asking/infer_by_mpi.h"
 #include "solver/kept_constants.h"

@@ -13,7 +13,7 @@
 #include "stream/parcel_queue.h"
 #include "stream/phase.h"
 #include "stream/record_queue.h"
-#include "field_statistics/known.h"
+#include "field_statistics/moments_exchange.h"
 #include "wire/statistics.h"
 
 typedef struct mpidata_outgoing {

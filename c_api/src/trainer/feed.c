@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "program/caller.h"
-#include "receive/whole.h"
+#include "receive/completion.h"
 #include "stream/budget.h"
 #include "stream/progress.h"
 

@@ -3,7 +3,7 @@
 #ifndef MPIDATA_TRAINER_LOADERS_H
 #define MPIDATA_TRAINER_LOADERS_H
 
-#include "parcel/taken.h"
+#include "parcel/parcel_view.h"
 
 /* Send a request to a loader; MPIDATA_ERR_AGAIN: nothing is sent, as it takes none any more, which mpidata_trainer_take tells.
  * Opens the dataset: its parcels are kept from now on. payload: bytes of it, copied. Does not block. */

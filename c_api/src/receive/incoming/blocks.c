@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "receive/incoming/pieces.h"
-#include "receive/whole.h"
+#include "receive/completion.h"
 
 static void count_bytes(mpidata_incoming *in, int64_t bytes) {
     mpidata_lock_take(&in->trainer->lock);

@@ -2,7 +2,7 @@
 
 #include "receive/incoming/received_constants.h"
 #include "receive/incoming/inlets.h"
-#include "receive/whole.h"
+#include "receive/completion.h"
 
 /* The scheduler acts on the death of a solver or trainer; its own must end this rank. */
 int mpidata_incoming_note_deaths(mpidata_inlet *inlet) {

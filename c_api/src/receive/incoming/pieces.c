@@ -6,7 +6,7 @@
 #include "containers/array.h"
 #include "receive/incoming/mapped.h"
 #include "receive/incoming/received_constants.h"
-#include "receive/whole.h"
+#include "receive/completion.h"
 #include "stream/progress.h"
 
 /* Optional fields that do not vary: zeros where they were not put. */

@@ -1,4 +1,4 @@
-#include "program/alone.h"
+#include "program/single_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* A parcel as Python sees it. Not installed. */
-#ifndef MPIDATA_TAKEN_H
-#define MPIDATA_TAKEN_H
+#ifndef MPIDATA_PARCEL_VIEW_H
+#define MPIDATA_PARCEL_VIEW_H
 
 #include "parcel/parcel.h"
 #include "python/structures.h"

@@ -1,4 +1,4 @@
-#include "receive/whole.h"
+#include "receive/completion.h"
 
 #include "stream/progress.h"
 

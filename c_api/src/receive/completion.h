@@ -1,7 +1,7 @@
 /* Steps of which every element is in place: they become samples, each alone or in windows of several. Under the trainer's
  * lock. */
-#ifndef MPIDATA_WHOLE_H
-#define MPIDATA_WHOLE_H
+#ifndef MPIDATA_COMPLETION_H
+#define MPIDATA_COMPLETION_H
 
 #include "receive/assembly/assembly.h"
 #include "stream/state.h"

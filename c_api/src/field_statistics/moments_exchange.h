@@ -3,8 +3,8 @@
  * What trainers know of one another comes with their agreement: the moments that all had when a batch was granted are known
  * when this batch is drawn. So all trainers know the same, to the last bit, after as many batches. A trainer without others
  * knows what it has received by then. */
-#ifndef MPIDATA_KNOWN_H
-#define MPIDATA_KNOWN_H
+#ifndef MPIDATA_MOMENTS_EXCHANGE_H
+#define MPIDATA_MOMENTS_EXCHANGE_H
 
 #include "wire/moments.h"
 #include "wire/plan.h"

@@ -1,4 +1,4 @@
-#include "field_statistics/known.h"
+#include "field_statistics/moments_exchange.h"
 
 #include <stdlib.h>
 #include <string.h>

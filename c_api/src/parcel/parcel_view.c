@@ -1,4 +1,4 @@
-#include "parcel/taken.h"
+#include "parcel/parcel_view.h"
 
 #include <string.h>
 

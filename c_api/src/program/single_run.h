@@ -1,6 +1,6 @@
 /* A linked solver run outside a job: one simulation, parameters from the environment, data dropped. */
-#ifndef MPIDATA_ALONE_H
-#define MPIDATA_ALONE_H
+#ifndef MPIDATA_SINGLE_RUN_H
+#define MPIDATA_SINGLE_RUN_H
 
 #include "mpidata.h"
 
