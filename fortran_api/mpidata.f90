@@ -28,28 +28,28 @@
 !> that mpidata was installed with. With another one, compile this file together with the solver, and link with
 !> `mpidata config --libs`.
 !>
-!> Memory order. It is kept, as in HDF5's Fortran interface: nothing is transposed. The array `u(nx, ny)` is the field
-!> of `shape: [ny, nx]` in the job file, and its element `u(i, j)` arrives in Python as `tensor[j-1, i-1]`. All indices
-!> here are Fortran's: `start` counts from 1, and its indices are in the order of the array's own dimensions.
+!> Memory order. Nothing is transposed, as in HDF5's Fortran interface. The array `u(nx, ny)` is the field with
+!> `shape: [ny, nx]` in the job file. Its element `u(i, j)` arrives in Python as `tensor[j-1, i-1]`. All indices here
+!> are Fortran indices: `start` counts from 1, and its indices are in the order of the array's own dimensions.
 !>
-!> Communicators. They are integers: the handles of `mpif.h` and of `use mpi`. With `use mpi_f08` pass the component:
+!> Communicators are integers: the handles of `mpif.h` and of `use mpi`. With `use mpi_f08` pass the component:
 !> `call mpidata_init(MPI_COMM_WORLD%mpi_val, group%mpi_val)`.
 !>
-!> Kinds. A time or the value of a parameter is a real of any kind, all integers (`simulation`, `start`, `ierror`,
-!> communicators) are integer(int32) or integer(int64). So code built with -fdefault-real-8 or -fdefault-integer-8 needs
-!> no change. With -fdefault-real-8 alone `double precision` and 0.5d0 are real(real128), which no field is: add
-!> -fdefault-double-8.
+!> Kinds. A time or the value of a parameter is a real of any kind. All integers (`simulation`, `start`, `ierror`,
+!> communicators) are integer(int32) or integer(int64). Code that is built with -fdefault-real-8 or -fdefault-integer-8
+!> therefore needs no change. With -fdefault-real-8 alone, `double precision` and 0.5d0 are real(real128), which no
+!> field accepts: add -fdefault-double-8.
 !>
-!> Errors. Every call has an optional last argument `ierror` (write `ierror=` where `start` is left out). It is set to
-!> MPIDATA_SUCCESS, MPIDATA_END, MPIDATA_CANCELLED or an MPIDATA_ERR_ code; after an error mpidata_last_error() returns the whole sentence.
-!> Without `ierror` an error stops the program with that sentence (`error stop`). MPIDATA_END and
-!> MPIDATA_CANCELLED are no errors.
+!> Errors. Every call has an optional last argument `ierror` (write `ierror=` if you omit `start`). It is set to
+!> MPIDATA_SUCCESS, MPIDATA_END, MPIDATA_CANCELLED or an MPIDATA_ERR_ code. After an error mpidata_last_error() returns
+!> the error message. Without `ierror` an error stops the program with that message (`error stop`). MPIDATA_END and
+!> MPIDATA_CANCELLED are not errors.
 !>
-!> Threads. All calls of a process come from one thread, the one that may call MPI. "Collective" means that every rank
-!> of the group makes the call, in the same order. A "local" call needs no other rank.
+!> Threads. All calls of a process must come from one thread, the one that may call MPI. "Collective" means that every
+!> rank of the group makes the call, in the same order. A "local" call needs no other rank.
 !>
-!> Alone. A solver that is started outside a job runs one simulation, with parameters from MPIDATA_PARAM_<NAME> in the
-!> environment (0 where unset); what it puts is checked and dropped.
+!> Without a job. A solver that is started outside a job runs one simulation, with parameters from MPIDATA_PARAM_<NAME>
+!> in the environment (0 if unset). Puts are checked, and their data is dropped.
 module mpidata
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int32_t, c_int64_t, &
     c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
@@ -66,23 +66,23 @@ module mpidata
   !> Status codes, as in mpidata.h.
   integer, parameter, public :: MPIDATA_SUCCESS = 0        !< no error
   integer, parameter, public :: MPIDATA_END = 1            !< no more simulations, or the job is stopping
-  integer, parameter, public :: MPIDATA_ERR_ORDER = 2      !< a call at the wrong moment
-  integer, parameter, public :: MPIDATA_ERR_ARGUMENT = 3   !< a bad argument
-  integer, parameter, public :: MPIDATA_ERR_FIELD = 4      !< a field not declared, put twice, or not put in a step
-  integer, parameter, public :: MPIDATA_ERR_SHAPE = 5      !< a shape that is not the declared one
-  integer, parameter, public :: MPIDATA_ERR_DTYPE = 6      !< a dtype that may not be put where this one is declared
-  integer, parameter, public :: MPIDATA_ERR_BLOCK = 7      !< a block outside its field; an overlap or a hole
+  integer, parameter, public :: MPIDATA_ERR_ORDER = 2      !< a call at the wrong time
+  integer, parameter, public :: MPIDATA_ERR_ARGUMENT = 3   !< an invalid argument
+  integer, parameter, public :: MPIDATA_ERR_FIELD = 4      !< a field undeclared, put twice, or not put in a step
+  integer, parameter, public :: MPIDATA_ERR_SHAPE = 5      !< the shape differs from the declared one
+  integer, parameter, public :: MPIDATA_ERR_DTYPE = 6      !< a dtype neither declared nor converted to the declared one
+  integer, parameter, public :: MPIDATA_ERR_BLOCK = 7      !< a block outside its field; an overlap or a gap
   integer, parameter, public :: MPIDATA_ERR_PARAMETER = 8  !< a parameter that the job file does not declare
-  integer, parameter, public :: MPIDATA_ERR_JOB = 9        !< the MPI world is not the one the job was planned for
+  integer, parameter, public :: MPIDATA_ERR_JOB = 9        !< MPI_COMM_WORLD does not match the job, or no carrier
   integer, parameter, public :: MPIDATA_ERR_MPI = 10       !< an MPI call failed
   integer, parameter, public :: MPIDATA_ERR_MEMORY = 11    !< out of memory
-  integer, parameter, public :: MPIDATA_ERR_WIRE = 12      !< a message that does not fit the job
+  integer, parameter, public :: MPIDATA_ERR_WIRE = 12      !< a message that does not match the job
   integer, parameter, public :: MPIDATA_ERR_AGAIN = 13     !< nothing has been published yet
   integer, parameter, public :: MPIDATA_CANCELLED = 17     !< the simulation is cancelled: leave it, call mpidata_next
-  integer, parameter, public :: MPIDATA_ERR_DEVICE = 18    !< a call of a device's driver failed
+  integer, parameter, public :: MPIDATA_ERR_DEVICE = 18    !< a call of a device driver failed
 
-  integer, parameter, public :: MPIDATA_MAX_NDIM = 6         !< most dimensions of a field
-  integer, parameter, public :: MPIDATA_MAX_TEXT = 256       !< room for the text of any parameter
+  integer, parameter, public :: MPIDATA_MAX_NDIM = 6         !< largest number of dimensions of a field
+  integer, parameter, public :: MPIDATA_MAX_TEXT = 256       !< size of a buffer for the text of any parameter
 
   ! As in mpidata.h.
   integer(c_int), parameter :: float32 = 1, float64 = 2, dtype_int32 = 3, dtype_int64 = 4, dtype_uint8 = 5, &
@@ -98,18 +98,18 @@ module mpidata
     integer(c_int64_t) :: extents(MPIDATA_MAX_NDIM) = 0
   end type mpidata_array
 
-  !> The same as C has it.
+  !> The same in C.
   type, bind(c) :: c_array
     type(c_ptr) :: name = c_null_ptr, values = c_null_ptr
     integer(c_int) :: dtype = 0, ndim = 0
     type(c_ptr) :: extents = c_null_ptr
   end type c_array
 
-  !> `mpidata_named(name, values)`: an array of a question, by the name by which the function of `inference` knows it.
+  !> `mpidata_named(name, values)`: an array of a question, and its name for the function of `inference`.
   !>
-  !> values   array of 1 to 6 dimensions with the attributes `target, asynchronous`, contiguous; its last dimension has the
-  !>          rows. real(real32) and real(real64), integer(int8) to integer(int64), complex(real32) and complex(real64) are
-  !>          float32, float64, int8 to int64, complex64 and complex128. Not copied
+  !> values   contiguous array of 1 to 6 dimensions with the attributes `target, asynchronous`; its last dimension is
+  !>          that of the rows. real(real32) and real(real64), integer(int8) to integer(int64), complex(real32) and
+  !>          complex(real64) are float32, float64, int8 to int64, complex64 and complex128. Not copied
   interface mpidata_named
     procedure :: named_real32, named_real64, named_complex32, named_complex64
     procedure :: named_int8, named_int16, named_int32, named_int64
@@ -121,13 +121,13 @@ module mpidata
   !> group   communicator of this rank's group; mpidata_finalize frees it
   !>
   !> Collective over `world`. Blocks, without spinning, until every rank of the job has joined. An error is also printed
-  !> on standard error, as there is no job yet that could show it.
+  !> to stderr, because no job can report it yet.
   interface mpidata_init
     procedure :: init_int32, init_int64
   end interface mpidata_init
 
-  !> `do while (mpidata_next(simulation [, ierror]))`: ask for the next simulation. This closes the current one, which
-  !> then has the steps that were made so far.
+  !> `do while (mpidata_next(simulation [, ierror]))`: request the next simulation. This closes the current one, which
+  !> then has the steps made so far.
   !>
   !> simulation   integer(int32) or integer(int64): its id, from 0, the same on all ranks of the group
   !>
@@ -140,67 +140,65 @@ module mpidata
   !> `call mpidata_put(field, values [, start] [, ierror])`: put a field, or a block of it, into the current sample.
   !>
   !> field    name, as under `fields:` in the job file
-  !> values   scalar or array of up to 6 dimensions, or any section of one, copied, so it may be changed as soon as the
-  !>          call returns. By the field's dtype:
-  !>            float32, float64      real(real32), real(real64)
-  !>            int8, uint8           integer(int8); of uint8 the bytes as they are
-  !>            int16, int32, int64   integer of that kind
-  !>            complex64, complex128 complex(real32), complex(real64)
-  !>            bool                  logical of any kind
-  !>          Converted once, here, and rounded to the nearest: real(real64) if float32, and real(real64) or real(real32)
-  !>          if float16 or bfloat16 is declared; complex(real64) if complex64 is. Fortran has no kind for uint16, uint32
-  !>          and uint64
-  !> start    left out: `values` is the whole field, which exactly one rank of the group puts. Given: `values` is this
-  !>          rank's block, and `start` the place of its first element in the field, one index per dimension, from 1
+  !> values   scalar or array of up to 6 dimensions, or any section of one. It is copied, so it may be changed as soon
+  !>          as the call returns. Its kind depends on the field's dtype: real(real32) for float32, real(real64) for
+  !>          float64, integer(int8) for int8 and uint8 (the bytes are sent unchanged), integer(int16) for int16,
+  !>          integer(int32) for int32, integer(int64) for int64, complex(real32) for complex64, complex(real64) for
+  !>          complex128, and logical of any kind for bool. The call converts these, rounded to nearest: real(real64) if
+  !>          float32 is declared, real(real64) or real(real32) if float16 or bfloat16 is, and complex(real64) if
+  !>          complex64 is. Fortran has no kind for uint16, uint32 and uint64
+  !> start    if omitted, `values` is the whole field, which exactly one rank of the group puts. Otherwise `values` is
+  !>          this rank's block, and `start` the position of its first element in the field: one index for each
+  !>          dimension, from 1
   !>
-  !> If the field's shape has the name of a length, `values` is this rank's part, and `start` is refused. The parts are
-  !> joined along that dimension, in the order of the ranks, and of each rank's calls. A part may have the extent 0; all
-  !> parts together have at most the declared limit. In each step at least one rank must put the field. `xy(2, n)` is a
-  !> part of the field with `shape: [nodes, 2]`. Indices that count from 1 need `base: 1` in the job file.
+  !> If the field's shape contains the name of a length, `values` is this rank's part, and `start` is refused. The parts
+  !> are joined along that dimension, in the order of the ranks, and of each rank's calls. A part may have the extent 0;
+  !> all parts together have at most the declared limit. In each step at least one rank must put the field. `xy(2, n)`
+  !> is a part of the field with `shape: [nodes, 2]`. Indices that count from 1 need `base: 1` in the job file.
   !>
   !> `call mpidata_put(field, values, at=at [, ierror=ierror])`: put rows in any order.
   !>
   !> at       indices of the field's rows, from 1, one for each row of `values`: row i of the values is row at(i) of the
-  !>          field. Rows count along the dimension with the name of a length, else along the last one. In a step all
-  !>          ranks together have each row exactly once. Trainers get the indices once: the last 16 different ones are
-  !>          known again
+  !>          field. Rows count along the dimension with the name of a length, or else along the last one. In a step all
+  !>          ranks together put each row exactly once. Trainers get equal indices once: the last 16 different ones are
+  !>          recognized
   !>
-  !> Local. Blocks only while solvers.in_flight samples are under way, because a trainer's buffer is full.
+  !> Local. Blocks only while solvers.in_flight samples are in flight, because a trainer's buffer is full.
   interface mpidata_put
     procedure :: put_real32, put_real64, put_complex32, put_complex64, put_int8, put_int16, put_int32, put_int64
     procedure :: put_logical8, put_logical16, put_logical32, put_logical64
   end interface mpidata_put
 
   !> `call mpidata_put_indices(field, values [, at] [, ierror])`: put this rank's part of a field that is declared with
-  !> `index`, whose values are its own local numbers. They count from `base` in the job file, which is 1 for Fortran's.
+  !> `index` and whose values are local indices of this rank. They count from `base` in the job file; use 1 for Fortran.
   !>
   !> values   integer(int32) or integer(int64), as declared
-  !> at       what local number 1, 2, ... of this rank, ghost rows included, is in all of the group; from 1. Left out:
-  !>          the trainer adds the number of rows that the ranks before this one have put along the length of `index`
+  !> at       the index in the whole field, from 1, of local index 1, 2, ... of this rank, including ghost rows. If
+  !>          omitted, the trainer adds the number of rows that the ranks before this one have put along the length of
+  !>          `index`
   interface mpidata_put_indices
     procedure :: put_indices_int32, put_indices_int64
   end interface mpidata_put_indices
 
   !> `call mpidata_iput(field, values [, start] [, ierror])`: as mpidata_put, without the copy.
   !>
-  !> The array belongs to the library until mpidata_wait or mpidata_wait_for returns: do not change or free it before
-  !> that; one that is converted, and a logical one, is copied all the same. Give it the attributes `target,
-  !> asynchronous`. It must be contiguous; a section that is not is an error. An
-  !> expression, or a dummy argument with `intent(in)`, does not compile: `values` is `intent(inout)`, as the library
-  !> keeps it.
+  !> The array is lent to the library until mpidata_wait or mpidata_wait_for returns: do not change or free it before.
+  !> An array that is converted, or is logical, is still copied. Give the array the attributes `target, asynchronous`.
+  !> It must be contiguous; a section that is not contiguous is an error. An expression, or a dummy argument with
+  !> `intent(in)`, does not compile: `values` is `intent(inout)`, because the library keeps it.
   interface mpidata_iput
     procedure :: iput_real32, iput_real64, iput_complex32, iput_complex64, iput_int8, iput_int16, iput_int32, iput_int64
     procedure :: iput_logical8, iput_logical16, iput_logical32, iput_logical64
   end interface mpidata_iput
 
-  !> `call mpidata_published(name, values [, ierror])`: get an array of what was published, as of the last mpidata_refresh.
+  !> `call mpidata_published(name, values [, ierror])`: get an array that was published, as of the last mpidata_refresh.
   !>
   !> name     as in mpidata.publish
-  !> values   pointer of 0 to 6 dimensions to what was published: real(real32), real(real64), complex(real32),
+  !> values   pointer of 0 to 6 dimensions to the published values: real(real32), real(real64), complex(real32),
   !>          complex(real64), integer(int8), also for uint8 and bool, or integer of another kind, as in mpidata_put. A
-  !>          tensor of shape [n, m] is `values(m, n)`. To be read only, until the next mpidata_refresh. Another kind or
-  !>          number of dimensions is an error. null() before anything was published: `ierror` is MPIDATA_ERR_AGAIN then,
-  !>          which does not stop the program where it is left out
+  !>          tensor of shape [n, m] is `values(m, n)`. Read-only, and valid until the next mpidata_refresh. Another
+  !>          kind or number of dimensions is an error. null() if nothing has been published yet: `ierror` is then
+  !>          MPIDATA_ERR_AGAIN; without `ierror` this does not stop the program
   !>
   !> Local; does not block.
   interface mpidata_published
@@ -388,7 +386,7 @@ contains
   !> Get the value of a parameter of the current simulation. Local; does not block.
   subroutine mpidata_param(name, value, ierror)
     character(*), intent(in) :: name            !< as under `parameters: space:` in the job file
-    class(*), intent(out) :: value              !< a real; or an integer, where the value is a whole number
+    class(*), intent(out) :: value              !< a real; or an integer, if the value is a whole number
     class(*), intent(out), optional :: ierror
     real(c_double) :: number
     integer(c_int) :: status
@@ -417,10 +415,10 @@ contains
     call finish(status, ierror)
   end subroutine mpidata_param
 
-  !> Get the text of a parameter of the current simulation, where the job file gives texts. Local; does not block.
+  !> Get the text of a parameter of the current simulation, if the job file gives texts. Local; does not block.
   subroutine mpidata_param_text(name, text, ierror)
     character(*), intent(in) :: name            !< as under `parameters: space:` in the job file
-    character(*), intent(out) :: text           !< its text, and blanks; one that is too short is an error
+    character(*), intent(out) :: text           !< its text, padded with blanks; an error if too short
     class(*), intent(out), optional :: ierror
     character(len(text) + 1, kind=c_char) :: found
 
@@ -436,7 +434,7 @@ contains
       c_string('Pass a real variable.'))
   end function not_whole
 
-  !> Rounded to the nearest, also in a program that has floating-point traps (-ffpe-trap) or rounds otherwise.
+  !> Round to nearest, also in a program that has floating-point traps (-ffpe-trap) or another rounding mode.
   function as_real32(number) result(value)
     use, intrinsic :: ieee_arithmetic, only: ieee_get_status, ieee_set_status, ieee_status_type, ieee_set_halting_mode, &
       ieee_all, ieee_set_rounding_mode, ieee_nearest
@@ -451,8 +449,8 @@ contains
     call ieee_set_status(status)
   end function as_real32
 
-  !> Take over what a trainer has published since: all of it, of one version. Collective over the group, between
-  !> mpidata_init and mpidata_finalize. Blocks, without spinning, until a trainer has answered, which waits for nothing.
+  !> Get what a trainer has published since the last call: all of it, of one version. Collective over the group, between
+  !> mpidata_init and mpidata_finalize. Blocks, without spinning, until a trainer has answered, which it does at once.
   subroutine mpidata_refresh(version, ierror)
     class(*), intent(out) :: version            !< an integer: 1, 2, ...; 0: nothing has been published yet
     class(*), intent(out), optional :: ierror
@@ -1023,22 +1021,22 @@ contains
     call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
   end subroutine iput_logical64
 
-  !> Wait until the arrays that were given to mpidata_iput before the last mpidata_step may be changed again.
+  !> Wait until the arrays that were passed to mpidata_iput before the last mpidata_step may be changed again.
   !>
-  !> Local. Blocks, without spinning, until the trainers have taken them.
+  !> Local. Blocks, without spinning, until the trainers have received the arrays.
   subroutine mpidata_wait(ierror)
     class(*), intent(out), optional :: ierror
 
     call finish(c_wait(), ierror)
   end subroutine mpidata_wait
 
-  !> `call mpidata_device_stream(stream [, ierror])`: name the stream whose work puts of a device's memory wait for.
+  !> `call mpidata_device_stream(stream [, ierror])`: set the stream that all following puts of device memory wait for.
   !>
-  !> stream  type(c_ptr), a CUDA or HIP stream (that of acc_get_cuda_stream, for example); c_null_ptr, as at the start: the
-  !>         default stream, which waits for all that were not made as non-blocking ones
+  !> stream  type(c_ptr), a CUDA or HIP stream, for example that of acc_get_cuda_stream. The initial value, c_null_ptr,
+  !>         is the default stream, which waits for all streams that were not created as non-blocking ones
   !>
-  !> mpidata_put and mpidata_put_indices take arrays in the memory of a device: between `!$acc host_data use_device(u)` and its
-  !> end, or of OpenMP's `use_device_addr`. They are contiguous, and not logical. Local; does not block.
+  !> mpidata_put and mpidata_put_indices take arrays in device memory: between `!$acc host_data use_device(u)` and its
+  !> end, or of OpenMP's `use_device_addr`. They must be contiguous, and not logical. Local; does not block.
   subroutine mpidata_device_stream(stream, ierror)
     type(c_ptr), intent(in) :: stream
     class(*), intent(out), optional :: ierror
@@ -1046,8 +1044,8 @@ contains
     call finish(c_device_stream(stream), ierror)
   end subroutine mpidata_device_stream
 
-  !> As mpidata_wait, for one array that was given to mpidata_iput. The others may still be under way. Returns at once
-  !> for an array that is not lent.
+  !> As mpidata_wait, for one array that was passed to mpidata_iput. Other arrays may still be in flight. Returns at
+  !> once if the array is not lent.
   subroutine mpidata_wait_for(values, ierror)
     type(*), intent(in), target, asynchronous :: values(..)
     class(*), intent(out), optional :: ierror
@@ -1055,15 +1053,16 @@ contains
     call finish(c_wait_for(c_loc(values)), ierror)
   end subroutine mpidata_wait_for
 
-  !> `call mpidata_infer(inputs, outputs [, version] [, ierror])`: ask a rank that runs the model, and wait for the answer.
+  !> `call mpidata_infer(inputs, outputs [, version] [, ierror])`: send a question to an inference rank, and wait for
+  !> the answer.
   !>
-  !> `call mpidata_infer([mpidata_named('x', x)], [mpidata_named('y', y)])`. The last extents of all arrays are the same: the
-  !> rows of this question, any number of them, 0 too. When the job is stopping `ierror` is MPIDATA_END. Local. Blocks, without
-  !> spinning, until the answer is there.
+  !> For example, `call mpidata_infer([mpidata_named('x', x)], [mpidata_named('y', y)])`. The last extent of all arrays
+  !> is the same: the number of rows of this question, which may be 0. When the job is stopping, `ierror` is
+  !> MPIDATA_END. Local. Blocks, without spinning, until the answer has arrived.
   subroutine mpidata_infer(inputs, outputs, version, ierror)
-    type(mpidata_array), intent(in), target :: inputs(:)       !< what the function gets
-    type(mpidata_array), intent(in), target :: outputs(:)      !< what it is to return: filled
-    integer(int64), intent(out), optional, target :: version   !< of the weights; 0: none was published
+    type(mpidata_array), intent(in), target :: inputs(:)       !< the arrays that the function gets
+    type(mpidata_array), intent(in), target :: outputs(:)      !< the arrays that it returns; filled
+    integer(int64), intent(out), optional, target :: version   !< of the weights; 0: none were published
     class(*), intent(out), optional :: ierror
     integer(c_int64_t) :: question
     integer(c_int) :: status
@@ -1073,8 +1072,8 @@ contains
     call finish(status, ierror)
   end subroutine mpidata_infer
 
-  !> As mpidata_infer, but return at once: no array may be changed or freed before mpidata_infer_wait returns. At most 8
-  !> questions may be open; mpidata_next and mpidata_finalize wait for those that are.
+  !> As mpidata_infer, but returns at once: no array may be changed or freed before mpidata_infer_wait returns. At most
+  !> 8 questions may be open; mpidata_next and mpidata_finalize wait for open questions.
   subroutine mpidata_infer_begin(inputs, outputs, question, version, ierror)
     type(mpidata_array), intent(in), target :: inputs(:), outputs(:)
     integer(int64), intent(out) :: question                    !< for mpidata_infer_wait
@@ -1084,7 +1083,7 @@ contains
     call finish(ask(inputs, outputs, question, version), ierror)
   end subroutine mpidata_infer_begin
 
-  !> Wait until a question is answered, and set it to 0; returns at once if it is 0.
+  !> Wait until a question is answered, and set it to 0. Returns at once if it is 0.
   subroutine mpidata_infer_wait(question, ierror)
     integer(int64), intent(inout) :: question
     class(*), intent(out), optional :: ierror
@@ -1199,9 +1198,9 @@ contains
 
   !> Commit the sample: everything put since the last step becomes one sample, which a trainer sees whole or not at all.
   !>
-  !> When the job is stopping `ierror` is MPIDATA_END: leave the simulation and finalize. When the simulation is cancelled it
-  !> is MPIDATA_CANCELLED, as after each put until mpidata_next: leave the simulation. Collective over the group.
-  !> Does not block unless solvers.in_flight samples are under way.
+  !> When the job is stopping, `ierror` is MPIDATA_END: leave the simulation and finalize. When the simulation is
+  !> cancelled, `ierror` is MPIDATA_CANCELLED, as after each put until mpidata_next: leave the simulation. Collective
+  !> over the group. Does not block unless solvers.in_flight samples are in flight.
   subroutine mpidata_step(time, ierror)
     class(*), intent(in) :: time                !< physical time, in the solver's units: finite, the same on all ranks
     class(*), intent(out), optional :: ierror
@@ -1223,7 +1222,7 @@ contains
     call finish(c_step(number), ierror)
   end subroutine mpidata_step
 
-  !> Give the current simulation up, because it diverged, say: it is set aside and not tried again. Then call
+  !> Abandon the current simulation, for example because it diverged: it is set aside and not tried again. Then call
   !> mpidata_next. Samples already committed stay with the trainers.
   !>
   !> Collective over the group.
@@ -1234,16 +1233,17 @@ contains
     call finish(c_fail(c_string(reason)), ierror)
   end subroutine mpidata_fail
 
-  !> Close the current simulation if there is one, send what is left, and leave the job. Call it before MPI_Finalize.
+  !> Close the current simulation if there is one, send the remaining samples, and leave the job. Call it before
+  !> MPI_Finalize.
   !>
-  !> Collective over the group. Blocks, without spinning, until the trainers have taken every sample of this rank.
+  !> Collective over the group. Blocks, without spinning, until the trainers have received every sample of this rank.
   subroutine mpidata_finalize(ierror)
     class(*), intent(out), optional :: ierror
 
     call finish(c_finalize(), ierror)
   end subroutine mpidata_finalize
 
-  !> What a status code means.
+  !> Return the meaning of a status code.
   function mpidata_strerror(status) result(text)
     class(*), intent(in) :: status
     character(:), allocatable :: text
@@ -1251,7 +1251,7 @@ contains
     text = f_string(c_strerror(int(whole(status), c_int)))
   end function mpidata_strerror
 
-  !> The last error as a sentence: what went wrong, where, and how to fix it; '' if there was none.
+  !> Return the message of the last error: what went wrong, where, and how to fix it; '' if there was none.
   function mpidata_last_error() result(text)
     character(:), allocatable :: text
 

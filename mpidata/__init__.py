@@ -3,7 +3,7 @@
 In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `PackedCollate`, `graphs`,
 `register`, `report`, `picture`, `publish`, `replica`, `init_process_group`, `in_job` and `StreamError`.
 In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `Constants` and `GiveUp`.
-Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
+Importing this package neither initializes MPI nor imports torch; the names below are loaded at their first use.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _SET = click.option(
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Replace a key, buffer.capacity=4000 say; repeatable.",
+    help="Replace a key of the job file, for example buffer.capacity=4000. May be given several times.",
 )
 
 
@@ -56,7 +56,9 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
 def main() -> None:
     """Stream a running ensemble of MPI simulations into PyTorch training."""
 
@@ -64,12 +66,16 @@ def main() -> None:
 @main.command()
 @click.argument("job", type=click.Path(), required=False)
 @_SET
-@click.option("--resume", metavar="RUN", type=click.Path(), help="Go on with the run of this folder; no JOB then.")
-@click.option("--replay", metavar="RUN", type=click.Path(), help="Hand out the batches of this run again; no JOB then.")
-@click.option("--retry-set-aside", is_flag=True, help="With --resume: run again what was set aside.")
-@click.option("--restarts", metavar="N", type=click.IntRange(min=0), default=0, help="Resume by itself up to N times.")
-@click.option("--as", "name", metavar="NAME", help="Go on with the run that was begun under this NAME, or begin it.")
-@click.option("--dry-run", is_flag=True, help="Print the launcher's command; start nothing.")
+@click.option("--resume", metavar="RUN", type=click.Path(), help="Resume the run in the folder RUN. Takes no JOB.")
+@click.option(
+    "--replay", metavar="RUN", type=click.Path(), help="Replay the run in the folder RUN, batch by batch. Takes no JOB."
+)
+@click.option("--retry-set-aside", is_flag=True, help="With --resume: rerun simulations that were set aside.")
+@click.option(
+    "--restarts", metavar="N", type=click.IntRange(min=0), default=0, help="Resume automatically, up to N times."
+)
+@click.option("--as", "name", metavar="NAME", help="Resume the run started under NAME, or start it.")
+@click.option("--dry-run", is_flag=True, help="Print the launcher's command and the memory needed; start nothing.")
 def run(
     job: str | None,
     overrides: tuple[str, ...],
@@ -80,10 +86,10 @@ def run(
     name: str | None,
     dry_run: bool,
 ) -> None:
-    """Run the job of a job file.
+    """Run the job that a job file describes.
 
-    On one machine: mpidata run JOB. Under a launcher, with one rank for the scheduler, one per trainer and one per rank
-    of a solver: mpirun -n N mpidata run JOB.
+    On one machine: mpidata run JOB. Under a launcher: mpirun -n N mpidata run JOB. N counts one rank for the
+    scheduler, one for each trainer, and one for each rank of a solver.
     """
     from mpidata.launch.starting.environment import find_place, leave_step  # each command loads only what it needs
 
@@ -115,10 +121,10 @@ def run(
 @main.command()
 @click.argument("job", type=click.Path(), required=False)
 @_SET
-@click.option("--template", metavar="TEMPLATE", help="A template or file in place of slurm.template.")
+@click.option("--template", metavar="TEMPLATE", help="Use this template or file instead of slurm.template.")
 @click.option("--print", "show", is_flag=True, help="Print the script; submit nothing.")
-@click.option("--parsable", is_flag=True, help="Print the number of the Slurm job only, as sbatch --parsable does.")
-@click.option("--show-template", metavar="NAME", help="Print a template, to change a copy of it; no JOB then.")
+@click.option("--parsable", is_flag=True, help="Print only the number of the Slurm job, like sbatch --parsable.")
+@click.option("--show-template", metavar="NAME", help="Print a template, as a start for your own. Takes no JOB.")
 def submit(
     job: str | None,
     overrides: tuple[str, ...],
@@ -156,7 +162,7 @@ def submit(
 @_JOB
 @_SET
 def check(job: str, overrides: tuple[str, ...]) -> None:
-    """Check a job file, and the parameters it asks for, without starting anything."""
+    """Check a job file and draw its parameters, without starting anything."""
     from mpidata.config import load_job
     from mpidata.sampling.drawing import draw_parameters
 
@@ -177,10 +183,12 @@ def check(job: str, overrides: tuple[str, ...]) -> None:
 @main.command()
 @click.argument("job", type=click.Path(), required=False)
 @_SET
-@click.option("--test", "with_jobs", is_flag=True, help="Also run two small jobs, after an installation; 60 seconds.")
+@click.option(
+    "--test", "with_jobs", is_flag=True, help="Also run two small jobs, to test an installation; takes 60 seconds."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def doctor(job: str | None, overrides: tuple[str, ...], with_jobs: bool, as_json: bool) -> None:
-    """Check this machine and its MPI, and with a JOB what that needs. Exit status 1 if something must be mended."""
+    """Check this machine, its MPI, and what JOB needs if it is given. The exit status is 1 if jobs cannot run."""
     from mpidata.doctor import examine, finding, try_jobs
     from mpidata.launch.starting.environment import leave_step
 
@@ -199,11 +207,11 @@ def doctor(job: str | None, overrides: tuple[str, ...], with_jobs: bool, as_json
 
 @main.command()
 @click.argument("run", type=click.Path())
-@click.option("--loaders", metavar="N", type=int, help="So many loaders from now on.")
-@click.option("--groups", metavar="N", type=int, help="So many solver groups from now on.")
-@click.option("--trainers", metavar="N", type=int, help="So many trainers from the next step on.")
+@click.option("--loaders", metavar="N", type=int, help="New number of loaders.")
+@click.option("--groups", metavar="N", type=int, help="New number of solver groups.")
+@click.option("--trainers", metavar="N", type=int, help="New number of trainers, from the next step on.")
 def scale(run: str, loaders: int | None, groups: int | None, trainers: int | None) -> None:
-    """Add loaders, solver groups or trainers to the job of the folder RUN, or take some away, while it runs."""
+    """Change the number of loaders, solver groups or trainers of a running job, whose run folder is RUN."""
     from mpidata.launch.watching.scale import scale as ask
 
     wanted = {
@@ -218,20 +226,26 @@ def scale(run: str, loaders: int | None, groups: int | None, trainers: int | Non
 
 
 @main.command("try", context_settings={"ignore_unknown_options": True})
-@click.option("--record", metavar="FOLDER", type=click.Path(), help="Give the samples of this record.")
-@click.option("--made-up", metavar="JOB", type=click.Path(), help="Give random samples as this job's would be.")
-@click.option("--job", metavar="JOB", type=click.Path(), help="The job file of a record that is not in its run folder.")
+@click.option("--record", metavar="FOLDER", type=click.Path(), help="Use the samples of this record.")
+@click.option("--made-up", metavar="JOB", type=click.Path(), help="Use random samples, as this job file declares them.")
+@click.option("--job", metavar="JOB", type=click.Path(), help="The job file, if the record is not in its run folder.")
 @_SET
-@click.option("--steps", metavar="N", type=click.IntRange(min=1), default=20, help="Of a made-up simulation; 20.")
+@click.option(
+    "--steps",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=20,
+    help="Steps of each made-up simulation; the default is 20.",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def try_(
     record: str | None, made_up: str | None, job: str | None, overrides: tuple[str, ...], steps: int,
     command: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Run a training script alone, with samples from a record or made-up ones: no launcher, no MPI.
+    """Run a training script without a job, a launcher or MPI. Its samples come from a record or are made up.
 
-    COMMAND is a script (*.py) with its arguments, or a program that runs one, a debugger or a notebook say. Options
-    that both have are COMMAND's own behind --.
+    COMMAND is a script (*.py) with its arguments, or a program that runs one, for example a debugger or a notebook
+    server. All options after -- belong to COMMAND.
     """
     from mpidata.launch.starting.trying import try_script
 
@@ -246,7 +260,7 @@ def try_(
 @click.argument("folder", type=click.Path(), default="runs")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def list_runs(folder: str, as_json: bool) -> None:
-    """List the runs in FOLDER (runs), with their status and progress."""
+    """List the runs in FOLDER (default: runs), with their status and progress."""
     from mpidata.launch.watching.runs import show_runs
     from mpidata.run.runs import look_at_runs
 
@@ -259,9 +273,9 @@ def list_runs(folder: str, as_json: bool) -> None:
 
 @main.command()
 @click.argument("run", type=click.Path())
-@click.option("--once", is_flag=True, help="Show it once.")
+@click.option("--once", is_flag=True, help="Show the state once and exit.")
 def watch(run: str, once: bool) -> None:
-    """Show how the run of the folder RUN goes on, on any machine that sees the folder. Ctrl-C ends only the display."""
+    """Show the progress of the run in the folder RUN, on any machine that sees RUN. Ctrl-C ends only the display."""
     from mpidata.launch.page.watch import watch_run
 
     watch_run(run, once, _console())
@@ -280,7 +294,7 @@ for _command in (report, advise):
 @main.command()
 @_kinds
 def config(**wanted: bool) -> None:
-    """Print flags to build a solver with: mpicc solver.c $(mpidata config --cflags --libs)."""
+    """Print compiler flags for a solver: mpicc solver.c $(mpidata config --cflags --libs)."""
     kinds = [kind for kind in KINDS if wanted[kind]]
     if not kinds:
         raise click.UsageError(f"Nothing to print. Give one or more of --{', --'.join(KINDS)}.")

@@ -1,4 +1,4 @@
-"""Exceptions of mpidata. Every message says what is wrong, where, and what to do."""
+"""Exceptions of mpidata. Every message states what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ __all__ = [
 
 
 class GiveUp(Exception):  # noqa: N818 what it does says more than what it is
-    """To be raised by the function of `solvers.function`: this simulation has diverged, say, and is not tried again."""
+    """Raised by a function of `solvers.function` to abandon a simulation, for example because it diverged."""
 
 
 class SimulationCancelled(Exception):  # noqa: N818 nothing is wrong
-    """The training has cancelled this simulation: leave it, and go on with the next one."""
+    """The training script has cancelled this simulation: leave it, and continue with the next one."""
 
 
 DAMAGED = (
     *(OSError, KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, RuntimeError, MemoryError),
 )
-"""What h5py, json and numpy raise where a file does not hold what it should."""
+"""The exceptions of h5py, json and numpy for a file with unexpected contents."""
 
 
 class MpidataError(Exception):
-    """Base of all errors that mpidata raises; its text is meant for the user, without a traceback."""
+    """Base class of all errors that mpidata raises; the text is for the user, without a traceback."""
 
 
 class JobFileError(MpidataError):
@@ -45,12 +45,12 @@ class JobFileError(MpidataError):
     Parameters
     ----------
     problems : str or iterable of str
-        The sentences, one for each thing that is wrong.
+        The messages, one for each problem.
 
     Attributes
     ----------
     problems : tuple of str
-        The same sentences; the text of the error has one a line.
+        The same messages; the text of the error has one on each line.
     """
 
     def __init__(self, problems: str | Iterable[str]) -> None:
@@ -58,7 +58,7 @@ class JobFileError(MpidataError):
         super().__init__(self.problems)
 
     def __str__(self) -> str:
-        """Join the sentences, one a line."""
+        """Join the messages, one on each line."""
         return "\n".join(self.problems)
 
 
@@ -67,11 +67,11 @@ class StreamError(MpidataError):
 
 
 class JobInterrupt(KeyboardInterrupt):
-    """Ctrl-C in `mpidata run` has ended the loop of a training script; for scripts a KeyboardInterrupt."""
+    """Ctrl-C in `mpidata run` has ended the loop of a training script; scripts see a KeyboardInterrupt."""
 
 
 class LaunchError(MpidataError):
-    """The job cannot be started, or was not started the way it was planned."""
+    """The job cannot be started, or was not started as planned."""
 
 
 class LibraryError(MpidataError):
@@ -83,29 +83,29 @@ class NotFiniteError(LibraryError):
 
 
 class DeviceError(LibraryError):
-    """A call of a device's driver failed: this try of the simulation has, too, and another rank makes the next one."""
+    """A call of a device driver failed: this try of the simulation has failed, and another rank runs the next one."""
 
 
 class RankDiedError(LibraryError):
-    """A call of libmpidata failed as a rank has died: why it has is known elsewhere."""
+    """A call of libmpidata failed because a rank has died, whose cause is reported elsewhere."""
 
 
 def as_line(error: BaseException) -> str:
-    """Give the text of an error as one line, or its kind where it has none."""
+    """Return the text of an error as one line, or the name of its class if it has no text."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def unforeseen(what: str, error: BaseException, log: str) -> str:
-    """Make the sentence on an error that nothing foresaw: mpidata's fault, if not the system's or the installation's.
+    """Return the message about an unexpected error: a fault of mpidata, the system or the installation.
 
     Parameters
     ----------
     what : str
         What failed, as the start of a sentence.
     error : BaseException
-        Whose kind decides what is to be done.
+        The error, whose class determines what to do.
     log : str
-        What a report is to hold.
+        What a bug report should contain.
     """
     fix = f"That is a fault of mpidata: report it with {log}."
     if isinstance(error, MemoryError):

@@ -1,4 +1,4 @@
-"""Joining samples whose fields have lengths of their own: along these, one sample behind another."""
+"""Join samples whose fields differ in length: concatenate them along these lengths."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _FRAMES = 8
 
 
 class PackedCollate:
-    """Joins single samples to a batch as the stream's: ``DataLoader(..., collate_fn=PackedCollate(dataset.fields))``.
+    """Joins single samples into a batch, as a stream does: ``DataLoader(..., collate_fn=PackedCollate(data.fields))``.
 
     For samples of a RecordedDataset, of a stream without `batch_size`, and of its validation samples.
 
     Parameters
     ----------
     fields : mapping of str to Field
-        The dataset's, or the stream's, `fields`.
+        The `fields` of the dataset or the stream.
 
     Raises
     ------
     StreamError
-        When it is called: a sample lacks a length.
+        When called: a sample lacks a length.
 
     Notes
     -----
-    Of B samples a field whose shape has a name, ``[nodes, 2]``, becomes ``[sum, 2]``: the samples are joined along that
-    dimension. The batch has ``nodes``, ``[B]`` int64, and ``nodes_offsets``, ``[B + 1]`` int64, where each begins; the
-    values of `index` fields count along the joined samples. With windows of W steps these are ``[B, W]`` and
-    ``[B * W + 1]``. All else is stacked, also what was added to the samples, by torch's ``default_collate``. A batch of
-    windows has fields with ``per: simulation`` only if the dataset has ``constants="batch"``.
+    A field whose shape contains a name, ``[nodes, 2]``, becomes ``[sum, 2]`` in a batch of B samples, which are joined
+    along that dimension. The batch has ``nodes``, ``[B]`` int64, and ``nodes_offsets``, ``[B + 1]`` int64, the start of
+    each sample. The values of `index` fields count along the joined samples. With windows of W steps the shapes are
+    ``[B, W]`` and ``[B * W + 1]``. torch's ``default_collate`` stacks everything else, including what was added to the
+    samples. A batch of windows has fields with ``per: simulation`` only if the dataset has ``constants="batch"``.
     """
 
     def __init__(self, fields: Mapping[str, Field]) -> None:
@@ -81,9 +81,9 @@ def check_constants(constants: Any) -> None:
 
 
 def _is_apart(field: Field, sample: Mapping[str, Any]) -> bool:
-    """Tell whether a window of several steps has a field that is put once a simulation once, not for each step.
+    """Return whether a window of several steps has a field with ``per: simulation`` once, not for each step.
 
-    False also where it is empty, which looks alike.
+    Also false if the field is empty, because both cases then look alike.
     """
     if not np.ndim(sample["step"]):
         return False
@@ -96,7 +96,7 @@ def _is_apart(field: Field, sample: Mapping[str, Any]) -> bool:
 def number_tensors(
     names: Sequence[str], numbers: Sequence[npt.NDArray[np.int64]] | npt.NDArray[np.int64], n_lengths: int
 ) -> dict[str, torch.Tensor]:
-    """Make a batch's tensors of its samples' numbers, of which the first are lengths.
+    """Make the tensors of a batch from the numbers of its samples, of which the first are lengths.
 
     `<length>` is [B] (or [B, W]) int64, `<length>_offsets` is [B + 1] (or [B * W + 1]) int64, and the others,
     `<field>_given` of optional fields, are bool, shaped as the lengths. A single sample of one step has no offsets.
@@ -117,7 +117,7 @@ def number_tensors(
 def join_fields(
     fields: Sequence[Field], samples: Sequence[Mapping[str, torch.Tensor]], lengths: Mapping[str, npt.NDArray[np.int64]]
 ) -> dict[str, torch.Tensor]:
-    """Join the fields of samples, or of the steps of a window, of lengths (n,) int64; stack those without one."""
+    """Join the fields of samples, or of the steps of a window, of lengths (n,) int64; stack fields without a length."""
     joined = {}
     for field in fields:
         parts = [sample[field.name] for sample in samples]
@@ -129,9 +129,10 @@ def join_fields(
 
 
 def refuse_stacking(dataset: Dataset[Any], lengths: Sequence[str], fields: str) -> None:
-    """Raise StreamError if a DataLoader is to stack the sample that is asked for; for a dataset's `__getitem__`.
+    """Raise StreamError if a DataLoader would stack the requested sample; for a dataset's `__getitem__`.
 
-    `fields` says where a script has them. A dataset is not told who asks for a sample, so this looks at the callers.
+    `fields` is the expression by which a script gets them. A dataset does not know who requests a sample, so this
+    inspects the callers.
     """
     frame = sys._getframe(2) if lengths else None
     for _ in range(_FRAMES):
@@ -144,7 +145,7 @@ def refuse_stacking(dataset: Dataset[Any], lengths: Sequence[str], fields: str) 
 
 
 def refuse_fetcher(fetcher: Any, dataset: Dataset[Any], lengths: Sequence[str], fields: str) -> None:
-    """Raise StreamError if a DataLoader, which has this fetcher, is to stack samples of the dataset as they are."""
+    """Raise StreamError if a DataLoader with this fetcher would stack samples of the dataset."""
     stacks = getattr(fetcher, "auto_collation", False) and getattr(fetcher, "collate_fn", None) is default_collate
     if lengths and stacks and _holds(fetcher.dataset, dataset):
         raise StreamError(

@@ -1,4 +1,4 @@
-/* mpidata.h for C++17: arrays of C++ in place of pointers, exceptions in place of statuses.
+/* mpidata.h for C++17: containers and views instead of pointers, exceptions instead of status codes.
  *
  *     #include <mpidata.hpp>
  *
@@ -15,17 +15,17 @@
  *         }
  *     } // leaves the job: before MPI_Finalize
  *
- * The calls are those of mpidata.h, which says what each does, which are collective, and what they block for. Which arrays
- * they take is in mpidata_views.hpp. A program that is no rank of the job includes mpidata_carried.h before this header, and
- * writes `mpidata::job job;`.
+ * The calls are those of mpidata.h, which documents what each does, which are collective, and when they block.
+ * mpidata_views.hpp lists the arrays that they accept. A carried program includes mpidata_carried.h before this header,
+ * and writes `mpidata::job job;`.
  *
- * Statuses. Of each call that can fail there are two. `put` throws mpidata::error. `try_put` throws nothing of its own, and returns
- * MPIDATA_SUCCESS, MPIDATA_END, MPIDATA_CANCELLED or an MPIDATA_ERR_ code. MPIDATA_END and MPIDATA_CANCELLED are no errors: `step`
- * and others then return false, which means: leave the loop over steps.
+ * Status codes. Each call that can fail has two forms. `put` throws mpidata::error. `try_put` does not throw, and
+ * returns MPIDATA_SUCCESS, MPIDATA_END, MPIDATA_CANCELLED or an MPIDATA_ERR_ code. MPIDATA_END and MPIDATA_CANCELLED
+ * are not errors: `step` and others then return false, which means: leave the loop over steps.
  *
- * Exceptions. If an exception leaves the scope of the job object, the object's destructor ends this rank, with exit status 1
- * and a sentence on standard error: the other ranks are told, and the simulation is run again. Handlers outside that scope
- * do not run, so print what is caught inside it. */
+ * Exceptions. If an exception leaves the scope of the job object, the object's destructor ends this rank, with exit
+ * status 1 and a message on stderr. The other ranks are notified, and the simulation is run again. Handlers outside
+ * that scope do not run, so catch and print exceptions inside it. */
 #ifndef MPIDATA_HPP
 #define MPIDATA_HPP
 
@@ -39,12 +39,12 @@
 
 #include "mpidata_views.hpp"
 
-/* Refuse a put with what this header finds wrong with it, as the library refuses what it finds wrong itself. */
+/* Refuse a put because of an error that this header has found, in the same way as the library refuses it. */
 extern "C" int mpidata_misuse(int status, const char *what, const char *advice);
 
 namespace mpidata {
 
-/* What a call throws: the library's sentence, and its code, an MPIDATA_ERR_. */
+/* The exception that calls throw: the library's error message, and its code, an MPIDATA_ERR_. */
 class error : public std::runtime_error {
 public:
     error(int code, const std::string &sentence) : std::runtime_error(sentence), code_(code) {}
@@ -56,7 +56,7 @@ private:
 
 namespace detail {
 
-/* Whether to go on. */
+/* True on success, false if the job is stopping or the simulation is cancelled; throws on an error. */
 inline bool check(int status) {
     if (status == MPIDATA_SUCCESS) return true;
     if (status == MPIDATA_END || status == MPIDATA_CANCELLED) return false;
@@ -80,10 +80,11 @@ inline int check_dimensions(const std::string &field, const strided_array &array
 
 } // namespace detail
 
-/* The rows of a field that belong to this rank: mpidata_map. Create it once for a partition; move-only. */
+/* A map: the row numbers of the rows that this rank holds, see mpidata_map. Create it once for each partition.
+ * Move-only. */
 class map {
 public:
-    /* indices: a container of whole numbers, from 0: row i of what is put is row indices[i] of the field. Throws error. */
+    /* indices: a container of integers, from 0: row i of the values is row indices[i] of the field. Throws error. */
     template <class Indices>
     explicit map(const Indices &indices) {
         std::vector<std::int64_t> rows;
@@ -102,13 +103,13 @@ private:
     mpidata_map *map_ = nullptr;
 };
 
-/* What is lent has a name: it must stay where it is. */
+/* A lent array must be an lvalue, because it must stay where it is. */
 namespace detail {
 template <class View>
 constexpr bool may_be_lent = std::is_lvalue_reference_v<View> || std::is_same_v<std::decay_t<View>, strided_array>;
 }
 
-/* An array of a question, contiguous and in C order: its name, and a view. */
+/* An array of a question: its name, and a view, contiguous and in C order. */
 class input {
 public:
     template <class View>
@@ -122,7 +123,7 @@ protected:
     strided_array array_;
 };
 
-/* An array of an answer: the same, and not const. */
+/* An array of an answer: the same, but not const. */
 class output : public input {
 public:
     template <class View>
@@ -142,7 +143,7 @@ private:
     }
 };
 
-/* A question that is open: its arrays are lent until wait() returns, or the object is destroyed, which waits; move-only. */
+/* An open question. Its arrays are lent until wait() returns; the destructor also waits. Move-only. */
 class question {
 public:
     question() = default;
@@ -154,7 +155,7 @@ public:
     ~question() {
         if (open_) (void)mpidata_infer_wait(&open_);
     }
-    /* mpidata_infer_wait. wait: false when the job is stopping. */
+    /* mpidata_infer_wait. wait returns false when the job is stopping. */
     int try_wait() { return mpidata_infer_wait(&open_); }
     bool wait() { return detail::check(try_wait()); }
 
@@ -163,14 +164,14 @@ private:
     mpidata_question open_ = 0;
 };
 
-/* The simulation that this rank's group runs at present. There is one object, of the job; a loop over job::simulations() gives a
- * reference to it. */
+/* The current simulation of this rank's group. There is one object, which belongs to the job; a loop over
+ * job::simulations() returns a reference to it. */
 class simulation {
 public:
     simulation(const simulation &) = delete;
     simulation &operator=(const simulation &) = delete;
 
-    /* From 0, the same on all ranks of the group. */
+    /* The id of the simulation, from 0, the same on all ranks of the group. */
     std::int64_t id() const noexcept { return id_; }
 
     /* mpidata_param and mpidata_param_text; when the job is stopping, 0 and "". */
@@ -185,8 +186,8 @@ public:
         return text;
     }
 
-    /* mpidata_put, of a view of any strides, also in the memory of a CUDA or HIP device: see mpidata_device_stream. A view whose
-     * elements do not lie side by side in C order is gathered. */
+    /* mpidata_put, for a view with any strides, also in the memory of a CUDA or HIP device: see mpidata_device_stream.
+     * The call gathers the elements of a view that is not contiguous in C order. */
     template <class View>
     int try_put(const std::string &field, const View &view) {
         return put_at(field, describe(view), nullptr);
@@ -196,7 +197,7 @@ public:
         detail::check(try_put(field, view));
     }
 
-    /* mpidata_put_block. start: the index of the view's first element in the field, {row, column}. */
+    /* mpidata_put_block. start: the index of the view's first element in the field, for example {row, column}. */
     template <class View>
     int try_put_block(const std::string &field, const View &view, const extents &start) {
         return put_at(field, describe(view), &start);
@@ -216,7 +217,7 @@ public:
         detail::check(try_put_mapped(field, view, rows));
     }
 
-    /* mpidata_put_indices, with a map from local to global numbers or without. */
+    /* mpidata_put_indices, with or without a map from local to global indices. */
     template <class View>
     int try_put_indices(const std::string &field, const View &view) {
         return put_by(mpidata_put_indices, field, describe(view), nullptr);
@@ -230,8 +231,8 @@ public:
         detail::check(try_put_indices(field, view_and_map...));
     }
 
-    /* mpidata_iput, whole or with a start: the array is lent until wait() or wait_for(view) returns, so it has a name, or is a
-     * strided_array. One that does not lie side by side in C order is copied. */
+    /* mpidata_iput, for a whole field or with a start. The array is lent until wait() or wait_for(view) returns, so it
+     * must be an lvalue or a strided_array. An array that is not contiguous in C order is copied. */
     template <class View>
     int try_iput(const std::string &field, View &&view) {
         static_assert(detail::may_be_lent<View>, "mpidata: what is lent must stay where it is: give the array a name");
@@ -258,11 +259,12 @@ public:
         detail::check(mpidata_wait_for(describe(view).values));
     }
 
-    /* mpidata_step. step: false when the job is stopping or this simulation is cancelled. */
+    /* mpidata_step. step returns false when the job is stopping or this simulation is cancelled. */
     int try_step(double time) { return mpidata_step(time); }
     bool step(double time) { return detail::check(try_step(time)); }
 
-    /* mpidata_infer, with infer({{"x", x}}, {{"y", y}}): false when the job is stopping or this simulation is cancelled. */
+    /* mpidata_infer, as infer({{"x", x}}, {{"y", y}}). infer returns false when the job is stopping or this simulation
+     * is cancelled. */
     int try_infer(std::initializer_list<input> in, std::initializer_list<output> out, std::int64_t *version = nullptr) {
         question asked;
         const int status = try_infer_begin(asked, in, out, version);
@@ -272,7 +274,7 @@ public:
         return detail::check(try_infer(in, out, version));
     }
 
-    /* mpidata_infer_begin. The arrays and `version` are lent until the question is waited for. */
+    /* mpidata_infer_begin. The arrays and `version` are lent until wait() of the question returns. */
     int try_infer_begin(question &asked, std::initializer_list<input> in, std::initializer_list<output> out,
                         std::int64_t *version = nullptr) {
         std::vector<mpidata_array> from, to;
@@ -336,7 +338,7 @@ private:
     std::int64_t id_ = -1;
 };
 
-/* An array of what was published, in memory of the library: to be read until the next refresh. */
+/* A published array, in memory of the library: read-only, and valid until the next refresh. */
 template <class T>
 class published_array {
 public:
@@ -353,7 +355,8 @@ private:
     std::array<std::int64_t, MPIDATA_MAX_NDIM> shape_{};
 };
 
-/* This rank's part in the job, from mpidata_init (mpidata_attach) to mpidata_finalize. Not to be copied or moved. */
+/* This rank's membership in the job, from mpidata_init (mpidata_attach) to mpidata_finalize. Cannot be copied or
+ * moved. */
 class job {
 public:
 #ifdef MPIDATA_WITHOUT_MPI
@@ -362,20 +365,20 @@ public:
     /* world: MPI_COMM_WORLD. Collective over it. */
     explicit job(MPI_Comm world) { detail::check(mpidata_init(world, &group_)); }
 
-    /* To use in place of MPI_COMM_WORLD. */
+    /* The communicator of this rank's group, to use in place of MPI_COMM_WORLD. */
     MPI_Comm group() const noexcept { return group_; }
 #endif
     job(const job &) = delete;
     job &operator=(const job &) = delete;
 
-    /* mpidata_finalize, unless finalize() was called; if an exception is under way, end this rank. */
+    /* Calls mpidata_finalize, unless finalize() was called. During stack unwinding by an exception, ends this rank. */
     ~job() {
         if (left_) return;
         if (std::uncaught_exceptions() > uncaught_) end_rank();
         if (mpidata_finalize() != MPIDATA_SUCCESS) (void)std::fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
     }
 
-    /* mpidata_finalize, of which the destructor can only print an error. */
+    /* mpidata_finalize. Throws its error, which the destructor can only print. */
     void finalize() {
         left_ = true;
         detail::check(mpidata_finalize());
@@ -416,14 +419,15 @@ public:
         simulation *at_;
     };
 
-    /* The simulations of this group, one after the other: each comes by mpidata_next, which is collective over the group. */
+    /* The simulations of this group, one after another. Each increment calls mpidata_next, which is collective over the
+     * group. */
     range simulations() noexcept { return range(&simulation_); }
 
-    /* mpidata_refresh. refresh: false when the job is stopping. */
+    /* mpidata_refresh. refresh returns false when the job is stopping. */
     int try_refresh(std::int64_t &version) { return mpidata_refresh(&version); }
     bool refresh(std::int64_t &version) { return detail::check(try_refresh(version)); }
 
-    /* mpidata_published, of elements of type T. Throws error, with MPIDATA_ERR_DTYPE if they are of another one. */
+    /* mpidata_published, with elements of type T. Throws error, with MPIDATA_ERR_DTYPE if they have another type. */
     template <class T>
     published_array<T> published(const std::string &name) const {
         published_array<T> array;

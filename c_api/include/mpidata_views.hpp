@@ -1,5 +1,5 @@
-/* Arrays of C++ as the calls of mpidata.hpp take them: what has no elements in host memory, each at a fixed distance from the
- * next one, does not compile. No library is included: a view is known by its members.
+/* The arrays and views that the calls of mpidata.hpp accept. A type whose elements are not at fixed distances, in memory
+ * that the library can read, does not compile. This header includes no array library: it detects a view by its members.
  *
  *     view                                  shape                           strides
  *     a number                              ()                              none
@@ -12,9 +12,9 @@
  *                                           type (size())
  *     mpidata::strided_array                its shape                       its strides
  *
- * The first index of the view is the first one of the field, whatever the memory order. Elements are of the dtypes of
- * mpidata.h, const or not: bool, integers of 8 to 64 bits (not char), float, double, std::complex of these, and the compiler's
- * _Float16 and __bf16. For another type with the same bits, specialise dtype_of:
+ * The first index of the view is the first index of the field, for any memory order. Elements have the dtypes of
+ * mpidata.h, const or not: bool, integers of 8 to 64 bits (not char), float, double, std::complex of these, and the
+ * compiler's _Float16 and __bf16. For another type with the same bits, specialize dtype_of:
  *
  *     template <> struct mpidata::dtype_of<Eigen::half> : mpidata::dtype_is<MPIDATA_FLOAT16> {};
  */
@@ -36,7 +36,7 @@
 
 namespace mpidata {
 
-/* -- dtypes --------------------------------------------------------------------------------------------------------- */
+/* -- dtypes -------------------------------------------------------------------------------------------------------- */
 
 template <mpidata_dtype Dtype>
 using dtype_is = std::integral_constant<mpidata_dtype, Dtype>;
@@ -82,9 +82,9 @@ template <> struct dtype_of<_Float16> : dtype_is<MPIDATA_FLOAT16> {};
 template <> struct dtype_of<__bf16> : dtype_is<MPIDATA_BFLOAT16> {};
 #endif
 
-/* -- what every view becomes ---------------------------------------------------------------------------------------- */
+/* -- the common form of all views ---------------------------------------------------------------------------------- */
 
-/* Up to MPIDATA_MAX_NDIM whole numbers: a shape, a start or strides. Made of numbers, {64, 64}, or of a container of them. */
+/* Up to MPIDATA_MAX_NDIM integers: a shape, a start or strides. Constructed from integers, {64, 64}, or a container. */
 class extents {
 public:
     template <class... Number, std::enable_if_t<(std::is_integral_v<Number> && ...), int> = 0>
@@ -105,23 +105,23 @@ private:
     template <class Number>
     void add(Number number) noexcept {
         if (n_ < MPIDATA_MAX_NDIM) values_[static_cast<std::size_t>(n_)] = static_cast<std::int64_t>(number);
-        n_++; /* too many are refused by the call that takes them */
+        n_++; /* the call that gets them refuses too many */
     }
 
     int n_ = 0;
     std::array<std::int64_t, MPIDATA_MAX_NDIM> values_{};
 };
 
-/* An array in memory: element [i, j, ...] is `strides[0]` * i + `strides[1]` * j + ... bytes behind `values`. */
+/* An array in memory: element [i, j, ...] is `strides[0]` * i + `strides[1]` * j + ... bytes after `values`. */
 struct strided_array {
     const void *values = nullptr;
     mpidata_dtype dtype = MPIDATA_FLOAT32;
     std::size_t element_bytes = 0;
-    int ndim = 0; /* as the view has it: more than MPIDATA_MAX_NDIM are refused by the call that puts it */
+    int ndim = 0; /* of the view; the call that puts it refuses more than MPIDATA_MAX_NDIM */
     std::array<std::int64_t, MPIDATA_MAX_NDIM> shape{}, strides{};
-    bool on_device = false; /* the view is said to be in the memory of a device; a pointer may be, all the same */
+    bool on_device = false; /* the view's type is of device memory; a pointer may be to device memory in any case */
 
-    /* Whether the elements lie side by side in C order. */
+    /* Whether the elements are contiguous in C order. */
     bool contiguous() const noexcept {
         auto next = static_cast<std::int64_t>(element_bytes);
         bool side_by_side = true;
@@ -135,14 +135,14 @@ struct strided_array {
     }
 };
 
-/* -- what a view has ------------------------------------------------------------------------------------------------ */
+/* -- members of a view --------------------------------------------------------------------------------------------- */
 
 namespace detail {
 
 template <class T, class = void> struct has_dtype : std::false_type {};
 template <class T> struct has_dtype<T, std::void_t<decltype(dtype_of<T>::value)>> : std::true_type {};
 
-/* Arrays within arrays: their element, and their extents. */
+/* Nested arrays: their element type and their extents. */
 template <class T>
 struct nested {
     using element = T;
@@ -190,7 +190,7 @@ MPIDATA_DETECT(has_shape, MPIDATA_OF(V).shape());
 MPIDATA_DETECT(has_dimensions, MPIDATA_OF(V).dimensions());
 #undef MPIDATA_DETECT
 
-/* Whether the host can read it: Kokkos would otherwise mirror it in another memory. */
+/* Whether the host can read it: otherwise Kokkos would mirror it in another memory. */
 template <class V>
 constexpr bool in_host_memory() {
     if constexpr (has_mirror_space<V>::value)
@@ -200,8 +200,8 @@ constexpr bool in_host_memory() {
     else return false;
 }
 
-/* Kokkos' atomic views and those of automatic differentiation, and mdspan's accessors that scale, have elements of other types
- * than those in memory. */
+/* Kokkos' atomic views and those of automatic differentiation, and mdspan's scaling accessors, have elements of other
+ * types than those in memory. */
 template <class V>
 constexpr bool has_plain_elements() {
     if constexpr (has_reference_type<V>::value) return std::is_lvalue_reference_v<typename V::reference_type>;
@@ -212,7 +212,7 @@ constexpr bool has_plain_elements() {
 template <class V>
 constexpr bool is_always_strided() {
     if constexpr (has_always_strided<V>::value) return V::is_always_strided() && !has_tiles<V>::value;
-    else return !has_tiles<V>::value; /* Kokkos' LayoutTiled has them */
+    else return !has_tiles<V>::value; /* Kokkos' LayoutTiled has tiles */
 }
 
 template <class V>
@@ -221,7 +221,7 @@ constexpr bool is_device_view() {
     else return false;
 }
 
-/* CUDA's and HIP's, as Kokkos names them: those that the library can read. */
+/* The device memory that the library can read, by Kokkos' names: CUDA and HIP. */
 constexpr bool has_known_name(const char *name) {
     for (const char *known : {"Cuda", "HIP"}) {
         const char *of = name;
@@ -262,7 +262,7 @@ constexpr bool is_eigen_like() {
     return has_rows<V>::value && has_two_strides<V>::value && has_order<V>::value && has_data<V>::value && has_direct_access<V>();
 }
 
-/* What has more than one dimension is not taken for a row of numbers. */
+/* Excludes types with more than one dimension. */
 template <class V>
 constexpr bool is_span_like() {
     return has_data<V>::value && has_size<V>::value && !has_memory_space<V>::value && !has_handle<V>::value && !has_rows<V>::value &&
@@ -273,7 +273,7 @@ constexpr bool is_span_like() {
 template <class V>
 constexpr bool is_fixed() { return nested<V>::ndim > 0; }
 
-/* -- from a view to where its elements lie -------------------------------------------------------------------------- */
+/* -- from a view to the addresses of its elements ------------------------------------------------------------------ */
 
 constexpr std::size_t bytes_of(mpidata_dtype dtype) {
     switch (dtype) {
@@ -361,9 +361,9 @@ strided_array of_matrix(const V &view) {
 
 } // namespace detail
 
-/* -- for programs --------------------------------------------------------------------------------------------------- */
+/* -- for programs -------------------------------------------------------------------------------------------------- */
 
-/* Where the elements of a view lie. It is valid as long as they lie there. */
+/* Return the address, shape and strides of a view. Valid as long as its elements stay there. */
 template <class View>
 strided_array describe(const View &view) {
     constexpr bool is_scalar = detail::has_dtype<View>::value;
@@ -386,7 +386,7 @@ strided_array describe(const View &view) {
     else return detail::row_of(view.data(), static_cast<std::size_t>(view.size()));
 }
 
-/* An array at a pointer, contiguous and in C order. */
+/* Return the array at a pointer, contiguous and in C order. */
 template <class T>
 strided_array array(const T *values, const extents &shape) {
     strided_array to = detail::begin_at(values, shape.size());
@@ -395,18 +395,19 @@ strided_array array(const T *values, const extents &shape) {
     return to;
 }
 
-/* An array at a pointer; strides: bytes from one index to the next in each dimension, as in mpidata_put_strided. */
+/* Return the array at a pointer with strides: bytes from one index to the next in each dimension, as in
+ * mpidata_put_strided. */
 template <class T>
 strided_array array(const T *values, const extents &shape, const extents &strides) {
     strided_array to = array(values, shape);
     for (std::size_t d = 0; d < to.strides.size(); d++) to.strides[d] = strides.data()[d];
-    if (strides.size() != shape.size()) to.ndim = -1; /* is refused by the call that puts it */
+    if (strides.size() != shape.size()) to.ndim = -1; /* the call that puts it refuses this */
     return to;
 }
 
 namespace detail {
 
-/* The elements in C order, of an array that is not contiguous. */
+/* Return the elements of an array that is not contiguous, in C order. */
 inline std::vector<unsigned char> gathered(const strided_array &from) {
     std::size_t n = 1;
     for (int d = 0; d < from.ndim; d++) n *= static_cast<std::size_t>(from.shape[static_cast<std::size_t>(d)]);

@@ -1,4 +1,4 @@
-"""What a stream does about checkpoints."""
+"""The methods of MPIStreamDataset about checkpoints."""
 
 from __future__ import annotations
 
@@ -15,57 +15,58 @@ __all__ = ["StreamCheckpoints"]
 
 
 class StreamCheckpoints:
-    """The part of MPIStreamDataset that is about checkpoints."""
+    """The part of MPIStreamDataset for checkpoints."""
 
     _trainer: Trainer
 
     @property
     def resumed(self) -> int:
-        """Number of the batch (or single sample) that this run goes on from; 0 where it starts afresh."""
+        """Number of the batch (or single sample) from which this run resumes; 0 if it starts from the beginning."""
         return self._trainer.checkpoints.restored.batch
 
     def register(self, **objects: Stateful) -> None:
-        """Have the states of these objects kept in checkpoints, and restore them where one is continued.
+        """Keep the states of these objects in checkpoints, and restore them if the job resumes from one.
 
         Parameters
         ----------
         **objects : Stateful
-            Anything with state_dict() and load_state_dict(): the model, the optimizer, ...
+            Objects with state_dict() and load_state_dict(): the model, the optimizer, ...
 
         Raises
         ------
         StreamError
-            An object lacks these methods; the names are not those that the checkpoint holds, or a state does not fit;
-            or this is the second call in this process.
+            An object lacks these methods, the names differ from those in the checkpoint, a state does not fit, or this
+            is the second call in this process.
 
         Notes
         -----
-        Once, before the loop, when the objects are on their devices. Not collective: each trainer keeps the states of
-        its own objects. Where the number of trainers has changed, trainer i takes those of trainer i modulo the former
-        number. The states are taken within the iteration, between two batches, with torch.save; those with parts of
-        tensors (DTensor) by torch.distributed.checkpoint, collective over the default process group.
+        Call it once, before the loop, when the objects are on their devices. Not collective: each trainer keeps the
+        states of its own objects. If the number of trainers has changed, trainer i gets those of trainer i modulo the
+        former number. The states are taken within the iteration, between two batches, with torch.save. States that
+        contain parts of tensors (DTensor) are saved by torch.distributed.checkpoint, collective over the default
+        process group.
         """
         self._trainer.checkpoints.register(objects)
 
     def checkpoint(self) -> None:
-        """Ask for a checkpoint, at one of the next batches, the same on all trainers.
+        """Request a checkpoint, which is taken at one of the next batches, the same on all trainers.
 
         Notes
         -----
-        Any number of trainers may ask at the same batch, which makes one checkpoint; not collective. Does not block:
-        the checkpoint is taken within the iteration and written while training goes on. While one is being written,
-        the next one waits.
+        Not collective. If several trainers request one at the same batch, one checkpoint is made. Does not block: the
+        checkpoint is taken within the iteration and written while training continues. While one is being written, the
+        next one waits.
         """
         self._trainer.ask_checkpoint()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return this trainer's place in the stream: ``{"batch": n}``, after n batches (or single samples).
+        """Return this trainer's position in the stream: ``{"batch": n}``, after n batches (or single samples).
 
         Notes
         -----
-        The samples of a stream exist only once, so its state cannot be in here: it is in the job's checkpoints, which
-        `mpidata run --resume` continues. This is for a StatefulDataLoader of torchdata around the stream, which may
-        itself be registered.
+        This does not contain the state of the stream, whose samples exist only once. The job's checkpoints contain the
+        state, and `mpidata run --resume` resumes from them. This method is for a StatefulDataLoader of torchdata around
+        the stream, which may itself be registered.
         """
         return {"batch": self._trainer.drawn}
 
@@ -74,7 +75,7 @@ class StreamCheckpoints:
 
         Notes
         -----
-        Moves nothing: a stream goes on only from where the job's checkpoint continues it.
+        This does not move the stream, which can only continue from the job's checkpoint.
         """
         batch = state_dict.get("batch") if isinstance(state_dict, Mapping) else None
         if batch not in (self.resumed, self._trainer.drawn):

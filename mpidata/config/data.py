@@ -92,18 +92,18 @@ def _size(shape: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
 
 class LengthEntry(Model):
-    """A length that each sample has for itself, as a name in the shape of fields says."""
+    """A length: a name in the shape of fields, for an extent that differs between samples."""
 
     at_most: Count | None = fixed_key(
         default=None,
-        description="The greatest that it may be in a sample. A longer one ends the job; `mpidata run --dry-run` tells "
-        "the memory by it.",
+        description="Largest length in a sample. A longer one ends the job. `mpidata run --dry-run` computes the "
+        "memory from it.",
         examples=["6000"],
     )
 
 
 class FieldEntry(Model):
-    """An array that the solver sends at every step."""
+    """An array that the solver sends in every step."""
 
     dtype: Annotated[str, Words(lambda: constants.DTYPES)] = fixed_key(
         "float32",
@@ -116,25 +116,27 @@ class FieldEntry(Model):
         AfterValidator(_size),
         Key(json_schema_extra={"kind": "list of 0 to 6 whole numbers, each at least 1"}),
     ] = fixed_key(
-        description="Extents of the whole field in C order: the last index is the fastest in memory "
-        "(a Fortran array `u(nx, ny)` has `shape: [ny, nx]`). `[]` for a scalar. At most "
-        "2147483647 elements. One extent may be a name, as in `[nodes, 2]`: a length that each sample has for itself, "
-        "0 too; fields that share a name have the same length in a sample.",
+        description="Extents of the whole field in C order: the last index varies fastest in memory (a Fortran array "
+        "`u(nx, ny)` has `shape: [ny, nx]`). `[]` is a scalar. At most 2147483647 elements. One extent may be a name, "
+        "as in `[nodes, 2]`: a length that differs between samples, and may be 0. Fields that share a name have the "
+        "same length in a sample.",
         examples=["[64, 64]"],
     )
     index: FieldName | None = fixed_key(
         default=None,
-        description="A length along which the values of this field count, as a mesh's edges name its nodes: they are "
-        "checked against it, and in a batch they count along the joined samples. For int32 and int64.",
+        description="The length along which the values of this field count. For example, the edges of a mesh contain "
+        "positions along its nodes. The values are checked against the length, and in a batch they count along the "
+        "joined samples. For int32 and int64.",
         examples=["nodes"],
     )
     base: Annotated[int, Strict(), Key(ge=0, le=1)] = fixed_key(
-        default=0, description="With `index`: what the solver counts from, 0 or 1. The trainers get values from 0."
+        default=0,
+        description="With `index`: the number from which the solver counts, 0 or 1. The trainers get values from 0.",
     )
     optional: Boolean = fixed_key(
         default=False,
-        description="Whether steps may leave the field out. It then holds zeros (with a length that nothing else has: "
-        "nothing), and `<name>_given` in a batch says which samples have it.",
+        description="Whether a step may omit the field. The sample then has zeros in its place, or nothing if no "
+        "other field of the sample has its length. `<name>_given` in a batch marks the samples that have the field.",
     )
     per: Literal["step", "simulation"] = fixed_key(
         default="step",
@@ -144,7 +146,7 @@ class FieldEntry(Model):
     statistics: Boolean | None = fixed_key(
         default=None,
         description="Whether the field has statistics in a job with `samples.statistics`. Fields of bool, complex64 "
-        "and complex128, and those with `index`, have none.",
+        "and complex128, and those with `index`, never have them.",
         json_schema_extra={"kind": "true or false", "default": "true; false for bool and complex dtypes, and indices"},
     )
 
@@ -196,46 +198,44 @@ class Buffer(Model):
 
     policy: Literal["fifo", "firo", "reservoir"] = fixed_key(
         default="reservoir",
-        description="Which sample is drawn. `fifo`: the oldest, each sample once. `firo`: any that is "
-        "present, each sample once. `reservoir`: any that is present, again and again; a new "
-        "sample replaces one that has been drawn.",
+        description="Which sample is drawn. `fifo`: the oldest, each sample once. `firo`: a random one, each sample "
+        "once. `reservoir`: a random one, any number of times; a new sample replaces one that has been drawn.",
     )
     capacity: _Capacity = free_key(
         default=1000,
-        description="Number of samples that the buffer of each trainer holds; at least the batch size. Or their bytes, "
+        description="Largest number of samples in the buffer of each trainer; at least the batch size. Or their bytes, "
         f"with a unit: {_UNITS}. Values and lengths of samples count.",
         json_schema_extra={"kind": "size like 2 GiB, or a whole number, at least 1"},
     )
     watermark: Natural = free_key(
         default_factory=_default_watermark,
-        description="Number of samples that must be present before one is drawn, as long as solvers "
-        "still send. For firo less than the capacity, for reservoir at most the capacity; "
-        "no effect with fifo. With a capacity in bytes, a buffer that is full counts as above it.",
+        description="Number of samples that must be present before one is drawn, as long as solvers send. It must be "
+        "less than the capacity with firo, at most the capacity with a reservoir, and has no effect with fifo. With a "
+        "capacity in bytes, a full buffer counts as above the watermark.",
         json_schema_extra={
             "default": "a tenth of `capacity`; 0 for fifo, and with a capacity in bytes if samples have lengths"
         },
     )
     tail: Literal["drop", "repeat"] = free_key(
         default="drop",
-        description="What happens to the last samples if they do not make the same number of full "
-        "batches on each trainer: `drop` leaves them out, `repeat` fills the batches up with "
-        "samples that were drawn before.",
+        description="What happens to the last samples if they do not make the same number of full batches on each "
+        "trainer: `drop` drops them, `repeat` fills the batches with samples that were drawn before.",
     )
 
     repeats: Annotated[float, Strict(), Key(ge=1, allow_inf_nan=False)] | None = free_key(
         default=None,
-        description="With a reservoir: how often a sample is drawn in the mean. Training then waits for samples, and "
-        "solvers for training, so that there are this many draws for each sample received; `tail` has no effect. "
-        "Without this key samples are drawn as often as there is time for. No effect with fifo and firo.",
+        description="With a reservoir: the mean number of draws of each sample. Training then waits for samples, and "
+        "solvers for training, to keep this number of draws for each sample received; `tail` has no effect. Without "
+        "this key samples are drawn as fast as the training asks for them. No effect with fifo and firo.",
         json_schema_extra={"kind": "number, at least 1", "default": "none"},
         examples=["2.0"],
     )
 
     pinned: Boolean = free_key(
         default=False,
-        description="Page-lock the memory of the buffer, so that a GPU reads it without a copy by the driver. The "
-        "trainers need torch with CUDA or ROCm; it is locked for `torch.cuda.current_device()`, as of when the script "
-        "joins the job.",
+        description="Whether the memory of the buffer is page-locked, so that a GPU reads it without a copy by the "
+        "driver. The trainers need torch with CUDA or ROCm. The memory is locked for `torch.cuda.current_device()` at "
+        "the time when the script joins the job.",
     )
 
     @model_validator(mode="after")
@@ -265,21 +265,22 @@ class Validation(Model):
 
     count: Natural = fixed_key(
         default=0,
-        description="Number of further simulations, besides `parameters.count`, whose samples never enter "
-        "the buffer: `stream.validation()` has them.",
+        description="Number of simulations in addition to `parameters.count` whose samples never enter the buffer; "
+        "`stream.validation()` returns them.",
     )
 
 
 class Checkpoint(Model):
-    """Checkpoints: the buffers, the ledger, the state of all simulations and what the training script registered."""
+    """Checkpoints of the buffers, the received samples, all simulations, and what the training script registered."""
 
     every_s: Annotated[float, Strict(), Key(ge=0, allow_inf_nan=False)] = free_key(
-        default=300.0, description="Seconds from one checkpoint to the next; with 0 none is written periodically."
+        default=300.0, description="Seconds between checkpoints; with 0 none is written periodically."
     )
-    keep: Count = free_key(default=2, description="Number of checkpoints that are kept: the latest ones.")
+    keep: Count = free_key(default=2, description="Number of checkpoints to keep: the latest ones.")
     within_s: Positive = free_key(
         default=60.0,
-        description="Longest time in seconds from SIGTERM, SIGUSR1 or Ctrl-C to the job's end, with the checkpoint.",
+        description="Longest time in seconds from SIGTERM, SIGUSR1 or Ctrl-C to the end of the job, including the "
+        "checkpoint.",
     )
 
 
@@ -288,17 +289,14 @@ class Record(Model):
 
     path: Text | None = fixed_key(
         default=None,
-        description="Folder of the files, one for each trainer.",
+        description="Folder of the files, one file for each trainer.",
         json_schema_extra={"default": "`record` in the run folder"},
     )
-    every: Count = fixed_key(
-        default=1, description="A sample is written every so many steps of a simulation; 1 for all."
-    )
+    every: Count = fixed_key(default=1, description="Write every n-th step of each simulation; 1 writes all.")
     when_slow: Literal["slow_down", "skip"] = free_key(
         default="slow_down",
-        description="What happens when samples come faster than the disk can write them: `slow_down` "
-        "makes the solvers wait, `skip` leaves samples out of the files. The log says that "
-        "this has happened.",
+        description="What happens if samples arrive faster than the disk can write them: `slow_down` makes the "
+        "solvers wait, `skip` leaves samples out of the files. The log reports this.",
     )
 
 
@@ -308,17 +306,17 @@ class Samples(Model):
     window: Annotated[Count, Key(le=1024)] = fixed_key(
         default=1,
         description="Number of steps in a sample: 1, or a [window](buffers.md#windows-of-several-steps) of steps of "
-        "one simulation. A window begins at each step after which the simulation has enough others.",
+        "one simulation. A window starts at each step that is followed by enough others in the simulation.",
         examples=["3"],
     )
     stride: Annotated[Count, Key(le=1_000_000)] = fixed_key(
-        default=1, description="How many steps apart the steps of a window are: 1 for steps one after the other."
+        default=1, description="Distance between the steps of a window, in steps: 1 for consecutive steps."
     )
     run: Annotated[Count, Key(le=1_000_000_000)] | None = fixed_key(
         default=None,
-        description="With windows: how many windows that begin one after the other go to the same trainer. Of these, "
-        "the last ones need (`window` - 1) × `stride` steps of the next run; they are sent to both trainers. At "
-        "least this number.",
+        description="With windows: number of consecutive windows that go to the same trainer, at least (`window` - "
+        "1) × `stride`. The last ones need (`window` - 1) × `stride` steps of the next run, which are sent to both "
+        "trainers.",
         json_schema_extra={"default": "10 × (`window` - 1) × `stride`; 1 without windows"},
     )
 
@@ -328,10 +326,10 @@ class Samples(Model):
         Key(json_schema_extra={"kind": "true or false, or mapping from field to the number of its axis"}),
     ] = fixed_key(
         default=False,
-        description="Whether the mean, the standard deviation, the least and the greatest value of each field are "
-        "kept, for [`stream.statistics()`](training.md#normalization). A mapping names fields whose statistics are "
-        "kept by channel, with the axis of the channels, from 0, or from -1 for the last one; those of other fields "
-        "are of all their values.",
+        description="Whether the job keeps the mean, standard deviation, minimum and maximum of each field, for "
+        "[`stream.statistics()`](training.md#normalization). A mapping names fields whose statistics are by channel, "
+        "with the axis of the channels, counted from 0, or -1 for the last one. The statistics of other fields are "
+        "over all their values.",
         examples=["{velocity: 0}"],
     )
 

@@ -49,13 +49,13 @@ class Job(Model):
         json_schema_extra={"default": "the job file's name without suffix"},
     )
     seed: Annotated[int, Strict(), Key(ge=0, le=2**63 - 1)] = fixed_key(
-        default=0, description="Seed of everything that is drawn at random: parameters and batches."
+        default=0, description="Seed of all random draws: parameters and batches."
     )
-    output: Text = fixed_key(default="runs", description="Where run folders go: `<output>/<name>/1`, `2`, ...")
+    output: Text = fixed_key(default="runs", description="Folder of the run folders: `<output>/<name>/1`, `2`, ...")
     folder: Path = free_key(
         default=Path("."),
-        description="The folder that relative paths start from, and in which all programs run. The job "
-        "file in a run folder has this key, so that it can be run again as it is.",
+        description="The folder that relative paths start from, and in which all programs run. The job file in a run "
+        "folder has this key, so it can be run again as it is.",
         json_schema_extra={"kind": "path", "default": "the job file's folder"},
     )
     trainers: Trainers = free_key(description="The ranks that train.", examples=["{program: [python, train.py]}"])
@@ -73,34 +73,33 @@ class Job(Model):
     )
     loaders: Loaders | None = free_key(
         default=None,
-        description="The ranks that read and prepare data which already exists, beside `solvers` or instead of them. "
+        description="The ranks that read and prepare existing data, in addition to `solvers` or instead of them. "
         "Without this key there are none.",
         examples=["{ranks: 8}"],
     )
     inference: Inference | None = free_key(
         default=None,
-        description="The ranks that run the model for solvers that ask. Without this key there are none.",
+        description="The ranks that evaluate the model for solvers. Without this key there are none.",
         examples=['{ranks: 2, function: "net:answer"}'],
     )
     servers: Servers | None = free_key(
         default=None,
-        description="The ranks that keep the weights, where the script uses [mpidata.ParameterServer]"
-        "(parameter-server.md). Without this key there are none.",
+        description="The ranks that store the parameters of the model if the script uses "
+        "[mpidata.ParameterServer](parameter-server.md). Without this key there are none.",
         examples=["{ranks: 2}"],
     )
     validation: Validation = fixed_key(default=Validation(), description="Simulations that are never trained on.")
     fields: dict[FieldName, FieldEntry] = fixed_key(
         default={},
         min_length=1,
-        description="The arrays of a sample, by name; required if there are `solvers`. A name has at "
-        "most 127 letters, digits and underscores, and is not `time`, `step`, `simulation` or "
-        "`parameters`.",
+        description="The arrays of a sample, by name; required if there are `solvers`. A name consists of at most "
+        "127 letters, digits and underscores, and is not `time`, `step`, `simulation` or `parameters`.",
         examples=["{temperature: {shape: [64, 64]}}"],
         json_schema_extra={"kind": "mapping from name to field, at least one", "default": "none"},
     )
     lengths: dict[FieldName, LengthEntry] = fixed_key(
         default={},
-        description="Limits of the lengths that samples have for themselves, which are names in the `shape` of fields.",
+        description="Limits of the lengths, which are names in the `shape` of fields.",
         examples=["{nodes: {at_most: 6000}}"],
         json_schema_extra={"kind": "mapping from name to length", "default": "none"},
     )
@@ -108,9 +107,8 @@ class Job(Model):
     buffer: Buffer = free_key(default=Buffer(), description="The buffer in which samples wait on a trainer.")
     checkpoint: Checkpoint | None = free_key(
         default=None,
-        description="Checkpoints, from which a job that was interrupted resumes. Without this key they "
-        "are written only when the job is told to end (SIGTERM, SIGUSR1), and when the "
-        "training script asks for one.",
+        description="Checkpoints, from which an interrupted job resumes. Without this key they are written only when "
+        "the job is asked to end (SIGTERM, SIGUSR1), and when the training script requests one.",
         examples=["{every_s: 300, keep: 2}"],
     )
     record: Record | None = fixed_key(
@@ -120,19 +118,19 @@ class Job(Model):
     )
     journal: Boolean = fixed_key(
         default=False,
-        description="Whether each trainer keeps a journal in the run folder, with which `mpidata run --replay RUN` "
-        "hands out the same batches again.",
+        description="Whether each trainer keeps a journal in the run folder, from which `mpidata run --replay RUN` "
+        "repeats the same batches.",
     )
     log: Annotated[tuple[Annotated[Text, AfterValidator(_logger)], ...], BeforeValidator(argument_list)] = free_key(
         default=(),
-        description="Where the values that the script reports go while the job runs, beside the run folder. "
-        "`tensorboard` writes TensorBoard's event files into `tensorboard/` there, `module:Class` gives them "
-        "to a class that can be imported from the job file's folder.",
+        description="Where the values that the script reports are written while the job runs, in addition to the run "
+        "folder. `tensorboard` writes TensorBoard's event files into `tensorboard/` of the run folder. `module:Class` "
+        "passes the values to a class that can be imported from the job file's folder.",
         examples=['[tensorboard, "tracking:Tracker"]'],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
     launch: Launch = free_key(default=Launch(), description="How the job is started.")
-    slurm: Slurm = free_key(default=Slurm(), description="What `mpidata submit` asks Slurm for.")
+    slurm: Slurm = free_key(default=Slurm(), description="What `mpidata submit` requests from Slurm.")
 
     _path: Path = PrivateAttr(default=Path("job.yaml"))
     _notes: tuple[str, ...] = PrivateAttr(default=())

@@ -131,8 +131,8 @@ class Launch(Model):
     with_: Literal["auto", "mpirun", "srun"] = free_key(
         default="auto",
         alias="with",
-        description="What starts the ranks: `mpirun`, `srun` (within a Slurm allocation), or `auto`, which is `srun` "
-        "in an allocation if the MPI is MPICH or the job is heterogeneous, else `mpirun`.",
+        description="What starts the ranks: `mpirun`; `srun`, within a Slurm allocation; or `auto`, which is `srun` "
+        "in an allocation if the MPI is MPICH or the job is heterogeneous, otherwise `mpirun`.",
     )
     hosts: Annotated[
         tuple[Text, ...],
@@ -142,21 +142,21 @@ class Launch(Model):
     ] = free_key(
         default=(),
         description="Without Slurm: the hosts to run on, each with the number of its CPUs that the job may use. "
-        "Trainers go to the first hosts, solvers to the others. mpirun must be able to log in to them without a "
-        "password, and the folder of the job file and mpidata must have the same paths on all.",
+        "Trainers are placed on the first hosts, solvers on the others. mpirun must be able to log in to them without "
+        "a password, and the folder of the job file and mpidata must have the same paths on all.",
         examples=["[node1:8, node2:8]"],
         json_schema_extra={"kind": "list of texts", "default": "this machine"},
     )
     join_timeout_s: Positive = free_key(
         default=600.0,
         description="Seconds after its start within which a rank must call `mpidata_init`, or create its "
-        "`MPIStreamDataset`. If it has not, the job ends, because all other ranks wait for it, and the error says "
-        "what the rank was doing. The usual cause is a solver that [uses MPI_COMM_WORLD](solver.md).",
+        "`MPIStreamDataset`. Otherwise the job ends, because all other ranks wait for it, and the error reports what "
+        "the rank was doing. The usual cause is a solver that uses [MPI_COMM_WORLD](solver.md#mpi_comm_world).",
     )
     host_timeout_s: Annotated[Positive, Key(ge=3.0, le=3600.0)] = free_key(
         default=30.0,
         description="If the job runs on several hosts and Open MPI's mpirun starts it: seconds of silence after "
-        "which a host counts as lost. The job then ends, or with `--restarts` goes on from its last checkpoint "
+        "which a host counts as lost. The job then ends, or with `--restarts` continues from its last checkpoint "
         "without this host.",
     )
     options: Annotated[
@@ -166,90 +166,96 @@ class Launch(Model):
         Key(json_schema_extra={"kind": "list of texts"}),
     ] = free_key(
         default=(),
-        description="Further arguments for mpirun or srun, behind those of mpidata.",
+        description="Additional arguments for mpirun or srun, after those of mpidata.",
         examples=["[--mca, pml, ucx]"],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
     fault_tolerance: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_boolean)] = free_key(
         default="auto",
         description="Whether the job survives the death of a solver. With `auto` it does if the MPI can do it (Open "
-        "MPI from version 5 on, with ULFM). `false` may be faster, and helps with debugging.",
+        "MPI since version 5, with ULFM). `false` may be faster, and helps with debugging.",
         json_schema_extra={"kind": "one of auto, true, false"},
     )
 
 
 class Loaders(Model):
-    """The ranks that read and prepare data which already exists."""
+    """The ranks that read and prepare existing data."""
 
-    ranks: Count = free_key(default=1, description="Number of loaders that work at once (one process each).")
-    spares: Natural = free_key(default=0, description="What `solvers.spares` is for groups.")
+    ranks: Count = free_key(default=1, description="Number of loaders that work at the same time (one process each).")
+    spares: Natural = free_key(default=0, description="As `solvers.spares`, for loaders.")
     retries: Natural = free_key(
-        default=2, description="Further tries of work whose loader died or fell silent, and of starting a loader."
+        default=2,
+        description="Number of retries of work whose loader has died or become silent, and of starting a loader.",
     )
     timeout_s: Positive = free_key(
-        default=60.0, description="Seconds of silence after which a loader is ended as hung: the most for one item."
+        default=60.0,
+        description="Seconds of silence after which a loader counts as hung and is ended: the longest time for one "
+        "item.",
     )
     start_timeout_s: Positive = free_key(
         default=600.0, description="The same while a loader builds a dataset or counts the rows of its files."
     )
     tolerate: Natural = free_key(
         default=0,
-        description="Number of items that may be left out, as every loader was lost at them, without failing.",
+        description="Number of items that may be left out because loaders were lost at them on every try. With more "
+        "the job fails.",
     )
-    start: Literal["split", "spawn"] = free_key(default="split", description="What `solvers.start` is for groups.")
+    start: Literal["split", "spawn"] = free_key(default="split", description="As `solvers.start`, for loaders.")
 
 
 class Inference(Model):
-    """The ranks that run the model for solvers that ask."""
+    """The ranks that evaluate the model for solvers."""
 
-    ranks: Count = free_key(default=1, description="Number of ranks that answer at once (one process each).")
+    ranks: Count = free_key(
+        default=1, description="Number of inference ranks that answer at the same time (one process each)."
+    )
     function: Annotated[Text, AfterValidator(object_name)] = free_key(
-        description="A Python function, written `module:function`, that can be imported from the job file's folder. It "
-        "gets a dict of tensors [rows, ...] by name and returns such a dict. If it has an argument `weights`, it also "
-        "gets the weights, a dict of tensors. Rows must not depend on one another, nor on earlier calls.",
+        description="A Python function, written `module:function`, that can be imported from the job file's folder. "
+        "It gets a dict of tensors [rows, ...] by name and returns such a dict. If it has an argument `weights`, it "
+        "also gets the weights, a dict of tensors. Rows must not depend on each other or on earlier calls.",
         examples=['"net:answer"'],
     )
     batch: Count = free_key(
-        default=1024, description="Most rows of a call of the function; a question with more is passed alone."
+        default=1024,
+        description="Largest number of rows in one call of the function; a question with more is passed alone.",
     )
     wait_ms: Annotated[float, Key(ge=0, le=60_000)] = free_key(
         default=0.0,
-        description="Milliseconds for which a rank waits for more questions while it has fewer than `batch` rows.",
+        description="Milliseconds that a rank waits for more questions while it has fewer than `batch` rows.",
     )
     weights: Text | None = free_key(
         default=None,
-        description="A file of `torch.save` with the weights to begin with: a dict of tensors, for example a "
-        "`state_dict`. Without this key a function that takes weights answers once some were published.",
+        description="A file of `torch.save` with the initial weights: a dict of tensors, for example a `state_dict`. "
+        "Without this key, a function that takes weights answers only after some were published.",
         examples=["net.pt"],
         json_schema_extra={"default": "none"},
     )
-    spares: Natural = free_key(default=0, description="What `solvers.spares` is for groups.")
+    spares: Natural = free_key(default=0, description="As `solvers.spares`, for inference ranks.")
     timeout_s: Positive = free_key(
         default=60.0,
-        description="Seconds of silence after which an inference rank is ended as hung: the most for one call of the "
-        "function. If no inference rank is ready to answer for so long while solvers run, the job ends; one that is "
-        "being started has `start_timeout_s` more.",
+        description="Seconds of silence after which an inference rank counts as hung and is ended: the longest time "
+        "for one call of the function. The job ends if no inference rank is ready to answer for this long while "
+        "solvers run; a rank that is being started adds `start_timeout_s`.",
     )
     start_timeout_s: Positive = free_key(
-        default=600.0, description="The same while it imports the function and reads the weights."
+        default=600.0, description="The same while the rank imports the function and reads the weights."
     )
 
 
 class Servers(Model):
-    """The ranks that keep the weights of trainers which use `mpidata.ParameterServer`."""
+    """The ranks that store the parameters of the model for `mpidata.ParameterServer`."""
 
     ranks: Count = free_key(default=1, description="Number of parameter servers (one process each).")
 
 
 class Slurm(Model):
-    """How `mpidata submit` makes a batch script of the job. Nothing here counts for `mpidata run`."""
+    """How `mpidata submit` creates the batch script of the job. These keys have no effect on `mpidata run`."""
 
     template: Text = free_key(
         default="homogeneous",
-        description="The template of the script: `homogeneous` (nodes of one kind), `heterogeneous` "
-        "(trainers and solvers on nodes of different kinds), `preemptible` (for a job that "
-        "may be interrupted, or takes longer than its time limit: it is put back into the "
-        "queue and goes on), or a file of your own.",
+        description="The template of the script: `homogeneous` (nodes of one kind), `heterogeneous` (trainers and "
+        "solvers on nodes of different kinds), `preemptible` (for a job that may be interrupted, or takes longer than "
+        "its time limit: it is requeued and resumed), or a file of your own.",
     )
     nodes: Count | None = free_key(
         default=None,
@@ -264,19 +270,19 @@ class Slurm(Model):
     )
     options: Options = free_key(
         default={},
-        description="Options of sbatch, for all nodes; `true` for one that takes no value.",
+        description="Options of sbatch, for all nodes; `true` for an option without a value.",
         examples=["{account: abc, partition: cpu, exclusive: true}"],
         json_schema_extra=_KIND,
     )
     trainer_options: Options = free_key(
         default={},
-        description="The same, for the trainers' nodes of a heterogeneous job only.",
+        description="The same, only for the trainers' nodes of a heterogeneous job.",
         examples=["{partition: gpu}"],
         json_schema_extra=_KIND,
     )
     solver_options: Options = free_key(
         default={},
-        description="The same, for the solvers' nodes of a heterogeneous job only.",
+        description="The same, only for the solvers' nodes of a heterogeneous job.",
         json_schema_extra=_KIND,
     )
     setup: Annotated[
@@ -292,15 +298,15 @@ class Slurm(Model):
     )
     signal_s: Natural | None = free_key(
         default=None,
-        description="So many seconds before the time limit the job is told to write its checkpoint and "
-        "end; less than `time`.",
+        description="Seconds before the time limit at which the job is asked to write its checkpoint and end; less "
+        "than `time`.",
         json_schema_extra={"default": "`checkpoint.within_s` + 30"},
     )
     values: Annotated[
         dict[str, Value], AfterValidator(_values), Key(json_schema_extra={"kind": "mapping from name to value"})
     ] = free_key(
         default={},
-        description="Values for placeholders of a template of your own: `{{queue}}` for `queue`.",
+        description="Values for the placeholders of your own template: `queue` replaces `{{queue}}`.",
         examples=["{queue: long}"],
         json_schema_extra={"kind": "mapping from name to value", "default": "none"},
     )

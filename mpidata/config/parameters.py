@@ -119,11 +119,11 @@ _Whole = Annotated[int, Strict(), Key(ge=-MOST, le=MOST)]
 
 
 class Points(Model):
-    """What one parameter may be, other than any number of a range: exactly one of these keys."""
+    """The values of a parameter that is not any number of a range. Give exactly one of these keys."""
 
     integers: Annotated[tuple[_Whole, _Whole], BeforeValidator(_pair), AfterValidator(_ordered)] | None = fixed_key(
         default=None,
-        description="The whole numbers from the first to the last one, both included.",
+        description="Whole numbers from the first to the last one, both included.",
         examples=["[1, 8]"],
         json_schema_extra={"kind": "[low, high]"},
     )
@@ -135,14 +135,14 @@ class Points(Model):
     )
     value: _Point | None = fixed_key(
         default=None,
-        description="The same in all simulations.",
+        description="The same value in all simulations.",
         examples=["3"],
         json_schema_extra={"kind": "number or text"},
     )
     values: _List | None = fixed_key(
         default=None,
-        description="As `choices`, for `sampler: grid` alone; for validation any number between the least and the "
-        "greatest.",
+        description="Like `choices`, only for `sampler: grid`. Validation simulations get any number between the "
+        "smallest and the largest.",
         examples=["[0.01, 0.05, 0.1]"],
         json_schema_extra=_LIST_KIND,
     )
@@ -224,122 +224,138 @@ _Share = Annotated[float, Strict(), Key(ge=0, le=1)]
 
 
 class AdaptiveKeys(Model):
-    """For `sampler: adaptive`, which [samplers](samplers.md#adaptive) explains."""
+    """For `sampler: adaptive`, see [samplers](samplers.md#adaptive)."""
 
-    start: Natural = fixed_key(default=50, description="So many simulations are drawn first whatever their losses.")
+    start: Natural = fixed_key(
+        default=50, description="Number of simulations that are drawn first, regardless of their losses."
+    )
     uniform: _Share = fixed_key(
         default=0.3,
-        description="Which part of the others is uniform: the density is at least so much of the uniform one.",
+        description="Share of the other simulations that is uniform: their density is at least this multiple of the "
+        "uniform density.",
     )
     sharpness: Positive = fixed_key(
         default=1.5, description="Exponent: the density grows with the power `sharpness` of the loss."
     )
     bound: Annotated[float, Strict(), Key(gt=1, allow_inf_nan=False)] = fixed_key(
-        default=5.0, description="The density of what is not uniform is at most so many times the uniform one."
+        default=5.0,
+        description="Upper bound of the part of the density that is not uniform, as a multiple of the uniform density.",
     )
     window: Count = fixed_key(
-        default=400, description="From how many simulations, the newest, the difficulty is known."
+        default=400, description="Number of simulations, the newest ones, from whose difficulty the density is fitted."
     )
 
 
 class BreedKeys(Model):
-    """For `sampler: breed`, which [samplers](samplers.md#breed) explains."""
+    """For `sampler: breed`, see [samplers](samplers.md#breed)."""
 
-    window: Count = fixed_key(default=200, description="How many simulations, the newest, may be parents.")
+    window: Count = fixed_key(default=200, description="Number of simulations, the newest ones, that may be parents.")
     sigma: Annotated[float, Strict(), Key(gt=0, le=1)] = fixed_key(
-        default=0.1, description="Standard deviation of children around their parent, as a part of each range."
+        default=0.1, description="Standard deviation of children around their parent, as a fraction of each range."
     )
     start: _Share = fixed_key(
-        default=0.1, description="Which part is bred at first, when losses are known; the rest is uniform."
+        default=0.1,
+        description="Fraction of simulations that are bred at first, when losses are known; the others are uniform.",
     )
-    end: _Share = fixed_key(default=0.9, description="Which part of the last ones is bred.")
-    breakpoint: Count = fixed_key(default=200, description="After how many simulations more `end` is reached.")
+    end: _Share = fixed_key(default=0.9, description="Fraction of simulations that are bred at the end.")
+    breakpoint: Count = fixed_key(
+        default=200, description="Number of simulations after which the fraction reaches `end`."
+    )
 
 
 class PowerKeys(Model):
-    """For `sampler: power`, which [samplers](samplers.md#power) explains."""
+    """For `sampler: power`, see [samplers](samplers.md#power)."""
 
-    window: Count = fixed_key(default=500, description="From how many simulations, the newest, losses are estimated.")
+    window: Count = fixed_key(
+        default=500, description="Number of simulations, the newest ones, from which losses are estimated."
+    )
     candidates: Annotated[Count, Key(le=100_000)] = fixed_key(
-        default=1000, description="Among how many candidates each generation is chosen; as many as it has, if fewer."
+        default=1000,
+        description="Number of candidates among which each generation is chosen. If the generation is larger, its "
+        "size counts.",
     )
     exponent: Positive = fixed_key(
-        default=2.0, description="The power: 0 would be uniform, and with a large one only the worst are chosen."
+        default=2.0,
+        description="Exponent of the estimated loss: 0 would be uniform, and a large one chooses only the worst "
+        "candidates.",
     )
 
 
 class Parameters(Model):
-    """The parameters of the simulations, and how their values are chosen."""
+    """The parameters of the simulations, and how their values are drawn."""
 
     count: Count | None = fixed_key(
         default=None,
-        description="Number of simulations to train on. Required, with two exceptions: `sampler: grid` "
-        "runs every combination of its values, and this key has no effect; with `sampler: "
-        "file` the default is all rows that are not for validation.",
+        description="Number of simulations to train on. Required, with two exceptions. `sampler: grid` runs every "
+        "combination of its values, and this key has no effect. With `sampler: file` the default is all rows that are "
+        "not for validation.",
         examples=["200"],
     )
     sampler: Annotated[Text, AfterValidator(_sampler)] = fixed_key(
         default="uniform",
-        description="How values are drawn: `uniform` (independent), `latin_hypercube`, `halton`, `sobol` "
-        "(these three cover the space more evenly), `grid` (all combinations), `file` (rows "
-        "of a table), `adaptive`, `breed` and `power` (where the model is wrong: [samplers](samplers.md)), or a "
-        "Python class, written `module:Class`, that can be imported from "
-        "the job file's folder. The class is constructed as `Class(space=..., seed=...)`, and "
-        "its method `sample(count)` returns an array of shape (count, number of parameters). If it has a method "
-        "`observe`, it learns from the losses: see [samplers](samplers.md).",
+        description="How values are drawn: `uniform` (independent), `latin_hypercube`, `halton`, `sobol` (these "
+        "three cover the space more evenly), `grid` (all combinations), `file` (rows of a table), or `adaptive`, "
+        "`breed` and `power` (where the model is wrong: [samplers](samplers.md)). Or a Python class, written "
+        "`module:Class`, that can be imported from the job file's folder. The class is constructed as "
+        "`Class(space=..., seed=...)`, and its method `sample(count)` returns an array of shape (count, number of "
+        "parameters). If it has a method `observe`, it learns from the losses: see [samplers](samplers.md).",
         json_schema_extra={
             "kind": f"one of {', '.join(SAMPLERS)}, or module:Class",
         },
     )
     generation: Count | None = fixed_key(
         default=None,
-        description="For samplers that learn, else without effect: for how many simulations they are asked at a time.",
+        description="For samplers that learn, otherwise without effect: number of simulations that are drawn at a "
+        "time.",
         examples=["16"],
         json_schema_extra={"default": "`solvers.groups`"},
     )
     learner_rank: Boolean = free_key(
         default=False,
-        description="For samplers that learn: whether the sampler has a rank of its own, "
-        "[the learner](loop.md#learners), and not a thread of the scheduler.",
+        description="For samplers that learn: whether the sampler runs on a rank of its own, "
+        "[the learner](loop.md#learners), instead of in a thread of the scheduler.",
     )
     learner_spares: Natural = free_key(
         default=0,
-        description="With `learner_rank`: ranks that wait to take the place of a learner that dies, where the launcher "
-        "lets the job go on.",
+        description="With `learner_rank`: number of ranks that wait to replace a learner that dies, if the launcher "
+        "lets the job continue.",
     )
     weights: Boolean = fixed_key(
         default=False,
-        description="Whether batches have [`weight`](samplers.md#weights), with which losses are as if all simulations "
-        "were drawn uniformly.",
+        description="Whether batches have [`weight`](samplers.md#weights). With these factors, losses are as if all "
+        "simulations were drawn uniformly.",
     )
     adaptive: AdaptiveKeys | None = fixed_key(
-        default=None, description="For `sampler: adaptive`, else without effect.", examples=["{start: 100, bound: 3}"]
+        default=None,
+        description="For `sampler: adaptive`, otherwise without effect.",
+        examples=["{start: 100, bound: 3}"],
     )
     breed: BreedKeys | None = fixed_key(
-        default=None, description="For `sampler: breed`, else without effect.", examples=["{end: 0.7, breakpoint: 100}"]
+        default=None,
+        description="For `sampler: breed`, otherwise without effect.",
+        examples=["{end: 0.7, breakpoint: 100}"],
     )
     power: PowerKeys | None = fixed_key(
-        default=None, description="For `sampler: power`, else without effect.", examples=["{exponent: 1}"]
+        default=None, description="For `sampler: power`, otherwise without effect.", examples=["{exponent: 1}"]
     )
     space: Annotated[
         dict[Annotated[str, AfterValidator(_parameter_name)], Axis],
         Key(json_schema_extra={"kind": "mapping from name to [low, high] or a mapping"}),
     ] = fixed_key(
         default_factory=dict,
-        description="The parameters, in the order in which samples have them, each with its range "
-        "`[low, high]`, or with whole numbers (`{integers: [1, 8]}`), a few values (`{choices: [...]}`), numbers or "
-        "texts, or one (`{value: 3}`). For `sampler: grid`, each has the list of its values, "
-        "`{values: [...]}`, or one of these three mappings. With `sampler: file` the key may be left out (then all "
-        "columns are parameters), or it names the columns to use; a column may have a range or one of these mappings, "
-        "against which its values are checked, and a parameter with `value` needs no column.",
+        description="The parameters, in the order in which samples have them. Each has a range `[low, high]`, whole "
+        "numbers (`{integers: [1, 8]}`), a few values, numbers or texts (`{choices: [...]}`), or one value "
+        "(`{value: 3}`). For `sampler: grid`, each has the list of its values, `{values: [...]}`, or one of these "
+        "three mappings. With `sampler: file` the key is optional: without it all columns are parameters, with it "
+        "only the named ones. A column may have a range or one of these mappings, against which its values are "
+        "checked; a parameter with `value` needs no column.",
         examples=["{alpha: [0.01, 0.1], left: [100, 500]}"],
     )
     path: Text | None = fixed_key(
         default=None,
-        description="For `sampler: file`, else without effect: a CSV file whose first line has the "
-        "names of the parameters, or an HDF5 file with one 1-D dataset for each parameter, "
-        "or with one 2-D dataset `parameters` that has an attribute `names`. Each row is a "
-        "simulation; the last `validation.count` rows are for validation.",
+        description="For `sampler: file`, otherwise without effect: a CSV file whose first line has the names of the "
+        "parameters, or an HDF5 file with one 1-D dataset for each parameter, or with one 2-D dataset `parameters` "
+        "that has an attribute `names`. Each row is a simulation; the last `validation.count` rows are for validation.",
         examples=["design.csv"],
     )
 

@@ -135,28 +135,29 @@ _Launcher = Annotated[
 
 
 class Carried(Model):
-    """Solver programs that are no ranks of the job: each group's rank starts one, and sends what it puts."""
+    """Solver programs that are not ranks of the job: each group's rank starts one, and sends what it puts."""
 
     ranks: Count = free_key(
         default=1,
-        description="Number of ranks of the program, on the hosts of its group; each calls `mpidata_attach`, see "
-        "[programs that are no ranks](solver.md#carried-programs).",
+        description="Number of ranks of the program, on the hosts of its group. Each calls `mpidata_attach`, see "
+        "[carried programs](solver.md#carried-programs).",
     )
     launcher: _Launcher = free_key(
         default="auto",
-        description="What starts the program's ranks: `none` starts it directly; `auto` does so for one rank, and "
-        "else takes srun in an allocation of Slurm, or the mpirun of the MPI that the program is linked with; or a "
-        "list, the words that stand before the program; its first word is looked for as `program` is. The second word "
-        "(the script of an interpreter) and words with a slash are seen from the job file's folder, if they are files "
-        "there. In these `{ranks}` and `{hosts}` stand for the number of ranks "
-        "and the name of the host, or those of all hosts that have a carrier of the group: `node1,node2`. `{nodes}` is "
-        "the number of hosts.",
+        description="What starts the program's ranks. `none` starts the program directly. `auto` does so for one "
+        "rank; otherwise it uses srun in a Slurm allocation, or else the mpirun of the MPI that the program is linked "
+        "with. A list is a command, which stands before the program; its first word is looked up like `program`. The "
+        "second word (the script of an interpreter) and words with a slash are relative to the job file's folder if "
+        "they are files there. In all words `{ranks}` stands for the number of ranks, and `{hosts}` for the name of "
+        "the host, or for the names of all hosts that have a carrier of the group: `node1,node2`. `{nodes}` is the "
+        "number of hosts.",
         examples=['[mpirun, -n, "{ranks}", --host, "{hosts}"]'],
         json_schema_extra={"kind": "list of texts, or auto or none"},
     )
     time: Text | None = free_key(
         default=None,
-        description="Variable of [ADIOS2](adios2.md) that is the time of a step. Without it, steps are counted from 0.",
+        description="Variable of [ADIOS2](adios2.md) that contains the time of a step. Without it, steps are counted "
+        "from 0.",
     )
 
     @model_validator(mode="after")
@@ -168,96 +169,95 @@ class Carried(Model):
 
 
 class Solvers(Model):
-    """The groups of ranks that simulate, and what they run. Exactly one of `program` and `function` is given."""
+    """The groups of ranks that simulate, and their program. Give either `program` or `function`."""
 
-    groups: Count = free_key(default=1, description="Number of solver groups: simulations that run at once.")
+    groups: Count = free_key(default=1, description="Number of solver groups: simulations that run at the same time.")
     ranks_per_group: Count = free_key(
         default=1,
         description="Number of ranks that run one simulation together. With `carried`: number of carriers of a "
-        "program; it needs one on each host that it runs on.",
+        "program, which needs one on each of its hosts.",
     )
     program: Arguments | None = free_key(
         default=None,
         description="An executable linked with libmpidata (or a Python script that uses `mpidata.solver`) and its "
-        "arguments. Looked for and run as `trainers.program`.",
+        "arguments. It is looked up and run like `trainers.program`.",
         examples=["[./heat2d]"],
         json_schema_extra={"kind": "list of texts"},
     )
     function: Annotated[Text, AfterValidator(object_name)] | None = free_key(
         default=None,
         description="Instead of `program`: a Python generator function, written `module:function`, that can be "
-        "imported from the job file's folder. It gets the parameters by name and yields `{field: array}` or `(time, "
-        "{field: array})`. If it has an argument `group`, it gets the communicator and runs on all ranks of its "
-        "group, else it runs on the first one.",
+        "imported from the job file's folder. It gets the parameters by name and yields `{field: array}` or "
+        "`(time, {field: array})`. If it has an argument `group`, it gets the communicator and runs on all ranks of "
+        "its group; otherwise it runs on the first one.",
         examples=['"heat:simulate"'],
     )
     carried: Carried | None = free_key(
         default=None,
-        description="The program is no rank of the job: it is linked with libmpidata_carried, and may be of any MPI or "
-        "of none.",
+        description="The program is not a rank of the job: it is linked with libmpidata_carried, and may use any MPI "
+        "or none.",
         examples=["{ranks: 1}"],
     )
     case: Case | None = free_key(
         default=None,
-        description="A folder that each simulation gets a copy of. Needs `lifetime: simulation`, and `carried` or "
+        description="A folder that is copied for each simulation. Needs `lifetime: simulation`, and `carried` or "
         "`start: spawn`.",
         examples=["{folder: case, fill: [input.dat]}"],
     )
     output: Output | None = free_key(
         default=None,
-        description="The program is not linked with anything: what it writes to files is read. Needs `case` "
+        description="The program is not linked with mpidata: mpidata reads the files that it writes. Needs `case` "
         "and `carried`.",
         examples=['{files: "step_*.npy"}'],
     )
     in_flight: Annotated[Count, Key(le=1024)] | None = free_key(
         default=None,
-        description="Number of samples that one solver rank may have under way to the trainers before it waits. If a "
+        description="Number of samples that one solver rank may have in flight to the trainers before it waits. If a "
         "rank's parts are small (up to 32 KB), the samples of a fast solver share messages (up to 256 KB), and this "
         "is the number of messages.",
-        json_schema_extra={"default": "8, but 4 where 8 of a rank's parts exceed 4 MB"},
+        json_schema_extra={"default": "8, or 4 if 8 of a rank's parts exceed 4 MB"},
     )
     start: Literal["split", "spawn"] = free_key(
         default="split",
-        description="`split`: all ranks start together; this is faster. `spawn`: the running job starts "
-        "the solver groups later.",
+        description="`split`: all ranks start together, which is faster. `spawn`: the running job starts the solver "
+        "groups later.",
     )
     lifetime: Literal["pool", "simulation"] = free_key(
         default="pool",
-        description="`pool`: a group runs one simulation after the other. `simulation` (with `start: spawn` or "
-        "`carried`): the program is started for each simulation, as it can run only one. In its arguments, "
-        "`{name}` then stands for the value of a parameter and `{simulation}` for the number of the simulation; "
-        "write a literal brace twice.",
+        description="`pool`: a group runs one simulation after another. `simulation` (with `start: spawn` or "
+        "`carried`): the program can run only one simulation, and is started for each. In its arguments, `{name}` "
+        "then stands for the value of a parameter and `{simulation}` for the number of the simulation; write a "
+        "literal brace twice.",
     )
     spares: Natural = free_key(
         default=0,
-        description="Number of groups that start with the others (`start: split`) and wait to take the place of lost "
-        "ones. When no spare is left, a new group is started in place of a lost one. With `start: spawn` this is "
-        "always so, and the key has no effect.",
+        description="Number of groups that start with the others (`start: split`) and wait to replace lost ones. "
+        "When no spare is left, a new group is started in place of a lost one. With `start: spawn` this is always "
+        "done, and the key has no effect.",
     )
     retries: Natural = free_key(
         default=2,
-        description="Number of further tries, of a simulation whose group died or fell silent or whose Python code "
-        "raised an exception, and of starting a group. A simulation that fails on every try is set aside; one that "
-        "its own code gives up (`mpidata_fail`) is set aside at once.",
+        description="Number of retries of a simulation after its group has died or become silent, or its Python code "
+        "has raised an exception; also the number of retries of starting a group. A simulation that fails on every "
+        "try is set aside; one that its solver abandons (`mpidata_fail`) is set aside at once.",
     )
     timeout_s: Positive = free_key(
         default=60.0,
         description="Seconds of silence after which a group counts as hung and is ended: the longest time that a "
-        "rank may compute between two calls of libmpidata. Waiting inside a call does not count. For the time "
-        "before the first step of a simulation there is `start_timeout_s`.",
+        "rank may compute between two calls of libmpidata. Time spent inside a call does not count. Before the first "
+        "step of a simulation, `start_timeout_s` applies.",
     )
     start_timeout_s: Positive | None = free_key(
         default=None,
-        description="The same before the first step of a simulation: the longest time that a rank may "
-        "take to read its mesh and make its first step.",
+        description="The same before the first step of a simulation: the longest time that a rank may take to read "
+        "its mesh and compute its first step.",
         json_schema_extra={"kind": "number, more than 0", "default": "the larger of 600 and `timeout_s`"},
     )
     tolerate: Natural | None = free_key(
         default=None,
         description="Number of simulations that may be set aside before the job counts as failed. Without this key "
-        "the job fails in two cases only: if three simulations fail on every try, and every group has failed, "
-        "before any simulation has come to its end (those that their own code gives up do not count), or if all are "
-        "set aside.",
+        "the job fails in two cases only: if all simulations are set aside; or if, before any simulation is complete, "
+        "three simulations fail on every try and every group has failed (abandoned simulations do not count).",
         json_schema_extra={"kind": "whole number, at least 0", "default": "all"},
     )
     hosts: (
@@ -269,7 +269,7 @@ class Solvers(Model):
         | None
     ) = free_key(
         default=None,
-        description="Hosts for the groups that are started later; without this key MPI chooses.",
+        description="Hosts for the groups that are started later. Without this key MPI chooses.",
         examples=["[node3, node4]"],
         json_schema_extra={"kind": "list of texts"},
     )

@@ -14,54 +14,54 @@ __all__ = ["Elastic", "Trainers"]
 
 
 class Elastic(Model):
-    """What happens when trainers die: the others go on, see [trainers that die](elastic.md)."""
+    """How the job continues when a trainer dies, see [elastic training](elastic.md)."""
 
     at_least: Count = free_key(
         default=1,
-        description="Number of trainers below which the job ends, as it does without this section. Spares that wait "
-        "do not count.",
+        description="Smallest number of trainers with which the job continues; below it the job ends, as without "
+        "this section. Waiting spares do not count.",
     )
     exceptions: Literal["end", "lose"] = free_key(
         default="end",
-        description="What an exception does that the script of a trainer does not catch: `end` ends the job, `lose` "
-        "costs this trainer alone, as its death does.",
+        description="Effect of an uncaught exception in a trainer's script: `end` ends the job, `lose` loses only "
+        "this trainer, as if it had died.",
     )
 
 
 class Trainers(Model):
-    """The ranks that train, and what they run."""
+    """The ranks that train, and their program."""
 
     ranks: Count = free_key(
         default=1, description="Number of trainer ranks: one process each, and one GPU each if there are GPUs."
     )
     program: Arguments = free_key(
-        description="The command that runs the training script: the executable, then its arguments; no shell reads it. "
-        "The script is an ordinary one that uses `mpidata.MPIStreamDataset`. `python` means the Python that runs "
-        "mpidata; other names are looked for in the job file's folder, then on PATH. The script runs in the job file's "
-        "folder.",
+        description="The command that runs the training script: the executable, then its arguments. No shell reads "
+        "it. The script is an ordinary PyTorch script that uses `mpidata.MPIStreamDataset`. `python` is the Python "
+        "that runs mpidata; other names are looked up in the job file's folder, then on PATH. The script runs in the "
+        "job file's folder.",
         examples=["[python, train.py]"],
     )
     ranks_per_replica: Count = fixed_key(
         default=1,
         description="Number of consecutive trainer ranks that hold one copy of the model together, as in tensor or "
-        "pipeline parallelism, and get the same batches: see [model-parallel training](model-parallel.md). `ranks` is "
-        "a multiple of it.",
+        "pipeline parallelism, and get the same batches: see [model-parallel training](model-parallel.md). `ranks` "
+        "must be a multiple of it.",
     )
     spares: Natural = free_key(
         default=0,
-        description="With `elastic`: number of further ranks that wait until a trainer has died, and take its place, "
-        "see [trainers that die](elastic.md#spares).",
+        description="With `elastic`: number of additional ranks that wait to replace trainers that die, see "
+        "[spares](elastic.md#spares).",
     )
     per_node: Count | None = free_key(
         default=None,
-        description="In an allocation: number of trainers on each node that has any. Solvers go to the "
-        "other nodes, and to the trainers' nodes only when the others are full.",
+        description="In an allocation: number of trainers on each node that has any. Solvers are placed on the other "
+        "nodes, and on the trainers' nodes only if the others are full.",
         json_schema_extra={"default": "as many as fit"},
     )
     gpus_per_rank: Natural = free_key(
         default=0,
-        description="Number of GPUs that `mpidata submit` asks for, for each trainer. A trainer sees "
-        "all GPUs of its node; the number of its first one is LOCAL_RANK times this.",
+        description="Number of GPUs that `mpidata submit` requests for each trainer. A trainer sees all GPUs of its "
+        "node; its first one has the number LOCAL_RANK × `gpus_per_rank`.",
     )
     elastic: Annotated[
         Annotated[Boolean, Tag("<switch>")] | Annotated[Elastic, Tag("<section>")],
@@ -69,16 +69,16 @@ class Trainers(Model):
         Key(json_schema_extra={"kind": "true or false, or mapping, see below"}),
     ] = free_key(
         default=False,
-        description="Whether the other trainers go on when one dies, see [trainers that die](elastic.md). Needs ULFM "
-        "and at least 2 trainers.",
+        description="Whether the other trainers continue when one dies, see [elastic training](elastic.md). Needs "
+        "ULFM and at least 2 trainers.",
         examples=["{at_least: 2}"],
     )
 
     timeout_s: Positive = free_key(
         default=600.0,
-        description="With `elastic`: seconds for which the others wait for a trainer in a step, until it counts as "
-        "hung and is killed. With `servers`: seconds for which one may give no sign of life, as it is stopped or "
-        "hangs, until it is killed, and the job ends as after its death.",
+        description="With `elastic`: if the others wait this many seconds for a trainer in a step, it counts as hung "
+        "and is killed. With `servers`: if a trainer gives no sign of life for this many seconds, because it is "
+        "stopped or hangs, it is killed, and the job ends as after its death.",
     )
 
     @property

@@ -27,13 +27,13 @@ __all__ = [
 KINDS = {
     "cflags": "flags to compile a C or C++ solver",
     "libs": "flags to link a C or C++ solver",
-    "fflags": "flags to compile a Fortran solver; before its source files",
-    "flibs": "flags to link a Fortran solver; after its source files",
-    "carried": "flags to compile and link a C or C++ program that is no rank of the job; after its source files",
-    "fcarried": "flags to compile and link a Fortran program that is no rank of the job; after its source files",
-    "csource": "the source of libmpidata_carried in one file of C99, with its flags, to be built into a C program",
-    "prefix": "folder with lib, include and bin; for CMAKE_PREFIX_PATH",
-    "pkgconfig": "folder with mpidata.pc; for PKG_CONFIG_PATH",
+    "fflags": "flags to compile a Fortran solver, before its source files",
+    "flibs": "flags to link a Fortran solver, after its source files",
+    "carried": "flags to compile and link a carried program in C or C++, after its source files",
+    "fcarried": "flags to compile and link a carried program in Fortran, after its source files",
+    "csource": "the C99 source file of libmpidata_carried and its flags, to be compiled into a carried program in C",
+    "prefix": "the folder with lib, include and bin, for CMAKE_PREFIX_PATH",
+    "pkgconfig": "the folder with mpidata.pc, for PKG_CONFIG_PATH",
     "mpicc": "the compiler wrapper of the MPI that mpidata was built with",
 }
 """Option of `mpidata config` -> what it prints."""

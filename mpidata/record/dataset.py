@@ -25,43 +25,43 @@ __all__ = ["RecordedDataset"]
 
 
 class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
-    """The samples that a job has recorded, of all its trainers.
+    """The samples that a job has recorded on all its trainers.
 
     Parameters
     ----------
     path : str or Path
         Folder of the record: `record.path` of the job file.
     validation : bool
-        The samples of the validation simulations, instead of those that are trained on.
+        Use the samples of the validation simulations, instead of those for training.
     window, stride : int
-        Steps of a sample, and how far apart they are, as `samples.window` and `samples.stride` of a job: there is one
-        for each step after which enough others of its simulation are recorded.
+        Number of steps of a sample, and their distance, like `samples.window` and `samples.stride` of a job. A window
+        starts at each step that is followed by enough recorded steps of its simulation.
     constants : str
-        Where fields with ``per: simulation`` are. ``"apart"``: samples have them in their own shape, the samples of a
-        simulation perhaps in the same memory, and `constants` gives them. ``"batch"``: in windows like the other
-        fields, and never in the same memory.
+        Where fields with ``per: simulation`` are. ``"apart"``: samples have them in their own shape, `constants`
+        returns them, and samples of a simulation may share their memory. ``"batch"``: they are in windows like other
+        fields, and never share memory.
 
     Raises
     ------
     StreamError
-        There is no such folder, or no record in it; `window` or `stride` is less than 1.
+        There is no such folder, or no record in it; or `window` or `stride` is less than 1.
     MpidataError
         A file is damaged, or the files do not belong together.
 
     Notes
     -----
-    Each sample is a dict of tensors as the stream's single samples: one per field, ``[*shape]`` in the declared dtype;
-    ``parameters``, ``[n]`` float64; ``time`` (float64), ``step`` and ``simulation`` (int64) without dimensions. With a
-    `window` W of 2 or more fields are ``[W, *shape]``, ``time`` and ``step`` ``[W]``. Samples are ordered by
-    (simulation, step), whatever the order in which they came.
+    Each sample is a dict of tensors, like the stream's single samples: one for each field, ``[*shape]`` in the declared
+    dtype; ``parameters``, ``[n]`` float64; ``time`` (float64), ``step`` and ``simulation`` (int64) without dimensions.
+    With a `window` W of 2 or more, fields are ``[W, *shape]``, and ``time`` and ``step`` are ``[W]``. Samples are
+    ordered by (simulation, step), not by arrival.
 
-    A field whose shape has a name, ``[nodes, 2]``, has that of the sample, and ``nodes`` is also a tensor, of int64
-    without dimensions. In windows the steps are joined along it, ``nodes`` is ``[W]``, and ``nodes_offsets``,
-    ``[W + 1]`` int64, where each begins. `PackedCollate` joins such samples to batches. An optional field has
-    ``<name>_given``, bool, shaped as the lengths, and zeros where it was not put.
+    A field whose shape contains a name, ``[nodes, 2]``, has the length of the sample; ``nodes`` is also a tensor, int64
+    without dimensions. In windows the steps are joined along that dimension: ``nodes`` is ``[W]``, and
+    ``nodes_offsets``, ``[W + 1]`` int64, has the start of each step. `PackedCollate` joins such samples into batches.
+    An optional field has ``<name>_given``, bool, with the shape of the lengths, and zeros if it was not put.
 
-    Works with a DataLoader's workers: each process opens the files when it first reads from them. A process's threads
-    must not read at the same time. The record may still be written; what came later is not seen.
+    Works with the workers of a DataLoader: each process opens the files when it first reads from them. Threads of a
+    process must not read at the same time. The record may still be written; samples that are added later are not seen.
     """
 
     def __init__(
@@ -129,21 +129,21 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
 
     @property
     def parameter_texts(self) -> dict[str, tuple[str, ...]]:
-        """The texts of each parameter that is a text; the number in ``parameters`` is the place of one in there."""
+        """The texts of each parameter that is a text; ``parameters`` has the position of the text in this list."""
         return dict(self._header.texts)
 
     @property
     def simulations(self) -> npt.NDArray[np.int64]:
-        """Simulation of each sample: ndarray of int64, shape (len(self),)."""
+        """Id of the simulation of each sample: ndarray of int64, shape (len(self),)."""
         column: npt.NDArray[np.int64] = self._steps["simulation"][self._windows[:, 0]]
         return column
 
     def __len__(self) -> int:
-        """Count the samples."""
+        """Return the number of samples."""
         return len(self._windows)
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        """Read one sample; raises IndexError, and StreamError where the disk fails."""
+        """Read one sample; raises IndexError, or StreamError if the disk fails."""
         try:
             window = self._windows[index]
         except IndexError:
@@ -190,7 +190,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         return part_weights(tensors) if self._header.weights else tensors
 
     def _read_constants(self, number: int, row: int) -> dict[str, torch.Tensor]:
-        """Read those of a row of a file; an optional one that was not put is as long as the sample says."""
+        """Read the constants of a row of a file; an optional one that was not put has the lengths of the sample."""
         constants = self._constants[number]
         held = dict(constants.read(self._open()[number], int(constants.of[row]), _read_field))
         lengths = {name: int(ends[row + 1] - ends[row]) for name, ends in self._ends[number].items()}
@@ -206,9 +206,9 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         return held
 
     def by_try(self, index: int) -> int:
-        """Tell by which try of its simulation a sample was made; 1 if the record does not tell.
+        """Return the number of the try of its simulation that made a sample; 1 if the record does not contain it.
 
-        Only a record of fields with ``per: simulation`` does.
+        Only a record of fields with ``per: simulation`` contains it.
         """
         if not self._constants:
             return 1
@@ -222,13 +222,13 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         Parameters
         ----------
         simulation : int
-            Its id, of a sample of the dataset.
+            The id of the simulation, of which the dataset must have a sample.
 
         Returns
         -------
         dict of str to torch.Tensor
-            By field, in its own shape; an optional one has ``<name>_given``, and zeros if it was not put. Do not change
-            them: samples may share their memory.
+            The fields by name, in their own shapes; an optional one has ``<name>_given``, and zeros if it was not put.
+            Do not change them: samples may share their memory.
 
         Raises
         ------
@@ -237,7 +237,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
 
         Notes
         -----
-        If a simulation was tried again, these are those of the newest try of which there is a sample.
+        If a simulation was tried again, the constants are those of the newest try of which there is a sample.
         """
         if not self._constants:
             raise StreamError("The record has no field with 'per: simulation'.")
@@ -251,7 +251,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         return self._read_constants(files[newest], rows[newest])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the open files out: each process opens its own."""
+        """Omit the open files: each process opens its own."""
         return {**self.__dict__, "_files": [], "_process": 0}
 
     def _open(self) -> list[h5py.File]:
@@ -274,7 +274,7 @@ def _index(columns: Mapping[str, npt.NDArray[Any]], number: int, validation: boo
 
 
 def _windows(steps: npt.NDArray[np.void], window: int, stride: int) -> npt.NDArray[np.int64]:
-    """Find the windows of sorted steps: the places of each one's steps, shape (windows, window)."""
+    """Return the windows of sorted steps: the positions of the steps of each, shape (windows, window)."""
     first = np.arange(len(steps))
     if window == 1 or not len(steps):
         return first.reshape(-1, 1) if window == 1 else np.empty((0, window), np.int64)

@@ -9,11 +9,11 @@ __all__ = ["advise", "report"]
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path())
-@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write this file.")
+@click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write the report to FILE.")
 def report(runs: tuple[str, ...], output: str | None) -> None:
-    """Write the report of the run of the folder RUN as report.html there; of several, beside one another.
+    """Write a report of a run to report.html in its folder RUN. Several runs are compared side by side.
 
-    The runs may have ended, may go on, or may have been killed.
+    The runs may have ended, be running, or have been killed.
     """
     from mpidata.reporting.make import make_report  # each command loads only what it needs
 
@@ -22,9 +22,9 @@ def report(runs: tuple[str, ...], output: str | None) -> None:
 
 @click.command()
 @click.argument("run", type=click.Path())
-@click.option("--cores", metavar="N", type=click.IntRange(min=1), help="Say what would be best on so many cores.")
+@click.option("--cores", metavar="N", type=click.IntRange(min=1), help="Recommend numbers for a machine with N cores.")
 def advise(run: str, cores: int | None) -> None:
-    """Say what held back the run of the folder RUN, and how many groups and trainers would be balanced."""
+    """Report what limited the run in the folder RUN, and how many groups and trainers would be balanced."""
     from mpidata.reporting.advice.run import advise_run
     from mpidata.reporting.reading.look import look_at
 

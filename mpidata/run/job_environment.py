@@ -1,4 +1,4 @@
-"""Scripts that run outside a job: whether they do, and the one line about it."""
+"""Whether a script runs outside a job, and the notice about it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def in_job() -> bool:
 
     Notes
     -----
-    Looks at the environment only: does not join the job, initialises no MPI and imports no torch.
+    Only reads the environment: does not join the job, initialize MPI or import torch.
     """
     return bool(os.environ.get("MPIDATA_RUN"))
 
 
 @functools.cache
 def say_no_job() -> None:
-    """Print once to stderr that this is no job; of the processes of torchrun only the first one does."""
+    """Print one notice to stderr that this process is not part of a job; under torchrun only in the first process."""
     if os.environ.get("RANK", "0") == "0":
         print(
             "mpidata: This process is not part of a job (MPIDATA_RUN is not set): DataLoader and FileDataset read in "

@@ -11,17 +11,16 @@ A complete solver::
             simulation.put(temperature=u)
             simulation.step(0.01 * (step + 1))
 
-`simulation.id` is the number of the simulation, from 0, by which it is found in the run folder's `parameters.csv`.
+`simulation.id` is the id of the simulation, from 0, as in the run folder's `parameters.csv`.
 
-Started outside a job it runs one simulation, whose parameters come from the environment (MPIDATA_PARAM_<NAME>, 0 where
+Outside a job the program runs one simulation, whose parameters come from the environment (MPIDATA_PARAM_<NAME>, 0 if
 unset), and drops the data.
 
-When the job is stopping, `Simulation.step` raises `StopSimulation`, a kind of SystemExit: the program leaves all its
-loops and ends in order, with status 0. A program with more to do catches it around the outer loop.
+When the job is stopping, `Simulation.step` raises `StopSimulation`, a subclass of SystemExit: the program leaves all
+its loops and ends normally, with status 0. A program with more to do catches it around the outer loop.
 
-When the training has cancelled the simulation, `Simulation.put`, `Simulation.step` and `infer` raise
-`SimulationCancelled`: a program of a job that cancels catches it within the loop, and goes on with the next
-simulation.
+When the training script has cancelled the simulation, `Simulation.put`, `Simulation.step` and `infer` raise
+`SimulationCancelled`. In a job that cancels simulations, catch it within the loop and continue with the next one.
 """
 
 from __future__ import annotations
@@ -70,12 +69,13 @@ _rank: GroupRank | None = None
 
 
 def simulations() -> Iterator[Simulation]:
-    """Run the simulations of this rank's group, one after the other, until there are no more.
+    """Iterate over the simulations of this rank's group, one after another, until there are no more.
 
     Yields
     ------
     Simulation
-        Valid until the next one. After the last one this rank has left the job, as after `finalize`.
+        The current simulation, valid until the next one. After the last one this rank has left the job, as after
+        `finalize`.
 
     Raises
     ------
@@ -84,10 +84,10 @@ def simulations() -> Iterator[Simulation]:
 
     Notes
     -----
-    Collective over the group. The first use is collective over all ranks of the job and initialises MPI if need be.
-    Sleeps until the scheduler has answered. A loop that is left early may be taken up again with another call; what is
-    left goes to other groups once this program calls `finalize`, or ends. A simulation that was left by break or return
-    is complete then; one that sys.exit or another exception has left has failed that try.
+    Collective over the group. The first use is collective over all ranks of the job, and initializes MPI if necessary.
+    Sleeps until the scheduler has answered. After a loop was left early, another call continues it; once this program
+    calls `finalize` or ends, other groups run the remaining simulations. A simulation that is left by break or return
+    is complete; if sys.exit or another exception leaves it, the try has failed.
     """
     rank = joined()
     while not rank.finalized and rank.next():
@@ -102,9 +102,9 @@ def simulations() -> Iterator[Simulation]:
 
 
 def _is_unwound() -> bool:
-    """Whether the loop over the generator that calls this is left by an exception, SystemExit say.
+    """Whether an exception, for example SystemExit, leaves the loop over the generator that calls this.
 
-    Nothing else tells: a traceback refers to the frame then. Called when the generator is closed.
+    The only sign is a traceback that refers to the frame. Called when the generator is closed.
     """
     try:
         loop = sys._getframe(2)
@@ -114,9 +114,9 @@ def _is_unwound() -> bool:
 
 
 def group() -> MPI.Intracomm:
-    """Communicator of this rank's group, to use in place of MPI.COMM_WORLD; valid until `finalize`.
+    """Return the communicator of this rank's group, to use in place of MPI.COMM_WORLD; valid until `finalize`.
 
-    In a program that is no rank of the job this is the MPI.COMM_WORLD of its own MPI.
+    In a carried program this is the MPI.COMM_WORLD of its own MPI.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def group() -> MPI.Intracomm:
 
     Notes
     -----
-    The first use is collective over all ranks of the job, as that of `simulations`.
+    The first use is collective over all ranks of the job, like that of `simulations`.
     """
     rank = joined()
     if is_carried() and not rank.finalized:
@@ -138,14 +138,14 @@ def group() -> MPI.Intracomm:
 
 
 def infer(inputs: Mapping[str, npt.ArrayLike], outputs: Mapping[str, Wanted]) -> Answer:
-    """Ask a rank that runs the model (`inference` in the job file).
+    """Send a question to an inference rank (`inference` in the job file), and return the answer.
 
     Parameters
     ----------
     inputs : mapping from str to array_like
-        What its function gets, each of shape (rows, ...); any number of rows, also 0.
+        Arrays that its function gets, each of shape (rows, ...); any number of rows, also 0.
     outputs : mapping from str to ndarray or (shape, dtype)
-        What it must return: arrays that are filled, or shapes (rows, ...) and dtypes of new ones.
+        Arrays that the function must return: arrays to fill, or shapes (rows, ...) and dtypes of new ones.
 
     Returns
     -------
@@ -157,61 +157,62 @@ def infer(inputs: Mapping[str, npt.ArrayLike], outputs: Mapping[str, Wanted]) ->
     StopSimulation
         The job is stopping.
     SimulationCancelled
-        The training has cancelled the simulation.
+        The training script has cancelled the simulation.
     LibraryError
-        Outside a simulation, in a job without `inference`, or with arrays that do not fit. The job ends with it.
+        The call is outside a simulation or in a job without `inference`, or an array does not fit. The job ends with
+        this error.
 
     Notes
     -----
-    Not collective: each rank may ask. Sleeps until the answer is there; samples move meanwhile.
+    Not collective: each rank may ask. Sleeps until the answer has arrived; samples are sent meanwhile.
     """
     return ask(joined(), inputs, outputs)
 
 
 def refresh() -> int:
-    """Take over what a trainer has published since (`mpidata.publish`): all of it, of one version.
+    """Get what a trainer has published since the last call (`mpidata.publish`): all of it, of one version.
 
     Returns
     -------
     int
-        The version that all ranks of this group have now; 0: nothing has been published yet, or there is no job.
+        The version that all ranks of this group now have; 0 if nothing has been published yet, or there is no job.
 
     Raises
     ------
     StopSimulation
         The job is stopping.
     NotFiniteError
-        A rank of the group has made a step at a time that is not finite: this try of the simulation has failed.
+        A rank of the group has made a step with a time that is not finite: this try of the simulation has failed.
     LibraryError
         The job cannot be joined, or this rank has left it.
 
     Notes
     -----
-    Collective over the group, at any point between two steps, and outside a simulation. Sleeps until a trainer has
-    answered: one round trip, and the time that the values take.
+    Collective over the group, anywhere between two steps, also outside a simulation. Sleeps until a trainer has
+    answered: one round trip, and the transfer of the values.
     """
     rank = joined()
     return rank.refresh()
 
 
 def published() -> dict[str, npt.NDArray[Any]]:
-    """Get what was published, by name, as of this group's last `refresh`.
+    """Return the published arrays, by name, as of this group's last `refresh`.
 
     Returns
     -------
     dict of str to ndarray
-        Read-only views of the library's memory, valid until the next `refresh`: copy what is needed for longer.
-        bfloat16 is a dtype with the one field `bfloat16` of uint16. Empty before the first `mpidata.publish`.
+        Read-only views of the library's memory, valid until the next `refresh`: copy what you need for longer. bfloat16
+        is a dtype with one field `bfloat16` of uint16. Empty before the first `mpidata.publish`.
 
     Notes
     -----
-    Not collective, and cheap: nothing is copied.
+    Not collective. Nothing is copied.
     """
     return published_arrays(joined().library)
 
 
 def finalize() -> None:
-    """Close the simulation and leave the job; once. Collective over the group; sleeps until all samples are taken."""
+    """Close the simulation and leave the job. Collective over the group; sleeps until all samples are received."""
     if _rank is None or _rank.finalized:
         return
     _rank.finalized = True
@@ -221,7 +222,7 @@ def finalize() -> None:
 
 
 def joined() -> GroupRank:
-    """Join the job as a solver, once; outside a job, as a group of its own."""
+    """Join the job as a solver, once; outside a job, as a separate group."""
     global _rank
     if _rank is None and is_carried():
         keep_printing()
@@ -262,7 +263,7 @@ def _finalize_at_exit(process: int) -> None:
 
 
 def _leave_within(rank: GroupRank) -> None:
-    """Fail this try of the simulation in which the program ends: by losing this rank, where the job can."""
+    """Fail the try of the simulation in which the program ends: by losing this rank, if the job can survive that."""
     what = "ended before the simulation was over, without mpidata.solver.finalize()"
     print(f"mpidata: {rank.place()}, {what}", file=sys.stderr, flush=True)
     if rank.communicator is not None and rank.communicator.Get_size() == 1 and not rank.may_die:

@@ -1,4 +1,4 @@
-"""A Python program that is no rank of the job: the same calls, through libmpidata_carried."""
+"""A carried Python program: the same calls, through libmpidata_carried."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ class CarriedRank(GroupRank):
     """A rank of a program that a carrier has started."""
 
     def place(self) -> str:
-        """Say what this rank is doing, for messages."""
+        """Return what this rank is doing, for messages."""
         who = f"The carried program of group {os.environ.get('MPIDATA_GROUP', '?')}"
         if self.current is None:
             return f"{who}, outside a simulation"
         return f"{who}, simulation {self.current.id}, step {self.steps}"
 
     def say_raised(self, error: BaseException) -> str:
-        """Tell the carrier, too."""
+        """Log the exception, and report it to the carrier."""
         what = super().say_raised(error)
         self.say_last_words(what)
         return what
 
     def end_raised(self, error: BaseException) -> None:
-        """Say it; the carrier knows."""
+        """Log the exception; the carrier also gets it."""
         self.say_raised(error)
 
     def say_last_words(self, what: str) -> None:
-        """Tell the carrier why this program ends."""
+        """Report to the carrier why this program ends."""
         self.library.mpidata_carried_last_words(what.encode())
 
     @property
     def may_die(self) -> bool:
-        """Whether the end of this program costs no more than a try: always, as it is started again."""
+        """Whether the end of this program costs only a try: always, because it is started again."""
         return not self.finalized
 
 
@@ -48,7 +48,7 @@ def is_carried() -> bool:
 
 
 def attach() -> CarriedRank:
-    """Attach to the carrier; raises LibraryError if that cannot be done."""
+    """Attach to the carrier; raises LibraryError if that fails."""
     library = load_carried()
     check(library, library.mpidata_attach())
     return CarriedRank(library, None, Plan.parse(library.mpidata_carried_plan().decode()))

@@ -1,4 +1,4 @@
-"""What a Python function yields of the fields that are put once a simulation."""
+"""Constants: what a Python function yields for fields that are put once per simulation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Constants(dict[str, Any]):
     Parameters
     ----------
     **fields : array_like
-        By name, in the forms in which a step has them: an array, ``(array, start)``, or a list of such blocks.
+        By name, in the same forms as in a step: an array, ``(array, start)``, or a list of such blocks.
     """
 
     def __init__(self, /, **fields: Any) -> None:

@@ -1,4 +1,4 @@
-"""Arrays in the memory of a device, as CuPy, torch, JAX, Numba and others have them: where they are."""
+"""Addresses of arrays in device memory, as of CuPy, torch, JAX, Numba and others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEGACY_DEFAULT = 1  # of CUDA, in both protocols
 
 
 class _Tensor(ctypes.Structure):
-    """The `DLTensor` at the start of what a capsule of DLPack holds."""
+    """The `DLTensor` at the start of the contents of a DLPack capsule."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -39,20 +39,20 @@ class _Tensor(ctypes.Structure):
 
 @dataclass
 class DeviceArray:
-    """Where an array lies.
+    """Address and layout of an array.
 
     Attributes
     ----------
     address : int
-        Of the first element.
+        Address of the first element.
     dtype : dtype
-        As NumPy has it; `BITS_OF_BFLOAT16` for bfloat16.
+        NumPy's dtype; `BITS_OF_BFLOAT16` for bfloat16.
     shape, strides : tuple of int
         Strides are in bytes.
     stream : int or None
-        The stream that makes the values; None: the default stream.
+        The stream that computes the values; None: the default stream.
     owner : object
-        What keeps the memory, and has it made ready.
+        The object that owns the memory.
     """
 
     address: int
@@ -74,15 +74,15 @@ class DeviceArray:
 
     @property
     def contiguous(self) -> bool:
-        """Whether the elements lie side by side in C order."""
+        """Whether the elements are contiguous in C order."""
         return self.strides == _contiguous(self.shape, self.dtype.itemsize)
 
 
 def device_array(values: Any) -> DeviceArray | None:
-    """Return where the values lie in the memory of a CUDA or HIP device; None if they are no array of one.
+    """Return the address and layout of an array in CUDA or HIP memory; None if the values are not such an array.
 
-    By DLPack, whose producer has the default stream wait for what makes the values; else by `__cuda_array_interface__`,
-    which names the stream. Raises whatever the array does.
+    Uses DLPack, whose producer makes the default stream wait for the values; otherwise `__cuda_array_interface__`,
+    which names the stream. Exceptions of the array pass through.
     """
     if isinstance(values, DeviceArray):
         return values

@@ -1,17 +1,17 @@
 """The solver program of a job whose job file names a Python function: ``solvers: {function: "heat:simulate"}``.
 
-The function is a generator: it gets the parameters by name, and yields, for each step, ``{field: array}`` or ``(time,
-{field: array})``; without a time, the step's number is taken. Fields with ``per: simulation`` come before, in a
-`Constants`. Where its signature has ``simulation``, it also gets the simulation's id; where it has ``group``, the
-communicator of its group (mpi4py).
+The function is a generator. It gets the parameters by name, and yields, for each step, ``{field: array}`` or ``(time,
+{field: array})``; without a time, the time is the number of the step. Before the first step it yields fields with
+``per: simulation``, in a `Constants`. An argument ``simulation`` gets the simulation's id, and an argument ``group``
+the communicator of its group (mpi4py).
 
-With several ranks in a group, a function with ``group`` runs on all of them: each yields its own part of each step, an
-array for a whole field, ``(array, start)`` for a block, a list of such blocks, or nothing (``{}``). Without ``group``
-it runs on the group's first rank only.
+A function with an argument ``group`` runs on all ranks of its group. Each yields its own part of each step: an array
+for a whole field, ``(array, start)`` for a block, a list of such blocks, or nothing (``{}``). A function without
+``group`` runs only on the group's first rank.
 
-A function whose simulation is cancelled is closed at its `yield`. One that raises `GiveUp` has its simulation set
-aside. With any other exception of its own the try has failed; where the group has several ranks it is lost then, as
-there is no telling where the others are.
+If a simulation is cancelled, the function is closed at its `yield`. If it raises `GiveUp`, the simulation is set aside.
+After any other exception the try has failed; a group of several ranks is then lost, because the state of the other
+ranks is unknown.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def find_function(name: str) -> Function:
     Parameters
     ----------
     name : str
-        ``module:function``; the module is looked for in the working directory first.
+        ``module:function``; the module is looked up in the working directory first.
 
     Raises
     ------
     MpidataError
-        There is no such module or function. What the module itself raises while it is imported passes through.
+        There is no such module or function. Exceptions that the module raises during import pass through.
     """
     module_name, _, function_name = name.partition(":")
     if not module_name or not function_name:
@@ -95,17 +95,17 @@ def names_wanted(name: str, function: Function, parameters: Sequence[str] | None
     function : callable
         The user's function.
     parameters : sequence of str or None
-        Names of the job's parameters; None outside a job: whatever the function asks for.
+        Names of the job's parameters; None outside a job: those of the function's arguments.
 
     Returns
     -------
     list of str
-        What to call it with: the parameters, then ``group`` and ``simulation`` where it has them.
+        Names of the arguments to pass: the parameters, then ``group`` and ``simulation`` if the function has them.
 
     Raises
     ------
     MpidataError
-        A parameter that it does not take, or an argument that no parameter gives.
+        The function lacks an argument for a parameter, or has an argument for which there is no parameter.
     """
     arguments = inspect.signature(function).parameters.values()
     takes_any = any(argument.kind is argument.VAR_KEYWORD for argument in arguments)
@@ -131,7 +131,7 @@ def names_wanted(name: str, function: Function, parameters: Sequence[str] | None
 
 
 def unpack(name: str, item: Any, step: int) -> tuple[float, Mapping[str, Any]]:
-    """Time and fields of what a function has yielded; raises MpidataError on anything else than the two forms."""
+    """Return the time and the fields that a function has yielded; raises MpidataError if the form is wrong."""
     if isinstance(item, Mapping):
         return float(step), item
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Mapping):

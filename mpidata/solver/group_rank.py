@@ -29,13 +29,13 @@ __all__ = ["GroupRank", "StopSimulation"]
 
 
 class StopSimulation(SystemExit):
-    """The job is stopping: leave the simulation and the program. Uncaught, it ends the program with status 0."""
+    """The job is stopping: leave the simulation and the program. If uncaught, it ends the program with status 0."""
 
 
 class GroupRank:
-    """The rank of a solver group that this process is, from init to finalize.
+    """A rank of a solver group, which this process is, from init to finalize.
 
-    `rank` is that in MPI_COMM_WORLD, which for a spawned group is the group's own.
+    `rank` is the rank in MPI_COMM_WORLD, which for a spawned group is the group's own.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class GroupRank:
         self._sent: list[npt.NDArray[Any]] = []
 
     def place(self) -> str:
-        """Say what this rank is doing, for messages."""
+        """Return what this rank is doing, for messages."""
         who = f"Solver rank {self.rank}"
         if self.spawned:
             who += " of a spawned group"
@@ -74,9 +74,9 @@ class GroupRank:
         return f"{who}, simulation {self.current.id}, step {self.steps}"
 
     def end_job(self, sentence: str | None) -> None:
-        """Tell the scheduler of an error (None: it knows) and let it end the job, in which this rank ends too.
+        """Report an error to the scheduler (None: already reported), which ends the job and with it this rank.
 
-        Returns after 4 s if nothing happens, or at once outside a job. Dying before would take the scheduler with it.
+        Returns after 4 s if nothing happens, or at once outside a job. Dying earlier would also end the scheduler.
         """
         if sentence is not None:
             self.library.mpidata_report_error(sentence.encode())
@@ -84,14 +84,14 @@ class GroupRank:
             time.sleep(constants.AFTER_ERROR_MS / 1e3)
 
     def misuse(self, status: int, what: str, advice: str) -> NoReturn:
-        """Refuse a call as the library does: the job ends with it, and later calls fail; raises LibraryError.
+        """Refuse a call as the library does: the job ends, and later calls fail; raises LibraryError.
 
         Parameters
         ----------
         status : int
-            constants.ERR_ARGUMENT, say.
+            A status code, for example constants.ERR_ARGUMENT.
         what, advice : str
-            What is wrong, without a full stop, and a sentence.
+            What is wrong, without a period, and a sentence about what to do.
         """
         status = self.library.mpidata_misuse(status, what.encode(), advice.encode())
         if status == constants.END:
@@ -100,7 +100,7 @@ class GroupRank:
         raise MpidataError(f"{what}. {advice}")
 
     def array(self, field: str, values: Any) -> npt.NDArray[Any] | DeviceArray:
-        """Make what is sent for a field, contiguous or of a device; refuses, as `misuse` does, what is no array."""
+        """Return the array to send for a field, contiguous or in device memory; refuses values that are no array."""
         declared = self.fields.get(field)
         if self.fields and declared is None:  # which the library says better
             return np.empty(0)
@@ -136,30 +136,30 @@ class GroupRank:
 
     @property
     def may_die(self) -> bool:
-        """Whether the end of this rank now costs a try of a simulation, and not the job."""
+        """Whether the end of this rank would now cost only a try of a simulation, and not the job."""
         survived = self.plan is not None and self.plan.fault_tolerance == "ulfm"
         return survived and not self.finalized and (self.current is not None or self.spawned)
 
     def try_failed(self, error: BaseException) -> None:
-        """Note that what runs the simulation has raised; it is run again, and this rank goes on with another one."""
+        """Fail this try because of an exception: the simulation is run again, and this rank continues with another."""
         traceback.print_exception(error)
         self.fail(self.library.mpidata_fail_try, self.say_raised(error))
 
     def say_raised(self, error: BaseException) -> str:
-        """Write a line about an exception to the log; returns how it names the exception: `raised ValueError: ...`."""
+        """Write one line about an exception to the log; returns its description: `raised ValueError: ...`."""
         what = f"raised {describe(error, self.plan.folder if self.plan else None)}"
         print(f"mpidata: {self.place()}, {what}", file=sys.stderr, flush=True)
         return what
 
     def end_raised(self, error: BaseException) -> None:
-        """Say that an exception ends this process, to the log and to who looks after it: here mpidata-rank."""
+        """Report that an exception ends this process, to the log and to its supervisor, here mpidata-rank."""
         self.library.mpidata_beat_at(self.say_raised(error).encode(errors="replace"))
 
     def say_last_words(self, what: str) -> None:
-        """Tell who looks after this rank why it ends, where no exit status does: here one does."""
+        """Report to the supervisor why this rank ends, if no exit status does; here the exit status does."""
 
     def next(self) -> bool:
-        """Go on to the next simulation; False when there are no more."""
+        """Start the next simulation; False when there are no more."""
         if self._sent:
             self.wait()
         self.current, self.within = None, False
@@ -173,7 +173,7 @@ class GroupRank:
         return True
 
     def refresh(self) -> int:
-        """Take over what is published; raises StopSimulation where the job is stopping."""
+        """Get what is published; raises StopSimulation if the job is stopping."""
         if self.others_follow:
             what = "refresh was called by a function that runs on one rank of its group"
             advice = "Give the function an argument `group`: it runs on all ranks then, which call refresh together."
@@ -189,7 +189,7 @@ class GroupRank:
         return version.value
 
     def fail(self, call: Callable[[bytes], int], reason: str) -> None:
-        """Give the current simulation, or this try of it, up; raises StopSimulation where the job is stopping."""
+        """Abandon the current simulation, or fail this try of it; raises StopSimulation if the job is stopping."""
         self.within = False
         status = call(reason.encode())
         if status == constants.END:
@@ -198,12 +198,12 @@ class GroupRank:
             check(self.library, status)
 
     def stop(self) -> NoReturn:
-        """Raise StopSimulation, as the job is stopping."""
+        """Raise StopSimulation, because the job is stopping."""
         self.within = False
         raise StopSimulation
 
     def put(self, status: int) -> None:
-        """Check the status of a put, step or infer; raises SimulationCancelled where the simulation is cancelled."""
+        """Check the status of a put, step or infer; raises SimulationCancelled if the simulation is cancelled."""
         if status == constants.CANCELLED:
             self.within = False
             raise SimulationCancelled(f"The training has cancelled simulation {self.current and self.current.id}.")

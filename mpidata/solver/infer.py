@@ -1,4 +1,4 @@
-"""What a solver asks the ranks that run the model."""
+"""Questions of a solver to the inference ranks."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Wanted = npt.NDArray[Any] | tuple[Sequence[int], npt.DTypeLike]
 
 
 class Answer(dict[str, npt.NDArray[Any]]):
-    """Arrays by name, and the `version` of the weights that all of their rows were computed with; 0: of none."""
+    """Arrays by name, and the `version` of the weights with which all rows were computed; 0: none were published."""
 
     version: int = 0
 
 
 def infer(rank: GroupRank, inputs: Mapping[str, npt.ArrayLike], outputs: Mapping[str, Wanted]) -> Answer:
-    """Ask, and wait for the answer; see `mpidata.solver.infer`."""
+    """Send a question, and wait for the answer; see `mpidata.solver.infer`."""
     sent = {name: _sent(rank, name, values) for name, values in inputs.items()}
     answer = Answer({name: _wanted(rank, name, wanted) for name, wanted in outputs.items()})
     version = ctypes.c_int64()
@@ -83,7 +83,7 @@ def _checked(rank: GroupRank, said: str, array: npt.NDArray[Any]) -> npt.NDArray
 
 
 def _arrays(named: Mapping[str, npt.NDArray[Any]]) -> ctypes.Array[Any]:
-    """Describe arrays, which must be kept, for C."""
+    """Describe arrays for C; the caller must keep the arrays."""
     made = (structures.Array * len(named))()
     for one, (name, array) in zip(made, named.items(), strict=True):
         one.name, one.values = _address(name.encode()), array.ctypes.data
@@ -93,7 +93,7 @@ def _arrays(named: Mapping[str, npt.NDArray[Any]]) -> ctypes.Array[Any]:
 
 
 def _address(text: bytes) -> int | None:
-    """Address of a text, which lives as long as Python keeps it: those of names are kept."""
+    """Return the address of a text, which is valid while Python keeps the text; names are kept."""
     kept = _NAMES.setdefault(text, ctypes.create_string_buffer(text))
     return ctypes.addressof(kept)
 

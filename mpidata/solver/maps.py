@@ -1,4 +1,4 @@
-"""Maps: which rows of a field an array has."""
+"""Maps: the row numbers of the rows of an array in the whole field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["as_indices", "known_map"]
 
 
 def as_indices(rank: GroupRank, field: str, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Make an array of int64, shape (rows,), of what is given as indices; refuses, as `misuse` does, what is none."""
+    """Return indices as an array of int64, shape (rows,); refuses other values, as `misuse` does."""
     try:
         array: npt.NDArray[Any] = np.asarray(indices)
         what = f"an array of {array.dtype} with {array.ndim} dimensions"
@@ -32,7 +32,7 @@ def as_indices(rank: GroupRank, field: str, indices: npt.ArrayLike) -> npt.NDArr
 
 
 def known_map(library: Library, indices: npt.NDArray[np.int64]) -> ctypes.c_void_p:
-    """Get the library's map of these indices: one that it has already, if it knows them."""
+    """Return the library's map of these indices: an existing one, if the library knows the indices."""
     known = ctypes.c_void_p()
     check(library, library.mpidata_map_known(indices.size, indices.ctypes.data, 0, ctypes.byref(known)))
     return known

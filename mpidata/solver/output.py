@@ -1,7 +1,7 @@
-"""A program that only writes files: runs it, and sends what it writes; started in its place by a carrier.
+"""Runs a program that only writes files, and sends what it writes. A carrier starts this in place of the program.
 
-Its arguments are SETTINGS and the command, with the keys of `solvers.output` in base64, as
-braces have a meaning there.
+The arguments are SETTINGS and the command. SETTINGS are the keys of `solvers.output`, in base64 because braces have a
+meaning in arguments.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def read(files: Mapping[str, Path], names: list[str]) -> dict[str, npt.NDArray[A
     Parameters
     ----------
     files : mapping of str to Path
-        By field; "": a file that has all.
+        The file of each field; "": one file that has all fields.
     names : list of str
         The fields of the job.
 
     Raises
     ------
     WrongFilesError
-        A file is damaged, or has not all.
+        A file is damaged, or lacks a field.
     """
     fields: dict[str, npt.NDArray[Any]] = {}
     for field, path in files.items():
@@ -82,7 +82,7 @@ def _read_file(path: Path, wanted: list[str]) -> dict[str, npt.NDArray[Any]]:
 
 
 def _known(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Take raw elements of 2 bytes, which are what NumPy and h5py write of ml_dtypes' bfloat16, for bfloat16."""
+    """View raw elements of 2 bytes, as NumPy and h5py write ml_dtypes' bfloat16, as bfloat16."""
     return array.view(BITS_OF_BFLOAT16) if array.dtype == np.dtype("V2") else array
 
 
@@ -126,7 +126,7 @@ def _samples(
 
 
 def _has_shape(shape: tuple[int, ...], declared: tuple[int | str, ...]) -> bool:
-    """Tell whether it is the declared one; an extent that is a name may be any."""
+    """Return whether a shape is the declared one; an extent that is a name may have any value."""
     alike = zip(shape, declared, strict=False)
     return len(shape) == len(declared) and all(isinstance(want, str) or have == want for have, want in alike)
 
@@ -148,7 +148,7 @@ class _Reading:
         self._files = 0
 
     def take(self, ended_well: bool) -> int:
-        """Send what is complete, and remove it; returns how many steps had files. Raises WrongFilesError."""
+        """Send and remove complete files; returns the number of steps that had files. Raises WrongFilesError."""
         taken = 0
         for files in self._written.complete(ended_well):
             named = self._written.time_of(next(iter(files.values())))
@@ -173,7 +173,7 @@ class _Reading:
         return taken
 
     def _put_constants(self, files: Mapping[str, Path]) -> None:
-        """Before the first step: put what has a file of its own, and what the first file of all has."""
+        """Before the first step, put the constants: from their own files, or from the first file of all."""
         constants, self._constants = self._constants, {}
         for name, pattern in constants.items():
             path = files[""] if pattern is None else self._only_file(name, pattern, files)
@@ -194,7 +194,7 @@ class _Reading:
         )
 
     def _check(self, name: str, when: Any, fields: Fields) -> None:
-        """Refuse what a full disk leaves: a file with less in it; and a time that is none."""
+        """Raise WrongFilesError for a wrong shape, as a full disk causes, or a time that is not finite."""
         for field, values in fields.items():
             if not _has_shape(values.shape, self._shapes.get(field, values.shape)):
                 said = (
@@ -206,7 +206,7 @@ class _Reading:
             raise WrongFilesError(f"wrote {name}, whose time is {when}")
 
     def why_nothing(self) -> str | None:
-        """Say why there was no step; None where there was one."""
+        """Return why there was no step; None if there was one."""
         if self._rank.steps:
             return None
         if self._files:
@@ -215,7 +215,7 @@ class _Reading:
 
 
 def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]) -> str | None:
-    """Run the program; returns how it failed, or None."""
+    """Run the program; returns how it failed, or None if it succeeded."""
     reading = _Reading(simulation, settings)
     variables = {name: value for name, value in os.environ.items() if name != "MPIDATA_CARRIER"}
     # In a session of its own, as a script may signal all processes of its group.
@@ -244,7 +244,7 @@ def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program whose simulation is cancelled, with all that it has started in its process group."""
+    """End a program whose simulation is cancelled, with all processes in its process group."""
     by = time.monotonic() + _PATIENCE_S
     with contextlib.suppress(ProcessLookupError):  # when all have ended
         os.killpg(process.pid, signal.SIGTERM)

@@ -13,7 +13,7 @@ __all__ = ["Parameters"]
 
 
 class Parameters(dict[str, Any]):
-    """Parameters by name; outside a job, where the names are not known beforehand, read as they are asked for."""
+    """Parameters by name; outside a job, where the names are not known, each is read when it is requested."""
 
     def __init__(self, library: Library, plan: Plan | None) -> None:
         self._library = library
@@ -35,5 +35,5 @@ class Parameters(dict[str, Any]):
 
 
 def _is_text(given: str) -> bool:
-    """Look whether it is meant as a text, not as a number that is written in a wrong way."""
+    """Return whether a value is a text, and not a malformed number."""
     return not set(given) <= set("+-.,_0123456789eE ") and given.strip("+-").lower() not in ("nan", "inf", "infinity")

@@ -1,4 +1,4 @@
-"""The arrays that a trainer has published, as a solver sees them."""
+"""The arrays that a trainer has published, for solvers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["published_arrays"]
 
 
 def published_arrays(library: Library) -> dict[str, npt.NDArray[Any]]:
-    """Get all arrays of the version that this rank has, as views into the library's memory; none before the first."""
+    """Return all arrays of this rank's version, as views of the library's memory; empty before the first version."""
     names = {dtype.number: name for name, dtype in constants.DTYPES.items()}
     name, values, shape = ctypes.c_char_p(), ctypes.c_void_p(), (ctypes.c_int64 * constants.MAX_NDIM)()
     dtype, ndim = ctypes.c_int(), ctypes.c_int()

@@ -1,4 +1,4 @@
-"""Which files were renamed to their names: Linux tells (inotify)."""
+"""Detects files that were renamed to their names, by inotify of Linux."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name behind
 
 
 class Renames:
-    """Sees files that are renamed into some folders, from when these are watched.
+    """Detects files that are renamed into some folders while these are watched.
 
     Notes
     -----
-    Not thread-safe, and for the life of the process. Where the system lets nobody watch, nothing is seen.
+    Not thread-safe; lasts for the life of the process. If the system does not allow watching, nothing is detected.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Renames:
         self._seen: set[Path] = set()
 
     def watch(self, folder: Path) -> None:
-        """Watch a folder that is there; no matter if it is watched already."""
+        """Watch an existing folder; no effect if it is already watched."""
         if self._file < 0 or folder in self._folders.values():
             return
         number = self._libc.inotify_add_watch(self._file, os.fsencode(folder), _MOVED_TO)
@@ -36,12 +36,12 @@ class Renames:
             self._folders[number] = folder
 
     def take(self, path: Path) -> bool:
-        """Whether a file was renamed to this name, since its folder is watched."""
+        """Return whether a file was renamed to this name since its folder is watched."""
         self._read()
         return path in self._seen
 
     def seen(self) -> set[Path]:
-        """All files that were renamed to their names and are not forgotten, whether or not they are still there."""
+        """Return all files that were renamed and not forgotten, also those that no longer exist."""
         self._read()
         return set(self._seen)
 
@@ -59,5 +59,5 @@ class Renames:
                 self._seen.add(self._folders[number] / os.fsdecode(name))
 
     def forget(self, path: Path) -> None:
-        """Forget a file that is done with: another one may get its name."""
+        """Forget a file that was processed: another one may get its name."""
         self._seen.discard(path)

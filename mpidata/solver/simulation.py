@@ -1,4 +1,4 @@
-"""The simulation that a group runs: what mpidata.h calls between next and next."""
+"""The simulation that a group runs: the calls of mpidata.h between two calls of next."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["Simulation"]
 
 
 class Simulation:
-    """The simulation that this rank's group runs at present.
+    """The current simulation of this rank's group.
 
     Attributes
     ----------
     id : int
-        From 0, the same on all ranks of the group.
+        The id of the simulation, from 0, the same on all ranks of the group.
     parameters : dict of str to float or str
-        By the job file's names; a str if the job file gives texts. Outside a job any name can be read.
+        The parameters by the job file's names; a str if the job file gives texts. Outside a job any name can be read.
     """
 
     def __init__(self, rank: GroupRank, identity: int) -> None:
@@ -43,37 +43,38 @@ class Simulation:
 
     @property
     def _rank(self) -> GroupRank:
-        """The rank that runs it; a call for one that has ended would put into the next one, and is refused."""
+        """The rank that runs it; refuses a call for a simulation that has ended, which would put into the next one."""
         if self._of.current is not self:
             what = f"Simulation {self.id} has ended, and its object was used again"
             self._of.misuse(constants.ERR_ORDER, what, "Use the one that the loop over simulations() gives now.")
         return self._of
 
     def put(self, /, **fields: npt.ArrayLike) -> None:
-        """Put whole fields into the current sample; exactly one rank of the group does so for each field.
+        """Put whole fields into the current sample; exactly one rank of the group does this for each field.
 
-        Of a field whose shape has the name of a length it is this rank's part: parts are joined along that dimension,
-        in the order of the ranks and of each rank's calls.
+        If the shape of a field contains the name of a length, the array is this rank's part. Parts are joined along
+        that dimension, in the order of the ranks and of each rank's calls.
 
         Parameters
         ----------
         **fields : array_like
-            Arrays of the declared shape (with any extent in place of a name) and dtype, or of one that is converted:
-            float64 into float32, float64 or float32 into float16 or bfloat16, complex128 into complex64. Copied,
-            whatever their memory order, also from a CUDA or HIP device, by DLPack or `__cuda_array_interface__`.
-            bfloat16 is torch's or that of ml_dtypes. An int of Python goes into every field that holds it, a float of
-            Python into fields of floats. Masked elements of floats become NaN.
+            Arrays of the declared shape (with any extent in place of a name) and dtype, or of a dtype that is
+            converted: float64 to float32, float64 or float32 to float16 or bfloat16, complex128 to complex64. They are
+            copied, from any memory order, also from a CUDA or HIP device, by DLPack or `__cuda_array_interface__`.
+            bfloat16 is that of torch or ml_dtypes. Every field that can hold it accepts a Python int; float fields
+            accept a Python float. Masked elements of floats become NaN.
 
         Raises
         ------
         LibraryError
-            A field that is not declared, a wrong shape or dtype, or what is no array of numbers or more than that: it
-            has a unit, or masked elements that cannot be NaN. The job ends with it, also where it is caught.
+            An undeclared field, a wrong shape or dtype, or a value that is not an array of plain numbers, for example
+            because it has a unit, or masked elements that cannot be NaN. The job ends with this error, also if it is
+            caught.
 
         Notes
         -----
-        Not collective. Blocks only while `solvers.in_flight` samples are under way. In a group of several ranks, an
-        array without elements is nothing, as in `put_block`.
+        Not collective. Blocks only while `solvers.in_flight` samples are in flight. In a group of several ranks, an
+        array without elements sends nothing, as in `put_block`.
         """
         for name, values in fields.items():
             array = self._rank.array(name, values)
@@ -90,10 +91,10 @@ class Simulation:
         field : str
             Name of the field.
         values : array_like
-            The block, as for `put`. Copied. Without elements, of whatever dtype and number of dimensions, it is
-            nothing, and its start does not count.
+            The block, as for `put`; it is copied. A block without elements, of any dtype and number of dimensions,
+            sends nothing, and its start has no effect.
         start : sequence of int
-            Index, within the field, of the block's first element; one for each dimension.
+            Indices, within the field, of the block's first element, one for each dimension.
 
         Raises
         ------
@@ -102,7 +103,7 @@ class Simulation:
 
         Notes
         -----
-        Not collective. Blocks only while `solvers.in_flight` samples are under way.
+        Not collective. Blocks only while `solvers.in_flight` samples are in flight.
         """
         array = self._rank.array(field, values)
         if not self._is_nothing(field, array):
@@ -116,10 +117,11 @@ class Simulation:
         field : str
             Name of the field.
         values : array_like
-            The rows, as for `put`, along the dimension with the name of a length, else along the first one. Copied.
+            The rows, as for `put`, along the dimension with the name of a length, or else along the first one. They
+            are copied.
         indices : array_like of int
-            Shape (rows,), from 0. All ranks together have each row exactly once. Trainers get them once: the last 16
-            different ones are known again by content.
+            Shape (rows,), from 0. All ranks together put each row exactly once. Trainers get equal indices once: the
+            last 16 different arrays are recognized by their content.
 
         Raises
         ------
@@ -131,7 +133,7 @@ class Simulation:
             self._send(self._rank.library.mpidata_put_mapped, field, array, known_map(self._rank.library, places))
 
     def put_indices(self, field: str, values: npt.ArrayLike, indices: npt.ArrayLike | None = None) -> None:
-        """Put this rank's part of a field that is declared with `index`, in its own local numbers, from `base` on.
+        """Put this rank's part of a field that is declared with `index`, as local indices that count from `base`.
 
         Parameters
         ----------
@@ -140,8 +142,8 @@ class Simulation:
         values : array_like of int
             As for `put`.
         indices : array_like of int, optional
-            Local number i, ghost rows included, is indices[i] in all of the group; from 0. Left out, the trainer adds
-            the rows that the ranks before this one have put along the length of `index`.
+            Local index i, including ghost rows, is index indices[i] of the whole field; from 0. If omitted, the trainer
+            adds the number of rows that the ranks before this one have put along the length of `index`.
         """
         array = self._rank.array(field, values)
         if not self._is_nothing(field, array):
@@ -152,8 +154,7 @@ class Simulation:
     def iput(self, field: str, values: npt.NDArray[Any], start: Sequence[int] | None = None) -> None:
         """As `put_block`, or `put` without `start`, but without a copy: do not change the array before `wait` returns.
 
-        An array that is not contiguous in C order, is converted, is of bools or has masked elements is copied all the
-        same.
+        An array that is not contiguous in C order, is converted, is bool or has masked elements is still copied.
         """
         array = self._rank.array(field, values)
         if (start is not None or self._rank.has_others) and self._is_nothing(field, array):
@@ -164,14 +165,14 @@ class Simulation:
             self._rank.lent.append(array)
 
     def wait(self, values: npt.NDArray[Any] | None = None) -> None:
-        """Wait, asleep, until every array given to `iput` before the last `step` may be changed. Not collective.
+        """Sleep until every array that was passed to `iput` before the last `step` may be changed. Not collective.
 
-        With `values`, until this one may be; it need not have been given to `iput`.
+        With `values`, wait only for this array; it need not have been passed to `iput`.
         """
         self._rank.wait(values)
 
     def step(self, time: float) -> None:
-        """Commit the sample: all that was put since the last step.
+        """Commit the sample: everything put since the last step.
 
         Parameters
         ----------
@@ -183,16 +184,16 @@ class Simulation:
         StopSimulation
             The job is stopping.
         SimulationCancelled
-            The training has cancelled this simulation: go on with the next one. All ranks of the group get it at the
-            same step, and puts from then on, too.
+            The training script has cancelled this simulation: continue with the next one. All ranks of the group get
+            this at the same step; puts from then on raise it as well.
         LibraryError
-            A field is missing, or the time is no number. The job ends with it.
+            A field is missing, or the time is not a number. The job ends with this error.
         NotFiniteError
-            The time is not finite: this try of the simulation has failed. Go on with the next simulation.
+            The time is not finite: this try of the simulation has failed. Continue with the next simulation.
 
         Notes
         -----
-        Collective over the group. Blocks only while `solvers.in_flight` samples are under way.
+        Collective over the group. Blocks only while `solvers.in_flight` samples are in flight.
         """
         try:
             number = plain_number(time)
@@ -208,11 +209,11 @@ class Simulation:
         self._rank.committed()
 
     def fail(self, reason: str) -> None:
-        """Give this simulation up (it diverged, say), for good; leave its loop then. Collective over the group."""
+        """Abandon this simulation, for example because it diverged; then leave its loop. Collective over the group."""
         self._rank.fail(self._rank.library.mpidata_fail, reason)
 
     def _is_nothing(self, field: str, array: npt.NDArray[Any] | DeviceArray) -> bool:
-        """Whether a block has no elements; the library then gets one that fits, as it checks the rest."""
+        """Whether a block has no elements; the library then gets an empty one that fits, and checks the rest."""
         if array.size:
             return False
         declared = self._rank.fields.get(field)

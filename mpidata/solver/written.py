@@ -1,4 +1,4 @@
-"""What a program writes: which files are complete, which belong to one step, and in which order they come."""
+"""The files that a program writes: which are complete, which belong to one step, and their order."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NUMBER = re.compile(r"(?:(?<![A-Za-z0-9])-)?(?:\d+(?:\.\d+)?|(?<![A-Za-z0-9])\.
 
 
 class WrongFilesError(Exception):
-    """What a program has written is no sequence of steps; says what it has done."""
+    """The files of a program are not a sequence of steps; the text describes what the program did."""
 
 
 def removed_before_read(name: str) -> str:
-    """Say that a program has removed a file too early, to stand behind its name."""
+    """Return the message that a program has removed a file too early, to follow the program's name."""
     keep = "Let it keep all its files (in OpenFOAM purgeWrite 0): mpidata removes those that are read"
     return f"removed {name} before it was read. {keep}"
 
@@ -36,7 +36,7 @@ class Files:
     patterns : mapping of str to str
         Pattern for each field; for "" one whose files have all fields.
     folder : Path
-        Where they are looked for.
+        The folder in which the files are looked up.
     time : str, optional
         Regular expression whose first group in a file's name is its time.
     """
@@ -53,15 +53,15 @@ class Files:
         self._renames.watch(folder)
 
     def complete(self, ended: bool) -> Iterator[dict[str, Path]]:
-        """Yield those that are complete, by field.
+        """Yield the complete files of each step, by field.
 
-        They were renamed to their names, or the next ones are there, or the program has ended well.
+        Files are complete if they were renamed to their names, the next ones exist, or the program has succeeded.
 
         Raises
         ------
         WrongFilesError
-            One comes before those that were yielded, has none of another field at its end, has no time, or was removed
-            before it was read.
+            A file comes before those that were yielded, another field has no file for its step at the end, its name has
+            no time, or it was removed before it was read.
         """
         found = {field: self._sorted(field) for field in self._patterns}
         if self._misses_one(found, ended):
@@ -84,7 +84,7 @@ class Files:
             self._refuse_unpaired(left)
 
     def remove(self, files: Mapping[str, Path]) -> None:
-        """Remove files that were read, or folders."""
+        """Remove files or folders that were read."""
         for path in files.values():
             with contextlib.suppress(FileNotFoundError):  # the program may clean up, too
                 if path.is_dir() and not path.is_symlink():
@@ -95,7 +95,7 @@ class Files:
             self._renames.forget(path)
 
     def time_of(self, path: Path) -> float | None:
-        """Read the time in a file's name; None where names have none. Raises WrongFilesError if this one lacks it."""
+        """Return the time in a file's name; None if names have no time. Raises WrongFilesError if this one lacks it."""
         if self._time is None:
             return None
         found = re.search(self._time, path.name)
@@ -113,7 +113,7 @@ class Files:
         return sorted(paths, key=lambda path: (self._place(field, path), str(path)))
 
     def _numbers(self, field: str, path: Path) -> list[float]:
-        """Read the numbers where the pattern leaves it open: 2 before 10, and 5e-05 before 0.0001."""
+        """Return the numbers at the wildcards of the pattern: 2 sorts before 10, and 5e-05 before 0.0001."""
         name = self._name(path)
         found = self._wild[field].fullmatch(name)
         wild = [found.span(number + 1) for number in range(len(found.groups()))] if found else [(0, len(name))]
@@ -125,10 +125,10 @@ class Files:
         return self._numbers(field, path) if time is None else (time,)
 
     def _misses_one(self, found: Mapping[str, Sequence[Path]], ended: bool) -> bool:
-        """Whether a file is gone that was there and is not read; if it is at the next look, too, refuse the program.
+        """Whether an unread file has disappeared; if it is still missing at the next call, raise WrongFilesError.
 
-        One that was renamed has its number under another name; as a folder is not read at once, it may be missed in one
-        look.
+        A renamed file has its number under another name. A folder is not listed atomically, so one listing may miss a
+        file.
         """
         here = {path: field for field, paths in found.items() for path in paths}
         places = [self._place(field, path) for path, field in here.items()]
@@ -168,7 +168,7 @@ class Files:
 
 
 def _value(number: str) -> float:
-    """Read a number, a whole one exactly; Fortran writes 5.0D-01."""
+    """Convert a number, integers exactly; Fortran writes 5.0D-01."""
     return int(number) if number.lstrip("-").isdecimal() else float(number.replace("D", "e").replace("d", "e"))
 
 

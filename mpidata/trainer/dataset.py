@@ -49,69 +49,72 @@ class MPIStreamDataset(
 ):
     """The samples that the job's solvers stream to this trainer.
 
-    To be created in a program that `mpidata run` has started as a trainer, or that `mpidata try` runs; it finds the job
-    by itself.
+    Create it in a program that `mpidata run` has started as a trainer, or that `mpidata try` runs. It finds the job by
+    itself.
 
     Parameters
     ----------
     batch_size : int, optional
-        Samples in a batch. With it, iteration gives ready batches, to be used as they are (or through
-        ``DataLoader(stream, batch_size=None)``). Without it, iteration gives single samples, for
+        Number of samples in a batch. With it, iteration yields complete batches; use them directly, or through
+        ``DataLoader(stream, batch_size=None)``. Without it, iteration yields single samples, for
         ``DataLoader(stream, batch_size=B)``.
     global_batch_size : int, optional
-        In place of `batch_size`: samples that all trainers together draw with a batch each, also when some have died.
-        Where it cannot be shared evenly, some have one sample more, in turn; `mpidata.DistributedDataParallel` gives
-        gradients their weights.
+        Instead of `batch_size`: number of samples in the batches of all trainers together. It stays the same when
+        trainers die. If it is not divisible by the number of trainers, some get one more sample, in turn;
+        `mpidata.DistributedDataParallel` weights the gradients accordingly.
     batches_per_epoch : int, optional
-        End each pass after this many batches; the next pass goes on where the last one stopped. Needs batches.
+        End each pass after this many batches; the next pass continues from there. Needs batches.
     pin_memory : bool
-        Put batches into page-locked memory, for fast copies to a GPU; without CUDA this changes nothing.
+        Put batches into page-locked memory, for fast copies to a GPU. No effect without CUDA.
     steps_per_simulation : int, optional
-        Makes `expected_batches` known from the start; nothing else depends on it.
+        Number of steps of each simulation. Makes `expected_batches` known from the start; it has no other effect.
     ragged : {'packed', 'padded', 'nested'}
-        How samples share a batch along a length that each has for itself. The others than 'packed' need batches;
-        'nested' needs torch 2.4, and no windows.
+        Layout of fields with a length in a batch. 'padded' and 'nested' need batches; 'nested' needs torch 2.4, and
+        does not support windows.
     pad : float, optional
-        With ``ragged='padded'``: the value behind the samples in real fields; 0 if it is left out.
+        With ``ragged='padded'``: the value after the samples in fields of a float or complex dtype; the default is 0.
     constants : str
-        Where fields with ``per: simulation`` are. ``"apart"``: a batch has none of them, `constants` gives views
-        without a copy, and single samples have views. ``"batch"``: they are copied into batches like the other fields.
+        Where fields with ``per: simulation`` are. ``"apart"``: batches do not contain them, `constants` returns views
+        without a copy, and single samples contain views. ``"batch"``: they are copied into batches like other fields.
     device : str, torch.device or int, optional
-        Where batches are to be, ``"cuda"`` for example: copied while the loop works on those before. Needs batches.
+        Device of the batches, for example ``"cuda"``. They are copied while the loop works on earlier ones. Needs
+        batches.
     device_prefetch : int
-        With `device`: how many batches are copied before the loop asks for them, 1 or 2.
+        With `device`: number of batches that are copied before the loop asks for them, 1 or 2.
 
     Raises
     ------
     StreamError
-        Not in a job; another batch size than this process's first dataset has; a wrong argument.
+        The process is not in a job, an argument is invalid, or the batch size differs from that of this process's first
+        dataset.
     LibraryError
-        The job cannot be joined, or the buffer or the number of trainers does not suit the batch size.
+        The job cannot be joined, or the buffer or the number of trainers does not fit the batch size.
 
     Notes
     -----
-    A batch is a dict of tensors in CPU memory: one per field, ``[B, *shape]`` in the declared dtype; ``parameters``,
-    ``[B, n]`` float64, in the job file's order; ``time``, ``[B]`` float64; ``step``, ``[B]`` int64, from 0;
-    ``simulation``, ``[B]`` int64, from 0; with ``parameters.weights`` ``weight``, ``[B]`` float32. A single sample
-    has the same without the leading dimension. With ``samples.window`` W of 2 or more, fields are ``[B, W, *shape]``,
-    ``time`` and ``step`` ``[B, W]``. A field whose
-    shape has a name, ``[nodes, 2]``, is packed: the samples are joined along it, ``[sum, 2]``, and the batch has
-    ``nodes``, ``[B]`` int64, and ``nodes_offsets``, ``[B + 1]`` int64, where each begins; values of `index` fields
-    count along the joined samples. Padded, it is ``[B, longest, 2]`` (``[B, W, longest, 2]``), with `pad`, 0, False, or
-    -1 for `index` fields behind the values of each sample. Nested, it is a `torch.nested` tensor of jagged layout,
-    ``[B, nodes, 2]``. Both have ``nodes`` without offsets, and `index` values as each sample has them. An optional
-    field has ``<name>_given``, ``[B]`` bool, and zeros where it was not put. A single sample has its own
-    ``[nodes, 2]``, and ``nodes``. Tensors may be kept and changed: their memory is used again only when nothing refers
-    to it any more. With `device` all of them are there.
+    A batch is a dict of tensors in CPU memory: one for each field, ``[B, *shape]`` in the declared dtype;
+    ``parameters``, ``[B, n]`` float64, in the job file's order; ``time``, ``[B]`` float64; ``step``, ``[B]`` int64,
+    from 0; ``simulation``, ``[B]`` int64, from 0; with ``parameters.weights`` also ``weight``, ``[B]`` float32. A
+    single sample is the same without the leading dimension. With ``samples.window`` W of 2 or more, fields are
+    ``[B, W, *shape]``, and ``time`` and ``step`` are ``[B, W]``. With `device` all tensors are on that device. Tensors
+    may be kept and changed: their memory is reused only when nothing refers to it.
+
+    A field whose shape contains a name, ``[nodes, 2]``, is packed: the samples are joined along that dimension,
+    ``[sum, 2]``. The batch has ``nodes``, ``[B]`` int64, and ``nodes_offsets``, ``[B + 1]`` int64, the start of each
+    sample. Values of `index` fields count along the joined samples. Padded, the field is ``[B, longest, 2]``
+    (``[B, W, longest, 2]``), with `pad` after the values of each sample; integer and bool fields have 0 or False there,
+    `index` fields -1. Nested, the field is a `torch.nested` tensor of jagged layout, ``[B, nodes, 2]``. Both have
+    ``nodes`` without offsets, and `index` values count within each sample. An optional field has ``<name>_given``,
+    ``[B]`` bool, and zeros if it was not put. A single sample has its own ``[nodes, 2]``, and ``nodes``.
 
     All trainers get the same number of batches. A pass over a stream that is over ends at once. A loop may be left
     early (`break`): the next pass continues with the samples that follow. If the script ends before the stream, or
-    calls `close`, the whole job stops in order. Ctrl-C raises KeyboardInterrupt in the loop. An uncaught exception ends
+    calls `close`, the whole job stops normally. Ctrl-C raises KeyboardInterrupt in the loop. An uncaught exception ends
     the job as failed.
 
-    Creating the first dataset is collective over all ranks of the job, initialises MPI, and sleeps until they have
-    come. Iteration sleeps while it waits for samples. One thread at a time may iterate. Several datasets of one process
-    share one stream: each sample goes to one of them.
+    Creating the first dataset is collective over all ranks of the job. It initializes MPI, and sleeps until all have
+    joined. Iteration sleeps while it waits for samples. One thread at a time may iterate. Several datasets of one
+    process share one stream: each sample goes to one of them.
     """
 
     def __init__(
@@ -175,7 +178,7 @@ class MPIStreamDataset(
         return self._trainer.plan.told
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        """Begin a pass; raises StreamError if a DataLoader around it, or where a framework resumed, does not suit."""
+        """Start a pass; raises StreamError if a DataLoader around it, or where a framework resumes, is wrong."""
         if overfits():
             return Refused(overfitting())
         plan = self._trainer.plan
@@ -193,31 +196,32 @@ class MPIStreamDataset(
 
     @property
     def replica(self) -> Replica:
-        """The place of this process among the copies of the model, as `mpidata.replica` gives it."""
+        """The position of this process among the copies of the model, as `mpidata.replica` returns it."""
         return self._trainer.replica
 
     def set_epoch(self, epoch: int) -> None:
-        """Do nothing, as a stream has no epochs; for frameworks that tell their datasets.
+        """Do nothing, because a stream has no epochs; for frameworks that call this on their datasets.
 
         Notes
         -----
-        Within accelerate's loaders, each trainer goes on with its own samples, undivided.
+        Within accelerate's loaders, each trainer keeps its own samples, undivided.
         """
         leave_whole(dealt=True)
 
     def constants(self, simulation: int) -> dict[str, torch.Tensor]:
-        """View the fields with ``per: simulation`` of a simulation, without a copy.
+        """Return views of the fields with ``per: simulation`` of a simulation, without a copy.
 
         Parameters
         ----------
         simulation : int
-            Its id, of a sample that this trainer holds: of a batch that is still in use, for example.
+            The id of the simulation. This trainer must hold a sample of it, for example in a batch that is in use.
 
         Returns
         -------
         dict of str to torch.Tensor
-            By field, in its own shape; an optional one has ``<name>_given``, and zeros if it was not put. The values
-            stay as long as a tensor refers to them. Do not change them: all samples of the simulation share them.
+            The fields by name, in their own shapes; an optional one has ``<name>_given``, and zeros if it was not put.
+            The tensors stay valid while they are referenced. Do not change them: all samples of the simulation share
+            them.
 
         Raises
         ------
@@ -226,8 +230,8 @@ class MPIStreamDataset(
 
         Notes
         -----
-        Any thread; not collective; does not block. If a simulation was tried again, and the tries put different values,
-        these are those of the newest try; ``constants="batch"`` gives each sample those of its own try.
+        Any thread; not collective; does not block. If several tries of a simulation put different values, these are
+        those of the newest try; with ``constants="batch"`` each sample has those of its own try.
         """
         if not self._trainer.plan.constants:
             raise StreamError("The job has no field with 'per: simulation'. Add the key to a field in the job file.")
@@ -244,33 +248,34 @@ class MPIStreamDataset(
         return held
 
     def make_alike(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Have tensors that follow from the statistics of a batch as trainer 0 has them; for `Normalizer`.
+        """Set tensors that depend on the statistics of a batch to those of trainer 0; for `Normalizer`.
 
-        The others may know a little more or less about the time when a trainer dies. Collective in a job with
-        ``trainers.elastic``, else nothing.
+        About the time of a trainer's death, the statistics of the others may differ slightly. Collective in a job with
+        ``trainers.elastic``, otherwise no effect.
         """
         if (members := self._trainer.members) is not None:
             make_alike(tensors, members, "mpidata.Normalizer")
 
     def _gather(self, names: Collection[str]) -> None:
-        """Have batches of the next pass on have these fields with ``per: simulation``, too; for `graphs`."""
+        """Include these fields with ``per: simulation`` in batches, from the next pass on; for `graphs`."""
         wanted = {field.name for field in self._trainer.plan.constants if field.name in names}
         if wanted - self._gathered:
             self._gathered |= wanted
             self._memory = self._make_memory(gathers=self._gathered)
 
     def report(self, **values: SupportsFloat) -> None:
-        """Report values, a loss say, for the progress display and the summary.
+        """Report values, for example a loss, for the progress display and the summary.
 
         Parameters
         ----------
         **values : float
-            Or what converts to one: a tensor of one element, a NumPy scalar. NaN and infinity are allowed.
+            Floats, or values that convert to one: a tensor of one element, a NumPy scalar. NaN and infinity are
+            allowed.
 
         Raises
         ------
         StreamError
-            A name is no identifier or longer than 63 characters, or a value is no number.
+            A name is not an identifier or is longer than 63 characters, or a value is not a number.
 
         Notes
         -----
@@ -279,51 +284,51 @@ class MPIStreamDataset(
         report_of(self._trainer, values)
 
     def picture(self, name: str, picture: Any) -> None:
-        """Give a picture for the report and the loggers, for example a prediction beside the truth.
+        """Write a picture for the report and the loggers, for example a prediction next to the truth.
 
         Parameters
         ----------
         name : str
             An identifier of at most 63 characters.
         picture : figure, tensor or array
-            A figure of matplotlib; real numbers of shape (height, width), drawn with colours from their least to their
-            greatest value, the first row at the top; or of shape (height, width, 3) or (height, width, 4), red, green,
-            blue and opacity, uint8 from 0 to 255 or floats from 0 to 1. At most 4,096 points along a side.
+            A figure of matplotlib. Or real numbers of shape (height, width), drawn with colors from the minimum to the
+            maximum, the first row at the top. Or (height, width, 3) or (height, width, 4): red, green, blue and
+            opacity, uint8 from 0 to 255 or floats from 0 to 1. At most 4,096 points along a side.
 
         Raises
         ------
         StreamError
-            The name is no identifier, the picture is none of these, or matplotlib is missing.
+            The name is not an identifier, the picture is none of these, or matplotlib is missing.
 
         Notes
         -----
-        Any thread; not collective. Draws and writes ``pictures/NAME-BATCH.png`` in the run folder, with the number of
-        batches that this trainer has drawn, before it returns; if several trainers give a picture of one name and
-        batch, the last one stays. If the file cannot be written, a line on standard error says so. The further ranks of
-        a replica write none.
+        Any thread; not collective. Draws and writes ``pictures/NAME-BATCH.png`` in the run folder before it returns;
+        BATCH is the number of batches that this trainer has drawn. If several trainers write a picture of the same name
+        and batch, the last one stays. If the file cannot be written, one line is printed to stderr. The mates of a
+        replica write no pictures.
         """
         picture_of(self._trainer, name, picture)
 
     def losses(self, batch: Mapping[str, Any], values: Any) -> None:
-        """Tell the losses of a batch's samples, to be kept by simulation: in losses.csv, and for samplers that learn.
+        """Pass the losses of a batch's samples, to keep them by simulation: in losses.csv, and for samplers that learn.
 
         Parameters
         ----------
         batch : mapping
-            As the stream gave it; only ``simulation``, [B] int64, is looked at.
+            A batch of the stream; only ``simulation``, [B] int64, is used.
         values : tensor or array, shape [B]
-            Loss of each sample, before their mean is taken. Any real dtype, any device. A value that is not finite, or
-            beyond 1e150, is counted as such, and goes into nothing else.
+            Loss of each sample, before the mean is taken. Any real dtype, any device. Values that are not finite, or
+            beyond 1e150, are only counted.
 
         Raises
         ------
         StreamError
-            The batch has no ids, or other ones than the job's, or there is not one value for each sample.
+            The batch has no ids, or ids that the job does not have, or there is not one value for each sample.
 
         Notes
         -----
-        Any thread; not collective. Waits for the device that the values are on, for nothing else. The scheduler is told
-        once a second, and at the end, of the sums of each simulation.
+        Any thread; not collective. Waits only for the device of the values. The trainer sends the sums of each
+        simulation to the scheduler once per second, and at the end.
         """
         check(self._trainer.library, self._trainer.losses.take(batch, values))
 
@@ -333,14 +338,14 @@ class MPIStreamDataset(
 
         Notes
         -----
-        Not collective, but the same on all trainers that have drawn as many batches. Sleeps until it is known: as long
-        as the next batch would take. For loops over epochs: ``while not stream.over:``.
+        Not collective, but the same on all trainers that have drawn the same number of batches. Sleeps until this is
+        known, as long as the next batch would take. For loops over epochs: ``while not stream.over:``.
         """
         return not (self._given_back or (self._prefetcher and self._prefetcher.waiting)) and self._trainer.is_over()
 
     @property
     def stopped(self) -> bool:
-        """Whether the loop was ended before the stream was over: by a signal to the job, or as another trainer left.
+        """Whether the loop was ended before the end of the stream: by a signal, or because another trainer left.
 
         Notes
         -----
@@ -350,14 +355,14 @@ class MPIStreamDataset(
 
     @property
     def expected_batches(self) -> int | None:
-        """Number of batches (or single samples) of the whole stream, those before a resume included; None: not known.
+        """Number of batches (or single samples) of the whole stream, including those before a resume; None if unknown.
 
         Notes
         -----
-        Known for fifo and firo, and with `buffer.repeats`, from the start where `steps_per_simulation` was given, else
-        as soon as a simulation is complete (to one trainer perhaps before another), while all have the same number of
-        steps. Fewer come where simulations fail or are cancelled. Not known where a resume has changed the number of
-        trainers, or one has died. Does not block.
+        Known for fifo and firo, and with `buffer.repeats`: from the start if `steps_per_simulation` was given,
+        otherwise once a simulation is complete (perhaps on one trainer before another), as long as all simulations have
+        the same number of steps. Simulations that fail or are cancelled make the actual number smaller. Unknown if a
+        resume has changed the number of trainers, or a trainer has died. Does not block.
         """
         return expected_of_stream(self._trainer, self._steps)
 
@@ -367,7 +372,7 @@ class MPIStreamDataset(
         Notes
         -----
         Does not block: the script may continue for any time, and the job ends when all scripts have ended. Validation
-        samples stay.
+        samples stay usable.
         """
         self._given_back.clear()
         if self._prefetcher:

@@ -1,4 +1,4 @@
-"""torch.distributed among the job's trainers, without a fixed port."""
+"""torch.distributed over the job's trainers, without a fixed port."""
 
 from __future__ import annotations
 
@@ -33,30 +33,31 @@ _STORE_TIMEOUT = timedelta(minutes=5)
 
 
 def init_process_group(backend: str | None = None) -> None:
-    """Set up torch.distributed for the job's trainers: world size and ranks are those of the trainers.
+    """Initialize torch.distributed for the job's trainers: world size and ranks are those of the trainers.
 
     Parameters
     ----------
     backend : str, optional
-        As for ``torch.distributed.init_process_group``; the same on all trainers. By default nccl (with gloo for
-        tensors in CPU memory) if every trainer of a host finds a GPU of its own, else gloo.
+        As for ``torch.distributed.init_process_group``; the same on all trainers. The default is nccl (with gloo for
+        tensors in CPU memory) if every trainer of a host has its own GPU, otherwise gloo.
 
     Raises
     ------
     StreamError
-        torch.distributed is set up already.
+        torch.distributed is already initialized.
 
     Notes
     -----
-    Collective over the trainers, all ranks of replicas included; sleeps until all have come. Call it before or after
-    the dataset is created, in the same thread. Sets RANK, WORLD_SIZE, LOCAL_RANK (the index among the trainers of this
-    host), LOCAL_WORLD_SIZE (their number), MASTER_ADDR and MASTER_PORT in ``os.environ``, and GLOO_SOCKET_IFNAME to the
-    loopback where all trainers share one host and it is not set.
+    Collective over the trainers, including all ranks of replicas; sleeps until all have called it. Call it before or
+    after the dataset is created, in the same thread. Sets RANK, WORLD_SIZE, LOCAL_RANK (the index among the trainers of
+    this host), LOCAL_WORLD_SIZE (their number), MASTER_ADDR and MASTER_PORT in ``os.environ``. If all trainers are on
+    one host and GLOO_SOCKET_IFNAME is not set, it sets this variable to the loopback interface.
 
-    In a job with ``trainers.elastic`` it is set up anew, with other numbers, before the step after a trainer's death.
+    In a job with ``trainers.elastic`` it initializes torch.distributed again, with new ranks, before the step after a
+    trainer's death.
 
-    Outside a job this is ``torch.distributed.init_process_group`` if RANK is set, as by torchrun; else it makes a group
-    of one process, and sets the first four of these variables.
+    Outside a job this calls ``torch.distributed.init_process_group`` if RANK is set, as by torchrun. Otherwise it
+    creates a group of one process, and sets the first four of these variables.
     """
     if dist.is_initialized():
         raise StreamError(
@@ -90,7 +91,7 @@ def init_process_group(backend: str | None = None) -> None:
 
 
 def _set_up_living(members: Members, backend: str | None) -> None:
-    """Set it up among the trainers that live, whatever there was before."""
+    """Initialize it over the living trainers, after destroying an earlier group."""
     from mpi4py import MPI
 
     if dist.is_initialized():
@@ -133,7 +134,7 @@ def _init_outside(backend: str | None) -> None:
 
 
 def _locality(communicator: MPI.Intracomm) -> tuple[int, int]:
-    """Rank among the trainers of this host, and their number."""
+    """Return the rank among the trainers of this host, and their number."""
     from mpi4py import MPI
 
     local = communicator.Split_type(MPI.COMM_TYPE_SHARED, key=communicator.Get_rank())
@@ -167,7 +168,7 @@ def _store(communicator: MPI.Intracomm, host: str) -> TCPStore:
 
 
 def _start_store(host: str, size: int) -> TCPStore:
-    """Start the store; torch lets it listen on all interfaces, for all who can reach this host."""
+    """Start the store on `host`. By default torch makes it listen on all interfaces; on one host only on loopback."""
     if host != _HERE:
         return TCPStore(host, 0, size, is_master=True, timeout=_STORE_TIMEOUT, wait_for_workers=False)
     with socket.socket() as here:

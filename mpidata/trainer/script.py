@@ -1,4 +1,4 @@
-"""What a training script tells the job, with and without a stream: values to be shown, objects to be kept."""
+"""Calls of a training script with or without a stream: report values and pictures, register objects."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ _NAME_LENGTH = 63
 
 
 def register(**objects: Stateful) -> None:
-    """Have the states of these objects kept in the job's checkpoints, and restore them where one is continued.
+    """Keep the states of these objects in the job's checkpoints, and restore them if the job resumes from one.
 
     Parameters
     ----------
     **objects : Stateful
-        Anything with state_dict() and load_state_dict(): the model, the optimizer, ...
+        Objects with state_dict() and load_state_dict(): the model, the optimizer, ...
 
     Raises
     ------
     StreamError
-        An object lacks these methods; the names are not those that the checkpoint holds, or a state does not fit; or
-        this is the second call in this process, `MPIStreamDataset.register` included.
+        An object lacks these methods, the names differ from those in the checkpoint, a state does not fit, or this is
+        the second call in this process, including `MPIStreamDataset.register`.
 
     Notes
     -----
-    Once, before the loop, when the objects are on their devices. The first call of mpidata in a process joins the job,
-    which is collective; otherwise this is not. Each trainer keeps the states of its own objects. Where the number of
-    trainers has changed, trainer i takes those of trainer i modulo the former number. The states are taken between two
-    batches, with torch.save; those with parts of tensors (DTensor) by torch.distributed.checkpoint, collective over the
-    default process group, for whatever number of trainers goes on. DataLoader and FileDataset need not be registered.
-    Outside a job this has no effect.
+    Call it once, before the loop, when the objects are on their devices. The first call of mpidata in a process joins
+    the job, which is collective; otherwise this call is not. Each trainer keeps the states of its own objects. If the
+    number of trainers has changed, trainer i gets those of trainer i modulo the former number. The states are taken
+    between two batches, with torch.save. States that contain parts of tensors (DTensor) are saved by
+    torch.distributed.checkpoint, collective over the default process group; the job may resume with any number of
+    trainers. DataLoader and FileDataset need not be registered. Outside a job this has no effect.
     """
     if not in_job():
         from mpidata.checkpoint.state import check_stateful  # loads torch
@@ -58,22 +58,22 @@ def register(**objects: Stateful) -> None:
 
 
 def report(**values: SupportsFloat) -> None:
-    """Report values, a loss say, for the progress display and the summary.
+    """Report values, for example a loss, for the progress display and the summary.
 
     Parameters
     ----------
     **values : float
-        Or what converts to one: a tensor of one element, a NumPy scalar. NaN and infinity are allowed.
+        Floats, or values that convert to one: a tensor of one element, a NumPy scalar. NaN and infinity are allowed.
 
     Raises
     ------
     StreamError
-        A name is no identifier or longer than 63 characters, or a value is no number.
+        A name is not an identifier or is longer than 63 characters, or a value is not a number.
 
     Notes
     -----
-    Any thread; does not block, but for the first call of mpidata in a process, which joins the job. Outside a job this
-    has no effect.
+    Any thread; does not block, except for the first call of mpidata in a process, which joins the job. Outside a job
+    this has no effect.
     """
     if in_job():
         report_of(join.join(), values)
@@ -83,7 +83,7 @@ def report(**values: SupportsFloat) -> None:
 
 
 def picture(name: str, picture: Any) -> None:
-    """Give a picture for the report and the loggers, as `MPIStreamDataset.picture` does.
+    """Write a picture for the report and the loggers, as `MPIStreamDataset.picture` does.
 
     Parameters, errors and notes are those of that method. The first call of mpidata in a process joins the job, which
     is collective. Outside a job nothing is written.
@@ -97,7 +97,7 @@ def picture(name: str, picture: Any) -> None:
 
 
 def picture_of(trainer: Trainer, name: str, picture: Any) -> None:
-    """Give a picture as `picture` does."""
+    """Write a picture as `picture` does."""
     _check_name("picture", name)
     png = draw(name, picture)
     if trainer.replica.rank or trainer.is_alone:

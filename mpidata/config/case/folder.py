@@ -46,41 +46,40 @@ def _marks(given: list[str]) -> list[str]:
 
 
 class Case(Model):
-    """A folder that each simulation gets as a copy of its own, in which the program runs."""
+    """A folder that is copied for each simulation; the program runs in the copy."""
 
     folder: Text = free_key(description="The folder that is copied, or a link to it.", examples=["case"])
     fill: list[Text] = free_key(
         default=[],
-        description="Files of it, by names or patterns (`*`, `?`, `[ab]`, and `**` for folders), in which "
-        "`{{alpha}}` stands for the value of a parameter, and `{{alpha:.6e}}` for it in a format of printf, which ends "
-        "with e, f or g, or of a whole number, `{{n:04d}}`, with d; also `simulation`, `try`, `group`, `ranks` and, "
-        "with `carried`, `hosts`.",
+        description="Its files, by names or patterns (`*`, `?`, `[ab]`, and `**` for folders), in which "
+        "`{{alpha}}` is replaced by the value of a parameter. `{{alpha:.6e}}` uses a format of printf, which ends "
+        "with e, f or g; for a whole number it may end with d, as in `{{n:04d}}`. `simulation`, `try`, `group`, "
+        "`ranks` and, with `carried`, `hosts` are also replaced.",
         examples=['[input.dat, "system/*"]'],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
     link: list[Text] = free_key(
         default=[],
-        description="Files and folders of it, by names or patterns, that are linked, not copied: those that the "
-        "program only reads.",
+        description="Its files and folders, by names or patterns, that are linked instead of copied, "
+        "because the program only reads them.",
         examples=['[mesh, "*.msh"]'],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
     marks: Annotated[list[Text], AfterValidator(_marks)] = free_key(
         default=["{{", "}}"],
-        description="What stands before and after a name in the files of `fill`, where the program's own files have "
-        "double braces.",
+        description="Delimiters of names in the files of `fill`, for programs whose own files contain double braces.",
         examples=['["<<", ">>"]'],
         json_schema_extra={"kind": "list of two texts"},
     )
     in_: Text | None = free_key(
         default=None,
         alias="in",
-        description="The folder that holds the copies, in a folder of their own for each run.",
+        description="The folder that holds the copies, in one subfolder for each run.",
         json_schema_extra={"default": "`cases` in the run folder"},
     )
     keep: Literal["none", "failed"] = free_key(
         default="none",
-        description="What is not removed: `failed`, the copies of simulations whose program ended badly, which go to "
+        description="Which copies are kept: `failed` moves those of simulations whose program ended badly to "
         "`failed` in the run folder.",
     )
 

@@ -47,24 +47,24 @@ _Patterns = Annotated[
 
 
 class Output(Model):
-    """What the program of a simulation writes, and how it is read while the program runs; what was read is removed."""
+    """Files that the program of a simulation writes. mpidata reads them while it runs, and then removes them."""
 
     files: _Patterns = free_key(
-        description="Pattern of the files, one a step, in the order of the numbers in their names, or of `time`; or a "
-        "pattern for each field: files with the same numbers are of one step. A file is read when it was renamed to "
-        "its name, when the next one is there, or when the program has ended.",
+        description="Pattern of the files, one for each step, in the order of the numbers in their names, or of "
+        "`time`. A mapping gives a pattern for each field; files with the same numbers belong to one step. A file is "
+        "read when it has been renamed to its name, when the next one exists, or when the program has ended.",
         examples=['"out/step_*.npy"'],
         json_schema_extra={"kind": "text, or mapping from field to text"},
     )
     reader: Annotated[Text, AfterValidator(_object_name)] | None = free_key(
         default=None,
         description="A function, `module:function`, called with the path of a file and the simulation. It yields "
-        "`(time, {field: array})`, as often as the file has steps. Without this key npy, npz and HDF5 files are read.",
+        "`(time, {field: array})` for each step in the file. Without this key npy, npz and HDF5 files are read.",
         examples=['"read:fields"'],
     )
     time: Annotated[Text, AfterValidator(_expression)] | None = free_key(
         default=None,
-        description="A regular expression, whose first group in a file's name is the time of its step. Each name must "
+        description="A regular expression whose first group in a file's name is the time of its step. Each name must "
         "match.",
         examples=['"t([0-9.]+)[.]npy"'],
         json_schema_extra={"default": "the number of the step"},
@@ -72,7 +72,7 @@ class Output(Model):
     success: list[Annotated[Natural, Key(le=255)]] = free_key(
         default=[0],
         min_length=1,
-        description="Exit statuses of a program that has ended well; another one is a failed try.",
+        description="Exit statuses of success. With any other status the try has failed.",
         json_schema_extra={"kind": "list of whole numbers"},
     )
 

@@ -1,4 +1,4 @@
-"""DataLoader: torch's, with the job's loaders as workers."""
+"""DataLoader: torch's DataLoader, with the job's loaders as workers."""
 
 from __future__ import annotations
 
@@ -46,70 +46,71 @@ _numbers = itertools.count()
 class DataLoader(torch.utils.data.DataLoader[Any]):
     """Batches of a map-style dataset, fetched and collated by the job's loaders.
 
-    To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``. Arguments are
-    those of torch's DataLoader and mean the same, but for what is said here. Outside a job this is torch's DataLoader
-    with ``num_workers=0``; with `share` the processes of torch.distributed get shares.
+    Create it in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``. The arguments are
+    those of torch's DataLoader, with the same meaning except as described here. Outside a job this is torch's
+    DataLoader with ``num_workers=0``; with `share` the processes of torch.distributed get shares.
 
     Parameters
     ----------
     dataset : Dataset or str
-        Map-style. It goes to each loader once, by cloudpickle, when this object is made: what is changed in it later is
-        not seen there, see `refresh`. Or the function that makes it, there, as ``"module:function"``.
+        A map-style dataset. cloudpickle sends it to each loader once, when this object is created; the loaders do not
+        see later changes, see `refresh`. Or ``"module:function"``, a function that creates the dataset on the loaders.
     batch_size : int or None
-        Samples in a batch of one trainer; None: single samples as they are.
+        Number of samples in a batch of one trainer. None: single samples, not collated.
     shuffle : bool, optional
-        Another order in each epoch, by the seed of `generator` and the number of the epoch.
+        Use a different order in each epoch, determined by the seed of `generator` and the number of the epoch.
     sampler, batch_sampler : optional
         As in torch; they run in the trainer. Not with `share`.
     num_workers, multiprocessing_context, persistent_workers : optional
-        Have no effect, which a warning says.
+        No effect; they raise a warning.
     collate_fn, worker_init_fn : callable, optional
         Run on the loaders; `worker_init_fn` before a loader's first batch.
     pin_memory : bool
-        Put batches into page-locked memory; without CUDA this changes nothing.
+        Put batches into page-locked memory. No effect without CUDA.
     drop_last : bool
-        Leave out the samples that do not fill a batch; with `share`, a batch on all trainers.
+        Drop the samples that do not fill a batch; with `share`, those that do not fill a batch on all trainers.
     timeout : float
-        Longest time to wait for a batch, in seconds; 0: without end.
+        Longest time to wait for a batch, in seconds; 0: no limit.
     generator : torch.Generator, optional
-        Gives only the seed, ``initial_seed()``. Without it, it is the job's with `share`, else torch's own.
+        Only provides the seed, ``initial_seed()``. Without it, the seed is the job's with `share`, and torch's
+        otherwise.
     prefetch_factor : int, optional
-        Batches that are asked of each loader in advance; where it is left out 2, and of batches below 4 MB as many as
-        8 MB hold, up to 16.
+        Number of batches requested from each loader in advance. The default is 2; for batches smaller than 4 MB it is
+        the number that fits into 8 MB, at most 16.
     in_order : bool
         As in torch.
     share : bool
-        Deal each epoch out to the trainers, each index to one of them, as a DistributedSampler does, but exactly: none
-        comes twice, and the last batches are of about equal size; where accelerate has prepared this, of the same size,
-        filled up from the beginning of the epoch. Without it, each trainer gets all that it asks for.
+        Divide each epoch among the trainers, like a DistributedSampler, but exactly: each index goes to one trainer
+        once, and the last global batch is divided evenly. After ``accelerator.prepare`` the last batches have the same
+        size, padded from the beginning of the epoch. Without `share`, each trainer gets everything that it requests.
     device : str, torch.device or int, optional
-        Where the tensors of batches are to be, ``"cuda"`` for example: copied while the loop works on those before.
+        Device of the batches' tensors, for example ``"cuda"``. They are copied while the loop works on earlier batches.
     device_prefetch : int
-        With `device`: how many batches are copied before the loop asks for them, 1 or 2.
+        With `device`: number of batches that are copied before the loop asks for them, 1 or 2.
 
     Raises
     ------
     StreamError
-        The job has no loaders; a dataset that cannot be sent or an argument that cannot be; fewer samples than
-        trainers with `share`.
+        The job has no loaders, the dataset cannot be sent, an argument is invalid, or with `share` there are fewer
+        samples than trainers.
     ValueError, TypeError
-        As torch.
+        As in torch.
 
     Notes
     -----
-    Each iteration is the next epoch, from 0, unless `set_epoch` says which. A batch comes exactly once, whatever
-    becomes of the loader that made it. What a dataset raises on a loader is raised here, with the loader's traceback.
+    Each iteration is the next epoch, from 0, unless `set_epoch` selects another one. A batch arrives exactly once, also
+    if the loader that made it dies. An exception of the dataset on a loader is raised here, with the loader's
+    traceback.
 
-    Before each batch a loader seeds random, numpy and torch from (seed, epoch, number of the batch, trainer), so what
-    is drawn at random in a dataset is the same again at the same batch size and number of trainers.
+    Before each batch a loader seeds random, numpy and torch from (seed, epoch, batch number, trainer). Random numbers
+    in the dataset are therefore reproducible for the same batch size and number of trainers.
 
-    Creating the first object in a process joins the job, which is collective; otherwise nothing here is. Iteration
-    sleeps while it waits for batches. The memory of a batch is one block, which is given back when nothing refers to
-    any part of it.
+    Creating the first object in a process joins the job, which is collective; nothing else here is. Iteration sleeps
+    while it waits for batches. A batch is one block of memory, which is freed when nothing refers to any part of it.
     """
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
-        """Make one for this process outside a job."""
+        """Create one for this process if it is outside a job."""
         return super().__new__(_OutsideLoader if cls is DataLoader and not in_job() else cls)
 
     def __init__(
@@ -190,7 +191,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             )
 
     def __iter__(self) -> Any:
-        """Begin the next epoch, or the one that was set, or go on where a loaded state ends."""
+        """Start the next epoch, or the one that was set, or continue from a loaded state."""
         check_processes(self._place.trainers)
         if overfits():
             self._position.repeat()
@@ -215,12 +216,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return begun
 
     def _draw_anew(self) -> None:
-        """Have the iteration that goes on ask for other batches, from the next one on."""
+        """Make the current iteration request other batches, from the next one on."""
         if (begun := self._begun()) is not None:
             begun.begin_anew(self._indices(self._seed_of_all(), self._position.epoch))
 
     def _index_pass(self) -> IndexPass:
-        """Begin an epoch whose samples somebody else reads; from its first batch, as he counts them himself."""
+        """Start an epoch whose samples another reader fetches, from its first batch: that reader counts itself."""
         self._position.set_whole_epoch()
         place = self._position.begin()
         self._tally.begin(self._position.epoch)
@@ -229,15 +230,15 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return IndexPass(indices, self.__len__, place, self._tally, turn, self._accelerate_pass())
 
     def set_epoch(self, epoch: int) -> None:
-        """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept.
+        """Make this the epoch of the next iteration. A position within this epoch, from a loaded state, is kept.
 
-        Raises StreamError where the job was resumed within another epoch.
+        Raises StreamError if the job was resumed within another epoch.
         """
         self._position.set_epoch(epoch)
 
     @property
     def _is_accelerate_prepared(self) -> bool:
-        """Tell accelerate to leave this as it is: it would fetch the samples itself, with a DataLoader of torch."""
+        """Keep accelerate from wrapping this: it would fetch the samples itself, with a DataLoader of torch."""
         if not self.share and self._place.trainers > 1:
             raise StreamError(
                 "accelerator.prepare deals batches out to all processes, which mpidata.DataLoader does itself: give "
@@ -247,7 +248,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     @_is_accelerate_prepared.setter
     def _is_accelerate_prepared(self, value: bool) -> None:
-        """Hear of accelerate that it was given this; from now on its metrics and its accumulation count on the end."""
+        """Set by accelerate when it prepares this; its metrics and gradient accumulation then need to know the end."""
         self._prepared = value
         if isinstance(self.batch_sampler, ShareBatches):
             self.batch_sampler.even_batches = value
@@ -258,28 +259,28 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return AcceleratePass(self.batch_sampler.remainder() if isinstance(self.batch_sampler, ShareBatches) else 0)
 
     def refresh(self) -> None:
-        """Send the dataset to the loaders again, as it is now; iterations that have begun go on with the former."""
+        """Send the current dataset to the loaders again; iterations that have started continue with the former one."""
         self._remote = None
 
     @property
     def resumed(self) -> tuple[int, int]:
-        """Epoch and number of the batch that a loaded state goes on from; (0, 0) where none was loaded."""
+        """Epoch and batch number from which a loaded state continues; (0, 0) if none was loaded."""
         return self._position.resumed
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the place in the epochs, after the batch that was given out last; a few numbers.
+        """Return the position in the epochs, after the last batch that was returned; a few numbers.
 
         Notes
         -----
-        As a StatefulDataLoader of torchdata. Where the sampler or batch sampler is the user's, the states of the
-        process's random generators (random, numpy and torch) are in here, some 20 KB: it may draw from them, and the
-        next iteration of a loader that has loaded the state puts them back. Its own state_dict is in here, too, or
-        else once more the states, before it drew this epoch's indices.
+        Like a StatefulDataLoader of torchdata. With a custom sampler or batch sampler, which may draw from them, the
+        state also has the states of the process's random generators (random, numpy and torch), about 20 KB. The next
+        iteration of a loader that has loaded the state restores them. The state also has the sampler's own state_dict,
+        or without one the states of the generators from before the sampler drew this epoch's indices.
 
         Raises
         ------
         StreamError
-            The sampler is the user's, and has neither a state_dict nor a length.
+            A custom sampler has neither a state_dict nor a length.
         """
         if self._draws is not None:
             self._draws.check_resumable()
@@ -297,13 +298,13 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict()` with the next iteration.
+        """Continue from a `state_dict()` with the next iteration.
 
         Raises
         ------
         StreamError
-            It is no such state, or that of another dataset, batch size or number of trainers. With `share` the number
-            of trainers may be another one where `batch_size` times trainers is the same.
+            The argument is not such a state, or the dataset, the batch size or the number of trainers differs. With
+            `share` the number of trainers may differ if `batch_size` times trainers is the same.
         """
         if not isinstance(state_dict, Mapping) or not isinstance(state_dict.get("seed"), int):
             raise StreamError(
@@ -324,14 +325,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._seed, self._process = state["seed"], state.get("process")
 
     def _kind(self) -> dict[str, int]:
-        """Tell what must be the same where a state is loaded."""
+        """Return what must be the same when a state is loaded."""
         kind = {"trainers": self._place.trainers}
         if isinstance(self.batch_sampler, ShareBatches):
             kind = {"global_batch": self.batch_sampler.dealing.global_batch}
         return kind | ({"samples": len(self.dataset)} if hasattr(self.dataset, "__len__") else {})
 
     def _stateful(self) -> Any:
-        """Get the sampler, or batch sampler, that has a state of its own."""
+        """Return the sampler or batch sampler that has a state of its own, or None."""
         return next((s for s in (self.batch_sampler, self.sampler) if is_stateful(s)), None)
 
     def _length(self, epoch: Any) -> int | None:
@@ -354,13 +355,13 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return self._remote
 
     def _send(self) -> Remote:
-        """Send the dataset to the loaders, and what all trainers must ask for likewise."""
+        """Send the dataset to the loaders, and what must be the same in the requests of all trainers."""
         dataset, seed = self._definition.dataset, self.generator and self.generator.initial_seed()
         agreement = self._asked.agreement(dataset, seed) if self._asked is not None else b""
         return Remote(self._place, pack_definition(self._definition), agreement)
 
     def _indices(self, seed: int, epoch: int) -> Iterator[tuple[int, Any]]:
-        """Numbered batches of indices of the iteration that has begun."""
+        """Return the numbered batches of indices of the current iteration."""
         first = self._position.batches
         if isinstance(self.batch_sampler, ShareBatches):
             return self._position.numbered(self.batch_sampler.batches(seed, epoch, first), None)

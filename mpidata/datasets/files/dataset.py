@@ -46,61 +46,63 @@ _SLICE_S = 0.2
 
 
 class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
-    """Batches of the rows of part files, each row exactly once an epoch.
+    """Batches of the rows of part files, each row exactly once per epoch.
 
-    To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``. Outside a job
-    this process reads the parts itself, and holds what it reads.
+    Create it in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``. Outside a job this
+    process reads the parts itself, and holds what it reads.
 
     Parameters
     ----------
     paths : str, Path or sequence of them
-        Part files, patterns as of a shell, or folders, of which all files are taken. All nodes must see them.
+        Part files, shell patterns, or folders, which stand for all their files. All nodes must see them.
     batch_size : int
-        Rows in a batch of one trainer.
+        Number of rows in a batch of one trainer.
     columns : str, sequence of str, mapping or None
-        Names of columns, also those that folders like ``year=2019/`` say; or a mapping from new names to a column, or
-        several of one dtype that are stacked: ``{"x": ["a", "b"], "y": "c"}``. None: all that are in the files.
+        Names of columns, including those of folders like ``year=2019/``. Or a mapping from new names to a column, or to
+        several columns of one dtype, which are stacked: ``{"x": ["a", "b"], "y": "c"}``. None: all columns of the
+        files.
     transform : callable, optional
-        Runs on the loaders, once for each row: gets a dict of arrays, shape (rows, ...), and returns one with as many
-        rows, the same whenever it is called.
+        Runs on the loaders, once for each row. It gets a dict of arrays, shape (rows, ...), and returns one with the
+        same number of rows. For equal rows it must return equal results.
     reader : str, optional
-        ``"module:function"``: gets a path and returns an iterator of dicts of arrays. Otherwise the end of a file's
-        name says how it is read: .parquet, .arrow, .feather, .csv, .h5, .hdf5, .npy (one column, ``data``), .npz.
+        ``"module:function"``: gets a path and returns an iterator of dicts of arrays. Without it, the suffix of a file
+        determines how it is read: .parquet, .arrow, .feather, .csv, .h5, .hdf5, .npy (one column, ``data``), .npz.
     shuffle : "rows", "parts" or None
-        All rows are permuted, which the loaders hold in memory together; or those of `open_parts` parts at a time, the
-        parts in another order each epoch, which is no shuffle of all rows but needs memory for two such blocks only;
-        or nothing.
+        "rows": permute all rows; the loaders together hold them in memory. "parts": permute the parts in each epoch,
+        and the rows within each block of `open_parts` parts; this does not shuffle all rows, and needs memory for only
+        two such blocks. None: do not shuffle.
     open_parts : int
-        Parts that are held at once, see `shuffle`.
+        Number of parts in a block, see `shuffle`.
     seed : int, optional
-        Of the order; the job's where it is left out.
+        Seed of the order; the default is the job's seed.
     drop_last : bool
-        Leave out the rows that do not fill a batch on all trainers. Otherwise they are dealt out evenly.
+        Drop the rows that do not fill a batch on all trainers. Otherwise they are divided evenly.
     pin_memory : bool
-        Put batches into page-locked memory; without CUDA this changes nothing.
+        Put batches into page-locked memory. No effect without CUDA.
     share : bool
-        Deal each epoch out to the trainers, which must ask for the same; otherwise each trainer gets all rows.
+        Divide each epoch among the trainers, which must all request the same data. Otherwise each trainer gets all
+        rows.
     device : str, torch.device or int, optional
-        Where batches are to be, ``"cuda"`` for example: copied while the loop works on those before.
+        Device of the batches, for example ``"cuda"``. They are copied while the loop works on earlier ones.
     device_prefetch : int
-        With `device`: how many batches are copied before the loop asks for them, 1 or 2.
+        With `device`: number of batches that are copied before the loop asks for them, 1 or 2.
 
     Raises
     ------
     StreamError
-        The job has no loaders; no such parts, one that cannot be read, parts with other columns, no rows at all;
-        fewer rows than trainers. Later: a value of which no tensor can be made; trainers that ask for different rows.
+        The job has no loaders; there are no such parts, or no rows; a part cannot be read, or has other columns; there
+        are fewer rows than trainers. During iteration: a value cannot become a tensor, or trainers request different
+        rows.
 
     Notes
     -----
-    Iteration gives dicts of tensors, shape (rows, ...), of the dtypes of the files, never cast, in CPU memory unless
-    `device` is given. Each is the next
-    epoch, from 0, unless `set_epoch` says which.
-    What comes is a function of (seed, epoch, place): the same with any number of loaders, whatever
-    became of them. To be used as it is, or through ``DataLoader(dataset, batch_size=None)``.
+    Iteration yields dicts of tensors, shape (rows, ...), with the dtypes of the files, which are never converted. They
+    are in CPU memory unless `device` is given. Each iteration is the next epoch, from 0, unless `set_epoch` selects
+    another one. The row at a position depends only on the seed, the epoch and the position, not on the number of
+    loaders or their deaths. Use the dataset directly, or through ``DataLoader(dataset, batch_size=None)``.
 
-    The constructor waits for the loaders, who count the rows; creating the first such object joins the job, which is
-    collective, and otherwise nothing here is. One thread. Of batches, 8 are ahead of the training loop.
+    The constructor waits for the loaders, which count the rows. Creating the first such object joins the job, which is
+    collective; nothing else here is. For one thread. 8 batches are requested ahead of the training loop.
     """
 
     def __init__(
@@ -161,17 +163,17 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
 
     @property
     def dealt(self) -> bool:
-        """Whether each of several trainers has batches of its own."""
+        """Whether there are several trainers, each with its own batches."""
         return self._dealing.is_shared
 
     def __len__(self) -> int:
-        """Count this trainer's batches in an epoch: the same on all."""
+        """Return the number of this trainer's batches in an epoch, which is the same on all trainers."""
         return self._dealing.batches(self._position.epoch)
 
     def __iter__(self) -> Iteration:
-        """Begin the next epoch, or the one that was set, or go on where a loaded state ends.
+        """Start the next epoch, or the one that was set, or continue from a loaded state.
 
-        Raises StreamError where a DataLoader around this does not suit it.
+        Raises StreamError if a DataLoader around this has the wrong settings.
         """
         check_processes(self._trainers)
         refuse_loader(self._batch_size, dealt=self.dealt)
@@ -190,9 +192,9 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         return _Epoch(self._batch, self._ahead, epoch, first, *rest)
 
     def set_epoch(self, epoch: int) -> None:
-        """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept.
+        """Make this the epoch of the next iteration. A position within this epoch, from a loaded state, is kept.
 
-        Raises StreamError where the job was resumed within another epoch.
+        Raises StreamError if the job was resumed within another epoch.
         """
         leave_whole(dealt=self.dealt)
         if not counts_passes():
@@ -200,24 +202,24 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
 
     @property
     def resumed(self) -> tuple[int, int]:
-        """Epoch and number of the batch that a loaded state goes on from; (0, 0) where none was loaded."""
+        """Epoch and batch number from which a loaded state continues; (0, 0) if none was loaded."""
         return self._position.resumed
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the place in the epochs, after the batch that was given out last; a few numbers."""
+        """Return the position in the epochs, after the last batch that was returned; a few numbers."""
         place = {"epoch": self._position.epoch, "batches": self._position.batches}
         dealt = self._dealing.dealt(self._position.epoch, self._may_grow)
         rows = {"rows": sum(self._counts)}
         return {"seed": self._seed, **place, **rows, **self._names_of_parts(), **self._kind(), **dealt}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict()` with the next iteration.
+        """Continue from a `state_dict()` with the next iteration.
 
         Raises
         ------
         StreamError
-            It is no such state, or its part files or settings were others. The number of trainers may be another one
-            where `batch_size` times trainers is the same, or in a job with `trainers.elastic`.
+            The argument is not such a state, or the part files or settings differ. The number of trainers may differ if
+            `batch_size` times trainers is the same, or in a job with `trainers.elastic`.
         """
         state = dict(state_dict) if isinstance(state_dict, Mapping) else {}
         numbers = [state.get(key) for key in ("seed", "epoch", "batches", "rows")]
@@ -262,7 +264,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         }
 
     def _names_of_parts(self) -> dict[str, str]:
-        """Tell the part files apart: by names, sizes and times; and by contents, where these are known of all."""
+        """Return hashes of the part files' names, sizes and mtimes, and of their contents if known for all."""
         digests = {"parts": digest_of(self._parts), "named": digest_of(self._parts, times=False)}
         found = [self._remote.counted.get(number) for number in range(len(self._parts))]
         contents = hashlib.blake2b(b"".join(part.contents for part in found if part), digest_size=16).hexdigest()
@@ -282,7 +284,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         return pack_agreement(f"FileDataset {number}", items)
 
     def _compare_parts(self) -> None:
-        """Refuse parts whose columns differ; those without rows are none."""
+        """Raise StreamError if the parts have different columns; parts without rows do not count."""
         kinds = {self._parts[n].path: of.kinds for n, of in sorted(self._remote.counted.items()) if of.rows}
         known = {path: own for path, own in kinds.items() if own is not None}
         if known:
@@ -290,7 +292,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
             self._order = list(self._columns or next(iter(known.values())))
 
     def _count(self) -> list[int]:
-        """Wait for the loaders, who count the rows of the parts."""
+        """Wait until the loaders have counted the rows of the parts."""
         begun = time.monotonic()
         while not self._remote.ready:
             self._remote.take(_SLICE_S)
@@ -314,7 +316,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         self._tally.parts(min(counted, of), len(self._remote.read), of)
 
     def _batch(self, epoch: int, number: int, timeout_s: float) -> tuple[int, Callable[[], Any]] | None:
-        """Wait for a batch, for some time; gives its rows, and what makes it, or None where it has not come."""
+        """Wait for a batch; returns its number of rows and a function that makes it, or None after the timeout."""
         stretch = self._ahead.at(epoch, number)
         if stretch.owed:
             self._remote.take(timeout_s)
@@ -331,7 +333,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
 
 
 class _Epoch(Iteration):
-    """The batches of one epoch, from one on."""
+    """The batches of one epoch, from a given one on."""
 
     def __init__(
         self,
@@ -355,7 +357,7 @@ class _Epoch(Iteration):
         return came
 
     def ready(self) -> Ready | None:
-        """Get the next batch if it has come."""
+        """Return the next batch if it has arrived."""
         return self._came(0.0)
 
     def _came(self, timeout_s: float) -> Ready | None:
@@ -365,12 +367,12 @@ class _Epoch(Iteration):
         return self._number - 1, *batch
 
     def ask(self) -> None:
-        """Ask for more, where this batch was the last of what was asked for together."""
+        """Request more, if this batch was the last one of a request."""
         self._ahead.go_on(self._epoch, self._number - 1)
 
 
 def _undivided(loader: Any, parts: int) -> Any:
-    """Give a DataLoader around a FileDataset to a trainer as it is, if each has batches of its own."""
+    """Return a DataLoader around a FileDataset unchanged, if each trainer has its own batches; otherwise None."""
     return loader if loader.batch_size is None and loader.dataset.dealt else None
 
 

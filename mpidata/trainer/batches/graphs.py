@@ -1,4 +1,4 @@
-"""Packed batches as graphs of torch_geometric."""
+"""Packed batches as batches of torch_geometric."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ def graphs(
     Parameters
     ----------
     stream : MPIStreamDataset
-        With a `batch_size`, packed, without windows.
+        A stream with a `batch_size`, packed, without windows.
     x : str or sequence of str
-        Fields of the nodes, shape ``[nodes]`` (one column) or ``[nodes, k]`` (k columns), which become the columns of
+        Fields of the nodes, shape ``[nodes]`` (one column) or ``[nodes, k]`` (k columns). They become the columns of
         ``x``, ``[nodes, features]``.
     edge_index : str
         Field ``[2, edges]`` or ``[edges, 2]`` with ``index: nodes``.
     pos, edge_attr, y, **others : str or sequence of str, optional
-        One field as it is, or several as columns, by the name of the attribute. A field without a length belongs to
-        the graph: ``[B, *shape]`` in a batch, ``[1, *shape]`` in a graph.
+        For each attribute, one field unchanged, or several as columns. A field without a length belongs to the graph:
+        ``[B, *shape]`` in a batch, ``[1, *shape]`` in a graph.
 
     Returns
     -------
     Graphs
-        To be used as it is, or in a DataLoader with ``batch_size=None``.
+        An iterable dataset; use it directly, or in a DataLoader with ``batch_size=None``.
 
     Raises
     ------
     StreamError
-        torch_geometric is not installed, or a field or the stream does not fit; the sentence says why.
+        torch_geometric is not installed, or a field or the stream does not fit; the message states why.
 
     Notes
     -----
     A batch also has ``batch``, ``ptr``, and for each graph ``simulation``, ``step``, ``time``, ``parameters``, and
     ``<field>_given`` of optional fields. Fields with ``per: simulation`` are copied into batches if they are named.
-    ``to_data_list()`` returns its samples. The tensors are those of the packed batch; only those of several columns,
-    and indices that are transposed, are copied, into memory that is used again when no tensor refers to it any more.
-    torch_geometric takes attributes whose name contains ``index``, and
-    ``face``, for numbers of nodes: so fields with ``index: nodes`` need such a name, and no others may have one.
+    ``to_data_list()`` returns the graphs of its samples. The tensors are those of the packed batch. Only columns and
+    transposed indices are copied, into memory that is reused when no tensor refers to it. torch_geometric treats
+    attributes named ``face``, and those whose name contains ``index``, as node numbers. Therefore fields with
+    ``index: nodes`` need such a name, and no other field may have one.
     """
     _check_stream(stream)
     given = {
@@ -86,7 +86,7 @@ def graphs(
 
 
 class Graphs(IterableDataset[Any]):
-    """Iterable dataset of `torch_geometric.data.Batch`; `mpidata.graphs` makes it."""
+    """Iterable dataset of `torch_geometric.data.Batch`; `mpidata.graphs` returns it."""
 
     def __init__(self, stream: MPIStreamDataset, nodes: str, attributes: Sequence[_Attribute]) -> None:
         super().__init__()

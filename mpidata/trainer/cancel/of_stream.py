@@ -1,4 +1,4 @@
-"""What a training script says of simulations that it needs no more."""
+"""The methods of MPIStreamDataset to cancel simulations."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ class StreamCancel:
     _trainer: Trainer
 
     def cancel(self, ids: Any) -> list[int]:
-        """Cancel simulations: they are not worth running, or running on.
+        """Cancel simulations that the training no longer needs.
 
         Parameters
         ----------
         ids : int, iterable of int, or array or tensor of integers
-            Of any simulations, ``batch["simulation"]`` for example.
+            Ids of any simulations, for example ``batch["simulation"]``.
 
         Returns
         -------
         list of int
-            Those that are taken, each once. Not taken are ids that the job does not have, validation simulations, and,
-            as far as this trainer knows, those that were cancelled before or have come to their end.
+            The accepted ids, each once. Not accepted are ids that the job does not have, validation simulations, and
+            simulations that, as far as this trainer knows, were cancelled before or have ended.
 
         Raises
         ------
         TypeError
-            What is given are no integers.
+            `ids` are not integers.
 
         Notes
         -----
-        Any trainer, any thread; not collective; does not block. A simulation that waits never runs. One that runs
-        leaves its loop at one of its next steps; if it ends by itself before, that is no error. Samples that are whole
-        stay, and are drawn; what comes after is dropped. No other simulation takes its place.
+        Any trainer, any thread; not collective; does not block. A waiting simulation never runs. A running one leaves
+        its loop at one of its next steps; if it ends by itself before, this is not an error. Complete samples stay and
+        are drawn; later ones are dropped. No other simulation replaces it.
         """
         return cancel(self._trainer, ids)
 
@@ -60,7 +60,7 @@ def cancel(trainer: Trainer, ids: Any) -> list[int]:
 
 
 def _as_ids(ids: Any) -> NDArray[np.int64]:
-    """Make an array of ids; one that no int64 holds is -1, an id that no job has."""
+    """Return an array of ids; an id that does not fit an int64 becomes -1, which no job has."""
     listed = list(ids) if isinstance(ids, Iterable) and not hasattr(ids, "dtype") else ids
     if isinstance(listed, list):
         if not all(_is_integer(one) for one in listed):
@@ -79,7 +79,7 @@ def _as_ids(ids: Any) -> NDArray[np.int64]:
 
 
 def _is_integer(value: Any) -> bool:
-    """Whether it is one whole number: an int, a NumPy integer, or a tensor of one."""
+    """Whether a value is one integer: an int, a NumPy integer, or a tensor of one."""
     if isinstance(value, (bool, np.bool_)) or getattr(value, "shape", ()) != ():
         return False
     if hasattr(value, "is_floating_point"):

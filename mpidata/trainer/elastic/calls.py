@@ -1,4 +1,4 @@
-"""What a script asks of the trainers that live: their number, its own, and sums over all of them."""
+"""Calls of a script over the living trainers: its rank, their number, and reductions over all of them."""
 
 from __future__ import annotations
 
@@ -22,39 +22,41 @@ _OF_TORCH = {"sum": dist.ReduceOp.SUM, "mean": dist.ReduceOp.SUM, "max": dist.Re
 
 
 def rank() -> int:
-    """Give the number of this trainer, from 0; outside a job that of torch.distributed, or 0.
+    """Return the number of this trainer, from 0; outside a job the rank in torch.distributed, or 0.
 
-    In a job with ``trainers.elastic`` it may change when a trainer dies: the one with the highest number takes the
-    place. Joins the job, which is collective the first time.
+    In a job with ``trainers.elastic`` the number may change when a trainer dies: the trainer with the highest number
+    takes its place. Joins the job, which is collective the first time.
     """
     return _place()[0]
 
 
 def world_size() -> int:
-    """Give how many trainers there are, in a job with ``trainers.elastic`` how many of them live; as `rank`."""
+    """Return the number of trainers; in a job with ``trainers.elastic``, of the living ones. Otherwise as `rank`."""
     return _place()[1]
 
 
 def on_change(call: Callable[[Change], object]) -> None:
-    """Have ``call(change)`` called on all trainers after one has died, come or left, between two steps.
+    """Register a function that is called on all trainers after one has died, joined or left, between two steps.
 
     Parameters
     ----------
     call : callable
-        Gets a `Change`: ``rank`` and ``trainers`` from now on, ``before``, how many there were, ``lost``, the numbers
-        of those that died, ``joined``, those of spares that came, ``retired``, of those that left as fewer are to
-        train, and ``generation``, which counts the changes. It may use `all_reduce`.
+        Called as ``call(change)`` with a `Change`: ``rank`` and ``trainers``, the new rank and number of trainers;
+        ``before``, the former number; ``lost``, the numbers of trainers that died; ``joined``, those of spares that
+        joined; ``retired``, those of trainers that left because fewer were requested; and ``generation``, which counts
+        the changes. It may use `all_reduce`.
 
     Notes
     -----
-    Called at the next forward pass of `DistributedDataParallel`. Does nothing where no trainer's death is survived.
+    The function is called at the next forward pass of `DistributedDataParallel`. Has no effect if the job does not
+    survive the death of a trainer.
     """
     if (members := _members()) is not None:
         members.on_change(call)
 
 
 def all_reduce(tensor: torch.Tensor, op: str = "sum") -> torch.Tensor:
-    """Reduce a tensor over the trainers, in place; repeated without a trainer that dies meanwhile.
+    """Reduce a tensor over the trainers, in place. If a trainer dies meanwhile, the reduction is repeated without it.
 
     Parameters
     ----------
@@ -66,17 +68,18 @@ def all_reduce(tensor: torch.Tensor, op: str = "sum") -> torch.Tensor:
     Returns
     -------
     torch.Tensor
-        The tensor, the same values on all trainers that live.
+        The tensor, with the same values on all living trainers.
 
     Raises
     ------
     StreamError
-        Another `op`; the mean of whole numbers; in a job with ``trainers.elastic``: a tensor elsewhere, or of a dtype
-        that NumPy has not.
+        An unknown `op`; the mean of integers; in a job with ``trainers.elastic``: a tensor that is not in CPU memory,
+        or has a dtype that NumPy lacks.
 
     Notes
     -----
-    Collective over the trainers that live; sleeps. Elsewhere it is that of torch.distributed, if it is initialised.
+    Collective over the living trainers; sleeps. In other jobs and outside a job it calls torch.distributed's
+    all_reduce, if torch.distributed is initialized.
     """
     if op not in _OPERATIONS:
         raise StreamError(f'all_reduce: op is {op!r}. Give "sum", "mean", "max" or "min".')

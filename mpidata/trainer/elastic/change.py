@@ -1,4 +1,4 @@
-"""What has changed among the trainers, which number each has then, and what a dataset of theirs is to do."""
+"""Changes of the set of trainers, their new numbers, and what a shared dataset does then."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Protocol
 __all__ = ["Change", "Place", "Shared", "among", "without"]
 
 Place = tuple[int, int]
-"""Epoch of a dataset, and how many of its batches were given out."""
+"""Epoch of a dataset, and the number of its batches that were returned."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What has changed among the trainers between two steps.
+    """A change of the set of trainers between two steps.
 
     Attributes
     ----------
     rank : int
-        Number of this trainer from now on, from 0.
+        New number of this trainer, from 0.
     trainers, before : int
-        How many there are, and how many there were.
+        New and former number of trainers.
     lost : tuple of int
-        Numbers, from before, of those that have died.
+        Former numbers of trainers that have died.
     generation : int
         Counts the changes, from 1.
     joined : tuple of int
-        Numbers, from now on, of spares that have taken a place.
+        New numbers of spares that have joined.
     retired : tuple of int
-        Numbers, from before, of those that train no more.
+        Former numbers of trainers that no longer train.
     """
 
     rank: int
@@ -45,21 +45,21 @@ class Shared(Protocol):
     """A dataset whose rows the trainers share."""
 
     def place(self) -> Place:
-        """Where this trainer is."""
+        """Return the position of this trainer."""
 
     def lose(self, lost: dict[int, Place], change: Change) -> None:
-        """Deal out anew what these trainers, by their numbers before, had not trained on at their places."""
+        """Divide again what these trainers, by their former numbers, had not trained on at their positions."""
 
     @property
     def may_be_dealt_anew(self) -> bool:
         """Whether `deal_anew` may be called now."""
 
     def deal_anew(self, number: int, trainers: int) -> None:
-        """Deal out anew what nobody has had yet, to so many; all are at the same place."""
+        """Divide the rest among this number of trainers, which are all at the same position."""
 
 
 def without(of: Sequence[int], lost: Sequence[int]) -> list[int]:
-    """Fill the places of those that are lost, the first one first, each by the last one that is left."""
+    """Fill the places of lost trainers, the first one first, each with the last remaining trainer."""
     left: list[int | None] = [None if number in lost else one for number, one in enumerate(of)]
     for number in lost:
         while left and left[-1] is None:
@@ -70,9 +70,9 @@ def without(of: Sequence[int], lost: Sequence[int]) -> list[int]:
 
 
 def among(of: Sequence[int], joined: Sequence[int], holes: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Give those that come the places of those that were lost, the last one first; who had filled it gets a new one.
+    """Give joining trainers the places of lost ones, the last first; a trainer that had filled it gets a new number.
 
-    Returns the numbers, and the holes that are left.
+    Returns the numbers, and the remaining holes.
     """
     numbers, left = list(of), list(holes)
     for one in joined:

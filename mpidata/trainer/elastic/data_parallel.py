@@ -1,4 +1,4 @@
-"""mpidata.DistributedDataParallel: training goes on when a trainer dies."""
+"""mpidata.DistributedDataParallel: training continues when a trainer dies."""
 
 from __future__ import annotations
 
@@ -22,34 +22,37 @@ _IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view",
 
 
 class DistributedDataParallel(TorchDistributedDataParallel):
-    """torch's DistributedDataParallel, whose training goes on when a trainer dies.
+    """torch's DistributedDataParallel, with training that continues when a trainer dies.
 
     In a job with ``trainers.elastic`` the trainers agree at the end of each backward pass whether all of them have the
-    mean of the gradients. If a trainer died before, the others take the mean anew of what they have themselves. So each
-    step is made by all that live, once, with the same gradients. Elsewhere it is torch's class as it is.
+    mean of the gradients. If a trainer died before, the others compute the mean again from their own gradients. So all
+    living trainers make each step, once, with the same gradients. Without ``trainers.elastic`` this is torch's class,
+    with gradients that are weighted if the trainers' shares are uneven or `weight` is set.
 
     Parameters
     ----------
     module : torch.nn.Module
-        The same on all trainers; its parameters are dense and in CPU memory. All take the values of trainer 0.
+        The same on all trainers. With ``trainers.elastic`` its parameters must be dense and in CPU memory. All trainers
+        get the values of trainer 0.
     **options
-        Those of torch's class. With ``trainers.elastic`` they have no effect: parameters that are not used are always
-        found, and after each step all trainers have the buffers of trainer 0.
+        Those of torch's class. With ``trainers.elastic`` they have no effect: unused parameters are always detected,
+        and after each step all trainers have the buffers of trainer 0.
 
     Attributes
     ----------
     weight : float or None
-        By how much this trainer's gradients count in the mean; None: by the samples that it has drawn.
+        Weight of this trainer's gradients in the mean; None: the number of samples that it has drawn.
 
     Raises
     ------
     StreamError
-        The parameters are not the same on all trainers, some are not in CPU memory, or an option is not known.
+        The parameters differ between trainers, some are not in CPU memory, or an option is unknown.
 
     Notes
     -----
-    Constructor and backward pass are collective over the trainers that live; they sleep while they wait. One a script;
-    for one thread. Where `init_process_group` was not called and is needed, the constructor calls it.
+    The constructor and the backward pass are collective over the living trainers; they sleep while they wait. One
+    instance for each script; for one thread. If `init_process_group` is needed and was not called, the constructor
+    calls it.
     """
 
     def __init__(self, module: torch.nn.Module, **options: Any) -> None:
@@ -104,10 +107,10 @@ class DistributedDataParallel(TorchDistributedDataParallel):
 
     @property
     def weight(self) -> float | None:
-        """By how much this trainer's gradients count in the next means; None: by the samples that it has drawn.
+        """Weight of this trainer's gradients in the next means; None: the number of samples that it has drawn.
 
-        Where the loss is the mean over something else than the samples, set how many there are on all trainers before
-        each backward pass. With 0 the gradients add nothing.
+        If the loss is a mean over something other than the samples, set the weight to their number, on all trainers
+        before each backward pass. With 0 the gradients add nothing.
         """
         return self._weight
 
@@ -122,7 +125,7 @@ class DistributedDataParallel(TorchDistributedDataParallel):
         return drawn if self._weight is None else self._weight
 
     def _weigh(self) -> None:
-        """Have torch's class take weighted means from now on."""
+        """Make torch's class compute weighted means from now on."""
         if self._weighs:
             return
         self._weighs = True
@@ -144,14 +147,14 @@ class DistributedDataParallel(TorchDistributedDataParallel):
         return self
 
     def register_comm_hook(self, *_: Any, **__: Any) -> None:
-        """Refuse to have gradients summed otherwise in a job with 'trainers.elastic'."""
+        """Raise StreamError in a job with 'trainers.elastic', where gradients cannot be summed in another way."""
         if self._sums is None:
             super().register_comm_hook(*_, **__)
             return
         self._refuse("register_comm_hook")
 
     def join(self, *_: Any, **__: Any) -> Any:
-        """Refuse uneven numbers of batches in a job with 'trainers.elastic'."""
+        """Raise StreamError in a job with 'trainers.elastic', where uneven numbers of batches are not supported."""
         return super().join(*_, **__) if self._sums is None else self._refuse("join")
 
     @staticmethod
@@ -162,7 +165,7 @@ class DistributedDataParallel(TorchDistributedDataParallel):
 
 
 def _check(trained: list[torch.nn.Parameter], everything: list[Any]) -> None:
-    """Refuse what cannot be trained on together."""
+    """Raise StreamError if the parameters cannot be trained together."""
     if not trained:
         raise StreamError("mpidata.DistributedDataParallel: no parameter of the module requires a gradient.")
     if elsewhere := sorted({str(tensor.device) for tensor in everything if tensor.device.type != "cpu"}):

@@ -1,4 +1,4 @@
-"""Normalizer: fields of mean 0 and standard deviation 1, with numbers that stay the same from some batch on."""
+"""Normalizer: fields with mean 0 and standard deviation 1, with scales that are constant from some batch on."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ __all__ = ["Normalizer"]
 class Normalizer(nn.Module):
     """Subtracts the mean of a field, or of each of its channels, and divides by the standard deviation.
 
-    The numbers are those of `MPIStreamDataset.statistics` as of batch `after`, on all trainers the same. Before it,
-    those of the present batch are used.
+    The scales are those of `MPIStreamDataset.statistics` at batch `after`, the same on all trainers. Before that batch,
+    the scales are those of the current batch.
 
     Parameters
     ----------
     stream : MPIStreamDataset
-        Of a job with ``samples.statistics``, which also says which fields have channels.
+        The stream of a job with ``samples.statistics``, which also names the fields that have channels.
     after : int
-        Number of batches (or single samples) after which the numbers stay; at least 1.
+        Number of batches (or single samples) after which the scales are constant; at least 1.
 
     Attributes
     ----------
     frozen : torch.Tensor
-        bool, []: whether the numbers stay from now on.
+        bool, []: whether the scales are constant from now on.
 
     Raises
     ------
     StreamError
-        The job keeps no statistics, or `after` is no positive whole number.
+        The job keeps no statistics, or `after` is not a positive integer.
 
     Notes
     -----
-    The means and standard deviations are buffers, float64: they go with `to`, `state_dict` and DDP. Register a
-    normalizer with ``stream.register``, so that a resumed run keeps them; one that was frozen stays so. A run that
-    resumes behind batch `after` without that freezes with its first batch. Where a standard deviation is 0 or not
-    known, nothing is divided. The two methods are for any device and dtype; integers become float32. A field without
-    statistics, for example of bool, stays as it is.
+    The means and standard deviations are float64 buffers, which `to`, `state_dict` and DDP include. Register the
+    normalizer with ``stream.register``, so that a resumed run keeps them; a frozen normalizer then stays frozen. A run
+    that resumes after batch `after` without this freezes the scales at its first batch. If a standard deviation is 0 or
+    unknown, values are not divided. The two methods accept any device and dtype; integers become float32. A field
+    without statistics, for example of bool, is not changed.
 
-    Samplers that learn put simulations where the model is wrong, so the statistics become those of what is drawn, not
-    of the whole space: a small `after`, while all is nearly uniform, biases them least.
+    Samplers that learn choose simulations for which the model is wrong, so the statistics become those of the
+    simulations that are drawn, not of the whole space. A small `after`, while the simulations are nearly uniform,
+    biases them least.
     """
 
     frozen: torch.Tensor
@@ -69,21 +70,21 @@ class Normalizer(nn.Module):
         stream.when_drawn(after, self._freeze)
 
     def normalize(self, name: str, values: torch.Tensor) -> torch.Tensor:
-        """Normalize values of a field, of shape ``[..., *shape]``: any dimensions come before those of the field."""
+        """Normalize values of a field, of shape ``[..., *shape]``: any dimensions may precede those of the field."""
         if not self._has_scale(name):
             return values
         mean, std = self._scale(name, values)
         return (_floating(values) - mean) / std
 
     def denormalize(self, name: str, values: torch.Tensor) -> torch.Tensor:
-        """Undo `normalize`: for what the model predicts."""
+        """Undo `normalize`, for predictions of the model."""
         if not self._has_scale(name):
             return values
         mean, std = self._scale(name, values)
         return _floating(values) * std + mean
 
     def forward(self, batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Return the batch, or sample, with its fields normalized; the rest as it is."""
+        """Return the batch, or sample, with its fields normalized and everything else unchanged."""
         return {name: self.normalize(name, values) if name in self._axes else values for name, values in batch.items()}
 
     def _has_scale(self, name: str) -> bool:
@@ -92,7 +93,7 @@ class Normalizer(nn.Module):
         return name in self._scaled
 
     def _scale(self, name: str, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean and standard deviation in the values' dtype, in a shape that fits."""
+        """Return the mean and the standard deviation in the values' dtype, in a shape that broadcasts."""
         if not self.frozen:
             self._take()
         dimensions, axis = self._axes[name]

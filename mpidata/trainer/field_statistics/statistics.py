@@ -25,18 +25,18 @@ __all__ = ["FieldStatistics", "read_statistics", "write_statistics"]
 
 @dataclasses.dataclass(frozen=True)
 class FieldStatistics:
-    """Statistics of a field; each a float64 tensor, [C] with channels, else [].
+    """Statistics of a field; each is a float64 tensor, [C] with channels, otherwise [].
 
     Attributes
     ----------
     count : torch.Tensor
         Number of values.
     mean, std : torch.Tensor
-        Mean, and standard deviation (of the values themselves: divided by their number). NaN where there are none.
+        Mean and population standard deviation (divided by the number of values). NaN if there are no values.
     min, max : torch.Tensor
-        The least and the greatest. inf and -inf where there are none.
+        Minimum and maximum. inf and -inf if there are no values.
     not_finite : torch.Tensor
-        How many values were NaN, infinite or beyond 1e150; they are in none of the others.
+        Number of values that are NaN, infinite or beyond 1e150; they count in no other figure.
     """
 
     count: torch.Tensor

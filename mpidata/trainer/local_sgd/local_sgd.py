@@ -1,4 +1,4 @@
-"""mpidata.LocalSGD: each trainer makes steps of its own, and now and then all take the average of their parameters."""
+"""mpidata.LocalSGD: each trainer makes its own steps, and at intervals all average their parameters."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ Outer = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
 
 
 class LocalSGD:
-    """Local SGD: each trainer steps its own optimizer, and every so many steps all take the mean of their parameters.
+    """Local SGD: each trainer steps its own optimizer, and every `every` steps all average their parameters.
 
-    The loop is as in a script with one trainer: ``optimizer.step()`` makes a step, and the average where it is time.
-    The first trainer with `every` steps asks for it; the others make it with that one after their next step, or while
-    they wait for a sample of a stream. Each counts by the samples that it has had since the last average. With `outer`
-    this is DiLoCo (Douillard et al., arXiv 2311.08105).
+    The loop is the same as with one trainer: ``optimizer.step()`` makes a step, and an average when one is due. The
+    first trainer that has made `every` steps requests an average. The others join it after their next step, or while
+    they wait for a sample of a stream. Each trainer is weighted with the number of samples that it has had since the
+    last average. With `outer` this is DiLoCo (Douillard et al., arXiv 2311.08105).
 
     Parameters
     ----------
     model : torch.nn.Module
-        The same on all trainers, as it is: no DistributedDataParallel. All take the values of trainer 0.
+        The same on all trainers, and not a DistributedDataParallel. All trainers get the values of trainer 0.
     optimizer : torch.optim.Optimizer
-        Of this trainer. What it keeps (momenta) is not averaged.
+        The optimizer of this trainer. Its state (momenta) is not averaged.
     every : int
-        Steps between two averages.
+        Number of steps between two averages.
     outer : callable, optional
-        Makes the optimizer that is to take the mean difference of the parameters as their gradient, from what it is to
-        optimize: ``lambda parameters: torch.optim.SGD(parameters, lr=0.7, momentum=0.9, nesterov=True)``. Checkpoints
-        hold its state. Without it all take the mean.
+        Gets the parameters and returns an optimizer that uses their mean difference as the gradient, for example
+        ``lambda parameters: torch.optim.SGD(parameters, lr=0.7, momentum=0.9, nesterov=True)``. Checkpoints contain its
+        state. Without `outer` the parameters are set to the mean.
 
     Raises
     ------
     StreamError
-        An argument makes no sense, the parameters are not the same on all trainers, this is the second one of the
-        script, or several processes have been started without a job.
+        An argument is invalid, the parameters differ between trainers, the script already has a LocalSGD, or several
+        processes were started without a job.
 
     Notes
     -----
-    Buffers (BatchNorm) are those of trainer 0 after each average. The constructor is collective over the trainers.
-    Steps sleep while they wait for the others' next one. The trainers average before each checkpoint, too, and where a
-    stream ends; with ``trainers.elastic`` also where an epoch of a shared dataset does, and before
-    `mpidata.all_reduce`. A trainer that has come there averages with the others until they have come; so does one whose
-    script has ended. For one thread.
+    After each average the buffers (BatchNorm) are those of trainer 0. The constructor is collective over the trainers.
+    A step that averages sleeps until the other trainers join. The trainers also average before each checkpoint and at
+    the end of a stream; with ``trainers.elastic`` also at the end of an epoch of a shared dataset, and before
+    `mpidata.all_reduce`. A trainer that waits there for the others joins their averages until all have arrived, and so
+    does a trainer whose script has ended. For one thread.
     """
 
     def __init__(
@@ -98,31 +98,31 @@ class LocalSGD:
         optimizer.register_step_post_hook(lambda *_: self._stepped())
 
     def average(self) -> None:
-        """Take the average now. Collective over the trainers: waits until all have called it; sleeps.
+        """Average now. Collective over the trainers; sleeps until all have called it.
 
-        Call it before the model is used otherwise, for validation say.
+        Call it before you use the model for something else, for example validation.
         """
         come(self)
 
     def hear(self) -> None:
-        """Do nothing, as the next average tells it; for mpidata itself."""
+        """Do nothing, because the next average reports it; for mpidata itself."""
 
     def look(self) -> None:
-        """Average where another trainer has asked for it; mpidata calls it while the script waits for a sample."""
+        """Average if another trainer has requested it; mpidata calls this while the script waits for a sample."""
         if self._members is not None and self._asks.asked():
             self._average()
 
     def average_now(self) -> None:
-        """Ask the others for an average, and make it with them; for mpidata itself."""
+        """Request an average from the others, and join it; for mpidata itself."""
         if self._members is not None:
             self._asks.ask()
         self._average()
 
     def rest(self) -> None:
-        """Do nothing, as nobody waits for steps; for mpidata itself."""
+        """Do nothing, because nobody waits for steps; for mpidata itself."""
 
     def come(self, how: How) -> bool:
-        """Average with the others until all have come; False where these have become others. For mpidata itself."""
+        """Average with the others until all have arrived; False if the set of trainers changes. For mpidata itself."""
         members = self._members
         if members is not None and members.waits:  # it trains no more
             return True
@@ -142,7 +142,7 @@ class LocalSGD:
                 return True
 
     def _begin(self) -> None:
-        """Note what the parameters are before the first step since an average."""
+        """Store the parameters before the first step after an average."""
         if not self._begun:
             self._differences.begin()
             self._begun = True
@@ -155,7 +155,7 @@ class LocalSGD:
             self.look()
 
     def _average(self, how: How | None = None) -> tuple[Any, int]:
-        """Average; tells how many trainers wait, by `How`, and how many there are. Collective; sleeps."""
+        """Average; returns the number of waiting trainers, by `How`, and of all trainers. Collective; sleeps."""
         reached("average")
         self._begin()
         own = np.zeros(1 + max(How) + 1)
@@ -205,7 +205,7 @@ class LocalSGD:
         return 0 if self._trainer is None else self._trainer.samples + self._trainer.turns.samples
 
     def _weight(self) -> float:
-        """Count the samples since the last average, 0 without a step; the steps, where samples come from elsewhere."""
+        """Return the number of samples since the last average, or of steps if none were counted; 0 without a step."""
         return float(self._samples() - self._had or self._steps) if self._steps else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What the training script publishes, for solvers to read."""
+"""mpidata.publish: arrays of the training script that solvers read."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ __all__ = ["publish"]
 
 _lock = threading.Lock()
 _first_alone: list[tuple[str, str, tuple[int, ...]]] = []
-"""What the first call outside a job has published: name, dtype and shape of each array."""
+"""Name, dtype and shape of each array of the first call outside a job."""
 
 
 def publish(arrays: Mapping[str, Any]) -> int:
-    """Publish arrays, the parameters of a model say, for solvers to read by `mpidata.solver.refresh`.
+    """Publish arrays, for example the parameters of a model, which solvers get by `mpidata.solver.refresh`.
 
     Parameters
     ----------
     arrays : mapping of str to tensor or ndarray
-        By name, of at most 127 bytes: tensors of torch on any device, or arrays of NumPy, of a dtype that fields have,
-        with 0 to 6 dimensions. Copied; `model.state_dict()` will do. Names, their order, dtypes and shapes are those
-        of the first call in each further one.
+        Arrays by name, which has at most 127 bytes: torch tensors on any device, or NumPy arrays, of a dtype that
+        fields may have, with 0 to 6 dimensions. They are copied; you may pass `model.state_dict()`. Every call must use
+        the names, order, dtypes and shapes of the first call.
 
     Returns
     -------
     int
-        The version: 1, 2, ..., in a resumed run from that of the checkpoint on; the same on all trainers that have
-        called it equally often. 0 outside a job, where nobody reads it.
+        The version: 1, 2, ...; in a resumed run it continues from the version in the checkpoint. The same on all
+        trainers that have called this equally often. 0 outside a job, where nobody reads the arrays.
 
     Raises
     ------
     StreamError
-        A value is neither a tensor nor an array, has a dtype that no field has, or is a DTensor: publish its
-        `full_tensor()`. Outside a job: names, dtypes or shapes are not those of the first call.
+        A value is neither a tensor nor an array, has a dtype that no field may have, or is a DTensor: publish its
+        `full_tensor()`. Outside a job: names, dtypes or shapes differ from those of the first call.
     LibraryError
-        Names, dtypes or shapes are not those of the first call, or memory is short.
+        Names, dtypes or shapes differ from those of the first call, or there is not enough memory.
 
     Notes
     -----
-    Any trainer may call it, and trainer 0's values count; with `trainers.elastic` those of the first one that trains.
-    The others return at once. Not collective, any thread. Waits for no reader: the copy is all that it takes. The
-    newest version is kept in checkpoints. The first call of mpidata in a process joins the job, which is collective.
+    Any trainer may call this; the values of trainer 0 count, or with `trainers.elastic` those of the first trainer that
+    trains. On the others it returns at once. Not collective; any thread. Waits for no reader, only for the copy.
+    Checkpoints contain the newest version. The first call of mpidata in a process joins the job, which is collective.
     """
     if not in_job():
         say_no_job()
@@ -82,7 +82,7 @@ def publish(arrays: Mapping[str, Any]) -> int:
 
 
 def _compare_alone(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Refuse outside a job what a job would: other names, dtypes or shapes than those of the first call."""
+    """Raise StreamError, as in a job, if names, dtypes or shapes differ from those of the first call."""
     described = [(name, dtype_name(array.dtype), array.shape) for name, array in arrays.items()]
     with _lock:
         if not _first_alone:
@@ -102,7 +102,7 @@ def _compare_alone(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 
 
 def _counts(trainer: Trainer) -> bool:
-    """Whether this trainer's values are those that are read."""
+    """Whether the values of this trainer count."""
     if trainer.members is not None:
         return trainer.members.is_first
     return trainer.replica.number == trainer.replica.rank == 0
@@ -132,7 +132,7 @@ def _name(name: object) -> str:
 
 
 def _array(name: str, values: Any, copies: bool) -> npt.NDArray[Any]:
-    """Make the contiguous array that is copied; without `copies` one of its shape and dtype will do."""
+    """Return the contiguous array to copy; without `copies`, any array of its shape and dtype."""
     if hasattr(values, "full_tensor"):
         raise StreamError(
             f"publish: {name!r} is a DTensor, of which this trainer has a part. Publish its full_tensor(), which all "

@@ -1,4 +1,4 @@
-"""What a script asks of its place among the copies of the model."""
+"""mpidata.replica: the position of a process among the copies of the model."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["replica"]
 
 
 def replica() -> Replica:
-    """Return the place of this process among the copies of the model.
+    """Return the position of this process among the copies of the model.
 
     Returns
     -------
     Replica
-        ``number`` and ``count``: which copy this process is of, and how many there are; the rank and size of data
-        parallelism. ``rank`` and ``size``: its rank within the copy, and how many ranks hold it
-        (``trainers.ranks_per_replica``); those of model parallelism. The rank in torch.distributed is
+        ``number`` and ``count``: the number of this process's copy, and the number of copies; the rank and size of data
+        parallelism. ``rank`` and ``size``: the rank within the copy, and the number of ranks that hold it
+        (``trainers.ranks_per_replica``); the rank and size of model parallelism. The rank in torch.distributed is
         ``number * size + rank``.
 
     Notes

@@ -1,4 +1,4 @@
-"""Where a rank is among the replicas."""
+"""The position of a rank among the replicas."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["Replica", "join_replica", "join_scripts"]
 
 @dataclass(frozen=True)
 class Replica:
-    """The place of a training process among the copies of the model.
+    """The position of a training process among the copies of the model.
 
     Attributes
     ----------
     number, count : int
-        Which replica this process is of, and how many there are: rank and size of data parallelism.
+        Number of this process's replica, and number of replicas: rank and size of data parallelism.
     rank, size : int
-        Its rank within the replica, and how many ranks that has: those of model parallelism. Ranks of a replica get the
-        same batches.
+        Rank within the replica, and number of its ranks: rank and size of model parallelism. The ranks of a replica get
+        the same batches.
     """
 
     number: int = 0
@@ -34,7 +34,7 @@ class Replica:
     size: int = 1
 
     def refuse(self, what: str) -> None:
-        """Raise StreamError where a replica has several ranks; `what`: what does something else than they need."""
+        """Raise StreamError if a replica has several ranks; `what`: the call, and why it does not fit them."""
         if self.size > 1:
             raise StreamError(
                 f"{what}, but with 'trainers.ranks_per_replica' {self.size} ranks hold one copy of the model together. "

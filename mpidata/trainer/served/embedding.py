@@ -15,26 +15,27 @@ __all__ = ["ServedEmbedding"]
 class ServedEmbedding(torch.nn.Module):
     """An embedding whose rows are on the job's `servers`: a step pulls and pushes only the rows that it uses.
 
-    For embeddings that are larger than a trainer's memory. It is a part of a model that is given to
-    `mpidata.ParameterServer`, which steps the rows, too.
+    For embeddings that are larger than a trainer's memory. Make it a part of a model that you pass to
+    `mpidata.ParameterServer`, which also steps the rows.
 
     Parameters
     ----------
     rows, dim : int
-        How many rows there are, and how many values each has (float32).
+        Number of rows, and number of values of each row (float32).
     seed : int
-        Of the first values, which are drawn from a normal distribution: the same for any number of servers.
+        Seed of the initial values, which are drawn from a normal distribution. They are the same for any number of
+        servers.
 
     Raises
     ------
     StreamError
-        An argument makes no sense.
+        An argument is invalid.
 
     Notes
     -----
-    A row is as new as the last `ParameterServer.pull`, or newer. The gradients of the rows go with the next
-    `ParameterServer.push`; those of forward passes before the last pull are dropped. It has no parameters of its own,
-    so `state_dict` has none of its rows; the job's checkpoints have all.
+    A row is at least as new as the last `ParameterServer.pull`. The next `ParameterServer.push` sends the gradients of
+    the rows; those of forward passes before the last pull are dropped. The module has no parameters, so its
+    `state_dict` has no rows; the job's checkpoints contain all of them.
     """
 
     def __init__(self, rows: int, dim: int, seed: int = 0) -> None:
@@ -49,7 +50,7 @@ class ServedEmbedding(torch.nn.Module):
         self._used: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def forward(self, indices: torch.Tensor) -> torch.Tensor:
-        """Give the rows of these indices, of any shape: shape (*indices.shape, dim)."""
+        """Return the rows of these indices, which may have any shape: shape (*indices.shape, dim)."""
         if self._get is None:
             raise StreamError(
                 "mpidata.ServedEmbedding: its rows are on no server yet. Give the model that it is in to "
@@ -68,11 +69,11 @@ class ServedEmbedding(torch.nn.Module):
         return torch.nn.functional.embedding(inverse, values)
 
     def extra_repr(self) -> str:
-        """Say how large it is."""
+        """Return the size, for `repr`."""
         return f"{self.served.number}, {self.served.dim}"
 
     def serve(self, get: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        """Get rows by this from now on; for mpidata itself, as the next methods."""
+        """Set the function that returns rows; for mpidata itself, like the next methods."""
         self._get = get
 
     def forget(self) -> None:
@@ -80,7 +81,7 @@ class ServedEmbedding(torch.nn.Module):
         self._used.clear()
 
     def take_gradients(self) -> RowGradients:
-        """Take the gradients of the passes since the last pull or push: of each row once, by row."""
+        """Return and drop the gradients of the passes since the last pull or push: one for each row, sorted by row."""
         used = [(rows, values.grad) for rows, values in self._used if values.grad is not None]
         self._used.clear()
         if not used:

@@ -1,4 +1,4 @@
-"""mpidata.ParameterServer: the weights are on servers, which step them by the gradients of each trainer."""
+"""mpidata.ParameterServer: servers store the weights and step them with the gradients of each trainer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["ParameterServer"]
 
 
 class ParameterServer:
-    """Keeps the weights of a model on the job's `servers`, which make a step by each trainer's gradients.
+    """Stores the weights of a model on the job's `servers`, which make a step with each trainer's gradients.
 
     The loop pulls the newest weights, computes gradients and pushes them::
 
@@ -46,35 +46,36 @@ class ParameterServer:
     Parameters
     ----------
     model : torch.nn.Module
-        Alike on all trainers, as it is: no DistributedDataParallel. The first weights are those of trainer 0.
+        The same architecture on all trainers, and not a DistributedDataParallel. The initial weights are those of
+        trainer 0.
     optimizer : type
-        A class of torch.optim that steps each weight by itself, such as SGD, Adam or AdamW. The servers make it.
+        A class of torch.optim that steps each weight independently, such as SGD, Adam or AdamW. The servers create it.
     staleness : int
-        By how many pushes a trainer may be ahead of the slowest one when it pulls. 0: the servers make one step by the
-        mean of one push of each trainer.
+        Largest number of pushes by which a trainer may be ahead of the slowest one when it pulls. 0: the servers make
+        one step with the mean of one push of each trainer.
     **settings
-        Of the optimizer: ``lr=1e-3``.
+        Arguments of the optimizer, for example ``lr=1e-3``.
 
     Attributes
     ----------
     version : int
-        Steps that the weights of the last pull had had.
+        Number of steps made to the weights of the last pull.
     ahead : int
-        By how many pushes this trainer was ahead of the slowest one then.
+        Number of pushes by which this trainer was then ahead of the slowest one.
 
     Raises
     ------
     StreamError
-        An argument makes no sense, some parameters are no floating-point numbers in CPU memory, the job has no servers,
-        or this is the second one of the script.
+        An argument is invalid, some parameters are not floating-point numbers in CPU memory, the job has no servers, or
+        the script already has a ParameterServer or LocalSGD.
 
     Notes
     -----
-    The constructor does not wait for the other trainers; `pull` waits, asleep, while this one is more than `staleness`
+    The constructor does not wait for the other trainers. `pull` sleeps while this trainer is more than `staleness`
     pushes ahead. Nobody waits for a trainer whose stream is over or whose script has ended. A parameter without a
-    gradient counts as having a gradient of 0. Buffers (BatchNorm) are each trainer's own. Checkpoints hold the weights
-    and the optimizer's state; neither needs to be registered. Outside a job the optimizer is in this process. For one
-    thread.
+    gradient counts as having a gradient of 0. Each trainer has its own buffers (BatchNorm). Checkpoints contain the
+    weights and the optimizer's state; you need not register them. Outside a job the optimizer is in this process. For
+    one thread.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class ParameterServer:
             embedding.serve(functools.partial(self._rows, number))
 
     def pull(self) -> None:
-        """Give the model the newest weights; waits while this trainer is too far ahead."""
+        """Copy the newest weights into the model; sleeps while this trainer is too far ahead."""
         self.look()
         self.version, self.ahead = self._link.pull(self._weights.parts)
         self._weights.give()
@@ -123,7 +124,7 @@ class ParameterServer:
             self._members.tell()
 
     def push(self) -> None:
-        """Send the gradients, for a step of the optimizer; does not wait for it."""
+        """Send the gradients for a step of the optimizer, without waiting for the step."""
         for parameter in self._weights.parameters:
             if parameter.grad is not None and parameter.grad.layout is not torch.strided:
                 raise StreamError(f"{NAME}: a gradient is sparse. Make it dense, or use mpidata.ServedEmbedding.")
@@ -138,31 +139,31 @@ class ParameterServer:
         self._link.push(pushes)
 
     def look(self) -> None:
-        """Where this one has just joined, let the others take without it what was agreed on before.
+        """If this trainer has just joined, exclude it from the checkpoint that was agreed on before.
 
-        For mpidata itself, as the next methods.
+        For mpidata itself, like the next methods.
         """
         if self._has_joined and isinstance(self._link, Link) and (before := self._checkpoints()[1]) >= 0:
             self._has_joined = False
             self._link.absent(before)
 
     def hear(self) -> None:
-        """Have all hear of an order of how many are to train, and where the furthest of them is."""
+        """Synchronize all trainers about a requested number of trainers, and the position of the furthest one."""
         if self._members is not None and self._members.has_news:
             self._link.pause()
             self._round(None, self._members)
 
     def average_now(self) -> None:
-        """Go on without those that have died."""
+        """Continue without the trainers that have died."""
         if self._members is not None:
             self._members.look()
 
     def rest(self) -> None:
-        """Let nobody wait for this trainer until it pulls or pushes, but where all save."""
+        """Let nobody wait for this trainer until it pulls or pushes, except when all save."""
         self._link.pause()
 
     def come(self, how: How) -> bool:
-        """Let nobody wait for this trainer, as it has nothing to train on; with ``trainers.elastic`` wait for all."""
+        """Let nobody wait for this trainer, which has nothing to train on; with ``trainers.elastic`` wait for all."""
         members = self._members
         if members is None:
             self._link.rest()
@@ -183,13 +184,13 @@ class ParameterServer:
 
     @staticmethod
     def _checkpoints() -> tuple[int, int]:
-        """Tell the newest that is agreed on, and the newest before this one joined: -1 where that is not known yet."""
+        """Return the newest agreed checkpoint, and the newest before this trainer joined: -1 if not known yet."""
         library, agreed, before = job.join().library, ctypes.c_int64(), ctypes.c_int64()
         check_status(library, library.mpidata_trainer_agreed_checkpoint(ctypes.byref(agreed), ctypes.byref(before)))
         return agreed.value, before.value
 
     def _round(self, how: How | None, members: Members) -> tuple[NDArray[np.int64], int]:
-        """Wait for all; tells how many wait, by `How`, and how many there are. Collective; sleeps."""
+        """Wait for all; returns the number of waiting trainers, by `How`, and of all trainers. Collective; sleeps."""
         own, totals = np.zeros(1 + max(How), np.int64), [np.zeros(0, np.int64)]
         if how is not None:
             own[how] = 1
@@ -202,13 +203,13 @@ class ParameterServer:
         return (totals[-1], trainers) if members.once(begin, step=True) else (own, -1)
 
     def _rows(self, number: int, rows: torch.Tensor) -> torch.Tensor:
-        """Get rows of an embedding, which are in order."""
+        """Return rows of an embedding, given by sorted indices."""
         served = self._embeddings[number].served
         ends = np.searchsorted(rows.numpy(), served.bounds(self._link.servers)[1:-1])
         return torch.from_numpy(np.concatenate(self._link.rows(number, np.split(rows.numpy(), ends), served.dim)))
 
     def _with_rows(self) -> list[Any]:
-        """Put the gradients of rows behind those of each server's part."""
+        """Append the gradients of rows to those of each server's part."""
         servers = self._link.servers
         of_each: list[list[RowGradients]] = [[] for _ in range(servers)]
         for embedding in self._embeddings:
@@ -241,7 +242,7 @@ class ParameterServer:
         self._kept.state = {}  # of the last checkpoint, which nobody needs
 
     def _learn(self) -> None:
-        """Take in what all have trained on."""
+        """Record what all trainers have trained on."""
         assert self._members is not None and isinstance(self._link, Link)
         samples, drawn = self._link.trained()
         if self._members.drawn is not None:
@@ -266,21 +267,21 @@ class ParameterServer:
 
 
 class _Kept:
-    """What checkpoints hold of the servers: on trainer 0 all of it, as it was at the last one."""
+    """The state of the servers in checkpoints: on trainer 0 all of it, as of the last checkpoint."""
 
     def __init__(self, state: dict[str, Any]) -> None:
         self.state = state
 
     def state_dict(self) -> dict[str, Any]:
-        """Give it."""
+        """Return the state."""
         return self.state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take it, as a checkpoint is continued."""
+        """Set the state from a checkpoint."""
         self.state = state
 
     def take(self, making: Making, servers: int) -> tuple[int, list[State]]:
-        """Give the version, and each server's part; forget it."""
+        """Return the version and each server's part, and drop the state."""
         state, self.state = self.state, {}
         own = [None if weights is None else tuple(weights.shape) for weights in state["weights"]]
         wanted = [(kind.size,) for kind in making.kinds] + [(rows.number, rows.dim) for rows in making.tables]

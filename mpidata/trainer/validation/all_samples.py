@@ -17,12 +17,12 @@ __all__ = ["WholeValidation"]
 
 
 class WholeValidation(Dataset[dict[str, torch.Tensor]]):
-    """All validation samples; ``MPIStreamDataset.validation(share=False)`` makes it.
+    """All validation samples; ``MPIStreamDataset.validation(share=False)`` returns it.
 
     Notes
     -----
     Samples are those of ValidationDataset, ordered by (simulation, step), the same on all trainers, and copied at each
-    access. They lie in the memory of this process, so that worker processes of a DataLoader may read them.
+    access. They are in the memory of this process, so worker processes of a DataLoader may read them.
     """
 
     def __init__(

@@ -20,12 +20,12 @@ _MASK = "mask"
 class EvenValidation(Dealt):
     """A trainer's share of the validation samples, padded to the longest share.
 
-    ``MPIStreamDataset.validation(even=True)`` makes it.
+    ``MPIStreamDataset.validation(even=True)`` returns it.
 
     Notes
     -----
-    Samples are those of ValidationDataset, and have ``mask``, bool without dimensions: false for those that fill up,
-    which repeat samples of the share (if it is empty, the first sample of all).
+    Samples are those of ValidationDataset, and have ``mask``, bool without dimensions: false for padding, which repeats
+    samples of the share (if it is empty, the first sample of all).
     """
 
     def __init__(self, share: ValidationDataset, length: int, filler: dict[str, torch.Tensor] | None) -> None:

@@ -1,4 +1,4 @@
-"""What a stream gives of its validation samples."""
+"""The methods of MPIStreamDataset about validation samples."""
 
 from __future__ import annotations
 
@@ -22,68 +22,70 @@ __all__ = ["StreamValidation"]
 
 
 class StreamValidation:
-    """The part of MPIStreamDataset that gives validation samples."""
+    """The part of MPIStreamDataset for validation samples."""
 
     _trainer: Trainer
     _validation: AskedValidation
     _device: Device | None
 
     def validation(self, *, share: bool = True, even: bool = False) -> Validation:
-        """Wait for the validation samples: this trainer's share, or those of all trainers.
+        """Wait for the validation samples, and return this trainer's share, or all of them.
 
         Parameters
         ----------
         share : bool
-            Only the samples that this trainer holds, each on one trainer. False: all samples on each trainer, copied.
+            True: only the samples that this trainer holds; each sample is on one trainer. False: all samples on each
+            trainer, copied.
         even : bool
-            Pad the share to the longest one of all trainers, with samples whose ``mask`` is false.
+            Pad the share to the length of the longest one, with samples whose ``mask`` is false.
 
         Returns
         -------
         ValidationDataset, EvenValidation or WholeValidation
-            A map-style dataset of single samples, in CPU memory; the same one at every call with these arguments.
+            A map-style dataset of single samples, in CPU memory; the same object at every call with these arguments.
 
         Raises
         ------
         StreamError
-            The job was stopped before the samples were complete; `even` without `share`, or beside a field ``mask``.
+            The job was stopped before the samples were complete; or `even` without `share`, or with a field ``mask``.
 
         Notes
         -----
         Sleeps until the samples are complete. The first call with ``share=False`` or ``even=True`` is collective over
-        the trainers, and sleeps until all have come; otherwise this is not collective. With ``trainers.spares`` each
-        call with ``share=False`` is, as a trainer may have joined that has not all.
+        the trainers, and sleeps until all have called it; other calls are not collective. With ``trainers.spares`` each
+        call with ``share=False`` is collective, because a trainer may have joined that does not have all samples.
         """
         refuse_workers()
         return self._validation.get(share=share, even=even)
 
     def validate(self, measure: Callable[[dict[str, Any]], torch.Tensor], batch_size: int) -> torch.Tensor:
-        """Sum something over the validation samples of all trainers, each of which counts once.
+        """Sum a quantity over the validation samples of all trainers, counting each sample once.
 
         Parameters
         ----------
         measure : callable
-            Gets a batch of validation samples, on the stream's device, and gives sums over them: a tensor, of as many
-            numbers at each call.
+            Gets a batch of validation samples, on the stream's device, and returns sums over them: a tensor with the
+            same number of elements at each call.
         batch_size : int
-            Samples of a batch, of which the last ones have fewer.
+            Number of samples in a batch; the last batches have fewer.
 
         Returns
         -------
         torch.Tensor
-            float64, one-dimensional: the sum of what `measure` gave on all trainers, the same on all. Empty where there
-            is no validation sample.
+            float64, one-dimensional: the sum of the results of `measure` on all trainers, the same on all. Empty if
+            there are no validation samples.
 
         Raises
         ------
         StreamError
-            As `validation`; `measure` does not always give as many numbers.
+            As `validation`; or `measure` returns different numbers of elements.
 
         Notes
         -----
-        Collective over the trainers; sleeps until all have come. `measure` is called without gradients, on each trainer
-        as often as its share needs; so it must not use what all do together: with ``model.module``, not with ``model``.
-        With ``trainers.elastic``, where a trainer dies before all have the sums, its samples come again and are added.
+        Collective over the trainers; sleeps until all have called it. `measure` is called without gradients, on each
+        trainer as often as its share needs. It must therefore not make collective calls: use ``model.module``, not
+        ``model``. With ``trainers.elastic``, if a trainer dies before all have the sums, its samples come again and are
+        added.
         """
         refuse_workers()
         if self._trainer.members is not None:

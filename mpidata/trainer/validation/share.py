@@ -40,23 +40,23 @@ class _Step:
 
 
 class ValidationDataset(Dealt):
-    """Share of the samples of the validation simulations that this trainer holds; they are never trained on.
+    """Share of the validation samples that this trainer holds; they are never trained on.
 
-    ``MPIStreamDataset.validation`` makes it. The share may be empty, and may differ in size by trainer.
+    ``MPIStreamDataset.validation`` returns it. The share may be empty, and its size may differ between trainers.
 
     Notes
     -----
-    Each sample is a dict of tensors: one per field, ``[*shape]`` in the declared dtype; ``parameters``, ``[n]``
+    Each sample is a dict of tensors: one for each field, ``[*shape]`` in the declared dtype; ``parameters``, ``[n]``
     float64; ``time`` (float64), ``step`` and ``simulation`` (int64) without dimensions. Samples are ordered by
     (simulation, step) and copied at each access, so they may be changed. With windows of W steps fields are
-    ``[W, *shape]``, ``time`` and ``step`` ``[W]``. A field whose shape has a name has that of the sample, and the name
-    is a tensor, too: int64 without dimensions, or ``[W]`` where the steps are joined along it. An optional field has
-    ``<name>_given``, bool, shaped like that. Fields with ``per: simulation`` are views without a copy, in their
-    own shape, which all samples of the simulation share, unless the stream has ``constants="batch"``. Use
-    ``num_workers=0`` in a DataLoader.
+    ``[W, *shape]``, and ``time`` and ``step`` are ``[W]``. A field whose shape contains a name has the length of the
+    sample, and the name is also a tensor: int64 without dimensions, or ``[W]`` if the steps are joined along it. An
+    optional field has ``<name>_given``, bool, of the same shape. Fields with ``per: simulation`` are views without a
+    copy, in their own shape, which all samples of the simulation share, unless the stream has ``constants="batch"``.
+    Use ``num_workers=0`` in a DataLoader.
 
-    With ``trainers.elastic`` its length waits until the samples of a trainer that has died have come again, and counts
-    those that are this one's then. They come behind the others, so that what has begun goes on.
+    With ``trainers.elastic``, ``len`` waits until the samples of a trainer that has died have come again, and includes
+    those that now belong to this trainer. They follow the existing samples, so iterations in progress continue.
     """
 
     def __init__(self, trainer: Trainer, count: int, *, gathers: bool = False) -> None:
