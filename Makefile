@@ -18,7 +18,7 @@ TEST_COMMANDS := ip=iproute2 unshare=util-linux musl-gcc=musl-tools gfortran=gfo
     /usr/share/i18n/locales/tr_TR=locales $(MPICH) $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo demo-files unit test test-full coverage campaign bench experiments docs lint format clean distclean test-packages FORCE
+.PHONY: help setup demo demo-files unit test test-full coverage campaign bench experiments docs lint format clean distclean test-packages dist FORCE
 # Compilers are installed before the library is built.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -38,6 +38,7 @@ help:
 	@echo '                there; EXPERIMENTS=--quick: 5 minutes)'
 	@echo 'make docs       set up, then make the site of these pages: build/docs/index.html (1 minute)'
 	@echo 'make lint       ruff and mypy'
+	@echo 'make dist       the sdist and the wheel, in build/dist'
 	@echo 'make format     let ruff format the Python files'
 	@echo 'make setup      only the set-up: $(VENV) with mpidata (editable) and all that its tests and pages need'
 	@echo 'make clean      remove what was built; make distclean: $(VENV) too'
@@ -130,6 +131,14 @@ SITE := $(BIN)/python -m sphinx -q -n -W --keep-going -c docs -b html
 docs: build/native.stamp $(VENV)/docs.stamp
 	$(SITE) -d build/doctrees . build/docs
 	@echo 'Open build/docs/index.html'
+
+# What goes to an index: the sdist, and a wheel that is made of it alone. twine checks what an index would.
+DIST := build/dist
+dist: build/native.stamp
+	@rm -rf '$(DIST)'
+	$(BIN)/python -m pip install -q build twine
+	$(BIN)/python -m build -q --outdir '$(DIST)' .
+	$(BIN)/python -m twine check --strict '$(DIST)'/*
 
 lint: setup
 	$(BIN)/ruff check .
