@@ -16,7 +16,15 @@ from mpidata.config.base import Location, Origin, Problem, open_regular, origin,
 from mpidata.config.checks import check
 from mpidata.config.describe import key_of
 from mpidata.config.job import Job
-from mpidata.config.notes import drop_without_effect, fit_watermark, never_learns, new_name, rename, unknown_to_program
+from mpidata.config.notes import (
+    deprecated_samplers,
+    drop_without_effect,
+    fit_watermark,
+    never_learns,
+    new_name,
+    rename,
+    unknown_to_program,
+)
 from mpidata.config.sentences import dotted, problems_of, shown
 from mpidata.errors import JobFileError
 
@@ -61,6 +69,7 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
     source.problems += found
     source.refuse()
     source.notes += unknown_to_program(sections, Path(source.data["folder"])) + never_learns(sections)
+    source.notes += deprecated_samplers(sections)
     if filled:
         sections["parameters"] = sections["parameters"].model_copy(update=filled)
     job = Job.model_validate(sections)

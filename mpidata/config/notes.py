@@ -9,11 +9,12 @@ from typing import Any
 
 from mpidata.config.base import Location, Origin, Problem
 from mpidata.config.data import Buffer
-from mpidata.config.parameters import LEARNING, AdaptiveKeys
+from mpidata.config.parameters import DEPRECATED, LEARNING, AdaptiveKeys
 from mpidata.config.sentences import shown
 
 __all__ = [
     "RENAMED",
+    "deprecated_samplers",
     "drop_without_effect",
     "fit_watermark",
     "never_learns",
@@ -76,6 +77,17 @@ def never_learns(sections: dict[str, Any]) -> list[Problem]:
         return []
     said = f"'parameters.sampler' is adaptive, which learns from simulation {start} on ('parameters.adaptive.start')"
     return [(("parameters", "sampler"), f"{said}, and there are {parameters.count}: all are drawn as by sobol.")]
+
+
+def deprecated_samplers(sections: dict[str, Any]) -> list[Problem]:
+    """Return a note if the sampler is one of `DEPRECATED`."""
+    parameters = sections.get("parameters")
+    if parameters is None or parameters.sampler not in DEPRECATED:
+        return []
+    said = (
+        f"'parameters.sampler' is {parameters.sampler}, which is deprecated, as models trained with it were no better"
+    )
+    return [(("parameters", "sampler"), f"{said}. The next release does not know it. Use sobol, or adaptive.")]
 
 
 def fit_watermark(sections: dict[str, Any]) -> None:

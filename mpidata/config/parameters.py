@@ -31,6 +31,7 @@ from mpidata.config.programs import object_name
 from mpidata.native import constants
 
 __all__ = [
+    "DEPRECATED",
     "LEARNING",
     "SAMPLERS",
     "WEIGHT",
@@ -45,7 +46,7 @@ __all__ = [
 
 _RANGES = ("uniform", "latin_hypercube", "halton", "sobol")
 LEARNING = ("adaptive", "breed", "power")
-_WITHOUT_DENSITY = ("breed", "power")
+DEPRECATED = ("breed", "power")  # which do not know their density
 WEIGHT = "weight"
 SAMPLERS = (*_RANGES, "grid", "file", *LEARNING)
 _Number = TypeVar("_Number", int, float)
@@ -294,9 +295,9 @@ class Parameters(Model):
     sampler: Annotated[Text, AfterValidator(_sampler)] = fixed_key(
         default="uniform",
         description="How values are drawn: `uniform` (independent), `latin_hypercube`, `halton`, `sobol` (these "
-        "three cover the space more evenly), `grid` (all combinations), `file` (rows of a table), or `adaptive`, "
-        "`breed` and `power` (where the model is wrong: [samplers](samplers.md)). Or a Python class, written "
-        "`module:Class`, that can be imported from the job file's folder. The class is constructed as "
+        "three cover the space more evenly), `grid` (all combinations), `file` (rows of a table), or `adaptive` "
+        "(where the model is wrong: [samplers](samplers.md)). `breed` and `power` are deprecated. Or a Python class, "
+        "written `module:Class`, that can be imported from the job file's folder. The class is constructed as "
         "`Class(space=..., seed=...)`, and its method `sample(count)` returns an array of shape (count, number of "
         "parameters). If it has a method `observe`, it learns from the losses: see [samplers](samplers.md).",
         json_schema_extra={
@@ -305,8 +306,7 @@ class Parameters(Model):
     )
     generation: Count | None = fixed_key(
         default=None,
-        description="For samplers that learn, otherwise without effect: number of simulations that are drawn at a "
-        "time.",
+        description="For samplers that learn, otherwise without effect: number of simulations drawn at a time.",
         examples=["16"],
         json_schema_extra={"default": "`solvers.groups`"},
     )
@@ -330,14 +330,8 @@ class Parameters(Model):
         description="For `sampler: adaptive`, otherwise without effect.",
         examples=["{start: 100, bound: 3}"],
     )
-    breed: BreedKeys | None = fixed_key(
-        default=None,
-        description="For `sampler: breed`, otherwise without effect.",
-        examples=["{end: 0.7, breakpoint: 100}"],
-    )
-    power: PowerKeys | None = fixed_key(
-        default=None, description="For `sampler: power`, otherwise without effect.", examples=["{exponent: 1}"]
-    )
+    breed: BreedKeys | None = fixed_key(default=None, description="For `sampler: breed`, which is deprecated.")
+    power: PowerKeys | None = fixed_key(default=None, description="For `sampler: power`, which is deprecated.")
     space: Annotated[
         dict[Annotated[str, AfterValidator(_parameter_name)], Axis],
         Key(json_schema_extra={"kind": "mapping from name to [low, high] or a mapping"}),
@@ -374,7 +368,7 @@ class Parameters(Model):
             yield (), "missing key 'parameters.path'. Add the table to read, for instance 'path: design.csv'."
         if self.sampler not in ("grid", "file") and self.count is None:
             yield (), "missing key 'parameters.count'. Add the number of simulations, for instance 'count: 200'."
-        if self.weights and self.sampler in _WITHOUT_DENSITY:
+        if self.weights and self.sampler in DEPRECATED:
             said = f"'parameters.weights' is true, but 'sampler: {self.sampler}' does not know its density"
             yield ("weights",), f"{said}. Use adaptive, or remove it."
         if self.weights and WEIGHT in self.space:

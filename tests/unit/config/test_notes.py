@@ -81,6 +81,12 @@ def test_a_sampler_that_never_learns_is_said(path: Path) -> None:
     assert load_job(path, [*adaptive, "parameters.adaptive.start=49"]).notes == ()
 
 
+@pytest.mark.parametrize("sampler", ["breed", "power"])
+def test_a_deprecated_sampler_is_said(path: Path, sampler: str) -> None:
+    (said,) = load_job(path, [f"parameters.sampler={sampler}"]).notes
+    assert f"'parameters.sampler' is {sampler}, which is deprecated" in said and "Use sobol, or adaptive" in said
+
+
 def test_check_submit_and_the_log_say_it(path: Path) -> None:
     run = CliRunner()
     for command in ("check", "run --dry-run", "submit --print"):
