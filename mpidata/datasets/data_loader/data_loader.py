@@ -72,8 +72,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     timeout : float
         Longest time to wait for a batch, in seconds; 0: no limit.
     generator : torch.Generator, optional
-        Only provides the seed, ``initial_seed()``. Without it, the seed is the job's with `share`, and torch's
-        otherwise.
+        Only provides the seed, ``initial_seed()``. Without it: the job's seed with `share`, otherwise torch's.
     prefetch_factor : int, optional
         Number of batches requested from each loader in advance. The default is 2; for batches smaller than 4 MB it is
         the number that fits into 8 MB, at most 16.
