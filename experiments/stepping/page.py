@@ -42,7 +42,7 @@ def render(compared: Compared, results: Results, output: Path) -> None:
     for equation, of_arms in found.items():
         parts += [f"## {TITLES[equation][0].upper()}{TITLES[equation][1:]}"]
         parts += [table(of_arms, _REFERENCE, lambda result: result), _spread(of_arms), _cost(of_arms)]
-    parts += ["## All problems", _tested(found)]
+    parts += ["## All problems", _tested(found), _hours(results)]
     parts += [f"![errors, and simulations along the first parameter]({name}.png)"]
     (output / f"{name}.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     _plot(found, output / f"{name}.png")
@@ -66,6 +66,12 @@ def _cost(found: Found) -> str:
         sampler, training = (np.mean([result[name] for result in results]) for name in ("sampler_s", "training_s"))
         told.append(f"{arm} {sampler:.2f} s ({100 * sampler / training:.1f} %)")
     return f"Time of the CPU that the sampler took, and its part of the training's: {', '.join(told)}."
+
+
+def _hours(results: Results) -> str:
+    """Count the time of the CPU of all runs, of seeds that not all arms have, too."""
+    seconds = sum(result["training_s"] + result["sampler_s"] for result in results.values())
+    return f"The {len(results)} runs took {seconds / 3600:.1f} hours of CPU time of the training and the samplers."
 
 
 def _tested(found: Mapping[str, Found]) -> str:
