@@ -223,7 +223,7 @@ def test_the_keys_of_summary_and_progress() -> None:
     figures.retired_trainers.append(1)
     simulations.restore({0: 2}, {}, [], [1])
     figures.losses.add(np.ones(1, LOSSES))
-    figures.servers, figures.replicas = 1, (1, 2)
+    figures.servers, figures.replicas, figures.record = 1, (1, 2), {"samples": 1, "skipped": 1, "slowed_s": 1}
     figures.loaded.take(0, "epoch", 0)
     figures.loaded.take(0, "untrained", 1)
     for name in ("parts", "counted", "read"):
