@@ -248,7 +248,7 @@ class AdaptiveKeys(Model):
 
 
 class BreedKeys(Model):
-    """For `sampler: breed`, see [samplers](samplers.md#breed)."""
+    """For `sampler: breed`, see [samplers](samplers.md#breed-and-power)."""
 
     window: Count = fixed_key(default=200, description="Number of simulations, the newest ones, that may be parents.")
     sigma: Annotated[float, Strict(), Key(gt=0, le=1)] = fixed_key(
@@ -265,7 +265,7 @@ class BreedKeys(Model):
 
 
 class PowerKeys(Model):
-    """For `sampler: power`, see [samplers](samplers.md#power)."""
+    """For `sampler: power`, see [samplers](samplers.md#breed-and-power)."""
 
     window: Count = fixed_key(
         default=500, description="Number of simulations, the newest ones, from which losses are estimated."
