@@ -77,7 +77,7 @@ class Front:
         return (
             f"From the solver's call to a batch in the training loop, on one machine with {cores} cores, mpidata moves "
             f"{gb['mpidata fifo']} GB/s of {size_name(_QUOTED)} samples in order of arrival. Hand-written MPI that "
-            f"copies them into batches moves {gb['MPI, gathered']} GB/s, and the fastest of the others measured "
+            f"copies them into batches moves {gb['MPI, gathered']} GB/s, and the fastest other transport measured "
             f"({best}) {gb[PEER]} GB/s."
         )
 

@@ -45,7 +45,7 @@ def test_the_page_has_hand_written_mpi_and_the_best_peer(tmp_path: Path) -> None
     assert "| MPI, gathered | 1147 | 9175 |" in text  # in huge pages, which are faster
     assert "| best peer | Redis: 328 | Redis: 2621 |" in text and "memcpy" not in text
     assert "with 2 cores, mpidata moves 6.6 GB/s of 64 KB samples" in text
-    assert "batches moves 9.2 GB/s, and the fastest of the others measured (Redis) 2.6 GB/s." in text
+    assert "batches moves 9.2 GB/s, and the fastest other transport measured (Redis) 2.6 GB/s." in text
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
 
 
