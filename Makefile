@@ -27,7 +27,7 @@ help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (75 seconds, and the downloads)'
 	@echo 'make demo-files set up, then train on part files that loaders read and shuffle (1 minute)'
 	@echo 'make unit       set up, then run the tests that start no programs (1 minute on 2 cores)'
-	@echo 'make test       set up, then run the fast tests (14 minutes on 2 cores); ORDER=7 shuffles them, by that seed'
+	@echo 'make test       set up, then run the fast tests (25 minutes on 2 cores); ORDER=7 shuffles them, by that seed'
 	@echo 'make test-full  set up, then run all tests'
 	@echo 'make coverage   run the fast tests in a copy, and print which lines and branches they run, in Python and in C;'
 	@echo '                TESTS=tests/unit runs those alone'

@@ -58,7 +58,12 @@ def commands(page: Path) -> list[Block]:
     return [block for block in blocks("sh", page=page) if block.name is None]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+TUTORIAL = ROOT / "docs" / "tutorial.md"  # test_tutorial.py runs it whole
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page) and page != TUTORIAL], ids=lambda page: page.name
+)
 def test_commands(folder: JobFolder, page: Path, require: Callable[[str], str]) -> None:
     for name, text in files(page).items():
         (folder.path / name).write_text(text)

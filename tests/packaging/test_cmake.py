@@ -249,6 +249,7 @@ def test_without_answers_a_build_for_another_machine_says_what_to_give(
 PIP = ["-m", "pip", "install", "--no-deps", "--no-build-isolation", "--ignore-installed", "--no-index", "-q", "."]
 
 
+@pytest.mark.full
 def test_python_on_top_of_an_installed_library(shared: Installed, tmp_path: Path) -> None:
     """Nothing is built, and all built parts are those of the library."""
     (tmp_path / "sources").mkdir()

@@ -206,6 +206,7 @@ def test_fortran_solver_by_cmake(
     check_runs(tmp_path / "build" / "solver")
 
 
+@pytest.mark.full
 def test_fortran_solver_where_mpidata_was_built_without_fortran(
     tmp_path: Path, require: Callable[[str], str], mpicc: str
 ) -> None:
