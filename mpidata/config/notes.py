@@ -84,10 +84,8 @@ def deprecated_samplers(sections: dict[str, Any]) -> list[Problem]:
     parameters = sections.get("parameters")
     if parameters is None or parameters.sampler not in DEPRECATED:
         return []
-    said = (
-        f"'parameters.sampler' is {parameters.sampler}, which is deprecated, as models trained with it were no better"
-    )
-    return [(("parameters", "sampler"), f"{said}. The next release does not know it. Use sobol, or adaptive.")]
+    said = f"'parameters.sampler' is {parameters.sampler}, which is deprecated: models trained with it were not better"
+    return [(("parameters", "sampler"), f"{said}. The next release will not have it. Use sobol, or adaptive.")]
 
 
 def fit_watermark(sections: dict[str, Any]) -> None:

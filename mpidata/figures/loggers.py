@@ -70,7 +70,7 @@ class Loggers:
         self._failed: set[str] = set()
         self._lost = 0
         self._thread: threading.Thread | None = None
-        self._pictures = read_pictures(RunFolder(run))  # those before a resume, which the loggers have had
+        self._pictures = self._read_pictures() or set()  # those before a resume, which the loggers have had
 
     def start(self) -> None:
         """Open the loggers, in their thread; does nothing where there are none."""
@@ -131,14 +131,19 @@ class Loggers:
                 task = _nothing
 
     def _look_for_pictures(self) -> None:
-        try:
-            found = read_pictures(RunFolder(self._run))
-        except OSError:  # looked for again
+        found = self._read_pictures()
+        if found is None:
             return
-        new = [picture for picture in found if picture not in self._pictures]
-        self._pictures = found
-        for one in new:
+        new, self._pictures = found - self._pictures, found
+        for one in sorted(new, key=lambda picture: picture.time):
             self._call(lambda logger, one=one: _give_picture(logger, one))  # type: ignore[misc]
+
+    def _read_pictures(self) -> set[Picture] | None:
+        """Read what is there; None if the folder cannot be read now, which is tried again at the next look."""
+        try:
+            return set(read_pictures(RunFolder(self._run))) if self._names else set()
+        except OSError:
+            return None
 
     def _call(self, method: Callable[[Logger], None]) -> None:
         for name, logger in self._loggers.items():

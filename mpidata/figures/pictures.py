@@ -83,16 +83,12 @@ def _points(name: str, picture: Any) -> tuple[NDArray[Any], dict[str, Any]]:
         picture = picture.float() if picture.is_floating_point() else picture
     values = np.asarray(picture)
     shape, colours = values.shape, values.ndim == 3 and values.shape[2] in (3, 4)
-    if (
-        not (values.ndim == 2 or colours)
-        or not values.size
-        or max(shape[:2]) > _LARGEST
-        or values.dtype.kind not in "buif"
-    ):
+    known = values.dtype == np.uint8 or values.dtype.kind == "f" if colours else values.dtype.kind in "buif"
+    if not (known and (values.ndim == 2 or colours) and values.size and max(shape[:2]) <= _LARGEST):
         raise StreamError(
             f"picture: {name!r} is a {type(picture).__name__} of shape {shape} and dtype {values.dtype}. Give a figure "
-            f"of matplotlib, or real numbers of shape [height, width], or [height, width, 3] for red, green and blue, "
-            f"with at most {_LARGEST} points along a side."
+            f"of matplotlib, or real numbers of shape [height, width], or uint8 or floats of shape [height, width, 3], "
+            f"red, green and blue, with at most {_LARGEST} points along a side."
         )
     if colours:
         return values if values.dtype == np.uint8 else np.nan_to_num(values.astype(np.float64)).clip(0.0, 1.0), {}

@@ -19,7 +19,10 @@ def embed_pictures(run: RunFolder) -> str:
     shown = sorted(last.values(), key=lambda picture: picture.time)[-_MOST:]
     figures = []
     for picture in sorted(shown, key=lambda picture: picture.name):
-        data = base64.b64encode(picture.path.read_bytes()).decode()
+        try:
+            data = base64.b64encode(picture.path.read_bytes()).decode()
+        except OSError:  # removed meanwhile
+            continue
         caption = html.escape(f"{picture.name}, batch {picture.batch}")
         figures.append(
             f'<figure><img class="picture" alt="{caption}" src="data:image/png;base64,{data}">'

@@ -75,7 +75,16 @@ def test_a_figure_is_drawn() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [np.zeros(3), np.zeros((2, 2, 2)), np.zeros((0, 3)), np.zeros((2, 2), complex), "u", None, np.zeros((5000, 2))],
+    [
+        np.zeros(3),
+        np.zeros((2, 2, 2)),
+        np.zeros((0, 3)),
+        np.full((4, 4, 3), 200),
+        np.zeros((2, 2), complex),
+        "u",
+        None,
+        np.zeros((5000, 2)),
+    ],
 )
 def test_what_cannot_be_drawn(wrong: Any) -> None:
     with pytest.raises(StreamError, match=r"picture: 'u' is a \w+ of shape .*Give a figure of matplotlib"):
