@@ -25,7 +25,8 @@ def say_no_job() -> None:
     if os.environ.get("RANK", "0") == "0":
         print(
             "mpidata: This process is not part of a job (MPIDATA_RUN is not set): DataLoader and FileDataset read in "
-            "this process, and register, report and publish have no effect. `mpidata run job.yaml` starts a job.",
+            "this process, and register, report, picture and publish have no effect. `mpidata run job.yaml` starts "
+            "a job.",
             file=sys.stderr,
             flush=True,
         )
