@@ -34,6 +34,7 @@ static void memory_of_the_host_is_known(const char *name) {
 
 /* All sizes around those of the pieces, with what the program's stream has still to do. */
 static void what_is_copied_is_what_kernels_have_made(mpidata_random *random, char kind) {
+    mpidata_copy_choice copies = {0};
     const size_t near[] = {1, 8, 4096, MPIDATA_DEVICE_PIECE, 2 * MPIDATA_DEVICE_PIECE, LARGEST};
     for (int i = 0; i < 24; i++) {
         size_t bytes = near[mpidata_random_below(random, 6)] + (size_t)mpidata_random_below(random, 3) - 1;
@@ -46,7 +47,7 @@ static void what_is_copied_is_what_kernels_have_made(mpidata_random *random, cha
         CHECK(!mpidata_device_stream(own == 2 ? stream : NULL)); /* the default stream waits for those that are blocking */
         const mpidata_put_arguments put = put_of(values, MPIDATA_UINT8, &n);
         const int before = device->current();
-        CHECK(put.device.driver && !mpidata_copy_in(got, &put, MPIDATA_UINT8, bytes, 1024));
+        CHECK(put.device.driver && !mpidata_copy_in(got, &put, MPIDATA_UINT8, bytes, i % 2 ? &copies : NULL));
         CHECK(device->current() == before);
         memset(host, 0, bytes);
         device->write(values, host, bytes); /* as soon as the call returns */

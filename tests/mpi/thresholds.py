@@ -34,7 +34,7 @@ def of_a_message() -> list[int]:
     """Bytes of blocks, of pieces, and of messages."""
     return [
         constants.BLOCK_ANYWHERE, constants.PAST_CACHE_WORTH, constants.BLOCK_SMALL, constants.PIECE_SMALL,
-        constants.BUNDLE_WORTH, constants.ALONG_MAX, constants.BUNDLE_MAX,
+        constants.BUNDLE_WORTH, constants.ALONG_MAX, constants.BUNDLE_MAX, constants.COPY_LARGE,
     ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 #include "buffer/copy.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef __SSE2__
@@ -38,4 +39,47 @@ void *mpidata_copy_past_cache(void *restrict target, const void *restrict source
 #else
     return memcpy(target, source, bytes);
 #endif
+}
+
+/* Which copy of a round the next one is, from 0; at least 2 * MPIDATA_COPY_PAIRS: of none. */
+static int of_round(const mpidata_copy_choice *choice) {
+    return choice->copies < MPIDATA_COPY_FIRST ? MPIDATA_COPY_ROUND
+                                               : (int)((choice->copies - MPIDATA_COPY_FIRST) % MPIDATA_COPY_ROUND);
+}
+
+int mpidata_copy_way(const mpidata_copy_choice *choice, int *timed) {
+    const int copy = of_round(choice);
+    *timed = copy < 2 * MPIDATA_COPY_PAIRS;
+    return *timed ? copy % 2 : choice->past;
+}
+
+void mpidata_copy_took(mpidata_copy_choice *choice, double seconds_per_byte) {
+    const int copy = of_round(choice);
+    if (copy == 0) choice->slower = 0;
+    if (copy % 2 == 0)
+        choice->cached = seconds_per_byte;
+    else
+        choice->slower += choice->cached > MPIDATA_COPY_SLOWER * seconds_per_byte;
+    if (copy == 2 * MPIDATA_COPY_PAIRS - 1) choice->past = choice->slower > MPIDATA_COPY_PAIRS / 2;
+}
+
+static double seconds(void) {
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void *mpidata_copy_to_other(mpidata_copy_choice *choice, void *restrict target, const void *restrict source, size_t bytes) {
+    if (bytes < MPIDATA_PAST_CACHE_WORTH) return memcpy(target, source, bytes);
+    if (bytes > MPIDATA_COPY_LARGE) return mpidata_copy_past_cache(target, source, bytes);
+    int timed;
+    const int past = mpidata_copy_way(choice, &timed);
+    const double begun = timed ? seconds() : 0;
+    if (past)
+        (void)mpidata_copy_past_cache(target, source, bytes);
+    else
+        memcpy(target, source, bytes);
+    if (timed) mpidata_copy_took(choice, (seconds() - begun) / (double)bytes);
+    choice->copies++;
+    return target;
 }

@@ -31,6 +31,7 @@ static struct {
     char *values;
     uint32_t n_blocks;
     uint64_t used;
+    mpidata_copy_choice copies; /* of values, which the carrier reads */
 } rank;
 
 /* libmpidata, which must not be in the same process: its calls have the same names. */
@@ -131,7 +132,7 @@ static int stage_in_slot(const mpidata_block *block, const mpidata_put_arguments
         return mpidata_calls_misuse(MPIDATA_ERR_BLOCK, LARGER);
     }
     MPIDATA_TRY(take_room(bytes, &there.at));
-    MPIDATA_TRY(mpidata_copy_in(rank.values + there.at, put, field->dtype, bytes, MPIDATA_BLOCK_ANYWHERE));
+    MPIDATA_TRY(mpidata_copy_in(rank.values + there.at, put, field->dtype, bytes, &rank.copies));
     if (put->by_map && put->map->n) MPIDATA_TRY(stage_map(put->map, &there));
     if (put->local && put->map) translate(field, rank.values + there.at, mpidata_block_elements(block), put->map);
     if (put->local && !put->map) there.block.start[MPIDATA_LOCAL] = put->local;

@@ -298,11 +298,9 @@ static int reserve_moments(mpidata_staged_piece *piece, int64_t n) {
     return no_memory((size_t)all * sizeof *piece->moments);
 }
 
-/* From so many bytes on a copy goes past the cache, as another core or the network adapter reads it next; what is copied once more
- * does not. Lines that another core has read are written at 10 GB/s where both cores share a cache, but at 2 where they do not, past
- * the cache at 26 wherever they are. */
-static size_t past_cache_from(const mpidata_sender *sender) {
-    return (size_t)(sender->bundles ? MPIDATA_PIECE_SMALL : MPIDATA_BLOCK_SMALL) + 1;
+/* For values of so many bytes; NULL: they are copied once more. */
+static mpidata_copy_choice *choice_of_copy(mpidata_sender *sender, size_t bytes) {
+    return bytes > (sender->bundles ? MPIDATA_PIECE_SMALL : MPIDATA_BLOCK_SMALL) ? &sender->copies : NULL;
 }
 
 /* Indices from 0, with the least and the greatest for the trainer to compare with their length. */
@@ -341,7 +339,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
         if (bytes > piece->payload_capacity && !field->per_simulation && bytes < likely_payload(sender)) bytes = likely_payload(sender);
         MPIDATA_TRY(reserve(sender, &piece->payload, &piece->payload_capacity, piece->payload_bytes, bytes));
         char *target = piece->payload + staged->offset;
-        MPIDATA_TRY(mpidata_copy_in(target, put, field->dtype, staged->bytes, counts ? 0 : past_cache_from(sender)));
+        MPIDATA_TRY(mpidata_copy_in(target, put, field->dtype, staged->bytes, counts ? NULL : choice_of_copy(sender, staged->bytes)));
         if (counts) count_from_zero(field, target, elements, &staged->block);
         piece->payload_bytes = staged->offset + staged->bytes;
     }
@@ -379,21 +377,21 @@ static size_t lay_out_payload(mpidata_staged_piece *piece) {
     return mpidata_padded(walk.end);
 }
 
-static void write_payload(const mpidata_staged_piece *piece, char *target, size_t bytes) {
+static void write_payload(const mpidata_staged_piece *piece, mpidata_copy_choice *copies, char *target, size_t bytes) {
     size_t end = 0;
     for (int i = 0; i < piece->n_blocks; i++) {
         const mpidata_staged_block *staged = &piece->blocks[i];
         if (!staged->along) continue;
         memset(target + end, 0, staged->place - end);
-        (void)mpidata_copy_past_cache(target + staged->place, block_values(piece, staged), staged->bytes);
+        (void)mpidata_copy_to_other(copies, target + staged->place, block_values(piece, staged), staged->bytes);
         end = staged->place + staged->bytes;
     }
     memset(target + end, 0, bytes - end);
 }
 
 /* Write the header, and the payload behind it, to `target`. */
-static void write_piece(const mpidata_staged_piece *piece, const mpidata_piece *head, const double *parameters,
-                        int n_parameters, char *target) {
+static void write_piece(const mpidata_staged_piece *piece, const mpidata_piece *head, const double *parameters, int n_parameters,
+                        mpidata_copy_choice *copies, char *target) {
     size_t at = sizeof *head, header = mpidata_piece_header_bytes(n_parameters, piece->n_blocks, piece->n_moments);
     size_t moments = (size_t)piece->n_moments * sizeof *piece->moments;
     memcpy(target, head, sizeof *head);
@@ -403,7 +401,7 @@ static void write_piece(const mpidata_staged_piece *piece, const mpidata_piece *
         memcpy(target + at, &piece->blocks[i].block, sizeof(mpidata_block));
     if (moments) memcpy(target + at, piece->moments, moments);
     memset(target + at + moments, 0, header - at - moments);
-    write_payload(piece, target + header, (size_t)head->payload_bytes);
+    write_payload(piece, copies, target + header, (size_t)head->payload_bytes);
 }
 
 static int commit_bundled(mpidata_sender *sender, const mpidata_staged_piece *piece, const mpidata_piece *head,
@@ -421,7 +419,7 @@ static int commit_bundled(mpidata_sender *sender, const mpidata_staged_piece *pi
         if (bundle->capacity && capacity < MPIDATA_BUNDLE_MAX) capacity = MPIDATA_BUNDLE_MAX;
         MPIDATA_TRY(reserve(sender, &bundle->memory, &bundle->capacity, bundle->bytes, capacity));
     }
-    write_piece(piece, head, parameters, n_parameters, bundle->memory + bundle->bytes);
+    write_piece(piece, head, parameters, n_parameters, &sender->copies, bundle->memory + bundle->bytes);
     if (!bundle->bytes) bundle->since = sender->committed;
     bundle->bytes += bytes;
     if (!is_due(sender, bundle, bytes)) return MPIDATA_SUCCESS;
@@ -464,7 +462,7 @@ int mpidata_sender_write(mpidata_sender *sender, int number, mpidata_piece *head
     head->payload_bytes = (int64_t)lay_out_payload(piece);
     *bytes = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, piece->n_moments, head->payload_bytes);
     MPIDATA_TRY(reserve(sender, &piece->header, &piece->header_capacity, 0, *bytes));
-    write_piece(piece, head, parameters, plan->n_parameters, piece->header);
+    write_piece(piece, head, parameters, plan->n_parameters, &sender->copies, piece->header);
     return MPIDATA_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 #define MPIDATA_SENDER_H
 
 #include "base/arena.h"
+#include "buffer/copy.h"
 #include "calls/put_check.h"
 #include "job/job.h"
 #include "solver/lent.h"
@@ -94,6 +95,7 @@ typedef struct {
     mpidata_forgets *forgets; /* by trainer and stream; NULL: there are none yet (map_sending.c) */
     mpidata_lent lent;
     mpidata_arena arena;     /* of what is sent */
+    mpidata_copy_choice copies; /* of what is sent as it is copied */
     double waited;           /* for room on the trainers, since whoever reads it has set it back; s */
     int64_t by_try;          /* which try of the present simulation this is, from 1 */
     int (*meanwhile)(void *); /* of a carrier: called while this rank waits, with ... */

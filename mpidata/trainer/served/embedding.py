@@ -50,7 +50,7 @@ class ServedEmbedding(torch.nn.Module):
         self._used: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def forward(self, indices: torch.Tensor) -> torch.Tensor:
-        """Return the rows of these indices, which may have any shape: shape (*indices.shape, dim)."""
+        """Return the rows of these indices, which may have any shape: shape ``(*indices.shape, dim)``."""
         if self._get is None:
             raise StreamError(
                 "mpidata.ServedEmbedding: its rows are on no server yet. Give the model that it is in to "
