@@ -32,8 +32,8 @@ autodoc_member_order = "bysource"
 nitpick_ignore_regex = [("py:.*", r"(?!mpidata\.).*")]
 
 CONTENTS = {
-    "Use": "docs/tutorial docs/running docs/report docs/training docs/samplers docs/couple docs/solver docs/cpp "
-    "docs/adios2 docs/device-batches docs/buffers docs/failures docs/elastic docs/parameter-server "
+    "Use": "docs/tutorial docs/examples docs/running docs/report docs/training docs/samplers docs/couple docs/solver "
+    "docs/cpp docs/adios2 docs/device-batches docs/buffers docs/failures docs/elastic docs/parameter-server "
     "docs/model-parallel docs/checkpoints docs/recording docs/frameworks docs/loop docs/files",
     "On a cluster": "docs/installing docs/cluster docs/sites docs/fabric",
     "Reference": "docs/glossary docs/job-file build/pages/c-header build/pages/fortran docs/python "

@@ -105,6 +105,12 @@ def test_files_named_in_prose_exist(page: Path) -> None:
             assert list(ROOT.glob(span.rstrip("/"))), span
 
 
+def test_the_page_of_examples_has_all_job_files() -> None:
+    page = (ROOT / "docs" / "examples.md").read_text()
+    for path in (ROOT / "examples").glob("*/*.yaml"):
+        assert f"(../examples/{path.parent.name})" in page and f"mpidata run {path.name}`" in page, path
+
+
 def test_each_question_is_answered_by_a_folder_and_at_most_three_files() -> None:
     rows = re.findall(r"^\| (.+) \| `([\w/]+)` \| (.+) \|$", CONTRIBUTING.read_text(), re.MULTILINE)
     assert len(rows) > 20
