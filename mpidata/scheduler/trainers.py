@@ -24,7 +24,8 @@ from mpidata.scheduler.deaths.lost_groups import VANISHED
 __all__ = ["FirstCause", "Leavers", "Silence", "Verdict"]
 
 _SIGN_S = 3.0
-_LOST_PEER = re.compile(r"gloo|nccl|\bmpi|\bpeer|timed? ?out|connection|socket", re.IGNORECASE)  # of torch.distributed
+# Errors of torch.distributed and of MPI, such as MPI_ERR_PROC_FAILED; sentences of mpidata are none.
+_LOST_PEER = re.compile(r"gloo|nccl|\bmpi(?:_|\b)|\bpeer|timed? ?out|connection|socket", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

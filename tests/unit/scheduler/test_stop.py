@@ -164,6 +164,15 @@ def test_a_failed_script_while_the_others_hang(make_job: MakeJob) -> None:
     assert job.now <= 1004
 
 
+def test_a_mistake_that_names_mpidata_is_no_lost_peer(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=1, simulations=100)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    job.event(Stop, 0, text="left")
+    job.event(Stop, 1, after=2.0, failed=1, text="mpidata.Normalizer: 'u' has no statistics")
+    assert job.run() == 1
+    assert job.summary["error"].startswith("mpidata.Normalizer: 'u' has no statistics. ")
+
+
 def test_a_failure_while_stopping_counts(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
