@@ -40,7 +40,7 @@ class Events:
 
     Notes
     -----
-    For one thread. `write` only fills a buffer; the lines are in the file after `flush`. Nothing raises OSError.
+    Not thread-safe. `write` only fills a buffer; the lines are in the file after `flush`. Nothing raises OSError.
     """
 
     def __init__(

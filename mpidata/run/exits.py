@@ -126,7 +126,7 @@ def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | N
     run : Path
         The run folder.
     plan : Plan
-        Of the job.
+        The job's plan.
     group, rank_in_group : int
         Which rank, of a group of the world or of one that was spawned.
 
@@ -179,7 +179,7 @@ def has_vanished(run: RunFolder, name: str) -> bool:
     Parameters
     ----------
     run : RunFolder
-        Of the job.
+        The job's run folder.
     name : str
         Of its exit note: `rank-0002`.
 

@@ -30,7 +30,7 @@ class Queue:
 
     Notes
     -----
-    For one thread. Takes no memory for simulations that were never taken.
+    Not thread-safe. Takes no memory for simulations that were never taken.
     """
 
     def __init__(self, count: int, first: range) -> None:

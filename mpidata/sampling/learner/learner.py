@@ -55,7 +55,7 @@ class Learner:
 
     Notes
     -----
-    For one thread. The sampler is called in another one, and by no other, or on a rank of its own.
+    Not thread-safe. The sampler is called in another one, and by no other, or on a rank of its own.
     """
 
     def __init__(

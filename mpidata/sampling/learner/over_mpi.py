@@ -98,7 +98,7 @@ class LearnersOverMpi:
 
 
 class AskedOverMpi:
-    """What the scheduler asks this rank. For one thread.
+    """What the scheduler asks this rank. Not thread-safe.
 
     Parameters
     ----------

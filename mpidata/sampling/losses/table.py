@@ -21,7 +21,7 @@ class LossTable:
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     def __init__(self) -> None:

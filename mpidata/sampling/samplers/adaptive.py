@@ -27,7 +27,7 @@ class Adaptive:
     Parameters
     ----------
     space : Space
-        Of the job.
+        The job's parameters.
     seed : int
         Decides, with what is observed, all that is drawn.
     keys : AdaptiveKeys

@@ -24,7 +24,7 @@ class Breed:
     Parameters
     ----------
     space : Space
-        Of the job.
+        The job's parameters.
     seed : int
         Decides, with what is observed, all that is drawn.
     keys : BreedKeys

@@ -23,7 +23,7 @@ class Power:
     Parameters
     ----------
     space : Space
-        Of the job.
+        The job's parameters.
     seed : int
         Decides, with what is observed, all that is drawn.
     keys : PowerKeys
