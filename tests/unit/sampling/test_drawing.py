@@ -263,8 +263,8 @@ def test_a_class_gives_weights(tmp_path: Path, body: str, message: str) -> None:
     ("setting", "message"),
     [
         ("parameters.sampler=breed", "'parameters.weights' is true, but 'sampler: breed' does not know its density"),
-        ("parameters.space.weight=[0, 1]", "'parameters.space.weight' is what 'parameters.weights' adds"),
-        ("fields.weight={shape: [2]}", "'fields.weight': in a batch 'weight' is what 'parameters.weights' adds"),
+        ("parameters.space.weight=[0, 1]", "'parameters.space.weight': 'parameters.weights' adds this"),
+        ("fields.weight={shape: [2]}", "'fields.weight': 'parameters.weights' adds 'weight' to a batch"),
     ],
 )
 def test_what_does_not_go_with_weights_is_refused(tmp_path: Path, setting: str, message: str) -> None:
