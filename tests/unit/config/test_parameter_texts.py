@@ -89,7 +89,7 @@ def test_parameters_csv_has_the_texts(tmp_path: Path) -> None:
     read, drawn = read_parameters(path, names, 1, 1, texts)
     assert read.tolist() == [[0.2, 0.0], [0.1, 1.0]] and drawn == 1
     path.write_text(path.read_text().replace("x,bred", "w,bred"))
-    with pytest.raises(Exception, match="no table of numbers"):
+    with pytest.raises(Exception, match="not a table of numbers"):
         read_parameters(path, names, 1, 1, texts)
 
 
@@ -133,7 +133,7 @@ def test_a_sampler_of_ones_own_returns_places(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(SAMPLER.replace('self.texts.index("fine") if count else VALUE', "1"))
     assert set(draw_parameters(load(tmp_path, "{choices: [coarse, fine]}", *overrides))[:, 0].tolist()) == {1.0}
     (tmp_path / "other.py").write_text(SAMPLER.replace('self.texts.index("fine") if count else VALUE', "2"))
-    with pytest.raises(JobFileError, match=r"returns 2.0 for 'mesh'. Return the place of one of its texts"):
+    with pytest.raises(JobFileError, match=r"returns 2.0 for 'mesh'. Return the index of one of its texts"):
         draw_parameters(load(tmp_path, "{choices: [coarse, fine]}", "parameters.sampler=other:One"))
 
 
