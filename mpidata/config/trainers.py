@@ -112,7 +112,7 @@ class Trainers(Model):
         if self.at_least >= self.ranks:
             said = f"{{key}} needs more trainers than 'at_least', {self.at_least}, but 'trainers.ranks' is"
             lower = ", or lower 'trainers.elastic.at_least'" if self.at_least > 1 and self.ranks > 1 else ""
-            fix = f"Raise 'trainers.ranks'{lower}; instead of {'either' if lower else 'this'}, you can remove it."
+            fix = f"Raise 'trainers.ranks'{lower}; instead of {'either' if lower else 'this'}, you can remove the key."
             refuse([(("elastic",), f"{said} {self.ranks}. {fix}")])
         if self.spares and not self.at_least:
             said = f"{{key}} is {self.spares}, but without 'trainers.elastic' the death of a trainer ends the job"

@@ -1,7 +1,7 @@
 """Deadlines in seconds by which parts of a job wait for one another when it ends or a rank has died, with reasons.
 
 They depend on one another: a process that is asked to end must have its full time before the one that asked ends it.
-Those in C, and the one that both have, are in c_api/src/base/deadlines.h. tests/unit/run/test_deadlines.py tests them.
+Those in C, and the one of both, are in c_api/src/base/deadlines.h. tests/unit/run/test_deadlines.py checks the order.
 """
 
 from __future__ import annotations

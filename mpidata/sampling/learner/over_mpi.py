@@ -136,7 +136,7 @@ class AskedOverMpi:
             del self._kept[ticket.value]
 
     def works_at(self, what: str) -> None:
-        """Publish what this rank does now, in case it dies."""
+        """Note what this rank does now, in case it dies."""
         self._library.mpidata_beat_at(what.encode())
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ class Asked(Protocol):
         """Answer a question."""
 
     def works_at(self, what: str) -> None:
-        """Publish what this rank does now, in case it dies."""
+        """Note what this rank does now, in case it dies."""
 
 
 class Worker:

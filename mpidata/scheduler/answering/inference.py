@@ -91,7 +91,7 @@ class InferenceRanks(Loaders):
         if len(self._soon_lost) >= _LOST_IN_A_ROW and self._first_cause and not self.leaving:
             first, why = self._soon_lost[0], self._first_cause
             self._fail(
-                f"{len(self._soon_lost)} inference ranks in a row were lost soon after they had joined, as by a call "
+                f"{len(self._soon_lost)} inference ranks in a row were lost soon after joining, probably by a call "
                 f"of inference.function, {self._plan.inference_function}, that {_DOES.get(why.kind, 'crashes')}. "
                 f"Inference rank {first}, the first one, {why.sentence}; inference rank {loader}, the last one, "
                 f"{cause.sentence}.",

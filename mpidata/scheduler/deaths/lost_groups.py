@@ -18,7 +18,7 @@ from mpidata.sampling.parameters_file import named
 __all__ = ["GIVEN_UP", "VANISHED", "Cause", "Causes", "Losses", "UntoldDeaths"]
 
 _LOOK_S = 1.0
-# If so many have failed, none is complete, and every group has failed, the program is at fault, not a simulation.
+# If this many have failed, none is complete, and every group has failed, the program is at fault, not a simulation.
 _HOPELESS = 3
 VANISHED = (
     "vanished without an exit note: its mpidata-rank was killed with it, its host is gone, or the run folder cannot be "

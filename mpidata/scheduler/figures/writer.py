@@ -20,8 +20,8 @@ TIMES = ("compute_s", "room_s", "next_s", "start_s")
 """What a group spends its time on, by the names of its seconds."""
 
 _SLOWEST = 16
-_EVERY = ((3600.0, 1.0), (86400.0, 10.0))  # until so many seconds, the interval in seconds; ...
-_LAST_EVERY = 60.0  # ... and the interval after that
+_EVERY = ((3600.0, 1.0), (86400.0, 10.0))  # end of the period and interval, in seconds; ...
+_LAST_EVERY = 60.0  # ... and the interval after these
 
 
 class GroupTimes:

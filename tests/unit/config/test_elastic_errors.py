@@ -20,7 +20,7 @@ loaders: {ranks: 1}
         (
             "trainers.ranks=1",
             "'trainers.elastic' needs more trainers than 'at_least', 1, but 'trainers.ranks' is 1. Raise "
-            "'trainers.ranks'; instead of this, you can remove it.",
+            "'trainers.ranks'; instead of this, you can remove the key.",
         ),
         (
             "trainers.elastic={at_least: 3}",
