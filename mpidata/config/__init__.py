@@ -1,4 +1,4 @@
-"""The job file: its keys, how it is read and checked."""
+"""The job file: its keys, and how it is read and checked."""
 
 from mpidata.config.job import Job
 from mpidata.config.load import keys_of, load_job, resolved_yaml

@@ -1,4 +1,4 @@
-"""What all models of the job file share: strict scalars, their base class, refusals, and how its files are opened."""
+"""Code of all models of the job file: strict scalars, the base class, refusals, and opening the files it names."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ Problem = tuple[Location, str]
 """A sentence about the value at a location."""
 
 FIXED = "fixed"
-"""Where a key's declaration says whether a resume may not change it: in `json_schema_extra`."""
+"""The entry of a key's `json_schema_extra` that forbids a resume to change the key."""
 
 MOST = 2**31 - 1
-"""Of a whole number for which nothing else is said."""
+"""Maximum of a whole number without another limit."""
 
 # Strict: `ranks: true` or `ranks: 2.0` are mistakes, not ranks: 1 or 2.
 Natural = Annotated[int, Strict(), Key(ge=0, le=MOST)]
@@ -62,13 +62,13 @@ Boolean = Annotated[bool, Strict()]
 
 
 class Words:
-    """Annotates a text that is one of some words, which are only known when a job file is read."""
+    """Annotates a text that must be one of several words, which are known only when a job file is read."""
 
     def __init__(self, known: Callable[[], Iterable[str]]) -> None:
         self.known = known
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Check it behind all else."""
+        """Check the text after all other checks."""
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def _check(self, word: str) -> str:
@@ -84,18 +84,18 @@ class Model(BaseModel):
 
 
 def fixed_key(default: Any = PydanticUndefined, **more: Any) -> Any:
-    """Declare a key that a resume may not change: the checkpoints, or what is written already, depend on it.
+    """Declare a key that a resume may not change, because checkpoints or other written files depend on it.
 
     Parameters
     ----------
     default, **more
-        As of pydantic's Field.
+        As for pydantic's Field.
     """
     return _declared(True, default, more)
 
 
 def free_key(default: Any = PydanticUndefined, **more: Any) -> Any:
-    """Declare a key that a resume may change; parameters as those of `fixed_key`. Of a section its keys say it."""
+    """Declare a key that a resume may change; parameters as for `fixed_key`. For a section, its keys decide."""
     return _declared(False, default, more)
 
 
@@ -109,7 +109,7 @@ def _declared(fixed: bool, default: Any, more: dict[str, Any]) -> Any:
 
 
 def changed_fixed_keys(old: Model, new: Model, above: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Find the keys that differ though a resume may not change them: name, old and new value of each."""
+    """Find the keys that differ although a resume may not change them: name, old and new value of each."""
     for name, info in type(old).model_fields.items():
         before, now, key = getattr(old, name), getattr(new, name), f"{above}{info.alias or name}"
         if before == now:
@@ -121,7 +121,7 @@ def changed_fixed_keys(old: Model, new: Model, above: str = "") -> Iterator[tupl
 
 
 def _where_different(key: str, before: Any, now: Any) -> tuple[str, Any, Any]:
-    """Go down in mappings and sections as long as one entry alone differs: a field's shape, of all fields."""
+    """Descend into mappings and sections while only one entry differs, for example to a field's shape."""
     of_both = [dict(value) if isinstance(value, Mapping | Model) else {} for value in (before, now)]
     names = [name for name in of_both[0] | of_both[1] if of_both[0].get(name) != of_both[1].get(name)]
     if len(names) != 1 or not all(names[0] in of for of in of_both):
@@ -130,7 +130,7 @@ def _where_different(key: str, before: Any, now: Any) -> tuple[str, Any, Any]:
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Refuse a value within a validator, with a sentence for each problem; does nothing where there is none.
+    """Refuse a value within a validator, with a sentence for each problem; does nothing if there is none.
 
     The locations are relative to the value that the validator checks; `{key}` in a sentence stands for its whole name.
     """
@@ -141,7 +141,7 @@ def refuse(problems: Iterable[Problem]) -> None:
 
 
 def origin(origins: Mapping[Location, Origin], location: Location) -> Origin | None:
-    """Find where a key was set: it, the nearest above it, or else the first below; None if that is not known."""
+    """Find where a key was set: the key itself, the nearest above, or the first below; None if unknown."""
     for end in range(len(location), 0, -1):
         if location[:end] in origins:
             return origins[location[:end]]
@@ -149,27 +149,27 @@ def origin(origins: Mapping[Location, Origin], location: Location) -> Origin | N
 
 
 def stated(origins: Mapping[Location, Origin], location: Location) -> str:
-    """Write the origin of a key as sentences end with it."""
+    """Return the origin of a key, as the end of a sentence."""
     where = origin(origins, location)
     return "" if where is None else f" (line {where})" if isinstance(where, int) else f" ({where})"
 
 
 def open_regular(path: Path, most: int | None = None) -> BinaryIO:
-    """Open a file that a user names for reading, without waiting for anything.
+    """Open a file named by the user for reading, without blocking.
 
-    Only a regular one: a pipe would be waited for, a device has no end.
+    Only a regular file: a pipe would block, and a device has no end.
 
     Parameters
     ----------
     path : Path
         Links are followed.
     most : int, optional
-        Bytes that it may have.
+        Largest size in bytes.
 
     Raises
     ------
     OSError
-        It cannot be opened, is no regular file, or is too large.
+        It cannot be opened, is not a regular file, or is too large.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -45,22 +45,20 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def identifier(name: str) -> str:
-    """Refuse a name that cannot be written in a program."""
+    """Refuse a name that is not an identifier."""
     if not _NAME.fullmatch(name):
         refuse([((), f"{{key}}: {name!r} is not a name. Use letters, digits and underscores, no digit first.")])
-    most = constants.NAME_MAX - 1  # and its end
+    most = constants.NAME_MAX - 1  # without the NUL
     if len(name) > most:
-        refuse([((), f"{{key}}: the name has {len(name)} letters. Give it {most} at most.")])
+        refuse([((), f"{{key}}: the name has {len(name)} letters. Use at most {most}.")])
     if keyword.iskeyword(name):
-        refuse([((), f"{{key}}: {name!r} is a word of Python, so no program could use it. Rename it.")])
+        refuse([((), f"{{key}}: {name!r} is a Python keyword, so scripts could not use it. Rename it.")])
     return name
 
 
 def _not_reserved(name: str) -> str:
     if name in ("time", "step", "simulation", "parameters"):
-        refuse(
-            [((), f"{{key}}: a field cannot be named {name!r}, as every sample has a {name!r} of its own. Rename it.")]
-        )
+        refuse([((), f"{{key}}: a field cannot be named {name!r}: every sample has a {name!r} of its own. Rename it.")])
     return name
 
 
@@ -83,7 +81,7 @@ def _size(shape: tuple[int | str, ...]) -> tuple[int | str, ...]:
     names = [extent for extent in shape if isinstance(extent, str)]
     if len(names) > 1:
         fix = (
-            "Only one dimension of a field can have a length of its own in each sample. Split the field, or flatten it."
+            "Only one dimension of a field can have a length that differs between samples. Split or flatten the field."
         )
         refuse([((), f"{{key}} has the names {' and '.join(names)}. {fix}")])
     if math.prod(extent for extent in shape if isinstance(extent, int)) > MAX_ELEMENTS:
@@ -152,17 +150,17 @@ class FieldEntry(Model):
 
     @property
     def length(self) -> str | None:
-        """Name of the length that each sample has for itself."""
+        """Name of its length, which differs between samples."""
         return next((extent for extent in self.shape if isinstance(extent, str)), None)
 
     def bytes(self, lengths: Mapping[str, int]) -> int:
-        """Bytes of the whole array where the lengths are these; of one that is not there, of one index of it."""
+        """Return the bytes of the whole array with these lengths; if its length is missing, per index along it."""
         extents = [lengths.get(extent, 1) if isinstance(extent, str) else extent for extent in self.shape]
         return math.prod(extents) * constants.DTYPES[self.dtype].size
 
     @property
     def has_statistics(self) -> bool:
-        """Whether its statistics are kept in a job with `samples.statistics`."""
+        """Whether statistics of the field are kept in a job with `samples.statistics`."""
         possible = self.index is None and constants.DTYPES[self.dtype].has_statistics
         return possible and self.statistics is not False
 
@@ -176,7 +174,7 @@ class FieldEntry(Model):
 
 
 def _default_watermark(data: dict[str, Any]) -> int:
-    capacity = data.get("capacity", 0)  # of one in bytes `fit_watermark` knows more
+    capacity = data.get("capacity", 0)  # if it is in bytes, `fit_watermark` corrects this
     return 0 if data.get("policy") == "fifo" or isinstance(capacity, str) else capacity // 10
 
 
@@ -251,7 +249,7 @@ class Buffer(Model):
         return self
 
     def holds(self, fields: Mapping[str, FieldEntry]) -> int | None:
-        """Return the number of steps with these fields that it has room for; None if their sizes differ."""
+        """Return for how many steps with these fields it has room; None if their sizes differ."""
         if isinstance(self.capacity, int):
             return self.capacity
         of_step = [field for field in fields.values() if field.per != "simulation"]
@@ -335,12 +333,12 @@ class Samples(Model):
 
     @property
     def span(self) -> int:
-        """Steps from the first one of a window to the last."""
+        """Number of steps from the first step of a window to the last."""
         return (self.window - 1) * self.stride
 
     @property
     def run_steps(self) -> int:
-        """Steps of a run, whether given or not."""
+        """Length of a run, given or default."""
         return self.run or max(1, 10 * self.span)
 
     @model_validator(mode="after")

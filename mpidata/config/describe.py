@@ -1,4 +1,4 @@
-"""What a key takes, in words: from the models' own types, for error messages and the reference page."""
+"""Which values a key takes, in words: from the models' types, for error messages and the reference page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["choices", "find", "key_of", "kind", "models"]
 
 
 def key_of(name: str, info: FieldInfo) -> str:
-    """Name a key as a job file does."""
+    """Return the name of a key in the job file."""
     return info.alias or name
 
 
 def kind(info: FieldInfo) -> str:
-    """Say what the key takes, such as `whole number, at least 1`."""
+    """Return which values the key takes, such as `whole number, at least 1`."""
     if isinstance(info.json_schema_extra, dict) and "kind" in info.json_schema_extra:
         return str(info.json_schema_extra["kind"])
     words = choices(info)
@@ -43,7 +43,7 @@ def kind(info: FieldInfo) -> str:
 
 
 def choices(info: FieldInfo) -> tuple[str, ...]:
-    """List the words that the key takes; none where it is free."""
+    """Return the words that the key takes; none if other values are allowed."""
     if typing.get_origin(info.annotation) is Literal:
         return typing.get_args(info.annotation)
     return tuple(word for item in info.metadata if isinstance(item, Words) for word in item.known())
@@ -60,7 +60,7 @@ def models(annotation: Any) -> Iterator[type[BaseModel]]:
 def find(model: type[BaseModel], location: Location) -> tuple[type[BaseModel], FieldInfo | None]:
     """Find the model that holds the last key of a location, and that key.
 
-    For an index or a free name it is the key above; None where the model has none of this name.
+    For an index or a free name it is the key above; None if the model has no such key.
     """
     if not location:
         return model, None

@@ -17,18 +17,18 @@ from mpidata.config.trainers import Trainers
 __all__ = ["STREAM", "Job"]
 
 STREAM = ("solvers", "parameters", "validation", "fields", "lengths", "samples", "buffer", "record", "journal")
-"""The keys of what comes from solvers; a job that has only loaders has none of them."""
+"""The keys of data from solvers; a job that has only loaders has none of them."""
 
-# In place of the sections of a job that has no solvers.
+# Replace the missing sections of a job without solvers.
 _NO_SOLVERS = Solvers.model_construct(groups=0)
 _NO_PARAMETERS = Parameters.model_construct(count=0)
 _IN_FLIGHT_BYTES = 4 << 20
-_LIKELY_LENGTH = 10_000  # where no limit is declared
+_LIKELY_LENGTH = 10_000  # if no limit is declared
 
 
 def _file_name(name: str) -> str:
     if len(name) > 200:
-        refuse([((), f"{{key}} has {len(name)} letters, too many for a folder. Give it 200 at most.")])
+        refuse([((), f"{{key}} has {len(name)} letters, too many for a folder. Use at most 200.")])
     if not all(c.isalnum() or c in "._-" for c in name) or not name.isascii() or name[:1] in ("", ".", "-"):
         refuse([((), f"{{key}} is {name!r}. Use letters, digits, '.', '_' and '-', a letter or digit first.")])
     return name
@@ -137,12 +137,12 @@ class Job(Model):
 
     @property
     def path(self) -> Path:
-        """The file this job was read from."""
+        """The file from which this job was read."""
         return self._path
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence for each key of the file that has no effect or an old name, to be shown to the user."""
+        """A sentence for the user for each key of the file that has no effect or an old name."""
         return self._notes
 
     @property
@@ -152,7 +152,7 @@ class Job(Model):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The same as simulations are drawn and sent with them: with `parameters.weights` the last is the weight."""
+        """The names, with which simulations are drawn and sent: with `parameters.weights` the last is the weight."""
         return (*self.parameter_names, *((WEIGHT,) if self.parameters.weights else ()))
 
     @property
@@ -164,12 +164,12 @@ class Job(Model):
 
     @property
     def generation(self) -> int:
-        """For how many simulations a sampler that learns is asked at a time."""
+        """Number of simulations that a sampler that learns draws at a time."""
         return self.parameters.generation or self.solvers.groups
 
     @property
     def learners(self) -> int:
-        """Number of ranks for the sampler, spares included."""
+        """Number of ranks for the sampler, including spares."""
         return 1 + self.parameters.learner_spares if self.parameters.learner_rank else 0
 
     @property
@@ -185,12 +185,12 @@ class Job(Model):
 
     @property
     def spawns(self) -> bool:
-        """Whether the running job starts solvers or loaders."""
+        """Whether solvers or loaders are started while the job runs."""
         return "spawn" in (self.solvers.start, self.loaders.start if self.loaders is not None else "split")
 
     @property
     def in_flight(self) -> int:
-        """Samples of a solver rank that may be under way; with too few small ones a trainer waits for the solver."""
+        """Number of samples of a solver rank in flight; with too few small ones a trainer waits for the solver."""
         if self.solvers.in_flight is not None:
             return self.solvers.in_flight
         limits = {name: length.at_most or _LIKELY_LENGTH for name, length in self.lengths.items()}
@@ -200,12 +200,12 @@ class Job(Model):
 
     @property
     def saving(self) -> Checkpoint:
-        """How checkpoints are written; without the key none is written by itself."""
+        """When checkpoints are written; without the key, none is written periodically."""
         return self.checkpoint or Checkpoint(every_s=0.0)
 
     @property
     def layout(self) -> str:
-        """What the ranks are, in words."""
+        """The number of ranks of each role, in words."""
         solvers, trainers, loaders = self.solvers, self.trainers.ranks, self.loaders
         kinds = []
         if self.trainers.spares:

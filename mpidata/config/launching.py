@@ -1,4 +1,4 @@
-"""`loaders`, `inference`, `servers`, `launch` and `slurm`: what else runs, and how the job is started."""
+"""`loaders`, `inference`, `servers`, `launch` and `slurm`: the other ranks, and how the job is started."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["AFTER_CHECKPOINT_S", "Inference", "Launch", "Loaders", "Servers", "S
 _HOST = re.compile(r"[\w.-]+:[1-9]\d{0,5}", re.ASCII)
 _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TIME = re.compile(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}")
-AFTER_CHECKPOINT_S = 30  # to end in: see mpidata.run.deadlines
+AFTER_CHECKPOINT_S = 30  # for the job to end: see mpidata.run.deadlines
 _COMPUTED = ("job-name", "nodes", "ntasks", "ntasks-per-node", "chdir")
 
 
@@ -40,7 +40,7 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
         problems += _one_line(name, value)
         if not _OPTION.fullmatch(name):
             fix = name.lstrip("-")
-            problems.append(((name,), f"{{key}} is no option of sbatch. Write it without dashes before: {fix!r}."))
+            problems.append(((name,), f"{{key}} is not an option of sbatch. Write it without dashes: {fix!r}."))
         elif name == "time":
             problems.append(((name,), "{key} has a key of its own: set 'slurm.time' instead."))
         elif name == "array":
@@ -52,7 +52,7 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
                 )
             )
         elif name in _COMPUTED:
-            problems.append(((name,), "{key} follows from the job. Remove it, or copy the template and change it."))
+            problems.append(((name,), "{key} is set by mpidata. Remove it, or copy the template and change it."))
     refuse(problems)
     return options
 
@@ -68,7 +68,7 @@ def _time(text: str) -> str:
 
 
 def _seconds(time: str) -> float:
-    """Seconds of a time limit as Slurm reads it; 0 is no limit."""
+    """Return the seconds of a time limit of Slurm; 0 is no limit."""
     days, dash, rest = time.rpartition("-")
     parts = [int(part) for part in rest.split(":")]
     if dash:
@@ -312,15 +312,15 @@ class Slurm(Model):
     )
 
     def signal_before(self, within_s: float) -> int:
-        """Seconds before the time limit at which the job is told, if a checkpoint may take so long."""
+        """Return how many seconds before the time limit the job gets a signal if a checkpoint may take `within_s`."""
         return math.ceil(within_s) + AFTER_CHECKPOINT_S if self.signal_s is None else self.signal_s
 
     def problems(self, within_s: float) -> list[Problem]:
-        """Say what is wrong with the time limit, if a checkpoint may take so many seconds."""
+        """Return what is wrong with the time limit if a checkpoint may take `within_s`."""
         signal_s = self.signal_before(within_s)
         if self.time is None or signal_s < _seconds(self.time):
             return []
-        at_once = "the job would be told to end as soon as it starts"
+        at_once = "the job would be asked to end as soon as it starts"
         if self.signal_s is None:
             why = f"is not longer than 'checkpoint.within_s' + {AFTER_CHECKPOINT_S} s: {at_once}"
             return [

@@ -1,4 +1,4 @@
-"""Read a job file, check everything in it, and say all that is wrong at once."""
+"""Read a job file, check everything in it, and report all errors at once."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
     path : str or Path
         The job file.
     overrides : sequence of str
-        Settings that replace those of the file, each `a.b=value`, the value written as in YAML.
+        Settings that replace those of the file, each `a.b=value`, with the value in YAML.
 
     Returns
     -------
     Job
-        All keys have their values, defaults included; `parameters.space` and `parameters.count` are filled in from
+        All keys have their values, including defaults; `parameters.space` and `parameters.count` are filled in from
         the table of `sampler: file`. Its `notes` are to be shown to the user.
 
     Raises
     ------
     JobFileError
-        One sentence for each thing that is wrong, with key, value, fix and line.
+        One sentence for each error, with key, value, fix and line.
     """
     path = Path(os.path.abspath(path))
     source = _Source(path)
@@ -86,12 +86,12 @@ def keys_of(path: str | Path) -> frozenset[str]:
 
 
 def resolved_yaml(job: Job) -> str:
-    """Write the job with its defaults as YAML; loaded from any place, it gives an equal job."""
+    """Return the job with its defaults as YAML; loaded from any folder, this gives an equal job."""
     return yaml_text.dump(job.resolved())
 
 
 def no_utf_8(path: str) -> str | None:
-    """Write a path that is no UTF-8 with its odd bytes in hexadecimal; None for one that is."""
+    """Return a path that is not UTF-8 with its invalid bytes in hexadecimal; None if it is UTF-8."""
     try:
         path.encode()
         return None
@@ -110,7 +110,7 @@ class _Source:
         self.notes: list[Problem] = []
 
     def read(self) -> None:
-        """Read the file; raises JobFileError where there is no point in going on."""
+        """Read the file; raises JobFileError if nothing else can be checked."""
         try:
             with open_regular(self.path, _MOST_BYTES) as file:
                 document = yaml_text.read(file.read().decode("utf-8-sig"))
@@ -136,7 +136,7 @@ class _Source:
         name, equals, value = text.partition("=")
         keys: Location = tuple(name.strip().split("."))
         if not equals or not all(keys):
-            self.problems.append(((), f"'--set {text}' is no setting. Write key=value, such as buffer.capacity=4000."))
+            self.problems.append(((), f"'--set {text}' is not a setting. Write key=value: buffer.capacity=4000."))
             return
         keys = new_name(keys, self.notes)
         self.origins = {at: line for at, line in self.origins.items() if at[: len(keys)] != keys}
@@ -164,7 +164,7 @@ class _Source:
             self.data["folder"] = os.path.abspath(self.path.parent / folder)
             if (name := no_utf_8(self.data["folder"])) is not None:
                 raise self._fatal(
-                    f"its folder, {name}, has a name that is no UTF-8, which the files of a run cannot hold. Rename it."
+                    f"the name of its folder, {name}, is not UTF-8, so the files of a run cannot hold it. Rename it."
                 )
 
     def refuse(self) -> None:
@@ -173,7 +173,7 @@ class _Source:
             raise JobFileError(self.sentences(self.problems))
 
     def sentences(self, problems: Sequence[Problem]) -> tuple[str, ...]:
-        """Name the file and the line of each problem, in the order of the file."""
+        """Return sentences with the file and line of each problem, in the order of the file."""
         order = sorted(range(len(problems)), key=lambda i: (self._line(problems[i][0]), i))
         return tuple(dict.fromkeys(self._sentence(*problems[i]) for i in order))
 
@@ -189,7 +189,7 @@ class _Source:
 
 
 def _validate(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """Validate each section by itself, so that one with errors does not hide what is wrong between the others."""
+    """Validate each section separately, so that one with errors does not hide errors between the others."""
     sections: dict[str, Any] = {}
     problems: list[Problem] = []
     names = {key_of(name, info): name for name, info in Job.model_fields.items()}

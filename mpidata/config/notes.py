@@ -1,4 +1,4 @@
-"""Keys of a job file that have no effect beside the others, or an old name: noted, not refused."""
+"""Keys of a job file that have no effect with the others, or an old name: noted, not refused."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ __all__ = [
 ]
 
 RENAMED: dict[str, str] = {"solvers.window": "solvers.in_flight"}
-"""Old name of a key -> its name, both as `--set` has them; taken out a release later."""
+"""Old name of a key -> its new name, both as for `--set`; removed one release later."""
 
 
 def drop_without_effect(sections: dict[str, Any]) -> list[Problem]:
-    """Take keys away that have no effect beside the others, and return a note about each.
+    """Remove keys that have no effect with the others, and return a note about each.
 
     Parameters
     ----------
     sections : dict
-        The valid sections of the job file by name; replaced where a key is taken away.
+        The valid sections of the job file by name; replaced if a key is removed.
     """
     notes: list[Problem] = []
     for section, key, nothing, beside in _without_effect(sections):
@@ -45,7 +45,7 @@ def drop_without_effect(sections: dict[str, Any]) -> list[Problem]:
 
 
 def unknown_to_program(sections: dict[str, Any], folder: Path) -> list[Problem]:
-    """Return a note about each parameter that a program which only writes files is not told of; all must be valid."""
+    """Return a note about each parameter that a program that only writes files does not get; all must be valid."""
     solvers, parameters = sections.get("solvers"), sections.get("parameters")
     if solvers is None or solvers.output is None or parameters is None:
         return []
@@ -60,7 +60,7 @@ def unknown_to_program(sections: dict[str, Any], folder: Path) -> list[Problem]:
     return [
         (
             ("parameters", "space", name),
-            f"'parameters.space.{name}' stands {where}: the program can know it by MPIDATA_PARAM_{name.upper()} only.",
+            f"'parameters.space.{name}' occurs {where}: the program gets it only as MPIDATA_PARAM_{name.upper()}.",
         )
         for name in parameters.space
         if name not in told
@@ -68,7 +68,7 @@ def unknown_to_program(sections: dict[str, Any], folder: Path) -> list[Problem]:
 
 
 def never_learns(sections: dict[str, Any]) -> list[Problem]:
-    """Return a note where all simulations are drawn before a sampler that learns begins to."""
+    """Return a note if all simulations are drawn before a sampler that learns starts to learn."""
     parameters = sections.get("parameters")
     if parameters is None or parameters.sampler != "adaptive" or parameters.count is None:
         return []
@@ -76,7 +76,7 @@ def never_learns(sections: dict[str, Any]) -> list[Problem]:
     if start < parameters.count:
         return []
     said = f"'parameters.sampler' is adaptive, which learns from simulation {start} on ('parameters.adaptive.start')"
-    return [(("parameters", "sampler"), f"{said}, and there are {parameters.count}: all are drawn as by sobol.")]
+    return [(("parameters", "sampler"), f"{said}, but there are only {parameters.count}: all are drawn as with sobol.")]
 
 
 def deprecated_samplers(sections: dict[str, Any]) -> list[Problem]:
@@ -89,7 +89,7 @@ def deprecated_samplers(sections: dict[str, Any]) -> list[Problem]:
 
 
 def fit_watermark(sections: dict[str, Any]) -> None:
-    """Let the default watermark count windows, or samples, while the capacity counts steps, or bytes."""
+    """Let the default watermark count windows or samples while the capacity counts steps or bytes."""
     samples, buffer = sections.get("samples"), sections.get("buffer", Buffer())
     if samples is None or "watermark" in buffer.model_fields_set:
         return
@@ -100,7 +100,7 @@ def fit_watermark(sections: dict[str, Any]) -> None:
 
 
 def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
-    """Tell which keys mean nothing here: section, key, the value that says nothing, and what makes it so."""
+    """Return the keys without effect: section, key, the value to set instead, and the reason."""
     buffer, parameters, solvers, loaders, samples = (
         sections.get(name) for name in ("buffer", "parameters", "solvers", "loaders", "samples")
     )
@@ -108,18 +108,18 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
     if trainers is not None and not trainers.at_least and not sections.get("servers"):
         yield "trainers", "timeout_s", 600.0, "no 'trainers.elastic' and no 'servers'"
     if buffer is not None and buffer.policy == "fifo":
-        yield "buffer", "watermark", 0, "'buffer.policy: fifo', which has none"
+        yield "buffer", "watermark", 0, "'buffer.policy: fifo', which has no watermark"
     if buffer is not None and buffer.policy != "reservoir":
         yield "buffer", "repeats", None, f"'buffer.policy: {buffer.policy}', which draws each sample once"
     if buffer is not None and buffer.policy == "reservoir" and buffer.repeats is not None:
-        yield "buffer", "tail", "drop", "'buffer.repeats', which says how many batches there are"
+        yield "buffer", "tail", "drop", "'buffer.repeats', which determines the number of batches"
     if parameters is not None and parameters.sampler == "grid":
         yield "parameters", "count", None, "'parameters.sampler: grid', which runs all its points"
     if parameters is not None and parameters.sampler != "file":
-        yield "parameters", "path", None, f"'parameters.sampler: {parameters.sampler}', as only 'file' reads a table"
+        yield "parameters", "path", None, f"'parameters.sampler: {parameters.sampler}': only 'file' reads a table"
     for name in LEARNING:
         if parameters is not None and parameters.sampler != name:
-            yield "parameters", name, None, f"'parameters.sampler: {parameters.sampler}', which is another one"
+            yield "parameters", name, None, f"'parameters.sampler: {parameters.sampler}', which is a different one"
     if parameters is not None and parameters.sampler not in LEARNING and ":" not in parameters.sampler:
         yield "parameters", "generation", None, f"'parameters.sampler: {parameters.sampler}', which does not learn"
     if parameters is not None and not parameters.learner_rank:
@@ -128,24 +128,24 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
         yield "samples", "stride", 1, "'samples.window: 1', where a sample is one step"
         yield "samples", "run", None, "'samples.window: 1', where a sample is one step"
     if solvers is not None and solvers.start == "spawn":
-        yield "solvers", "spares", 0, "'solvers.start: spawn', where a new group takes the place of a lost one"
+        yield "solvers", "spares", 0, "'solvers.start: spawn', with which a new group replaces a lost one"
     if loaders is not None and loaders.start == "spawn":
-        yield "loaders", "spares", 0, "'loaders.start: spawn', where a new loader takes the place of a lost one"
+        yield "loaders", "spares", 0, "'loaders.start: spawn', with which a new loader replaces a lost one"
 
 
 def new_name(keys: Location, notes: list[Problem]) -> Location:
-    """Return the name of a key now, and add a note where it was an old one."""
+    """Return the present name of a key, and add a note if it was an old one."""
     for old, new in RENAMED.items():
         before = tuple(old.split("."))
         if keys[: len(before)] == before:
             now = (*new.split("."), *keys[len(before) :])
-            notes.append((now, f"'{old}' is called '{new}' now. Rename it, as the next release knows it no more."))
+            notes.append((now, f"'{old}' is now called '{new}'. Rename it: the next release removes the old name."))
             return now
     return keys
 
 
 def rename(data: dict[str, Any], origins: dict[Location, Origin], notes: list[Problem]) -> list[Problem]:
-    """Give the keys of a job file their names of now.
+    """Replace the old names of keys of a job file.
 
     Parameters
     ----------
@@ -154,12 +154,12 @@ def rename(data: dict[str, Any], origins: dict[Location, Origin], notes: list[Pr
     origins : dict
         Where each key was set; changed.
     notes : list of Problem
-        Gets a note about each old name.
+        Receives a note about each old name.
 
     Returns
     -------
     list of Problem
-        Keys that are there under both names.
+        Keys that occur under both names.
     """
     problems: list[Problem] = []
     for old, new in RENAMED.items():
@@ -169,7 +169,7 @@ def rename(data: dict[str, Any], origins: dict[Location, Origin], notes: list[Pr
             continue
         target = _mapping(data, now[:-1], make=True)
         if target is None or now[-1] in target:
-            problems.append((before, f"'{old}' and '{new}' are one key. Remove '{old}', its old name."))
+            problems.append((before, f"'{old}' and '{new}' are the same key. Remove '{old}', its old name."))
             continue
         target[now[-1]] = holder.pop(before[-1])
         for at in [at for at in origins if at[: len(before)] == before]:
@@ -179,7 +179,7 @@ def rename(data: dict[str, Any], origins: dict[Location, Origin], notes: list[Pr
 
 
 def _mapping(data: dict[str, Any], keys: Location, make: bool = False) -> dict[str, Any] | None:
-    """Find what holds a key, or make it; None where there is none, or something else."""
+    """Find the mapping that holds a key, or create it; None if there is none, or another value."""
     for key in keys:
         if make and data.get(str(key)) is None:
             data[str(key)] = {}

@@ -1,4 +1,4 @@
-"""`parameters`: which simulations the ensemble has."""
+"""`parameters`: the simulations of the ensemble."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ __all__ = [
 
 _RANGES = ("uniform", "latin_hypercube", "halton", "sobol")
 LEARNING = ("adaptive", "breed", "power")
-DEPRECATED = ("breed", "power")  # which do not know their density
+DEPRECATED = ("breed", "power")  # these do not know their density
 WEIGHT = "weight"
 SAMPLERS = (*_RANGES, "grid", "file", *LEARNING)
 _Number = TypeVar("_Number", int, float)
@@ -75,7 +75,7 @@ def _distinct(values: tuple[float | str, ...]) -> tuple[float | str, ...]:
 
 
 def _point(value: Any) -> float | str:
-    """Take a whole number as it is, as programs are told it without a decimal point, and a text."""
+    """Keep whole numbers, which programs get without a decimal point, and texts unchanged."""
     if isinstance(value, str):
         wrong = _wrong_text(value)
         refuse([((), f"{{key}} is {value!r:.100}, {wrong}")] if wrong else [])
@@ -92,7 +92,7 @@ def _point(value: Any) -> float | str:
 
 
 def _wrong_text(text: str) -> str:
-    """Say why a text cannot be the value of a parameter; an empty text if it can."""
+    """Return why a text cannot be the value of a parameter; an empty text if it can."""
     if not text.strip():
         return "an empty text. Give it letters."
     with contextlib.suppress(ValueError):
@@ -101,7 +101,7 @@ def _wrong_text(text: str) -> str:
     if set(text) <= set("+-.,_0123456789eE "):
         return "neither a number nor a text with other letters. Write a number with a point, or rename the text."
     if not text.isprintable() or text != text.strip():
-        return "but a program cannot be told control characters, or blanks at either end. Rename it."
+        return "but programs cannot get control characters, or blanks at either end. Rename it."
     if len(text.encode()) >= constants.MAX_TEXT:
         return f"a text of {len(text.encode())} bytes. It must have fewer than {constants.MAX_TEXT}. Shorten it."
     return ""
@@ -160,19 +160,19 @@ class Points(Model):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts that the parameter may be; empty if it is a number."""
+        """The texts that are values of the parameter; empty if it is a number."""
         return tuple(value for value in self._given if isinstance(value, str))
 
     @property
     def all(self) -> Sequence[float]:
-        """Every number that the parameter may be; if it is a text, the places of the texts in their list."""
+        """All possible numbers of the parameter; if it is a text, the indices of the texts in their list."""
         if self.integers is not None:
             return range(self.integers[0], self.integers[1] + 1)
         return range(len(self.texts)) or tuple(value for value in self._given if not isinstance(value, str))
 
     @property
     def whole(self) -> bool:
-        """Whether all of these numbers are written as whole ones."""
+        """Whether all these numbers are written as whole ones."""
         return not self.texts and all(isinstance(value, int) for value in self.all)
 
 
@@ -209,7 +209,7 @@ def _parameter_name(name: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """Say what is wrong with the name of a parameter; an empty text if nothing is."""
+    """Return what is wrong with the name of a parameter; an empty text if nothing is."""
     try:
         _parameter_name(name)
     except PydanticCustomError as error:
@@ -372,7 +372,7 @@ class Parameters(Model):
             said = f"'parameters.weights' is true, but 'sampler: {self.sampler}' does not know its density"
             yield ("weights",), f"{said}. Use adaptive, or remove it."
         if self.weights and WEIGHT in self.space:
-            said = f"'parameters.space.{WEIGHT}' is what 'parameters.weights' adds to a simulation"
+            said = f"'parameters.space.{WEIGHT}': 'parameters.weights' adds this to each simulation"
             yield ("space", WEIGHT), f"{said}. Rename the parameter."
         if self.learner_rank and self.sampler in SAMPLERS and self.sampler not in LEARNING:
             said = f"'parameters.learner_rank' is true, but 'sampler: {self.sampler}' does not learn"
@@ -390,7 +390,7 @@ class Parameters(Model):
                 yield ("space", name), f"{key} has no range. Write it as {form} for {self.sampler}."
             elif self.sampler in LEARNING and isinstance(axis, Points) and len(axis.texts) > 1:
                 way = "Use another sampler, or number them: {integers: [0, 1]}"
-                yield ("space", name), f"{key} has texts, along which {self.sampler} cannot move. {way}."
+                yield ("space", name), f"{key} has texts, which {self.sampler} cannot vary. {way}."
             elif self.sampler == "file" and of_grid:
                 yield ("space", name), f"{key} has a list of values, which is for a grid. Write [low, high] or nothing."
 

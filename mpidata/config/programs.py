@@ -1,4 +1,4 @@
-"""`solvers`: what runs, and on how many ranks; and how programs are named."""
+"""`solvers`: what they run, on how many ranks, and how programs are found."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def object_name(value: str) -> str:
 
 
 def find_program(program: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Arguments to start a program with: the executable made absolute where it lies in the job file's folder.
+    """Return the command of a program, with an absolute executable if it is in the job file's folder.
 
-    `python` and `python3` mean the Python that runs mpidata. A name with a slash is one in the folder; another name
-    that is no file there is left to PATH.
+    `python` and `python3` mean the Python that runs mpidata. A name with a slash is relative to the folder; another
+    name that is not a file there is looked up in PATH.
     """
     first, *rest = program
     if first in ("python", "python3"):
@@ -61,11 +61,11 @@ def find_program(program: Sequence[str], folder: Path) -> tuple[str, ...]:
 
 
 def find_launcher(launcher: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Words of `carried.launcher` such that they name the same files wherever it runs.
+    """Return the words of `carried.launcher` such that they name the same files from any folder.
 
-    The first is found as that of a program. Of the others the second, perhaps the script of an interpreter, and each
-    with a slash are made absolute, if the job file's folder has such a file. Braces of the folder's own name are
-    doubled: those in the words are filled in later.
+    The first is found like a program. The second, perhaps the script of an interpreter, and words with a slash are made
+    absolute if the job file's folder has such a file. Braces in the folder's own name are doubled, because those in the
+    words are filled in later.
     """
     words = [find_for_filling(launcher, folder)[0]]
     for number, word in enumerate(launcher[1:], start=1):
@@ -83,12 +83,12 @@ def find_for_filling(program: Sequence[str], folder: Path) -> tuple[str, ...]:
 
 
 def path_for_filling(name: str, folder: Path) -> str:
-    """Make a name absolute that the user has given; placeholders in it stay, and braces of the folder are none."""
+    """Make a name from the user absolute; keep its placeholders, but double the braces of the folder."""
     return os.path.normpath(os.path.join(doubled(os.path.abspath(folder)), name))
 
 
 def doubled(path: str) -> str:
-    """Write a path for a text in which placeholders are filled in."""
+    """Return a path, with doubled braces, for a text in which placeholders are filled in."""
     return path.replace("{", "{{").replace("}", "}}")
 
 
@@ -105,7 +105,7 @@ def _auto_or_none(value: Any) -> Any:
 
 
 def argument_list(value: Any) -> Any:
-    """Refuse a text where a list of texts is wanted."""
+    """Refuse a text instead of a list of texts."""
     if isinstance(value, str):
         arguments = ", ".join(value.split())
         refuse([((), f"{{key}} is the text {value!r}. Write a list with one text for each argument: [{arguments}].")])
@@ -113,7 +113,7 @@ def argument_list(value: Any) -> Any:
 
 
 def printable(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse what the plan cannot hold."""
+    """Refuse arguments that the plan cannot hold."""
     bad = [i for i, argument in enumerate(arguments) if "\n" in argument or "\0" in argument]
     refuse(((i,), f"{{key}} is {arguments[i]!r}. An argument cannot hold a newline or a NUL; remove it.") for i in bad)
     return arguments
@@ -308,7 +308,7 @@ def _carried_problems(solvers: Solvers, carried: Carried) -> Iterator[Problem]:
     if solvers.program is None:
         yield ("carried",), "'solvers.carried' needs 'solvers.program'. Add it, or remove 'carried'."
     if solvers.output is not None and carried.time:
-        yield ("carried", "time"), "'solvers.carried.time' is of ADIOS2, but 'solvers.output' reads files. Remove it."
+        yield ("carried", "time"), "'solvers.carried.time' is for ADIOS2, but 'solvers.output' reads files. Remove it."
     if solvers.start == "spawn":
         yield ("start",), "'solvers.start' is 'spawn', but carried programs are started by ranks of the job. Remove it."
     if solvers.ranks_per_group > carried.ranks:

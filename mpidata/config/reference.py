@@ -64,7 +64,7 @@ One YAML file describes a job. It must have `trainers`, and either `solvers` wit
 
 
 def page() -> str:
-    """Write the page in Markdown."""
+    """Return the page in Markdown."""
     parts = [_INTRODUCTION, "## All keys\n", *_section(Job, "", "")]
     return "\n".join(parts)
 

@@ -1,4 +1,4 @@
-"""Sentences for what pydantic finds wrong: the key, its value, and the fix."""
+"""Sentences for the errors of pydantic: the key, its value, and the fix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["dotted", "missing", "problems_of", "shown", "suggestion"]
 
 
 def dotted(location: Location) -> str:
-    """Name a key as sentences do, such as `fields.u.shape[0]`."""
+    """Return the name of a key for sentences, such as `fields.u.shape[0]`."""
     name = ""
     for part in location:
         name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else str(part)
@@ -27,7 +27,7 @@ def dotted(location: Location) -> str:
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """Write a value in one short line."""
+    """Return a value as one short line."""
     if value is None:
         return "empty"
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
@@ -35,28 +35,28 @@ def shown(value: Any, most: int = 60) -> str:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`Did you mean 'x'?` with the nearest of the known words, or an empty text."""
+    """Return `Did you mean 'x'?` with the nearest of the known words, or an empty text."""
     lower = {other.lower(): other for other in known}
     near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
     return f"Did you mean '{lower[near[0]]}'?" if near else ""
 
 
 def missing(location: Location) -> str:
-    """Say that a key is missing that must be there."""
+    """Return a sentence about a missing key."""
     _, info = find(Job, location)
     example = f", for instance '{location[-1]}: {info.examples[0]}'" if info is not None and info.examples else ""
     return f"missing key '{dotted(location)}'. Add it{example}."
 
 
 def problems_of(error: ErrorDetails) -> Iterator[Problem]:
-    """Tell the problems behind one error of pydantic's, with locations from the root of the job file."""
-    # Tags of a union stand in angle brackets, '[key]' marks an error of a mapping's key: neither is in the file.
+    """Return the problems of one pydantic error, with locations from the root of the job file."""
+    # Tags of a union are in angle brackets, '[key]' marks an error of a mapping's key: neither is in the file.
     location = tuple(part for part in error["loc"] if not (isinstance(part, str) and part[:1] in ("<", "[")))
     if error["type"] == "refused":
         for inner, sentence in error["ctx"]["problems"]:
             whole = (*location, *inner)
             yield whole, sentence.replace("{key}", f"'{dotted(whole)}'")
-    elif error["type"] != "default_factory_not_called":  # it only repeats that another key is wrong
+    elif error["type"] != "default_factory_not_called":  # it only follows from an error in another key
         yield location, _sentence(error, location)
 
 
@@ -78,7 +78,7 @@ def _sentence(error: ErrorDetails, location: Location) -> str:
 
 
 def _wanted(error: ErrorDetails, location: Location, info: FieldInfo | None) -> str:
-    """Say what the value must be; pydantic's error tells for what a key holds, the model for the key itself."""
+    """Return what the value must be: from pydantic's error for the contents of a key, from the model for the key."""
     within = isinstance(location[-1], int) or location[:-1] in (("parameters", "space"), ("fields",))
     if error["type"] == "finite_number":
         return "a finite number"

@@ -34,7 +34,7 @@ _MOST_NUMBERS = 100_000_000
 
 
 class TableError(Exception):
-    """The file cannot be read as a table; the text is a sentence without its end."""
+    """The file cannot be read as a table; the text is the end of a sentence."""
 
 
 class Table:
@@ -43,11 +43,11 @@ class Table:
     Attributes
     ----------
     columns : dict of str to ndarray
-        Each float64, shape (rows,); NaN where a cell holds no number. `numbers` is for columns that may hold texts.
+        Each float64, shape (rows,); NaN if a cell holds no number. `numbers` is for columns that may hold texts.
     cells : dict of (column, row) to str
-        The texts of the cells that hold no number.
+        The texts of cells that hold no number.
     lines : list of int
-        Line of the file that each row is in; empty for HDF5.
+        Line of each row in the file; empty for HDF5.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class Table:
         return len(next(iter(self.columns.values())))
 
     def cell(self, name: str, row: int) -> str:
-        """Name and content of a cell; row from 0."""
+        """Return the name and content of a cell; rows count from 0."""
         line = f" (line {self.lines[row]})" if self.lines else ""
         content = self.cells.get((name, row))
         shown = f"{self.columns[name][row]}" if content is None else repr(content) if content else "empty"
         return f"row {row + 1}{line}, column '{name}' is {shown}"
 
     def numbers(self, name: str, axis: Any) -> npt.NDArray[np.float64]:
-        """Give the numbers of a column, or the places of its texts, if `axis` of `parameters.space` has texts."""
+        """Return the numbers of a column, or the indices of its texts if `axis` of `parameters.space` has texts."""
         values = self.columns[name]
         if isinstance(axis, Points) and axis.texts:
             places = {text: place for place, text in enumerate(axis.texts)}
@@ -95,7 +95,7 @@ def fit(parameters: Parameters, validation: int, folder: Path) -> tuple[list[Pro
     -------
     problems : list of (location, sentence)
     filled : dict
-        `count` and `space`, as far as the job file leaves them open.
+        `count` and `space`, if the job file does not give them.
     """
     at: Location = ("parameters", "path")
     try:
@@ -189,7 +189,7 @@ def _read_csv(path: Path) -> Table:
                 f"line {line} is a comment: {','.join(row)!r:.80}. Remove it, or its sign before the names."
             )
         if any("\0" in cell for cell in row):
-            raise TableError(f"line {line} has a NUL, as text in UTF-16 has. Save it as CSV in UTF-8.")
+            raise TableError(f"line {line} has a NUL, as in UTF-16 text. Save it as CSV in UTF-8.")
     if names[0].startswith("sep="):
         raise TableError(f"its first line is {names[0]!r}, which only Excel reads. Remove it.")
     _check_separator(names, body)
@@ -197,7 +197,7 @@ def _read_csv(path: Path) -> Table:
         raise TableError(f"its first line is {','.join(names)!r}. Give a first line with the parameters' names.")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise TableError(f"the column {twice[0]!r} is there twice. Rename or remove one of them.")
+        raise TableError(f"the column {twice[0]!r} occurs twice. Rename or remove one of them.")
     columns = {name: np.full(len(body), np.nan) for name in names}
     cells: dict[tuple[str, int], str] = {}
     for index, (line, row) in enumerate(body):
@@ -214,7 +214,7 @@ def _read_csv(path: Path) -> Table:
 
 
 def _cut(row: list[str], width: int) -> list[str]:
-    """Leave out empty cells at the end, which spreadsheets add."""
+    """Remove empty cells at the end, which spreadsheets add."""
     return row[:width] if not any(row[width:]) else row
 
 
@@ -242,7 +242,7 @@ def _advice(cell: str, axis: Any) -> str:
     if isinstance(axis, Points) and axis.texts:
         return f"Put one of its texts there: {', '.join(axis.texts)}."
     if _SPREADSHEET.fullmatch(cell):
-        return "That is an error of the spreadsheet: correct its formula, and save the table again."
+        return "This is an error of the spreadsheet: correct its formula, and save the table again."
     if cell.startswith(_COMMENTS):
         return "Remove the line if it is a comment."
     if _DECIMAL.fullmatch(cell):
@@ -252,7 +252,7 @@ def _advice(cell: str, axis: Any) -> str:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text) if "_" not in text else None  # float takes 1_0 as 10
+        return float(text) if "_" not in text else None  # float reads 1_0 as 10
     except ValueError:
         return None
 
@@ -265,7 +265,7 @@ def _read_hdf5(path: Path) -> Table:
     try:
         with h5py.File(path, "r") as file:
             return Table(_columns_of(file), {}, [])
-    except Exception as error:  # of damaged files h5py raises nearly anything
+    except Exception as error:  # for damaged files h5py raises nearly anything
         if isinstance(error, TableError | MemoryError):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -287,9 +287,9 @@ def _columns_of(file: Any) -> dict[str, npt.NDArray[np.float64]]:
 
 
 def _check_size(numbers: int) -> None:
-    """Before it is read: a file of a few bytes can declare any size."""
+    """Refuse a table that is too large, before it is read: a small file can declare any size."""
     if numbers > _MOST_NUMBERS:
-        raise TableError(f"it has {numbers} numbers, and there can be {_MOST_NUMBERS}. Take fewer rows.")
+        raise TableError(f"it has {numbers} numbers, more than {_MOST_NUMBERS}. Use fewer rows.")
 
 
 def _named_columns(data: Any) -> dict[str, npt.NDArray[np.float64]]:

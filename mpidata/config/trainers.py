@@ -1,4 +1,4 @@
-"""`trainers`: what they run, on how many ranks, and what happens when one dies."""
+"""`trainers`: what they run, on how many ranks, and what happens if one dies."""
 
 from __future__ import annotations
 
@@ -83,24 +83,24 @@ class Trainers(Model):
 
     @property
     def replicas(self) -> int:
-        """Number of copies of the model, each of which gets batches of its own."""
+        """Number of copies of the model, each of which gets its own batches."""
         return self.ranks // self.ranks_per_replica
 
     @property
     def at_least(self) -> int:
-        """While so many trainers live, the others go on after a death; 0: a death ends the job."""
+        """Number of living trainers with which the job continues after a death; 0: a death ends the job."""
         return self.elastic.at_least if isinstance(self.elastic, Elastic) else int(self.elastic)
 
     @property
     def exceptions_lose(self) -> bool:
-        """Whether an exception of a script costs its trainer alone."""
+        """Whether an exception of a script loses only its trainer."""
         return isinstance(self.elastic, Elastic) and self.elastic.exceptions == "lose"
 
     @model_validator(mode="after")
     def _replicas(self) -> Self:
         each = self.ranks_per_replica
         if self.ranks % each:
-            said = f"{{key}} is {each}, but 'trainers.ranks' is {self.ranks}: the ranks do not make whole replicas"
+            said = f"{{key}} is {each}, but 'trainers.ranks' is {self.ranks}: the ranks do not form whole replicas"
             refuse([(("ranks_per_replica",), f"{said}. Make 'trainers.ranks' a multiple of it.")])
         if each > 1 and self.at_least:
             said = f"{{key}} is {each}, but with 'trainers.elastic' each rank must hold the whole model"
@@ -110,10 +110,10 @@ class Trainers(Model):
     @model_validator(mode="after")
     def _others(self) -> Self:
         if self.at_least >= self.ranks:
-            said = f"{{key}} lets trainers go on without one that died, down to {self.at_least}, but there are"
+            said = f"{{key}} needs more trainers than 'at_least', {self.at_least}, but 'trainers.ranks' is"
             lower = ", or lower 'trainers.elastic.at_least'" if self.at_least > 1 and self.ranks > 1 else ""
-            fix = f"Raise 'trainers.ranks'{lower}; without {'either' if lower else 'this'}, remove it."
-            refuse([(("elastic",), f"{said} {self.ranks} at first. {fix}")])
+            fix = f"Raise 'trainers.ranks'{lower}; instead of {'either' if lower else 'this'}, you can remove the key."
+            refuse([(("elastic",), f"{said} {self.ranks}. {fix}")])
         if self.spares and not self.at_least:
             said = f"{{key}} is {self.spares}, but without 'trainers.elastic' the death of a trainer ends the job"
             refuse([(("spares",), f"{said}. Add `elastic: true`, or remove it.")])

@@ -13,7 +13,7 @@ __all__ = ["Document", "dump", "parse_value", "read"]
 
 _TAG = "tag:yaml.org,2002:"
 _MOST_NODES = 1_000_000
-# YAML 1.1, which PyYAML reads, takes `1e-3` for a text, `no` for false, 010 for 8 and 12:30 for 750.
+# PyYAML reads YAML 1.1, in which `1e-3` is a text, `no` is false, 010 is 8 and 12:30 is 750.
 _RULES: tuple[tuple[str, str, list[str] | None], ...] = (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -32,7 +32,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what either of the two YAML versions would not read as a text."""
+    """Quotes texts that either of the two YAML versions would not read as texts."""
 
 
 for _name, _pattern, _first in _RULES:
@@ -42,16 +42,16 @@ for _name, _pattern, _first in _RULES:
 
 
 class Document:
-    """What a YAML text holds.
+    """The contents of a YAML text.
 
     Attributes
     ----------
     data : Any
         Dicts, lists and scalars.
     lines : dict of location to int
-        Line, from 1, of each key and item.
+        Line of each key and item, counted from 1.
     problems : list of (location, sentence)
-        Keys that are there twice.
+        Keys that occur twice.
     """
 
     def __init__(self, data: Any, lines: dict[Location, int], problems: list[Problem]) -> None:
@@ -79,7 +79,7 @@ def read(text: str) -> Document:
 
 
 def parse_value(text: str, location: Location) -> Any:
-    """Read the value of a key from a text of its own, as on a command line; raises yaml.YAMLError."""
+    """Read the value of a key from a separate text, as on a command line; raises yaml.YAMLError."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -93,18 +93,18 @@ def parse_value(text: str, location: Location) -> Any:
 
 
 def dump(data: Any) -> str:
-    """Write plain data as YAML that `read` reads back as it was; lists of scalars on one line."""
+    """Return plain data as YAML that `read` reads back unchanged, with lists of scalars on one line."""
     text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
     return text
 
 
 def _check_size(top: yaml.Node) -> None:
-    """Refuse what is huge once each alias stands for its value, as ten levels of ten aliases are."""
+    """Refuse data that becomes huge when aliases are replaced, for example ten levels of ten aliases."""
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node) -> int:
         if id(node) not in sizes:
-            sizes[id(node)] = 0  # while it is counted: what contains itself is refused later
+            sizes[id(node)] = 0  # while it is counted: a value that contains itself is refused later
             value = node.value if isinstance(node, yaml.CollectionNode) else []
             inner = [one for pair in value for one in pair] if isinstance(node, yaml.MappingNode) else value
             sizes[id(node)] = 1 + sum(map(size, inner))
@@ -122,18 +122,18 @@ def _prepare(node: yaml.Node, location: Location, problems: list[Problem], above
         seen: dict[str, int] = {}
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != _TAG + "merge":
-                key.tag = _TAG + "str"  # a field may be named `no` or `1e5`, or be told that it may not
+                key.tag = _TAG + "str"  # a field may be named `no` or `1e5`, or refused for this name
             name, line = str(key.value), key.start_mark.line + 1
             if name in seen and key.tag != _TAG + "merge":
                 dotted = ".".join(map(str, (*location, name)))
-                sentence = f"the key '{dotted}' is there twice, in lines {seen[name]} and {line}. Remove one of them."
+                sentence = f"the key '{dotted}' occurs twice, in lines {seen[name]} and {line}. Remove one of them."
                 problems.append(((*location, name), sentence))
             seen[name] = line
             _prepare(value, (*location, name), problems, above)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             if location[1:] == ("program",) and isinstance(item, yaml.ScalarNode):
-                item.tag = _TAG + "str"  # `[./solver, 010, 1e-3]`: arguments are texts, just as they are written
+                item.tag = _TAG + "str"  # `[./solver, 010, 1e-3]`: arguments are texts, exactly as written
             _prepare(item, (*location, index), problems, above)
 
 

@@ -1,4 +1,4 @@
-"""`mpidata doctor`: checks of the machine and of its MPI, each with what to do where something is wrong."""
+"""`mpidata doctor`: checks of the machine and of its MPI, each with a fix if something is wrong."""
 
 from mpidata.doctor.finding import Finding
 from mpidata.doctor.run import examine

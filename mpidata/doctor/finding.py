@@ -1,4 +1,4 @@
-"""What a check has found, and how that is shown."""
+"""The result of a check, and how it is shown."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Finding:
     Parameters
     ----------
     check : str
-        What was looked at.
+        What was checked.
     state : {'ok', 'warning', 'failed', 'absent'}
-        `warning`: jobs run, but slower or less safely than they could. `failed`: they do not run. `absent`: there is no
-        such thing on this machine, or it was not looked at.
+        `warning`: jobs run, but slower or less safely than they could. `failed`: they do not run. `absent`: it does not
+        exist on this machine, or was not checked.
     found : str
         What was found.
     fix : str
-        What to do, where there is something to do.
+        What to do, if anything.
     """
 
     check: str
@@ -41,7 +41,7 @@ class Finding:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """Write findings as JSON: `{"ok": ..., "checks": [{"check": ..., "state": ..., "found": ..., "fix": ...}]}`."""
+    """Return findings as JSON: `{"ok": ..., "checks": [{"check": ..., "state": ..., "found": ..., "fix": ...}]}`."""
     good = all(finding.state != "failed" for finding in findings)
     return json.dumps({"ok": good, "checks": [dataclasses.asdict(finding) for finding in findings]}, indent=2)
 

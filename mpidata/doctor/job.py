@@ -49,13 +49,13 @@ def slots(job: Job, plan: Plan, cores: int, allocation: Allocation | None) -> Fi
             "slots",
             "warning",
             found,
-            f"They share cores, which is fine for a try. For speed lower {' or '.join(_numbers_of(job))}.",
+            f"They share cores, which is fine for a test. To run faster, lower {' or '.join(_numbers_of(job))}.",
         )
     return Finding("slots", "ok", found)
 
 
 def _numbers_of(job: Job) -> list[str]:
-    """Keys of the job file that say how many ranks there are, of those that it has."""
+    """Return the keys of the job file that set numbers of ranks."""
     has = {
         "solvers.groups": job.solvers.program is not None or job.solvers.function is not None,
         "loaders.ranks": job.loaders is not None,
@@ -66,7 +66,7 @@ def _numbers_of(job: Job) -> list[str]:
 
 
 def programs(job: Job) -> list[Finding]:
-    """Look for the programs of the job on this host."""
+    """Check that the programs of the job exist on this host."""
     found = []
     for role, program in (("trainers", job.trainers.program), ("solvers", job.solvers.program)):
         if program is None:

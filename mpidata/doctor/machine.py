@@ -16,18 +16,18 @@ _GIB = 2**30
 
 
 def between_ranks(usage: Usage, figures: Mapping[str, Any]) -> Finding:
-    """Judge what two ranks on this host talk over."""
+    """Judge how two ranks on this host communicate."""
     speed = f"{figures['mb_per_s']:.0f} MB/s in messages of 1 MB, {figures['us']:.1f} us one way"
     if usage.shared_memory:
         return Finding("on one host", "ok", f"shared memory: {speed}")
     fix = (
-        "Remove settings that turn shared memory off (OMPI_MCA_btl, UCX_TLS, MPICH_...), and see the room in /dev/shm."
+        "Remove settings that disable shared memory (OMPI_MCA_btl, UCX_TLS, MPICH_...), and check the room in /dev/shm."
     )
     return Finding("on one host", "warning", f"{usage}, no shared memory: {speed}", fix)
 
 
 def between_hosts(usage: Usage, fabrics: Sequence[Fabric], mpi: MpiName, with_ulfm: bool) -> Finding:
-    """Judge what ranks on different hosts would talk over."""
+    """Judge how ranks on different hosts would communicate."""
     active = [fabric.name for fabric in fabrics if fabric.active]
     if usage.devices:
         return Finding("between hosts", "ok", f"{', '.join(active) or 'the fabric'} through {', '.join(usage.devices)}")
@@ -45,7 +45,7 @@ def between_hosts(usage: Usage, fabrics: Sequence[Fabric], mpi: MpiName, with_ul
 
 
 def slurm(plugins: str | None, mpi: MpiName) -> Finding:
-    """Judge what `srun --mpi=list` prints; None: there is no srun."""
+    """Judge the output of `srun --mpi=list`; None: there is no srun."""
     if plugins is None:
         return Finding("Slurm", "absent", "no srun on this machine")
     if re.search(r"^srun: (error|fatal)", plugins, re.MULTILINE):
@@ -60,19 +60,19 @@ def slurm(plugins: str | None, mpi: MpiName) -> Finding:
 
 
 def gpu(result: Mapping[str, Any] | None, wanted: bool = False) -> Finding:
-    """Judge what a process that loads torch has found; None: nothing came."""
+    """Judge the report of a process that loads torch; None: there was no report."""
     if result is None:
         return Finding(
-            "GPU", "failed", "a process that imports torch does not end in order", "Try `python -c 'import torch'`."
+            "GPU", "failed", "a process that imports torch does not end normally", "Try `python -c 'import torch'`."
         )
     if result.get("error"):
         fix = "Check the driver with nvidia-smi, and that torch is built for it."
-        return Finding("GPU", "failed", f"pinned memory cannot be had: {result['error']}", fix)
+        return Finding("GPU", "failed", f"pinned memory cannot be allocated: {result['error']}", fix)
     if result["gpus"]:
         return Finding("GPU", "ok", f"{', '.join(result['gpus'])}; pinned memory works")
     if wanted or result.get("driver"):
         fix = "Install a torch that is built for CUDA or ROCm, and check the driver with nvidia-smi."
-        return Finding("GPU", "warning", f"torch {result['torch']} sees none, though the machine has one", fix)
+        return Finding("GPU", "warning", f"torch {result['torch']} sees no GPU, although the machine has one", fix)
     return Finding("GPU", "absent", f"none; torch {result['torch']}")
 
 
@@ -82,17 +82,17 @@ def locked_memory(limit: int | None, fabrics: Sequence[Fabric]) -> Finding:
     if limit is None or not fabrics or limit >= 16 * _GIB:
         return Finding("locked memory", "ok", text)
     fix = (
-        "A fabric locks the memory of messages. Set `* - memlock unlimited` in /etc/security/limits.conf, "
+        "The fabric locks the memory of messages. Set `* - memlock unlimited` in /etc/security/limits.conf, "
         "and under Slurm LimitMEMLOCK=infinity for slurmd."
     )
     return Finding("locked memory", "warning", text, fix)
 
 
 def shared_memory(free: int | None) -> Finding:
-    """Judge the room in /dev/shm, in bytes; None: there is none."""
+    """Judge the room in /dev/shm, in bytes; None: it does not exist."""
     if free is None:
         return Finding(
-            "/dev/shm", "warning", "not there", "Mount one (tmpfs): ranks of a host share memory through it."
+            "/dev/shm", "warning", "missing", "Mount a tmpfs there: ranks on a host share memory through it."
         )
     text = f"{free / _GIB:.1f} GiB free"
     if free < _GIB // 4:

@@ -1,4 +1,4 @@
-"""Checks of the MPI: do libmpidata, mpi4py and mpirun belong together, and what can it do."""
+"""Checks of the MPI: whether libmpidata, mpi4py and mpirun belong to the same one, and its capabilities."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _RESTARTS = "`mpidata run --restarts 3` resumes it from its last checkpoint."
 
 
 def agreement(library: MpiName, mpi4py: MpiName | None, mpirun: MpiName | None) -> Finding:
-    """Compare the MPIs of libmpidata, of mpi4py and of mpirun; None: could not be found out."""
+    """Compare the MPIs of libmpidata, of mpi4py and of mpirun; None: unknown."""
     found = f"libmpidata {library}, mpi4py {mpi4py or '?'}, mpirun {mpirun or '?'}"
     if mpi4py is not None and not mpi4py.is_same(library):
         fix = (
-            f"libmpidata and mpi4py are of different MPIs. Install mpidata for {mpi4py}: `{INSTALL_ANEW}; or "
+            f"libmpidata and mpi4py use different MPIs. Install mpidata for {mpi4py}: `{INSTALL_ANEW}; or "
             f"build mpi4py for {library}: `MPICC=<its mpicc> pip install --no-cache-dir --force-reinstall "
             "--no-binary mpi4py mpi4py`."
         )
@@ -31,7 +31,7 @@ def agreement(library: MpiName, mpi4py: MpiName | None, mpirun: MpiName | None) 
 
 
 def on_path(first: Path | None, mpi: MpiName | None, library: MpiName, chosen: Path) -> Finding:
-    """Look at the mpirun that a user gets who types `mpirun`."""
+    """Check which mpirun the command `mpirun` starts."""
     if first is None or first == chosen:
         return Finding("mpirun", "ok", str(chosen))
     if mpi is None or mpi.starts(library):
@@ -41,7 +41,7 @@ def on_path(first: Path | None, mpi: MpiName | None, library: MpiName, chosen: P
 
 
 def pair(result: Mapping[str, Any] | None, said: str, mpirun: Path) -> Finding:
-    """Judge the start of two ranks, from what rank 0 has found (None: nothing came) and the launcher's words."""
+    """Judge the start of two ranks, from the report of rank 0 (None: there was none) and the launcher's output."""
     if result is None:
         why = said.strip().splitlines()[-1] if said.strip() else "it did not answer within 20 s"
         fix = f"Try `{mpirun} -n 2 hostname`, and look at the variables of MPI in the environment."
@@ -53,7 +53,7 @@ def pair(result: Mapping[str, Any] | None, said: str, mpirun: Path) -> Finding:
 
 
 def threads(level: int) -> Finding:
-    """Judge the thread level that MPI gives."""
+    """Judge the thread level that MPI provides."""
     names = ("MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE")
     name = names[level] if 0 <= level < len(names) else f"level {level}"
     if level == len(names) - 1:
@@ -64,14 +64,14 @@ def threads(level: int) -> Finding:
 
 
 def ulfm(library: MpiName, available: bool, slurm: bool) -> Finding:
-    """Tell whether a job outlives the death of a solver."""
+    """Judge whether a job survives the death of a solver."""
     if available:
-        why = "; under `srun` it is off, as it needs mpirun" if slurm else ""
-        return Finding("ULFM", "ok", f"a job outlives the death of a solver{why}")
-    what = "a job ends when a rank dies"
+        why = "; not under `srun`, because ULFM needs mpirun" if slurm else ""
+        return Finding("ULFM", "ok", f"a job survives the death of a solver{why}")
+    what = "a job ends if a rank dies"
     if library.name == OPEN_MPI:
-        return Finding("ULFM", "warning", what, f"Open MPI 5 built with ULFM would outlive it. {_RESTARTS}")
-    return Finding("ULFM", "warning", f"{library} has none: {what}", _RESTARTS)
+        return Finding("ULFM", "warning", what, f"With Open MPI 5 built with ULFM it would survive. {_RESTARTS}")
+    return Finding("ULFM", "warning", f"{library} has no ULFM: {what}", _RESTARTS)
 
 
 def spawn(result: Mapping[str, Any] | None, said: str, needed: bool) -> Finding:
@@ -80,11 +80,9 @@ def spawn(result: Mapping[str, Any] | None, said: str, needed: bool) -> Finding:
         return Finding("spawn", "ok", f"{result['seconds']:.2f} s for a rank")
     fix = "Use `start: split`, or an MPI that can spawn."
     lines: Sequence[str] = said.strip().splitlines()
-    if (
-        "reachable pairing" in said or "unable to reach each other" in said
-    ):  # Open MPI 5.0.7 with IPv6, as Debian 13 has it
-        lines = ["a spawned rank and its parent find no network in common"]
-        fix = f"Try `export OMPI_MCA_btl_tcp_disable_family=6`, which leaves out IPv6. {fix}"
+    if "reachable pairing" in said or "unable to reach each other" in said:  # Open MPI 5.0.7 with IPv6, as in Debian 13
+        lines = ["a spawned rank and its parent find no common network"]
+        fix = f"Try `export OMPI_MCA_btl_tcp_disable_family=6`, which disables IPv6. {fix}"
     why = str(result.get("error") if result else (lines[-1] if lines else "no answer within 20 s")).strip()
     state: State = "failed" if needed else "warning"
     return Finding("spawn", state, f"MPI_Comm_spawn does not work: {why}", fix)

@@ -1,4 +1,4 @@
-"""Checks of all nodes of an allocation: what starts there, what it finds there, and whether MPI joins them."""
+"""Checks of all nodes of an allocation: whether programs start, what they find, and whether MPI connects the nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def allocation_of(job: Job | None, environ: Mapping[str, str]) -> Allocation | N
 
 
 def examine_nodes(allocation: Allocation, job: Job | None, mpi: MpiName) -> list[Finding]:
-    """Start a rank on each node, and judge what they tell; raises LaunchError where there is nothing to start them."""
+    """Start a rank on each node, and judge their reports; raises LaunchError if there is no launcher."""
     wanted = job.launch.with_ if job is not None else "auto"
     program = find_srun(os.environ) if uses_srun(wanted, allocation, mpi) else find_mpirun()
     names = [node.name for node in allocation.nodes]
@@ -58,39 +58,39 @@ def judge(
     here: Mapping[str, str],
     said: str,
 ) -> list[Finding]:
-    """Judge what the nodes have told.
+    """Judge the reports of the nodes.
 
     Parameters
     ----------
     names : sequence of str
-        Of all nodes.
+        Names of all nodes.
     told : mapping of str to mapping
-        What each one has told, of those that have.
+        The reports of the nodes that have reported.
     alive : set of str
-        Those that have told nothing, but on which programs start.
+        Nodes without a report on which programs start.
     world : mapping or None
-        What MPI has said of all of them together.
+        MPI's report on all nodes together.
     here : mapping of str to str
-        What a node should tell of its environment.
+        The expected environment of a node.
     said : str
-        All that was printed.
+        All output.
     """
     told = {name: told[name] for name in names if name in told}
     silent = [name for name in names if name not in told]
     lost = [name for name in silent if name not in alive]
-    # Where one node is lost none may have started, so what answers when it is asked alone is at fault only by itself.
+    # If one node is lost, no rank may have started, so a node that answers when it is tried alone is not lost.
     if lost:
         fix = "See `sinfo -R` or the host itself; leave it out with slurm.options: {exclude: ...} or in launch.hosts."
         return [Finding("all nodes", "failed", f"no program starts on {_few(lost)}", fix)]
     if silent:
-        fix = f"It must be there, under this path, on every node. It says: {_last(said)}"
+        fix = f"It must exist, under this path, on every node. The last output is: {_last(said)}"
         return [Finding("all nodes", "failed", f"{sys.executable} does not run on {_few(silent)}", fix)]
     found = [Finding("all nodes", "ok", f"{len(names)}: {_few(names)}")]
     found += _environments(told, here)
     found += _folder_findings(told)
     if world is None or world["size"] != len(names):
-        fix = f"See docs/sites.md, 'Firewalls and ports'. MPI says: {_last(said)}"
-        found.append(Finding("MPI on all nodes", "failed", "it does not join them", fix))
+        fix = f"See docs/sites.md, 'Firewalls and ports'. MPI printed: {_last(said)}"
+        found.append(Finding("MPI on all nodes", "failed", "it does not connect them", fix))
     else:
         each = f"{len(names)} ranks, one on each, {world['seconds']:.1f} s to join"
         found.append(Finding("MPI on all nodes", "ok", each))
@@ -105,8 +105,8 @@ def _environments(told: Mapping[str, Mapping[str, Any]], here: Mapping[str, str]
             if other != value:
                 problems.setdefault(f"{what} is {other}, but {value} here", []).append(name)
         for program in node["missing"]:
-            problems.setdefault(f"{program} is no executable file", []).append(name)
-    fix = "Install it where all nodes see it, or load the same modules on all (slurm.setup)."
+            problems.setdefault(f"{program} is not an executable file", []).append(name)
+    fix = "Install it in a folder that all nodes share, or load the same modules on all (slurm.setup)."
     check = "environment of all nodes"
     failed = [Finding(check, "failed", f"{what}: {_few(where)}", fix) for what, where in problems.items()]
     return failed or [Finding(check, "ok", "the same programs, mpidata and MPI")]
@@ -125,7 +125,7 @@ def _folder_findings(told: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
 
 
 def _folders(job: Job | None) -> list[Path]:
-    """Folders that all nodes must share; of one that will be made, that in which it will be."""
+    """Return the folders that all nodes must share; for one not created yet, its existing parent."""
     if job is None:
         return [Path.cwd()]
     output = Path(os.path.abspath(job.folder / job.output)) / job.name
@@ -134,7 +134,7 @@ def _folders(job: Job | None) -> list[Path]:
 
 @contextlib.contextmanager
 def _marked(folders: Sequence[Path]) -> Any:
-    """Leave a file in each folder for the nodes to find; gives their paths, and what is wrong with the others."""
+    """Create a file in each folder for the nodes to find; returns their paths, and findings on other folders."""
     marks, problems = [], []
     with contextlib.ExitStack() as files:
         for folder in folders:
@@ -148,7 +148,7 @@ def _marked(folders: Sequence[Path]) -> Any:
 
 
 def _programs(job: Job | None) -> list[str]:
-    """Programs of the job that were found here."""
+    """Return the programs of the job that were found here."""
     if job is None:
         return []
     words = [program[0] for program in (job.trainers.program, job.solvers.program) if program is not None]
@@ -157,7 +157,7 @@ def _programs(job: Job | None) -> list[str]:
 
 
 def _by_name(told: Sequence[dict[str, Any]], names: Sequence[str], by_slurm: bool) -> dict[str, dict[str, Any]]:
-    """Give what was told to the nodes' names: srun tells each its own, mpirun has put rank i on the i-th."""
+    """Return reports by node name: srun tells each rank its name, mpirun has put rank i on the i-th node."""
     if by_slurm:
         return {node["slurm"]: node for node in told if node.get("slurm") in names}
     return {names[node["rank"]]: node for node in told if 0 <= node.get("rank", -1) < len(names)}

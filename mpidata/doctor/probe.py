@@ -1,4 +1,4 @@
-"""Programs that the doctor starts, each bounded in time, with nothing left behind."""
+"""Programs that the doctor starts, each with a time limit and without leaving processes behind."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _NODES_S = 60.0
 
 
 def ask(what: str) -> tuple[dict[str, Any] | None, str]:
-    """Run `mpidata.doctor.ranks` in a process of its own; what it reports (None: nothing), and all it printed."""
+    """Run `mpidata.doctor.ranks` in its own process; returns its report (None: none) and all its output."""
     output = _run(module_command("mpidata.doctor.ranks", what), {}, _PROCESS_S)
     return read(output), output
 
 
 def ask_ranks(what: str, ranks: int, mpirun: Path, mpi: MpiName, ulfm: bool) -> tuple[dict[str, Any] | None, str]:
-    """Run `mpidata.doctor.ranks` under mpirun as a job would run; what rank 0 reports, and all that was printed."""
+    """Run `mpidata.doctor.ranks` under mpirun like a job; returns the report of rank 0 and all output."""
     started, is_open_mpi = time.monotonic(), mpi.name == OPEN_MPI
     with make_folders(Path(tempfile.gettempdir())) as folders:
         variables: dict[str, str] = {}
@@ -52,7 +52,7 @@ def ask_ranks(what: str, ranks: int, mpirun: Path, mpi: MpiName, ulfm: bool) -> 
 
 
 def run_on_each(program: Path, mpi: MpiName, allocation: Allocation, what: str) -> str:
-    """Run `mpidata.doctor.ranks node WHAT` once on each node, as the ranks of one job; returns all that was printed."""
+    """Run `mpidata.doctor.ranks node WHAT` once on each node, as the ranks of one job; returns all output."""
     with make_folders(Path(tempfile.gettempdir())) as folders, tempfile.NamedTemporaryFile("w") as hosts:
         hosts.writelines(f"{node.name}\n" for node in allocation.nodes)
         hosts.flush()
@@ -65,15 +65,15 @@ def run_on_each(program: Path, mpi: MpiName, allocation: Allocation, what: str) 
 
 
 def slurm_plugins() -> str | None:
-    """Return what `srun --mpi=list` prints; None where there is no srun."""
+    """Return the output of `srun --mpi=list`; None if there is no srun."""
     if shutil.which("srun") is None:
         return None
     return _run(["srun", "--mpi=list"], {}, _RANKS_S)
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str], timeout_s: float) -> str:
-    """Run a program and return what it prints; after the time, or when it has ended, kill all that it started."""
-    # By this variable its processes are found again, wherever they hang; none of them joins a job.
+    """Run a program and return its output; at its end, or the timeout, kill all processes that it started."""
+    # This variable identifies its processes, even if they hang; none of them joins a job.
     mark = Path(tempfile.gettempdir(), f"mpidata-doctor-{os.getpid()}-{time.monotonic_ns()}")
     with tempfile.TemporaryFile() as output:
         try:

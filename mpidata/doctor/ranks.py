@@ -1,6 +1,6 @@
-"""What the doctor starts as ranks, and in processes of their own, with one argument: pair, spawn, node or gpu, say.
+"""Programs that the doctor starts as ranks or as single processes, by argument, such as pair, spawn, node or gpu.
 
-Each prints one line of JSON after a mark: others may print too, mpirun for one.
+Each prints one line of JSON after a mark, because others, such as mpirun, may also print.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LARGE, _SMALL, _TIMES = 1 << 20, 8, 200
 
 
 def read_all(output: str) -> list[dict[str, Any]]:
-    """Find all that processes have reported in what was printed."""
+    """Return all reports of processes in their output."""
     found = []
     for line in output.splitlines():
         if MARK in line:
@@ -39,13 +39,13 @@ def read_all(output: str) -> list[dict[str, Any]]:
 
 
 def read(output: str, key: str | None = None) -> dict[str, Any] | None:
-    """Find the first report, or the value of the first one that has a key; None where there is none."""
+    """Return the first report, or the value of the first one that has a key; None if there is none."""
     found = read_all(output)
     return next((each[key] for each in found if key in each), None) if key else next(iter(found), None)
 
 
 def environment_here() -> dict[str, str]:
-    """Tell what must be the same on all nodes, without MPI."""
+    """Return what must be the same on all nodes, without MPI."""
     import mpidata
     from mpidata.native.linked_mpi import linked_mpi
 
@@ -53,7 +53,7 @@ def environment_here() -> dict[str, str]:
 
 
 def main(what: str, *more: str) -> None:
-    """Do what the first argument says; initialises MPI, but for `gpu` and `mpi4py`."""
+    """Run the check named by the first argument; initialises MPI, except for `gpu` and `mpi4py`."""
     tasks: dict[str, Callable[..., None]] = {
         "pair": _pair, "spawn": _spawn, "child": _child, "gpu": _gpu, "mpi4py": _mpi4py, "node": _node
     }  # fmt: skip
@@ -65,7 +65,7 @@ def _report(**values: object) -> None:
 
 
 def _pair() -> None:
-    """Tell of the world, and how fast two ranks talk. Collective over the world."""
+    """Report the world, and how fast two ranks communicate. Collective over the world."""
     from mpi4py import MPI
 
     from mpidata.mpi.network import look_at_process
@@ -86,7 +86,7 @@ def _pair() -> None:
 
 
 def _exchange(world: MPI.Intracomm, size: int, times: int) -> float:
-    """Seconds for a message to the other rank and one back."""
+    """Return the seconds for a message to the other rank and one back."""
     message, other = bytearray(size), 1 - world.rank
     world.Barrier()
     started = time.perf_counter()
@@ -100,7 +100,7 @@ def _exchange(world: MPI.Intracomm, size: int, times: int) -> float:
 
 
 def _node(what: str) -> None:
-    """Tell of this node, then of the world, which has one rank on each. Collective over the world."""
+    """Report this node, then the world, which has one rank on each node. Collective over the world."""
     from mpidata.launch.starting.environment import find_place
 
     asked, place = json.loads(what), find_place(os.environ)
@@ -120,9 +120,9 @@ def _node(what: str) -> None:
 
 
 def _problem(mark: Path) -> str:
-    """Say what is wrong with the folder in which another node has left this file; empty where nothing is."""
+    """Return what is wrong with the folder in which another node has created this file; empty if nothing is."""
     if not mark.parent.is_dir():
-        return "is not there"
+        return "does not exist"
     if not mark.exists():
         return "is another folder, not shared"
     try:
@@ -133,7 +133,7 @@ def _problem(mark: Path) -> str:
 
 
 def _spawn() -> None:
-    """Spawn a rank, meet it, and part."""
+    """Spawn a rank, communicate with it, and disconnect."""
     from mpi4py import MPI
 
     info = MPI.Info.Create()
@@ -164,7 +164,7 @@ def _child() -> None:
 
 
 def _mpi4py() -> None:
-    """Tell which MPI mpi4py loads, without initialising it."""
+    """Report which MPI mpi4py loads, without initialising it."""
     import mpi4py
 
     mpi4py.rc.initialize = False
@@ -174,7 +174,7 @@ def _mpi4py() -> None:
 
 
 def _gpu() -> None:
-    """Tell which GPUs torch sees, and whether it gets pinned memory."""
+    """Report which GPUs torch sees, and whether it can allocate pinned memory."""
     import torch
 
     gpus = (

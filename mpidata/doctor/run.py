@@ -1,4 +1,4 @@
-"""The examination: asks the probes, and the checks for what they make of it."""
+"""The examination: runs the probes, and passes their results to the checks."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ __all__ = ["examine"]
 
 
 def examine(path: str | None = None, overrides: Sequence[str] = ()) -> list[Finding]:
-    """Examine this machine, and a job file's needs.
+    """Examine this machine, and whether it meets the needs of a job file.
 
     Parameters
     ----------
     path : str, optional
         The job file.
     overrides : sequence of str
-        Keys of it to set, `a.b=value`.
+        Keys of the job file to set, `a.b=value`.
 
     Returns
     -------
     list of Finding
-        In the order in which to mend what is wrong.
+        In the order in which problems should be fixed.
 
     Raises
     ------
     JobFileError
-        The job file is bad.
+        The job file has errors.
 
     Notes
     -----
-    Starts processes, each bounded in time. Takes some seconds; at most two minutes where everything hangs.
+    Starts processes, each with a time limit. Takes some seconds; at most two minutes if everything hangs.
     """
     job = load_job(path, overrides) if path is not None else None
     try:
@@ -86,7 +86,7 @@ def _mpi(library: MpiName, job: Job | None) -> list[Finding]:
     try:
         mpirun = find_mpirun()
     except LaunchError as error:
-        return [mpi.agreement(library, mpi4py, None), Finding("mpirun", "failed", "none that fits", str(error))]
+        return [mpi.agreement(library, mpi4py, None), Finding("mpirun", "failed", "none of this MPI", str(error))]
     launcher = mpi_of_mpirun(mpirun)
     first = shutil.which("mpirun")
     by_hand = Path(first).absolute() if first else None

@@ -1,4 +1,4 @@
-"""Small jobs that show after an installation whether all of it works: solvers in Python and in C, and a trainer."""
+"""Small jobs that test a new installation: solvers in Python and in C, and a trainer."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ int main(int argc, char **argv) {{
 
 
 def try_jobs() -> list[Finding]:
-    """Run a job with solvers in Python and one with solvers in C, in a folder of their own.
+    """Run a job with solvers in Python and one with solvers in C, in a temporary folder.
 
     Returns
     -------
     list of Finding
-        One for each: `failed` where a sample was lost or wrong.
+        One for each: `failed` if a sample was lost or wrong.
 
     Notes
     -----
-    Takes some seconds, at most a minute and a half. The folder is left only if a job has failed. It must not be called
-    in a job.
+    Takes some seconds, at most a minute and a half. The folder is kept only if a job has failed. Must not be called in
+    a job.
     """
     folder = Path(tempfile.mkdtemp(prefix="mpidata-doctor-"))
     for name, text in {"job.yaml": _JOB, "train.py": _TRAINER, "sim.py": _PYTHON, "solver.c": _C}.items():
@@ -98,7 +98,7 @@ def _try_c(folder: Path) -> Finding:
     status, said = _run(command, folder, _COMPILER_S)
     if status == 0:
         return _try("job in C", folder, "solvers={groups: 2, program: [./solver]}")
-    fix = f"Solvers in C are built so; this MPI's mpicc and a C compiler are needed: {_cause(said)}"
+    fix = f"Solvers in C are built this way, which needs this MPI's mpicc and a C compiler: {_cause(said)}"
     return Finding("job in C", "failed", f"does not build: {shlex.join(command)}", fix)
 
 
@@ -112,14 +112,14 @@ def _try(check: str, folder: Path, solvers: str) -> Finding:
     except (OSError, ValueError, KeyError):
         received = 0
     if status == 0 and received == wanted:
-        return Finding(check, "ok", f"{wanted} samples, all right, in {seconds:.1f} s")
+        return Finding(check, "ok", f"{wanted} samples, all correct, in {seconds:.1f} s")
     why = "it does not end" if status is None else _cause(said)
-    fix = f"The files of the job are left in {folder}."
+    fix = f"The files of the job are in {folder}."
     return Finding(check, "failed", f"{received} of {wanted} samples: {why}", fix)
 
 
 def _run(command: Sequence[str], folder: Path, timeout_s: float) -> tuple[int | None, str]:
-    """Return the exit status of a program, None if it was ended for the time, and what it has printed."""
+    """Return the exit status of a program, None if it exceeded the time limit, and its output."""
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -141,6 +141,6 @@ def _run(command: Sequence[str], folder: Path, timeout_s: float) -> tuple[int | 
 
 
 def _cause(said: str) -> str:
-    """Find mpidata's first sentence, else the last line."""
+    """Return mpidata's first sentence, else the last line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return next((line for line in lines if line.startswith("mpidata: ")), lines[-1] if lines else "it says nothing")
+    return next((line for line in lines if line.startswith("mpidata: ")), lines[-1] if lines else "no output")

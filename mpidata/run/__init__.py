@@ -1,1 +1,1 @@
-"""A run, as its files tell it: the plan of its ranks, its folder, its parameters, events and exits."""
+"""The files of a run: the plan of its ranks, its folder, events, exit notes, and requests to it."""

@@ -1,4 +1,4 @@
-"""What happened, as JSON lines, and JSON files that a reader never sees half written."""
+"""Events as JSON lines, and JSON files that a reader never sees half written."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 class Events:
     """The file events.jsonl: one JSON object a line, `{"time": <unix seconds>, "event": "...", ...}`.
 
-    What cannot be written, on a full disk say, waits in memory, up to `most_bytes`, and is written when there is room
-    again, with an event `disk_failed` behind it.
+    Lines that cannot be written, for example because the disk is full, wait in memory, up to `most_bytes`, and are
+    written when there is room again, followed by an event `disk_failed`.
 
     Parameters
     ----------
     path : Path
         The file; lines are appended to it.
     clock : callable, optional
-        Gives the unix time in seconds.
+        Returns the Unix time in seconds.
     most_bytes : int
-        Of lines that wait; further ones are lost.
+        Limit of the lines that wait; further lines are lost.
 
     Attributes
     ----------
     problem : OSError or None
-        Why the file cannot be written just now.
+        Why the file cannot be written at present.
 
     Notes
     -----
-    For one thread. `write` only fills a buffer; the lines are in the file after `flush`. Nothing raises OSError.
+    Not thread-safe. `write` only fills a buffer; the lines are in the file after `flush`. No method raises OSError.
     """
 
     def __init__(
@@ -56,28 +56,28 @@ class Events:
         self._failed_at = 0.0
 
     def write(self, event: str, **values: object) -> None:
-        """Add a line. Values are what JSON knows; NaN and infinities become null."""
+        """Add a line. Values must be representable in JSON; NaN and infinities become null."""
         line = {"time": round(self._clock(), 6), "event": event, **values}
         self._add(as_json(line) + "\n")
 
     def of_numbers(self, event: str, **formats: str) -> Callable[..., None]:
-        """Make a function that adds lines of this event: as `write`, but cheap enough for every simulation.
+        """Return a function that adds lines of this event as `write` does, but is fast enough for every simulation.
 
-        Its arguments are finite numbers, of which `formats` has the names and forms, such as `steps="%d"`.
+        Its arguments are finite numbers; `formats` has their names and formats, such as `steps="%d"`.
         """
         values = "".join(f', "{name}": {form}' for name, form in formats.items())
         line = f'{{"time": %.6f, "event": "{event}"{values}}}\n'
         return lambda *numbers: self._add(line % (self._clock(), *numbers))
 
     def note(self, event: str, **values: object) -> None:
-        """Add a line, bring it into the file, and print it for the log: for what is rare."""
+        """Add a line, flush, and print it to the log: for rare events."""
         self.write(event, **values)
         self.flush()
         with contextlib.suppress(OSError):
             print(event.replace("_", " "), *(f"{key}={as_json(value)}" for key, value in values.items()), flush=True)
 
     def flush(self) -> None:
-        """Bring all lines written so far into the file, as far as it takes them."""
+        """Write all lines added so far to the file, as far as possible."""
         try:
             self._write_waiting()
             if self.problem is not None:
@@ -114,7 +114,7 @@ class Events:
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             size = os.fstat(descriptor).st_size
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":  # of a scheduler that was killed as it wrote
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":  # from a scheduler that was killed while writing
                 self._waiting[:0] = b"\n"
         except OSError:
             os.close(descriptor)
@@ -123,16 +123,16 @@ class Events:
 
 
 def write_json(path: Path, value: object, durable: bool = False) -> None:
-    """Write a JSON file so that a reader sees the old one or the new one, never half of it.
+    """Write a JSON file atomically: a reader sees the old file or the new one.
 
     Parameters
     ----------
     path : Path
         The file; replaced by an atomic rename.
     value : object
-        What JSON knows. NaN and infinities become null: JSON has no word for them.
+        Must be representable in JSON, but NaN and infinities become null.
     durable : bool
-        Wait until the disk has it.
+        Wait until the file is on disk.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def write_json(path: Path, value: object, durable: bool = False) -> None:
 
 
 def as_json(value: object) -> str:
-    """Write a value as one line of JSON; NaN and infinities become null."""
+    """Return a value as one line of JSON; NaN and infinities become null."""
     try:
         return _encode(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""How programs of a job ended: the notes that mpidata-rank leaves of bad ends, and the last lines of their logs."""
+"""How programs of a job ended: the exit notes of mpidata-rank on abnormal ends, and the last lines of their logs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 ANOTHER_START = "mpidata: Another start of this run."
-"""The line of a log between what the programs of two starts have printed; mpidata-rank writes it."""
+"""The line that mpidata-rank writes to a log between the outputs of two starts."""
 
 _NOISE = re.compile(r"NBC_Progress: |OPAL ERROR: .*ompi_mpi_finalize\.c")
 _ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING and MPI_ERR_REVOKED of Open MPI
@@ -38,36 +38,36 @@ _ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING an
 
 @dataclasses.dataclass(frozen=True)
 class Exit:
-    """The bad end of a program.
+    """The abnormal end of a program.
 
     Parameters
     ----------
     cause : str
-        `signal`; `exit`, it ended by itself; `raised`, by an exception of Python; `abort`, it called MPI_Abort;
-        `silent`, it hung and was ended; `not_started`, it could not be started at all; `late`, it did not join in time
-        and was ended; or `unknown`.
+        `signal`; `exit`, it ended by itself; `raised`, by a Python exception; `abort`, it called MPI_Abort; `silent`,
+        it hung and was ended; `not_started`, it could not be started; `late`, it did not join in time and was ended;
+        or `unknown`.
     signal, status : int or None
-        The signal that killed it, or its exit status, or the code that it gave MPI_Abort.
+        The signal that killed it; its exit status, or the code that it passed to MPI_Abort.
     silent_s : float or None
         For how long it had been silent.
     joined : bool
         Whether it had joined the job.
     told : bool
-        Whether it ended as a consequence: it was asked to, its group was lost, or the job was over.
+        Whether it ended as a consequence: it was told to, its group was lost, or the job was over.
     error : str or None
-        The sentence of mpidata-rank on it, if there is one.
+        The message of mpidata-rank, if any.
     rank : int or None
-        Its rank of the world; None for one that was spawned.
+        Its rank in the world; None if it was spawned.
     at : int
-        When it ended, in ns of Unix time.
+        Unix time of its end, in ns.
     silent_key : str or None
-        The key of the job file that allows no longer silence.
+        The key of the job file that limits the silence.
     raised : str or None
-        What it raised, to stand behind its name.
+        What it raised, a predicate to follow its name.
     item : str or None
-        What a loader worked on.
+        The item that a loader worked on.
     batches : int
-        That a trainer had drawn: of a stream in all, of loaders since it began; 0 where that is not known.
+        Batches that a trainer had drawn: of a stream in total, of loaders since its start; 0 if unknown.
     """
 
     cause: str
@@ -85,7 +85,7 @@ class Exit:
     batches: int = 0
 
     def sentence(self) -> str:
-        """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
+        """Return how it ended, a predicate to follow its name: `was killed by SIGSEGV`."""
         return f"{self._sentence()}, while it worked on {text_of(self.item)}" if self.item else self._sentence()
 
     def _sentence(self) -> str:
@@ -109,13 +109,13 @@ class Exit:
 
     @property
     def follows(self) -> bool:
-        """Whether it can only be a consequence: what MPI aborts with where another rank has died, too."""
+        """Whether it can only be a consequence, including MPI's abort after another rank has died."""
         return self.told or (self.cause == "abort" and self.status in _ANOTHER_HAS_DIED)
 
     def _why_silent(self) -> str:
         if self.rank is None or not str(self.silent_key).startswith("solvers."):
             return ""
-        return ". A call on MPI_COMM_WORLD, which holds all ranks of the job in the split start, hangs so"
+        return ". A call on MPI_COMM_WORLD, which contains all ranks of the job in the split start, hangs in this way"
 
 
 def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | None:
@@ -126,30 +126,30 @@ def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | N
     run : Path
         The run folder.
     plan : Plan
-        Of the job.
+        The job's plan.
     group, rank_in_group : int
-        Which rank, of a group of the world or of one that was spawned.
+        The rank, in a group of the world or in a spawned one.
 
     Returns
     -------
     Exit or None
-        None where there is no note: it runs on, ended in order, or died with its mpidata-rank.
+        None if there is no note: it still runs, ended in order, or died with its mpidata-rank.
     """
     return read_exit_note(PlannedRun(RunFolder(run), plan).group_exit(group, rank_in_group))
 
 
 def first_exit(run: Path, plan: Plan, group: int) -> tuple[int, Exit] | None:
-    """Find the rank of a group that ended badly first, and how; one that was told to end comes last."""
+    """Find the rank of a group that ended abnormally first, and how; ranks that were told to end come last."""
     found = [(rank, read_exit(run, plan, group, rank)) for rank in range(plan.ranks_per_group)]
     ended = [(rank, note) for rank, note in found if note is not None]
     return min(ended, key=lambda entry: (entry[1].told, entry[1].at), default=None)
 
 
 def read_exit_note(path: Path) -> Exit | None:
-    """Read one file of the folder `exits`; None if it is not there or makes no sense."""
+    """Read one file of the folder `exits`; None if it does not exist or is invalid."""
     try:
         at = path.stat().st_mtime_ns
-        # What a program said, and the names that it has, may be in any encoding.
+        # Messages of a program, and its names, may be in any encoding.
         note = json.loads(path.read_text(encoding="utf-8", errors="replace"))
         number, status, silent_s = note["signal"], note["exit"], note.get("silent_s")
         joined, told, error = bool(note.get("joined")), bool(note.get("told")), note.get("error")
@@ -174,19 +174,19 @@ def read_exit_note(path: Path) -> Exit | None:
 
 
 def has_vanished(run: RunFolder, name: str) -> bool:
-    """Whether a rank was killed with its mpidata-rank: its file in `private/alive` is there, and not locked any more.
+    """Whether a rank was killed with its mpidata-rank: its file in `private/alive` exists, but is no longer locked.
 
     Parameters
     ----------
     run : RunFolder
-        Of the job.
+        The job's run folder.
     name : str
-        Of its exit note: `rank-0002`.
+        Name of its exit note: `rank-0002`.
 
     Returns
     -------
     bool
-        False also where it ended in order, or where the file system has no locks.
+        Also False if it ended in order, or if the file system has no locks.
     """
     with contextlib.suppress(OSError):
         descriptor = os.open(run.alive / name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -199,12 +199,12 @@ def has_vanished(run: RunFolder, name: str) -> bool:
 
 
 def last_lines(run: Path, plan: Plan, group: int, rank_in_group: int, n: int = 10) -> list[str]:
-    """Last lines of what a rank of a solver group printed; none if there is no log."""
+    """Return the last lines that a rank of a solver group printed; none if there is no log."""
     return tail(PlannedRun(RunFolder(run), plan).group_log(group, rank_in_group), n)
 
 
 def tail(path: Path, count: int) -> list[str]:
-    """Read the last lines of a log, of the last start of the run; none if it cannot be read."""
+    """Return the last lines of a log from the last start of the run; none if it cannot be read."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, 2) - 200 * count))
@@ -216,14 +216,14 @@ def tail(path: Path, count: int) -> list[str]:
 
 
 def without_noise(lines: list[str]) -> list[str]:
-    """Leave out what is for logs alone: a line, and an empty one, that Open MPI writes of the death of another."""
+    """Remove lines that belong only in logs: one, and an empty one, that Open MPI writes if another rank dies."""
     noise = [_NOISE.search(line) is not None for line in lines]
     behind = [False, *noise]
     return [line for line, own, last in zip(lines, noise, behind, strict=False) if not own and (line or not last)]
 
 
 def signal_name(number: int) -> str:
-    """Name of a signal: `SIGSEGV`."""
+    """Return the name of a signal: `SIGSEGV`."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""Standard output that may fail: its reader has gone, or its disk is full. What writes to it goes on without."""
+"""Standard output that may fail, because its reader is gone or its disk is full, without ending the program."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["Lasting", "keep_printing"]
 
 
 class Lasting:
-    """A text stream that counts as closed from its first failure on, and never raises.
+    """A text stream that counts as closed after its first failure, and never raises.
 
     Parameters
     ----------
     stream : text stream or None
-        `sys.stdout`, say; None, as Python has it where that was closed from the start.
+        For example `sys.stdout`; None, as that is in Python if it was closed from the start.
     """
 
     def __init__(self, stream: IO[str] | None) -> None:
         self._stream = stream if stream is not None else open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
     def write(self, text: str) -> int:
-        """Write, as far as that can be done."""
+        """Write, as far as possible."""
         try:
             try:
                 return self._stream.write(text)
@@ -37,18 +37,18 @@ class Lasting:
             return len(text)
 
     def flush(self) -> None:
-        """Flush, as far as that can be done."""
+        """Flush, as far as possible."""
         try:
             self._stream.flush()
         except (OSError, ValueError):
             self._give_up()
 
     def __getattr__(self, name: str) -> Any:
-        """Get what else the stream has."""
+        """Return any other attribute of the stream."""
         return getattr(self._stream, name)
 
     def _give_up(self) -> None:
-        """Lead the rest to nowhere: what the stream still holds would fail again at the end of the process."""
+        """Discard further output: what the stream still holds would fail again at the end of the process."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         try:
             os.dup2(nowhere, self._stream.fileno())
@@ -59,7 +59,7 @@ class Lasting:
 
 
 def keep_printing() -> None:
-    """Let what this program prints to its log be lost where the disk is full, instead of ending it."""
+    """Discard what this program prints to its log if the disk is full, instead of ending the program."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -70,7 +70,7 @@ def keep_printing() -> None:
 
 
 class _Log(io.FileIO):
-    """A file that takes what it can."""
+    """A file that discards what it cannot write."""
 
     def write(self, data: Any) -> int:
         try:

@@ -1,6 +1,6 @@
-"""The run folder: the names of its files (those that the C code uses come from `run_files.h`), and who may use it.
+"""The run folder: the names of its files (those that the C code uses come from `run_files.h`), and checks of it.
 
-`planned.py` has those that only the plan tells.
+`rank_files.py` has those that depend on the plan.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RunFolder:
 
     @classmethod
     def here(cls) -> RunFolder | None:
-        """Find that of the job which this process is part of; None outside a job."""
+        """Return the run folder of this process's job; None outside a job."""
         run = os.environ.get("MPIDATA_RUN")
         return cls(Path(run)) if run else None
 
@@ -47,7 +47,7 @@ class RunFolder:
 
     @property
     def private(self) -> Path:
-        """Folder of what only this user may read."""
+        """Folder of files that only this user may read."""
         return self.plan.parent
 
     @property
@@ -57,17 +57,17 @@ class RunFolder:
 
     @property
     def alive(self) -> Path:
-        """Folder with a file of each rank, locked as long as its mpidata-rank lives, which removes it at its end."""
+        """Folder with a file for each rank, which its mpidata-rank locks while it lives and removes at its end."""
         return self.path / constants.RUN_ALIVE
 
     @property
     def case(self) -> Path:
-        """What carriers copy for each simulation, where that is something."""
+        """What carriers copy for each simulation; exists only if the job has a case."""
         return self.path / constants.RUN_CASE
 
     @property
     def lock(self) -> Path:
-        """Locked by who starts the run; see `hold`."""
+        """Locked by the process that starts the run; see `hold`."""
         return self.private / "lock"
 
     @property
@@ -77,7 +77,7 @@ class RunFolder:
 
     @property
     def statistics(self) -> Path:
-        """Statistics of the fields, where the job keeps them."""
+        """Statistics of the fields, if the job keeps them."""
         return self.path / "statistics.json"
 
     @property
@@ -87,61 +87,61 @@ class RunFolder:
 
     @property
     def launcher_log(self) -> Path:
-        """What the launcher itself printed."""
+        """Output of the launcher itself."""
         return self.logs / "launcher.log"
 
     @property
     def exits(self) -> Path:
-        """Folder of the exit notes: how programs ended that ended badly."""
+        """Folder of the exit notes: how programs ended abnormally."""
         return self.path / constants.RUN_EXITS
 
     @property
     def progress(self) -> Path:
-        """How far the run is."""
+        """The progress of the run."""
         return self.path / "progress.json"
 
     @property
     def summary(self) -> Path:
-        """How the run ended; it is there once the run has ended."""
+        """How the run ended; exists once the run has ended."""
         return self.path / constants.RUN_SUMMARY
 
     @property
     def metrics(self) -> Path:
-        """Figures over time, one JSON object a line."""
+        """Figures over time, one JSON object per line."""
         return self.path / "metrics.jsonl"
 
     @property
     def machine(self) -> Path:
-        """On what it runs."""
+        """The machine on which the run executes."""
         return self.path / "machine.json"
 
     @property
     def report(self) -> Path:
-        """The report, to be looked at with a browser."""
+        """The report, for a browser."""
         return self.path / "report.html"
 
     @property
     def pictures(self) -> Path:
-        """Folder of the pictures that the training script gave."""
+        """Folder of the pictures that the training script passed."""
         return self.path / "pictures"
 
     @property
     def losses(self) -> Path:
-        """Losses by simulation, where training tells them."""
+        """Losses by simulation, if the training reports them."""
         return self.path / "losses.csv"
 
     @property
     def stop(self) -> Path:
-        """There when the job is asked to write a checkpoint and end; holds why."""
+        """Exists if the job was asked to write a checkpoint and end; contains why."""
         return self.path / "stop"
 
     @property
     def over(self) -> Path:
-        """There when the job has failed or was stopped: every program then ends soon, or is ended."""
+        """Exists if the job has failed or was stopped: every program then ends soon, or is ended."""
         return self.path / constants.RUN_OVER
 
     def note_over(self) -> None:
-        """Let every program end: where a rank's end is not the end of all, its mpidata-rank looks for this sign."""
+        """Let every program end: if a rank's end does not end all, its mpidata-rank looks for this file."""
         with contextlib.suppress(OSError):
             self.over.touch()
 
@@ -152,22 +152,22 @@ class RunFolder:
 
     @property
     def events(self) -> Path:
-        """What happened, one JSON object a line."""
+        """The events, one JSON object per line."""
         return self.path / "events.jsonl"
 
     @property
     def idle_log(self) -> Path:
-        """What trainers that draw nothing say, but for the first, which has a log of its own."""
+        """Messages about idle or silent ranks, which `mpidata run` shows."""
         return self.path / constants.RUN_IDLE
 
     @property
     def hosts(self) -> Path:
-        """The hosts of the ranks, one a line, where there are several."""
+        """The hosts of the ranks, one per line, if there are several."""
         return self.path / constants.RUN_HOSTS
 
     @property
     def record(self) -> Path:
-        """Folder of the record, where the job file names no other."""
+        """Folder of the record, if the job file names no other."""
         return self.path / "record"
 
     @property
@@ -177,11 +177,11 @@ class RunFolder:
 
     @property
     def slurm_starts(self) -> Path:
-        """With which progress each Slurm job has started the run, one JSON object a line."""
+        """The progress with which each Slurm job started the run, one JSON object per line."""
         return self.path / "slurm.jsonl"
 
     def hosts_of(self, component: int) -> Path:
-        """Name the file with the hosts of one component of a heterogeneous job."""
+        """File with the hosts of one component of a heterogeneous job."""
         return self.path / f"hosts-{component}"
 
     def summary_of(self, attempt: int) -> Path:
@@ -193,34 +193,34 @@ class RunFolder:
         return self.path / f"exits-{attempt}"
 
     def given_up(self, group: int, kind: str = "group") -> Path:
-        """There when a group, or a `loader`, is not waited for any more: its mpidata-ranks end its program."""
+        """Exists if a group or `loader` is no longer waited for: its mpidata-ranks end its program."""
         return self.path / constants.RUN_GIVEN_UP / f"{kind}-{group}"
 
     def give_up(self, group: int, kind: str = "group") -> None:
-        """Tell ranks to end that no message reaches: spawned ones that have not joined, or those in a long step."""
+        """End ranks that no message reaches: spawned ones that have not joined, or ranks in a long step."""
         path = self.given_up(group, kind)
         with contextlib.suppress(OSError):
             path.parent.mkdir(exist_ok=True)
             path.touch()
 
     def signs(self) -> list[Path]:
-        """Return what ranks of a start have told one another here: that they wait, or are not waited for any more."""
+        """Return the files by which ranks of a start signal that they wait, or are no longer waited for."""
         return [
             path for name in (constants.RUN_GIVEN_UP, constants.RUN_WAITING) for path in (self.path / name).glob("*")
         ]
 
     def vanished(self, group: int, kind: str = "group") -> Path:
-        """There when a group, or a `loader`, was lost, but no rank of it has left an exit note."""
+        """Exists if a group or `loader` was lost, but none of its ranks has left an exit note."""
         return self.exits / f"{constants.VANISHED}{kind}-{group}"
 
     @property
     def is_removed(self) -> bool:
-        """Whether somebody has removed it since it was made."""
+        """Whether the folder was removed after its creation."""
         try:
             self.plan.stat()
         except (FileNotFoundError, NotADirectoryError):
             return True
-        except OSError:  # it does not answer just now
+        except OSError:  # the file system does not answer at present
             pass
         return False
 
@@ -229,26 +229,26 @@ class RunFolder:
         return self.exits / f"rank-{rank:04d}"
 
     def rank_exits(self) -> list[Path]:
-        """Find the exit notes of ranks of the world."""
+        """Return the exit notes of ranks of the world."""
         return [path for path in self.exits.glob("rank-*") if not path.suffix]
 
     def spawned_exits(self) -> list[tuple[int, int, Path]]:
-        """Find the exit notes of ranks of spawned groups, each with its group and its rank there."""
+        """Return the exit notes of ranks of spawned groups, each with its group and its rank there."""
         found = ((_SPAWNED.fullmatch(path.name), path) for path in self.exits.glob("group-*-*"))
         return [(int(match[1]), int(match[2]), path) for match, path in found if match is not None]
 
     def spawned_loader_exits(self) -> list[tuple[int, Path]]:
-        """Find the exit notes of spawned loaders, each with its number."""
+        """Return the exit notes of spawned loaders, each with its number."""
         found = ((_SPAWNED_LOADER.fullmatch(path.name), path) for path in self.exits.glob("loader-*"))
         return [(int(match[1]), path) for match, path in found if match is not None]
 
     def check(self) -> None:
-        """Make sure that this is a run folder, and that no other user can have changed it.
+        """Check that this is a run folder, and that no other user can have changed it.
 
         Raises
         ------
         LaunchError
-            It is none, or others could write it.
+            It is not a run folder, or others can write it.
         """
         try:
             check_own_folder(self.path)
@@ -261,14 +261,14 @@ class RunFolder:
             raise LaunchError(f"Cannot read the run folder {self.path}: {error}. Make it readable.") from None
 
     def hold(self) -> int:
-        """Keep others from starting this run, until the returned file descriptor is closed or this process ends.
+        """Lock this run against other starts until the returned file descriptor is closed or this process ends.
 
         Raises
         ------
         LaunchError
-            Another process holds it, or it cannot be held.
+            Another process holds the lock, or it cannot be locked.
         """
-        path = self.lock  # a file that nobody else can open: whoever can could hold it
+        path = self.lock  # a file that no other user can open, and thus lock
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_MODE)
         except OSError as error:

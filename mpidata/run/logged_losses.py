@@ -1,4 +1,4 @@
-"""What events.jsonl tells of losses: groups and trainers that died, tries that failed, simulations set aside."""
+"""The losses in events.jsonl: groups and trainers that died, tries that failed, simulations set aside."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ TRAINER_CHANGES = tuple(_CHANGES.values())  # lists of the summary
 
 
 def read_losses(events: Path) -> dict[str, Any]:
-    """Gather what the summary says of losses from events.jsonl, of this start of the run and those before it.
+    """Read the losses for the summary from events.jsonl, of this start of the run and those before it.
 
     Parameters
     ----------
     events : Path
-        The file. What came before its last `start` counts only if the run was resumed there, but for what was set
-        aside or cancelled, which stays so; a line that was cut off does not count.
+        The file. Events before its last `start` count only if the run was resumed there, except that simulations set
+        aside or cancelled stay so; truncated lines do not count.
 
     Returns
     -------
     dict
-        `lost_groups`, `retries` and `set_aside`, as in summary.json, and those of `run_again` and TRAINER_CHANGES of
-        which there is something; `cancelled`, ids, likewise.
+        `lost_groups`, `retries` and `set_aside`, as in summary.json; if not empty, `run_again`, those of
+        TRAINER_CHANGES, and the ids of `cancelled` simulations.
     """
     found: dict[str, Any] = {"lost_groups": 0, "retries": []}
     set_aside: list[dict[str, Any]] = []
@@ -52,7 +52,7 @@ def read_losses(events: Path) -> dict[str, Any]:
                     with contextlib.suppress(ValueError, KeyError):
                         cancelled.append(json.loads(line)["simulation"])
                 elif kind in ("retry", "set_aside", "run_again", *_CHANGES):
-                    with contextlib.suppress(ValueError, KeyError):  # it was cut off
+                    with contextlib.suppress(ValueError, KeyError):  # the line is truncated
                         _add(json.loads(line), found, set_aside)
     except OSError:
         pass
@@ -66,12 +66,12 @@ def _add(event: dict[str, Any], found: dict[str, Any], set_aside: list[dict[str,
         found.setdefault(_CHANGES[kind], []).append(event["trainer"])
     elif kind != "run_again":
         (found["retries"] if kind == "retry" else set_aside).append(event)
-    elif "group" not in event:  # as a trainer had died
+    elif "group" not in event:  # because a trainer had died
         found["run_again"] = found.get("run_again", 0) + 1
 
 
 def read_first_loss(events: Path) -> dict[str, Any] | None:
-    """Find the event of the first group that was lost since the last start, in events.jsonl; None without one."""
+    """Return the event of the first group lost since the last start in events.jsonl; None if there is none."""
     first: str | None = None
     try:
         with open(events, encoding="utf-8", errors="replace") as lines:

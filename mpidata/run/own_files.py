@@ -1,7 +1,7 @@
-"""Files that no other user can have written: how they are made, and how they are checked before they are believed.
+"""Files that no other user can have written: how they are created, and how they are checked before use.
 
-What a run folder holds decides which programs run, so nothing of it may be another user's, not even where the folder
-above can be written by all.
+The contents of a run folder decide which programs run, so no file in it may belong to another user, even if all users
+can write its parent folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "write_text",
 ]
 
-FOLDER_MODE = 0o755  # and the umask; never to be written by others, whatever that says
+FOLDER_MODE = 0o755  # restricted by the umask; never writable by others, whatever the umask
 PRIVATE_MODE = 0o600
 _FILE_MODE = 0o644
 _OTHERS_WRITE = 0o022
@@ -35,26 +35,26 @@ _OPEN = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a file so that others cannot write it if it is made; for `open`."""
+    """Open a file so that others cannot write it if this creates it; for `open`."""
     return os.open(path, flags, _FILE_MODE)
 
 
 def new_file(path: Path) -> None:
-    """Make an empty file that others cannot write; raises FileExistsError where there is one."""
+    """Create an empty file that others cannot write; raises FileExistsError if it exists."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, _FILE_MODE))
 
 
 def write_text(path: Path, text: str, mode: int = _FILE_MODE) -> None:
-    """Write a file whole or not at all, by renaming a new one.
+    """Write a file atomically, by renaming a new one.
 
     Parameters
     ----------
     path : Path
-        Replaced if it is there.
+        Replaced if it exists.
     text : str
         Its contents.
     mode : int
-        Who may read it, as far as the umask allows.
+        Permissions, restricted by the umask.
     """
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, mode)
@@ -62,7 +62,7 @@ def write_text(path: Path, text: str, mode: int = _FILE_MODE) -> None:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())  # or a host that loses its power may keep the name and not the text
+            os.fsync(file.fileno())  # else a power failure may leave the name without the text
         os.replace(new, path)
         sync_folder(path.parent)
     except BaseException:
@@ -72,7 +72,7 @@ def write_text(path: Path, text: str, mode: int = _FILE_MODE) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the disk has the names in a folder; raises OSError."""
+    """Wait until the names in a folder are on disk; raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -90,21 +90,21 @@ def read_own(path: Path) -> str:
     OSError, UnicodeDecodeError
         It cannot be read.
     """
-    # A pipe that somebody puts there must not hold us up.
+    # A pipe in its place must not block.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | _OPEN), "rb") as file:
         check_own(file.fileno(), path)
         return file.read().decode()
 
 
 def check_own_folder(path: Path) -> None:
-    """Make sure that no other user can have put files into a folder.
+    """Check that no other user can have put files into a folder.
 
     Raises
     ------
     LaunchError
         It belongs to another user, or others can write it.
     OSError
-        There is no such folder; a link to one is none.
+        There is no such folder; a link to a folder does not count.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPEN)
     try:
@@ -114,7 +114,7 @@ def check_own_folder(path: Path) -> None:
 
 
 def check_own(descriptor: int, path: Path) -> None:
-    """Make sure that what is open belongs to this user and cannot be written by others; raises LaunchError."""
+    """Check that an open file belongs to this user and cannot be written by others; raises LaunchError."""
     found, me = os.fstat(descriptor), os.geteuid()
     if found.st_uid != me:
         raise LaunchError(
@@ -124,7 +124,7 @@ def check_own(descriptor: int, path: Path) -> None:
     if stat.S_IMODE(found.st_mode) & _OTHERS_WRITE:
         raise LaunchError(
             f"{path} can be written by others, so it is not believed. If nobody has changed it, `chmod go-w {path}`; "
-            "on a file system that shows all files so, set 'output' to a folder on another."
+            "on a file system without permissions, set 'output' to a folder on another one."
         )
 
 

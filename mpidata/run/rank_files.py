@@ -1,4 +1,4 @@
-"""A run folder with the plan of the run: its files that only the plan tells."""
+"""A run folder with the plan of the run: the files whose names depend on the plan."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ class PlannedRun:
         return self.run.logs / f"rank-{rank:04d}-{role}{place}.log"
 
     def write_plan(self) -> None:
-        """Write the plan, which makes the folder one that can be started."""
+        """Write the plan, after which the run can be started."""
         write_text(self.run.plan, self.plan.text(), PRIVATE_MODE)
 
     def write_notes(self, notes: Sequence[str]) -> None:
-        """Put what is to be known about the job file into the scheduler's log, before the scheduler begins."""
+        """Write notes on the job file to the scheduler's log, before the scheduler starts."""
         if not notes:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,4 +1,4 @@
-"""Runs that there are: found by their folders, and how each is."""
+"""Existing runs: finding their folders, and the state of each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mpidata.run.folder import RunFolder
 __all__ = ["find_run", "find_runs", "look_at_run", "look_at_runs"]
 
 _DEEPEST = 2  # folders between the given one and a run folder: OUTPUT/NAME/NUMBER
-_SIGN_OF_LIFE_S = 30.0  # progress.json is written twice a second; other hosts may see that late
-_SIGN_OF_LIFE_HERE_S = 5.0  # where the job's scheduler runs
+_SIGN_OF_LIFE_S = 30.0  # progress.json is written twice a second, which other hosts may see late
+_SIGN_OF_LIFE_HERE_S = 5.0  # on the host of the job's scheduler
 
 
 def find_run(path: str | Path) -> RunFolder:
@@ -27,19 +27,19 @@ def find_run(path: str | Path) -> RunFolder:
     Raises
     ------
     LaunchError
-        It is no run folder, or one that other users can have changed.
+        It is not a run folder, or other users can have changed it.
     """
     from mpidata.config.load import no_utf_8  # loads pydantic, which a rank that only joins never needs
 
     run = RunFolder(Path(os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)))
     if (name := no_utf_8(str(run.path))) is not None:
-        raise LaunchError(f"The run folder {name} has a name that is no UTF-8, which its files cannot hold. Rename it.")
+        raise LaunchError(f"The name of the run folder {name} is not UTF-8, so its files cannot hold it. Rename it.")
     run.check()
     return run
 
 
 def find_runs(folder: str | Path) -> list[RunFolder]:
-    """Find the run folders in a folder, or the folder itself; by name, and their numbers in order.
+    """Find the run folders in a folder, or the folder itself; sorted by name and number.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def find_runs(folder: str | Path) -> list[RunFolder]:
     """
     top = Path(os.path.abspath(folder))
     if not top.is_dir():
-        raise LaunchError(f"{folder} is no folder. Name the one that `output` of the job file names, such as runs.")
+        raise LaunchError(f"{folder} is no folder. Give the folder set by `output` in the job file, for example runs.")
     plan = RunFolder(Path()).plan
     found = {
         path.parents[len(plan.parts) - 1]
@@ -60,19 +60,19 @@ def find_runs(folder: str | Path) -> list[RunFolder]:
 
 
 def look_at_runs(folder: str | Path) -> list[dict[str, Any]]:
-    """Tell of each run in a folder what `look_at_run` tells."""
+    """Return the result of `look_at_run` for each run in a folder."""
     return [look_at_run(run) for run in find_runs(folder)]
 
 
 def look_at_run(run: RunFolder) -> dict[str, Any]:
-    """Tell how a run is; nothing is changed.
+    """Return the state of a run; changes nothing.
 
     Returns
     -------
     dict
-        `run`, its folder; `status`, that of its summary.json, `running`, or `gone` where its processes have ended
-        without one; `age_s`, since that was written or, of a run that goes on, since it began; `progress`, the contents
-        of progress.json, or None; `error`, the sentence of its summary, or None.
+        `run`, its folder; `status`, that of its summary.json, `running`, or `gone` if its processes have ended without
+        one; `age_s`, since the summary was written or, for a running one, since its start; `progress`, the contents of
+        progress.json, or None; `error`, the sentence of its summary, or None.
     """
     summary, progress = _read(run.summary), _read(run.progress)
     status = summary.get("status") if summary else "running" if _is_running(run) else "gone"
@@ -101,7 +101,7 @@ def _time_of(path: Path) -> float:
 
 
 def _is_running(run: RunFolder) -> bool:
-    """Whether somebody holds the run; by its last sign of life where that cannot be seen, on another host say."""
+    """Whether the run is locked; judged by its last sign of life if locks are not visible, e.g. on another host."""
     with contextlib.suppress(OSError), open(run.lock, "rb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Requests for other numbers of loaders or groups, and the answers: files in the private folder of a run."""
+"""Requests to change the number of loaders, groups or trainers, and the answers: private files of a run."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _NUMBER = re.compile(r"scale-([0-9a-f]{16})")
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """A request for another number of ranks.
 
     Attributes
     ----------
     number : str
-        Of this request alone: 16 hexadecimal digits.
+        Unique for each request: 16 hexadecimal digits.
     attempt : int
-        The start of the run that it is for, so that a resumed run takes no old request.
+        The start of the run for which it is, so that a resumed run does not take an old request.
     kind : str
         `loaders`, `groups` or `trainers`.
     count : int
-        How many there are to be.
+        The new number.
     """
 
     number: str
@@ -43,26 +43,26 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What the scheduler says: whether it refuses, and a sentence."""
+    """The scheduler's answer: whether it refuses, and a sentence."""
 
     refused: bool
     sentence: str
 
 
 def ask(run: RunFolder, attempt: int, kind: str, count: int) -> Request:
-    """Write a request; raises OSError where that cannot be done."""
+    """Write a request; raises OSError if that fails."""
     request = Request(secrets.token_hex(8), attempt, kind, count)
     write_text(_request(run, request.number), json.dumps(dataclasses.asdict(request)))
     return request
 
 
 def withdraw(run: RunFolder, request: Request) -> None:
-    """Take a request back that the scheduler has not taken yet."""
+    """Withdraw a request that the scheduler has not taken yet."""
     _request(run, request.number).unlink(missing_ok=True)
 
 
 def take(run: RunFolder, attempt: int) -> Iterator[Request]:
-    """Take the requests that wait, each once; what is none, or is for another start of the run, is dropped."""
+    """Take the waiting requests, each once; drop invalid ones and those for another start of the run."""
     try:
         names = [path.name for path in run.private.iterdir()]
     except OSError:
@@ -73,27 +73,27 @@ def take(run: RunFolder, attempt: int) -> Iterator[Request]:
             request = _checked(Request(**json.loads(read_own(path))), match[1])
         try:
             path.unlink()
-        except OSError:  # it would be taken again
+        except OSError:  # else it would be taken again
             continue
         if request is not None and request.attempt == attempt:
             yield request
 
 
 def answer(run: RunFolder, request: Request, said: Answer) -> None:
-    """Answer a request that was taken, as far as the folder can be written."""
+    """Answer a request that was taken, if the folder can be written."""
     with contextlib.suppress(OSError):
         write_text(_answer(run, request.number), json.dumps(dataclasses.asdict(said)))
 
 
 def take_answer(run: RunFolder, request: Request) -> Answer | None:
-    """Take the answer to a request; None: there is none yet."""
+    """Take the answer to a request; None if there is none yet."""
     path = _answer(run, request.number)
     try:
         said = Answer(**json.loads(read_own(path)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise MpidataError(f"Cannot read the answer {path}: {error}. The run's events.jsonl has it, too.") from None
+        raise MpidataError(f"Cannot read the answer {path}: {error}. It is also in the run's events.jsonl.") from None
     path.unlink(missing_ok=True)
     return said
 

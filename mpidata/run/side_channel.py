@@ -1,6 +1,6 @@
-"""Words for who started the job: those that do not go through the run folder, which may be what cannot be written.
+"""Messages to the process that started the job, not through the run folder, which may be unwritable.
 
-And about ranks that others wait for, which any rank of any host may say, through a log in the run folder.
+Also messages about ranks that others wait for, which any rank on any host may write to a log in the run folder.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mpidata.run.folder import RunFolder
 __all__ = ["ASIDE", "STARTED", "append", "read_summary", "said_aside", "say_aside", "say_late"]
 
 ASIDE = "MPIDATA_ASIDE"
-"""Variable that names a file for them: one in memory that `mpidata run` reads, or the launcher's standard error."""
+"""Variable that names a file for these: one in memory that `mpidata run` reads, or the launcher's standard error."""
 
 STARTED = '{"event": "start"}'
-"""Line that tells that all ranks have joined, where the event of that cannot be written."""
+"""Line which reports that all ranks have joined, if that event cannot be written."""
 
 
 def say_aside(line: str) -> None:
-    """Tell who started the job, as far as that can be done, and the log."""
+    """Send a line to the process that started the job, if possible, and print it to the log."""
     with contextlib.suppress(OSError, ValueError):
         print(line, file=sys.stderr, flush=True)
     with contextlib.suppress(OSError, KeyError):
@@ -34,7 +34,7 @@ def say_aside(line: str) -> None:
 
 
 def said_aside(aside: Path) -> list[str]:
-    """Read the lines that were said aside; none where the file cannot be read."""
+    """Read the lines of `say_aside`; none if the file cannot be read."""
     try:
         return aside.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
@@ -42,7 +42,7 @@ def said_aside(aside: Path) -> list[str]:
 
 
 def read_summary(aside: Path) -> dict[str, Any] | None:
-    """Find the summary of a job among the lines that its scheduler said aside; None if it is not there."""
+    """Find the summary of a job among its scheduler's lines of `say_aside`; None if there is none."""
     for line in said_aside(aside):
         if line.startswith("{") and line != STARTED:
             with contextlib.suppress(ValueError):
@@ -52,14 +52,14 @@ def read_summary(aside: Path) -> dict[str, Any] | None:
 
 
 def say_late(run: Path, sentence: str) -> None:
-    """Have `mpidata run` show a sentence, and print it to this rank's log."""
+    """Let `mpidata run` show a sentence, and print it to this rank's log."""
     with contextlib.suppress(OSError, ValueError):
         print(f"mpidata: {sentence}", file=sys.stderr, flush=True)
     append(RunFolder(run).idle_log, f"mpidata: {sentence}\n")
 
 
 def append(path: Path, text: str) -> None:
-    """Add to a file that other ranks write to as well; where that cannot be done, the log has it."""
+    """Append to a file to which other ranks also write; if that fails, the text is only in the log."""
     with contextlib.suppress(OSError):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:

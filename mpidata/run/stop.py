@@ -1,4 +1,4 @@
-"""The file `stop` of a run folder, by which `mpidata run` asks the job to end."""
+"""The file `stop` of a run folder, with which `mpidata run` asks the job to end."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _WITHOUT = "without-checkpoint"
 
 @dataclasses.dataclass(frozen=True)
 class StopRequest:
-    """What is asked.
+    """A request to stop the job.
 
     Attributes
     ----------
     signal : str
-        Name of the signal that has come.
+        Name of the received signal.
     checkpoint : bool
         Whether the job is to write a checkpoint first.
     """
@@ -37,12 +37,12 @@ class StopRequest:
         return CTRL_C if self.interrupt else self.signal
 
     def text(self) -> str:
-        """Make the line of the file."""
+        """Return the line of the file."""
         return self.signal if self.checkpoint else f"{self.signal} {_WITHOUT}"
 
 
 def read_stop(path: Path) -> StopRequest | None:
-    """Read the file; None if it is not there."""
+    """Read the file; None if it does not exist."""
     try:
         words = path.read_text(encoding="utf-8").split()
     except OSError:

@@ -1,1 +1,1 @@
-"""The parameters of simulations: how they are drawn, before a job or while it runs, and what decides about it."""
+"""The parameters of simulations: how they are drawn, before a job or while it runs."""

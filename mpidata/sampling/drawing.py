@@ -38,30 +38,30 @@ def draw_parameters(job: Job) -> Array:
     Parameters
     ----------
     job : Job
-        Its seed, sampler and space decide; equal jobs get equal parameters.
+        Its seed, sampler and space determine the parameters; equal jobs get equal parameters.
 
     Returns
     -------
     ndarray
         float64, shape (simulations + validation, number of columns), in the order of `job.columns`. The rows to train
-        on come first; those for validation follow. Of a sampler that learns those for validation alone, drawn
+        on come first; those for validation follow. For a sampler that learns, only those for validation, drawn
         uniformly: it draws the others while the job runs.
 
     Raises
     ------
     JobFileError
-        The table or the sampler class gives no numbers, too few of them, or fails.
+        The table or the sampler class returns no numbers, too few numbers, or fails.
 
     Notes
     -----
     Both parts cover the space. `uniform`, `halton` and `sobol` draw one sequence, and validation continues it: any
     stretch of these sequences is spread over the whole space, and the parameters to train on stay the same when
-    `validation.count` changes. A part of a Latin hypercube is none, so `latin_hypercube` draws two, one for each part.
+    `validation.count` changes. A part of a Latin hypercube is not a Latin hypercube, so that draws one for each part.
     The points of a `grid` are all trained on; validation is drawn uniformly from the box around them.
     """
     sampler = job.parameters.sampler
     table = _BUILT_IN.get(sampler, _from_class)(job)
-    if len(table.T) < len(job.columns):  # all drawn uniformly
+    if len(table.T) < len(job.columns):  # no weights: all rows are drawn uniformly
         table = np.column_stack([table, np.ones(len(table))])
     return np.ascontiguousarray(table)
 
@@ -101,17 +101,17 @@ def _sobol(job: Job) -> Array:
             f"{job.path.name}: 'parameters.sampler' is sobol, which has at most {2**_MOST_SOBOL_BITS} points of "
             f"{_qmc().Sobol.MAXDIM} parameters. Use halton or uniform."
         )
-    # A whole power of two, cut off: scipy warns about any other number of points.
+    # A power of two, then truncated: scipy warns about any other number of points.
     return _space(job).scale(_qmc().Sobol(dimensions, seed=_seeded(job)[0]).random_base2(bits)[:count])
 
 
 def _seeded(job: Job) -> list[np.random.Generator]:
-    """Two generators, independent of one another."""
+    """Return two independent generators."""
     return [np.random.default_rng(seed) for seed in np.random.SeedSequence(job.seed).spawn(2)]
 
 
 def _qmc() -> Any:
-    from scipy.stats import qmc  # takes a second, and the other samplers do without it
+    from scipy.stats import qmc  # takes a second, and the other samplers do not need it
 
     return qmc
 
@@ -134,11 +134,11 @@ def _from_file(job: Job) -> Array:
         columns = [constant[name] if name in constant else table.numbers(name, space[name]) for name in space]
         values = np.stack(columns, axis=1)
     except (TableError, KeyError) as error:
-        reason = error if isinstance(error, TableError) else f"it has no column {error}. Put it back."
+        reason = error if isinstance(error, TableError) else f"it has no column {error}. Restore it."
         raise _refusal(job, "path", str(reason)) from None
     rows = [*range(job.simulations), *range(len(values) - job.validation.count, len(values))]
     if job.simulations + job.validation.count > len(values):
-        raise _refusal(job, "path", f"it has {len(values)} rows, not {len(rows)}. Put them back.")
+        raise _refusal(job, "path", f"it has {len(values)} rows, not {len(rows)}. Restore them.")
     for row, column in np.argwhere(~np.isfinite(values[rows])):
         cell = table.cell(job.parameter_names[column], rows[row])
         raise _refusal(job, "path", f"{cell}. Put a finite number there.")
@@ -149,22 +149,22 @@ def _from_class(job: Job) -> Array:
     sampler = make_sampler(job)
     if not learns(sampler):
         if job.parameters.learner_rank:
-            raise _refusal(job, "sampler", "it has no 'observe', so it needs no rank. Set 'learner_rank: false'.")
+            raise _refusal(job, "sampler", "it has no 'observe', so it needs no learner. Set 'learner_rank: false'.")
         return ask(job, sampler, job.simulations + job.validation.count).table
     unbounded = [name for name, axis in job.parameters.space.items() if axis is None]
     if unbounded:
         raise _refusal(job, "sampler", f"it learns, so each parameter needs a range, also '{unbounded[0]}'. Add it.")
-    ask(job, sampler, min(job.generation, job.simulations))  # to find its mistakes now; the job makes another one
+    ask(job, sampler, min(job.generation, job.simulations))  # to find its mistakes now; the job creates another one
     return _space(job).scale(_seeded(job)[1].random((job.validation.count, len(job.parameter_names))))
 
 
 def make_sampler(job: Job) -> Any:
-    """Make the sampler of a job whose `parameters.sampler` is a class, or learns.
+    """Create the sampler of a job whose `parameters.sampler` is a class, or learns.
 
     Raises
     ------
     JobFileError
-        The class is not there, or fails.
+        The class does not exist, or fails.
     """
     if job.parameters.sampler == "adaptive":
         return Adaptive(_space(job), job.seed, job.parameters.adaptive or AdaptiveKeys())
@@ -176,17 +176,17 @@ def make_sampler(job: Job) -> Any:
     with sampler_code(job):
         made = _load_class(job)
         if not callable(made):
-            raise TypeError(f"{job.parameters.sampler} is no class, but {type(made).__name__}")
+            raise TypeError(f"{job.parameters.sampler} is not a class, but {type(made).__name__}")
         try:
-            with contextlib.suppress(ValueError):  # one that is not written in Python may have none
+            with contextlib.suppress(ValueError):  # a class that is not written in Python may have none
                 inspect.signature(made).bind(space=space, seed=job.seed)
         except TypeError as error:
-            raise TypeError(f"it is made as {made.__name__}(space=..., seed=...): {error}") from None
+            raise TypeError(f"it is called as {made.__name__}(space=..., seed=...): {error}") from None
         return made(space=space, seed=job.seed)
 
 
 def draw_at_once(job: Job) -> Array:
-    """Draw all rows, also those that a sampler that learns would draw later, when it knows losses.
+    """Draw all rows, including those that a sampler that learns would draw later, when it knows losses.
 
     Returns and raises what `draw_parameters` does.
     """
@@ -196,7 +196,7 @@ def draw_at_once(job: Job) -> Array:
 
 
 def learns(sampler: Any) -> bool:
-    """Whether a sampler wants to know the losses."""
+    """Whether a sampler observes the losses."""
     return callable(getattr(sampler, "observe", None))
 
 
@@ -211,7 +211,7 @@ def sampler_code(job: Job) -> Iterator[None]:
     Raises
     ------
     JobFileError
-        It raises something; the error says what and where.
+        It raises an exception; the error names this and its place.
     """
     folder = str(job.folder)
     sys.path.insert(0, folder)
@@ -223,19 +223,19 @@ def sampler_code(job: Job) -> Iterator[None]:
         where = f", in {frames[-1].filename} line {frames[-1].lineno}. Correct it" if frames else ""
         raise _refusal(job, "sampler", f"{what}{where}.") from error
     finally:
-        with contextlib.suppress(ValueError):  # that code may have taken it out
+        with contextlib.suppress(ValueError):  # the sampler's code may have removed it
             sys.path.remove(folder)
 
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """What a sampler gives.
+    """The result of a sampler.
 
     Attributes
     ----------
     table : ndarray, float64, shape (n, number of the job's `columns`)
     more : list of (str, str)
-        Rule and parent of each row; "" where the sampler says none.
+        Rule and parent of each row; "" if the sampler gives none.
     """
 
     table: Array
@@ -243,18 +243,18 @@ class Drawn:
 
 
 def ask(job: Job, sampler: Any, count: int) -> Drawn:
-    """Have a sampler draw so many rows.
+    """Let a sampler draw `count` rows.
 
     Raises
     ------
     JobFileError
-        It fails, or gives something else.
+        It fails, or returns something else.
     """
     names, what = job.parameter_names, f"sample({count})"
     with sampler_code(job):
         result = sampler.sample(count)
     if isinstance(result, tuple) and len(result) == 2 and any(isinstance(one, str) for one in np.ravel(result[1:])):
-        fix = "Return the array alone, (array, rules, parents), or these and the weights"
+        fix = "Return only the array, (array, rules, parents), or these and the weights"
         raise _refusal(job, "sampler", f"{what} returns (array, rules). {fix}.")
     given = result if isinstance(result, tuple) and len(result) in (3, 4) else (result, None, None)
     result, rules, parents, weights = given if len(given) == 4 else (*given, None)
@@ -273,7 +273,7 @@ def ask(job: Job, sampler: Any, count: int) -> Drawn:
         texts = axis.texts if isinstance(axis, Points) else ()
         wrong = table[:, column][~np.isin(table[:, column], range(len(texts)))] if texts else ()
         for value in wrong[:1]:
-            fix = f"Return the place of one of its texts, {', '.join(texts)}, from 0"
+            fix = f"Return the index of one of its texts, {', '.join(texts)}, from 0"
             raise _refusal(job, "sampler", f"{what} returns {value} for '{name}'. {fix}.")
     if not len(rules) == len(parents) == count:
         raise _refusal(job, "sampler", f"{what} returns {len(rules)} rules and {len(parents)} parents. Return {count}.")
@@ -285,7 +285,7 @@ def ask(job: Job, sampler: Any, count: int) -> Drawn:
 
 
 def _weights(job: Job, what: str, given: Any, count: int) -> Array:
-    """Look at the weights that a sampler of a job with `parameters.weights` returns."""
+    """Check the weights that a sampler of a job with `parameters.weights` returns."""
     if given is None:
         fix = "Return (array, rules, parents, weights), or remove 'parameters.weights'"
         raise _refusal(job, "sampler", f"{what} returns no weights. {fix}.")

@@ -1,9 +1,9 @@
 """`parameters.csv` of the run folder: the parameters of every simulation, as they were drawn.
 
-Where a sampler learns, the file begins with the simulations for validation, and grows while the job runs. It has two
-more columns then, at its end: `rule` and `parent`, by which the sampler says how it came to a row. A parameter that is
-a text is one there, and elsewhere a number: the place of the text in its list. At the end of a run of which simulations
-were cancelled, a last column `state` says of which.
+If the sampler learns, the file starts with the simulations for validation, and grows while the job runs. It then has
+two more columns at its end, `rule` and `parent`, in which the sampler records how it drew a row. A text parameter is
+a text in the file, and elsewhere a number: the index of the text in its list. If simulations were cancelled, a last
+column `state`, added at the end of the run, marks them.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def write_parameters(
     names : sequence of str
         Of the parameters.
     table : ndarray
-        float64, shape (rows, number of parameters). Numbers are written so that they are read back to the last bit.
+        float64, shape (rows, number of parameters). Numbers are written so that they are read back exactly.
     first : int
-        Id of the first row.
+        Id of the simulation in the first row.
     learned : bool
-        Whether these are those for validation, and a sampler that learns draws the others later.
+        Whether these rows are for validation, and a sampler that learns draws the others later.
     texts : mapping of str to sequence of str, optional
         Of the parameters that are texts.
     """
@@ -54,7 +54,7 @@ def write_parameters(
 
 
 def assignments(names: Sequence[str], row: Sequence[float], whole: Sequence[str], texts: Texts) -> list[str]:
-    """Write the parameters of a simulation as `name=value`, whole numbers of those in `whole` without a point."""
+    """Return the parameters of a simulation as `name=value`, those in `whole` without a decimal point."""
     values = named(names, row, texts)
     return [
         f"{name}={value:.0f}" if name in whole and float(value).is_integer() else f"{name}={value}"
@@ -63,7 +63,7 @@ def assignments(names: Sequence[str], row: Sequence[float], whole: Sequence[str]
 
 
 def named(names: Sequence[str], row: Sequence[float], texts: Texts) -> dict[str, float | str]:
-    """Give the parameters of a simulation by name, texts as texts; a row may have a weight behind them."""
+    """Return the parameters of a simulation by name, texts as texts; the row may end with a weight."""
     return {name: texts[name][int(value)] if name in texts else value for name, value in zip(names, row, strict=False)}
 
 
@@ -75,9 +75,9 @@ def append_rows(
     names: Sequence[str] = (),
     texts: Texts | None = None,
 ) -> None:
-    """Add what a sampler has drawn, with the rule and the parent of each row; it is on the disk then.
+    """Append rows drawn by a sampler, with their rules and parents; returns when they are on disk.
 
-    `names` and `texts` are as of `write_parameters`, needed if there are texts.
+    `names` and `texts` are as for `write_parameters`, needed if there are texts.
 
     Raises
     ------
@@ -91,15 +91,15 @@ def append_rows(
             os.fsync(file.fileno())
     except OSError as error:
         raise MpidataError(
-            f"{path}: cannot write it: {error.strerror}. No simulation is run whose parameters are not in there. Make "
-            "room, and resume the job."
+            f"{path}: cannot write it: {error.strerror}. Only simulations with parameters in this file can run. "
+            "Free disk space and resume the job."
         ) from None
 
 
 def mark_cancelled(path: Path, cancelled: Collection[int], columns: int) -> None:
-    """Give the file a last column `state`, which is `cancelled` for these simulations and else empty.
+    """Add a last column `state` to the file, which is `cancelled` for these simulations and otherwise empty.
 
-    `columns` is the number of parameters. Raises OSError or ValueError where the file cannot be read or written.
+    `columns` is the number of parameters. Raises OSError or ValueError if the file cannot be read or written.
     """
     head, *rows = list(csv.reader(path.read_bytes().decode().splitlines(), strict=True))
     known = len(head) - (head[-1] == _STATE and len(head) > 1 + columns)
@@ -134,21 +134,21 @@ def read_parameters(
     Parameters
     ----------
     path : Path
-        Of the file. Where it grows, a last line that is not whole, of a job that was killed, is removed from it.
+        The file. If it grows, an incomplete last line, left by a killed job, is removed from it.
     names : sequence of str
         Of the parameters.
     simulations, validation : int
-        How many there are to train on, and for validation, which have the last ids.
+        Numbers of simulations to train on, and for validation; the latter have the last ids.
     texts : mapping of str to sequence of str, optional
         Of the parameters that are texts.
 
     Returns
     -------
     table : ndarray
-        float64, C order, shape (simulations + validation, number of parameters); NaN where a sampler that learns has
-        drawn nothing yet.
+        float64, C order, shape (simulations + validation, number of parameters); NaN in rows that a sampler that
+        learns has not drawn yet.
     drawn : int or None
-        How many of `simulations` it has drawn; None: no sampler learns here, and all are.
+        Number of `simulations` that it has drawn; None if the sampler does not learn, so that all are drawn.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def read_parameters(
     except OSError as error:
         raise MpidataError(f"{path}: cannot read it: {error.strerror}. Start the job again.") from None
     except (ValueError, IndexError, csv.Error):
-        raise MpidataError(f"{path}: it is no table of numbers. Start the job again.") from None
+        raise MpidataError(f"{path}: it is not a table of numbers. Start the job again.") from None
     ids = np.arange(total)
     if learned:
         ids = np.concatenate([ids[simulations:], ids[:simulations]])[: max(validation, len(read))]
@@ -182,7 +182,7 @@ def read_parameters(
         what = f"simulations 0, 1, 2, ... of {total} with {', '.join(names)}"
         raise MpidataError(f"{path}: it does not list {what}. Start the job again.")
     if not np.isfinite(read).all():
-        raise MpidataError(f"{path}: not all of its cells hold finite numbers. Start the job again.")
+        raise MpidataError(f"{path}: not all its cells hold finite numbers. Start the job again.")
     table = np.full((total, len(names)), np.nan)
     table[ids] = read[:, 1:]
     return table, len(read) - validation if learned else None

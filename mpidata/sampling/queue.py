@@ -1,4 +1,4 @@
-"""In which order simulations are taken."""
+"""The order in which simulations are taken."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 __all__ = ["NONE", "Queue"]
 
 NONE = -1
-"""In place of a simulation: there is none."""
+"""Returned instead of a simulation if there is none."""
 
 
 class Queue:
-    """Simulations by id, but `first` before all others, and what is to be tried again before what was never tried.
+    """Simulations by id, but `first` before all others, and retries before simulations that were never tried.
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ class Queue:
     Attributes
     ----------
     drawn : int
-        Of the others, those from here on have no parameters yet, and cannot be taken.
+        Other simulations from this id on have no parameters yet, and cannot be taken.
     starved : bool
-        Whether one was wanted that has none. Only `draw` makes it false again.
+        Whether one without parameters was needed. Only `draw` resets this.
 
     Notes
     -----
-    For one thread. Takes no memory for simulations that were never taken.
+    Not thread-safe. Takes no memory for simulations that were never taken.
     """
 
     def __init__(self, count: int, first: range) -> None:
@@ -42,12 +42,12 @@ class Queue:
         self._again: deque[int] = deque()
 
     def is_first(self, simulation: int) -> bool:
-        """Whether a simulation is of `first`."""
+        """Whether a simulation is one of `first`."""
         return simulation in self._first
 
     @property
     def first_waits(self) -> bool:
-        """Whether one of `first` is to be tried again."""
+        """Whether one of `first` is to be retried."""
         return bool(self._again) and self.is_first(self._again[0])
 
     @property
@@ -56,18 +56,18 @@ class Queue:
         return max(0, self._count - len(self._first) - self.drawn)
 
     def draw(self, drawn: int) -> None:
-        """Note that those before this one have parameters now."""
+        """Note that the simulations before `drawn` now have parameters."""
         self.drawn, self.starved = drawn, False
 
     def again(self, simulation: int) -> None:
-        """Put a simulation back that was taken."""
+        """Put back a simulation that was taken."""
         if self.is_first(simulation):
             self._again.appendleft(simulation)
         else:
             self._again.append(simulation)
 
     def take(self, is_pending: Callable[[int], bool]) -> int:
-        """Take the next simulation that is pending and has parameters; NONE where none is."""
+        """Take the next simulation that is pending and has parameters; NONE if there is none."""
         while self._again:
             if is_pending(simulation := self._again.popleft()):
                 return simulation
@@ -82,7 +82,7 @@ class Queue:
         return NONE
 
     def _at(self, position: int) -> int:
-        """Id of the simulation at this position of the order: `first`, then the rest by id."""
+        """Return the id of the simulation at this position of the order: `first`, then the rest by id."""
         first = self._first
         ahead = len(first)
         if position < ahead:

@@ -1,4 +1,4 @@
-"""The space of the parameters, as the unit cube and back."""
+"""The space of the parameters, mapped to the unit cube and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Space:
     Parameters
     ----------
     axes : sequence
-        As `parameters.space` has them: pairs, or Points. Whole numbers and choices share their side evenly.
+        As in `parameters.space`: pairs, or Points. Whole numbers and choices divide their side evenly.
     """
 
     def __init__(self, axes: Sequence[Any]) -> None:
@@ -32,14 +32,14 @@ class Space:
         return len(self._axes)
 
     def scale(self, unit: Array) -> Array:
-        """Make parameters of points of the cube, each float64, shape (n, number of parameters)."""
+        """Map points of the cube to parameters, each float64, shape (n, number of parameters)."""
         scaled = np.empty_like(unit)  # a job without solvers has no parameters
         for at, axis in enumerate(self._axes):
             scaled[:, at] = _scaled(axis, unit[:, at])
         return scaled
 
     def unit(self, parameters: Array) -> Array:
-        """Find the points of parameters: the inverse of `scale`, in the middle of what becomes the same value."""
+        """Map parameters to points: the inverse of `scale`, at the middle of the interval of the same value."""
         unit = np.empty_like(parameters)
         for at, axis in enumerate(self._axes):
             unit[:, at] = _unit(axis, parameters[:, at])
@@ -51,7 +51,7 @@ def _scaled(axis: Any, unit: Array) -> Array:
         which = np.minimum((unit * len(axis.all)).astype(np.int64), len(axis.all) - 1)
         return which + float(axis.all[0]) if isinstance(axis.all, range) else np.array(axis.all)[which]
     low, high = _ends(axis)
-    # Not low + unit * (high - low), which overflows for a range wider than a float64 can be.
+    # Not low + unit * (high - low), which overflows if the range is wider than the largest float64.
     scaled: Array = np.clip(low * (1.0 - unit) + high * unit, low, high)
     return scaled
 

@@ -1,1 +1,1 @@
-"""The scheduler, rank 0: which simulation runs where, what is done about deaths, and when the job is over."""
+"""The scheduler, rank 0: which assigns simulations to groups, handles deaths, and ends the job."""

@@ -35,7 +35,7 @@ def main() -> int:
         print("MPIDATA_RUN is not set. The scheduler is started by `mpidata run job.yaml`.", file=sys.stderr)
         return 2
     run = RunFolder(Path(os.environ["MPIDATA_RUN"]))
-    os.umask(os.umask(0o077) | 0o022)  # what this process makes lies in the run folder, which others must not write
+    os.umask(os.umask(0o077) | 0o022)  # others must not write the files of the run folder
     # Python's own handler for Ctrl-C would have to wait until all ranks have joined.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     messages = None
@@ -63,7 +63,7 @@ def main() -> int:
         scheduler = Scheduler(plan, parameters, messages, learner=learner)
         if learner is not None:
             learner.start(scheduler.simulations.queue)
-    except Exception as error:  # nothing may leave through MPI_Finalize, where all others would wait
+    except Exception as error:  # no exception may reach MPI_Finalize, in which all others would wait
         if not (isinstance(error, RankDiedError) and _has_exit_note(run)):
             write_failure(run.path, _sentence(error))
         run.note_over()
@@ -75,12 +75,12 @@ def main() -> int:
     scheduler.run()
     if messages.spawning:
         sys.stdout.flush()
-        os._exit(0)  # a thread is in MPI_Comm_spawn, and MPI_Finalize would pull the ground from under it
+        os._exit(0)  # a thread is in MPI_Comm_spawn, during which MPI_Finalize is not allowed
     return 0
 
 
 def write_failure(run: Path, error: str) -> None:
-    """Print why a run failed before its ranks had come together, and write its summary.
+    """Print why a run failed before all ranks had joined, and write its summary.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _has_exit_note(run: RunFolder) -> bool:
-    """Whether a rank has left an exit note, which is the cause then and not what MPI told of it here."""
+    """Whether a rank has left an exit note: that is then the cause, not the error that MPI raised here."""
     deadline = time.monotonic() + deadlines.WHY_LOST_IN_START_S
     while time.monotonic() < deadline:
         ends = [read_exit_note(path) for path in run.rank_exits()]

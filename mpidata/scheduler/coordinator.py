@@ -1,4 +1,4 @@
-"""The scheduler's share of checkpoints: when one is due, its number, and what makes it valid once all is written."""
+"""The scheduler's share of checkpoints: when one is due, its number, and when it becomes valid."""
 
 from __future__ import annotations
 
@@ -37,46 +37,46 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 class Orders(Protocol):
-    """What the coordinator needs of the scheduler's messages."""
+    """The scheduler's messages that the coordinator sends."""
 
     def checkpoint(self, number: int) -> None:
-        """Tell all trainers to write a checkpoint of this number."""
+        """Order all trainers to write the checkpoint of this number."""
 
 
 class Coordinator:
-    """Has checkpoints written, one at a time.
+    """Coordinates the writing of checkpoints, one at a time.
 
-    A checkpoint goes through these stages: its folder is made; the trainers are told to write; all of them have
-    written; the scheduler's state and the checksums are written, the folder renamed, older ones removed. What touches
-    files is done in a thread, so that nothing here blocks.
+    A checkpoint goes through these stages: its folder is created; the trainers are ordered to write; all of them have
+    written; the scheduler's state and the checksums are written, the folder is renamed, older ones are removed. A
+    thread does all work on files, so that no call here blocks.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     orders : Orders
         To the trainers.
     state : callable
-        Returns what the scheduler wants to find in `read_scheduler` after a resume: a new object that JSON knows.
-        Called when a checkpoint begins, so that it never knows more than the trainers' ledgers.
+        Returns the state that `read_scheduler` is to return after a resume: a new object that JSON can represent.
+        Called when a checkpoint begins, so that the state is never newer than the trainers' ledgers.
     note : callable
-        Gets the events `checkpoint` (number, batch, seconds, bytes), `checkpoint_failed` (number, reason), and
-        `checkpoint_again` (the same) of one that lacks the part of a trainer without which the others go on.
+        Receives the events `checkpoint` (number, batch, seconds, bytes), `checkpoint_failed` (number, reason), and
+        `checkpoint_again` (the same) if the part of a trainer is missing without which the others continue.
     now : float
-        The time, in seconds, of a clock that never goes back; so are the other times.
+        The time in seconds of a monotonic clock, as are the other times.
 
     Attributes
     ----------
     last_valid : int
-        Number of the newest checkpoint that is whole, 0 if there is none.
+        Number of the newest complete checkpoint, 0 if there is none.
     last_batch : int
-        The batch after which that was written; -1 where this start has written none.
+        The batch after which that was written; -1 if this start has written none.
     failure : str or None
-        Why the last attempt failed; None where it did not.
+        Why the last attempt failed; None if it did not.
 
     Notes
     -----
-    For one thread. One that fails is not tried again before the next one is due; one that lacks a part is at once.
+    Not thread-safe. A failed checkpoint is retried when the next one is due; one that lacks a part, at once.
     """
 
     def __init__(
@@ -102,22 +102,22 @@ class Coordinator:
         self._current: _Checkpoint | None = None
         self._task: _Task | None = None
         self._living = set(range(plan.trainers - plan.trainer_spares))
-        self._asked = -1  # batch from which a trainer has asked for another one, -1: none
+        self._asked = -1  # batch of the latest further request of a trainer, -1: none
 
     @property
     def busy(self) -> bool:
-        """Whether a checkpoint is being written, or waits for that."""
+        """Whether a checkpoint is being written, or is about to be."""
         return self._current is not None
 
     def want(self, now: float) -> None:
-        """Have a checkpoint written as soon as possible; one that is being written already will do."""
+        """Start a checkpoint as soon as possible, unless one is already being written."""
         if self._over:
             self.failure = "the training loop is over"
         elif self._current is None:
             self._begin(now)
 
     def asked(self, event: CheckpointWanted, now: float) -> None:
-        """Take a trainer's wish, which waits while a checkpoint of an earlier batch is being written."""
+        """Process a trainer's request, which waits while a checkpoint of an earlier batch is being written."""
         index_of(event, self._plan.trainers)
         if self._current is None:
             self.want(now)
@@ -125,13 +125,13 @@ class Coordinator:
             self._asked = max(self._asked, event.batch)
 
     def written(self, event: CheckpointWritten) -> None:
-        """Take what a trainer says of its part."""
+        """Process a trainer's report on its part."""
         trainer = index_of(event, self._plan.trainers)
         current = self._current
         if current is None or event.number != current.number:
-            return  # of one that was given up
+            return  # of an abandoned checkpoint
         if trainer not in current.of:
-            return  # it has taken a place since
+            return  # it was a spare when this one was ordered
         current.batch = max(current.batch, event.batch)
         text = event.text
         if event.failed:
@@ -144,7 +144,7 @@ class Coordinator:
         current.files[trainer] = Digest(text, event.bytes)
 
     def trainer_lost(self, trainer: int, how: str = "has died") -> None:
-        """Note that the others go on without a trainer: a checkpoint that waits for it is begun anew."""
+        """Note that the others continue without a trainer: a checkpoint that waits for it is restarted."""
         self._living.discard(trainer)
         current = self._current
         if current is not None:
@@ -153,14 +153,14 @@ class Coordinator:
             current.lacks = current.lacks or f"trainer {trainer} {how} meanwhile"
 
     def trainer_joined(self, trainer: int, values: Iterable[tuple[str, int, float]]) -> None:
-        """Note that a spare has taken a place, which reports behind which checkpoint it takes part."""
+        """Note that a spare has taken a place; it reports after which checkpoint it takes part."""
         self._living.add(trainer)
         before = next(value for name, _, value in values if name == constants.TRAINS)
         if self._current is not None and self._current.ordered and self._current.number > before:
             self._current.of.add(trainer)
 
     def tick(self, now: float, may_begin: bool = True) -> None:
-        """Do what is due; to be called several times a second. `may_begin`: a periodic checkpoint may begin."""
+        """Do what is due; call this several times a second. `may_begin`: a periodic checkpoint may begin."""
         if self._task is not None:
             if self._task.is_alive():
                 return
@@ -173,11 +173,11 @@ class Coordinator:
             self._task = _Task(self._finish, current)
 
     def close(self, now: float, wait_s: float = 2.0) -> None:
-        """At the end of the job: let a checkpoint that is all but written become whole, and remove an unfinished one.
+        """At the end of the job: complete a checkpoint of which all parts are written, and remove an unfinished one.
 
         Notes
         -----
-        Blocks for `wait_s` at most.
+        Blocks for at most `wait_s`.
         """
         self._over = True
         current = self._current
@@ -248,7 +248,7 @@ class Coordinator:
         self._kept.append(current.number)
         try:
             self._remove_old()
-        except (OSError, MpidataError) as error:  # the new one is whole all the same; tried again after the next one
+        except (OSError, MpidataError) as error:  # the new one is complete anyway; retried after the next one
             with contextlib.suppress(OSError):
                 print(f"Old checkpoints cannot be removed: {as_line(error)}", file=sys.stderr, flush=True)
 
@@ -268,34 +268,34 @@ class Coordinator:
         return sum(wanted.bytes for wanted in files.values())
 
     def _remove_old(self) -> None:
-        """Keep the newest ones; damaged ones, newer than the one this run has continued, do not count as such."""
+        """Keep the newest ones, not counting damaged ones newer than the one from which this run was resumed."""
         self._kept = self._kept[-self._plan.checkpoint_keep :]
         for number in numbers(self._folder):
             if number not in self._kept:
-                # Under the name of one that is not whole, so that it never looks like one that is.
+                # Renamed first, so that a partly removed one is never taken for a complete one.
                 os.rename(path_of(self._folder, number), unfinished(self._folder, number))
                 shutil.rmtree(unfinished(self._folder, number), ignore_errors=True)
 
 
 class _Checkpoint:
-    """One that is being written."""
+    """A checkpoint that is being written."""
 
     def __init__(self, number: int, begun: float, state: object) -> None:
         self.number = number
         self.begun = begun
         self.state = state
         self.ordered = False
-        self.of: set[int] = set()  # who writes it, where it was ordered
+        self.of: set[int] = set()  # the trainers that write it, once it is ordered
         self.batch = -1
         self.bytes = 0
         self.files: dict[int, Digest] = {}
         self.failure: str | None = None
-        self.lacks = ""  # whose part, so that another one is to take its place
-        self.over = False  # whether it failed only as the training loop is over, as any job's may be
+        self.lacks = ""  # whose part is missing: another checkpoint is to replace this one
+        self.over = False  # whether it failed only because the training loop is over, which is no error
 
 
 class _Task(threading.Thread):
-    """Work on files; `error` is what went wrong. Starts at once."""
+    """A thread that works on files, started at once; `error` is the exception that it raised."""
 
     def __init__(self, work: Callable[[_Checkpoint], None], checkpoint: _Checkpoint) -> None:
         super().__init__(name="checkpoint", daemon=True)
@@ -305,7 +305,7 @@ class _Task(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Work, and keep what goes wrong."""
+        """Work, and keep the exception."""
         try:
             self._work(self._checkpoint)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Which group runs which simulation, and what becomes of a simulation whose group gives it up or is lost."""
+"""Which group runs which simulation, and what happens to a simulation whose group abandons it or is lost."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = ["Dispatcher"]
 
 
 class Dispatcher:
-    """Gives simulations to the groups that ask, again where a try has failed, and replaces groups that are lost.
+    """Assigns simulations to the groups that ask, retries those that failed, and replaces groups that are lost.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     parameters : ndarray, float64, C order, shape (simulations + validation, number of parameters)
-        Row i belongs to simulation i; looked at when that is dispatched.
+        Row i belongs to simulation i; read when that is dispatched.
     messages : Messages
         To and from the other ranks.
     output : RunOutput
-        Of the run.
+        The run's output.
     simulations, groups, losses : Simulations, Groups, Losses
         Their states, which only this object changes.
 
@@ -46,21 +46,21 @@ class Dispatcher:
     error : str
         Why the job must fail, or "".
     log : Path or None
-        Which log that is about, where it is about one.
+        The log that the error is about, if any.
     died_out : bool
-        Whether that is only because no group is left, and another start of the job may bring them back.
+        Whether the only reason is that no group is left, so that resuming the job may bring them back.
     stopping : bool
         Set from outside: groups that ask are to leave.
     keeps_groups : bool
-        Set from outside: groups wait though all is settled, as simulations may have to run again when a trainer dies.
+        Set from outside: groups wait after all is settled, because simulations run again if a trainer dies.
     cancelling : Cancelling
-        Takes simulations out.
+        Cancels simulations.
     blameless : bool
         Set from outside: all ranks are being ended, so a group that dies is no loss and its simulation has not failed.
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class Dispatcher:
         self._not_started: tuple[str, Path | None] = "", None  # why the last group could not start, and its log
         self._untold = UntoldDeaths(plan)
         self._causes = Causes(plan)
-        self._leaving: set[int] = set()  # groups that have left, but of which samples may still be under way
+        self._leaving: set[int] = set()  # groups that have left, but whose samples may not have arrived yet
         self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
         self.cancelling = Cancelling(plan, messages, output, simulations, self._is_told)
 
     def tick(self, now: float) -> None:
-        """Take in groups that were spawned, and spawn those that are needed."""
+        """Process groups that were spawned, and spawn those that are needed."""
         for group, rank_in_group in self._untold.find(now, self._groups.is_alive):
             self.died(group, rank_in_group, now)
         self._look_into_losses(now)
@@ -108,7 +108,7 @@ class Dispatcher:
             self._spawn(now)
 
     def next(self, group: int, event: Closed) -> None:
-        """Take in that a group asks for a simulation, having closed the one before."""
+        """Process a group's request for a simulation, with which it closes the one before."""
         if not self._is_alive(group):
             return
         self._groups.works(group)
@@ -131,7 +131,7 @@ class Dispatcher:
         self.feed()
 
     def finalized(self, group: int, event: Closed) -> None:
-        """Take in that a group leaves the job in order."""
+        """Process that a group leaves the job in order."""
         if not self._is_alive(group):
             return
         if group in self._reserved:
@@ -155,12 +155,12 @@ class Dispatcher:
         else:
             self.error = self.error or (
                 f"All {self._plan.groups} groups have left, but {pending} of {self._simulations.count} simulations "
-                "have not been run. A solver that runs one simulation and leaves needs as many groups as simulations "
-                "(solvers.groups), or `start: spawn`; any other calls next until that says that there are no more."
+                "have not been run. If the solver leaves after one simulation, set solvers.groups to the number of "
+                "simulations, or use `start: spawn`; if not, call next until it returns no more simulations."
             )
 
     def died(self, group: int, rank_in_group: int, now: float) -> None:
-        """Give up a group, a rank of which has died; what one that has left had sent may be lost with it."""
+        """Declare a group lost because a rank died; samples of a group that has left may also be lost."""
         if not self._groups.is_alive(group) and not (group in self._leaving and self._simulations.is_awaited(group)):
             return
         self._leaving.discard(group)
@@ -172,16 +172,16 @@ class Dispatcher:
         self._look_into_losses(now)
 
     def scale(self, count: int) -> str:
-        """Have so many groups at work from now on; returns a sentence, or raises MpidataError where that cannot be."""
+        """Set how many groups are to be active; returns a sentence, or raises MpidataError if that is impossible."""
         if self.stopping or self._simulations.all_settled:
-            raise MpidataError("This job needs no groups: it has no solvers, all simulations are done, or it ends.")
+            raise MpidataError("This job needs no groups: it has no solvers, all simulations have ended, or it ends.")
         sentence = self._groups.scale(count, "groups", "solvers")
         self._promote()
         self.feed()
         return sentence
 
     def _part(self) -> None:
-        """Close the connections with groups that have left and of which the trainers hold everything."""
+        """Close the connections to groups that have left and whose samples the trainers all hold."""
         for group in [group for group in self._leaving if not self._simulations.is_awaited(group)]:
             self._leaving.discard(group)
             self._messages.gone(group)
@@ -210,12 +210,12 @@ class Dispatcher:
                 )
 
     def _die_out(self, error: str, log: Path | None, may_be_resumed: bool = True) -> None:
-        """End the job as no group is left; where groups could join before, a new start of the job may help."""
+        """End the job because no group is left; if groups had joined before, resuming the job may help."""
         if not self.error:
             self.error, self.log, self.died_out = error, log, may_be_resumed
 
     def feed(self) -> None:
-        """Give what is pending to the groups that wait; let them go when nothing more can come."""
+        """Assign pending simulations to the groups that wait; let them leave if no more can come."""
         if self.stopping or (self._simulations.all_settled and not self.keeps_groups):
             for group in self._groups.release():
                 self._messages.no_more(group)
@@ -235,22 +235,22 @@ class Dispatcher:
             self._dispatch(group, simulation)
 
     def run_again(self) -> None:
-        """Give out what is to run again as a trainer has died."""
+        """Dispatch the simulations that run again because a trainer has died."""
         self.feed()
         if self._simulations.pending and not self._groups.any_left and not self.stopping:
             self.error = self.error or (
                 "A trainer has died, and simulations are to run again, but all groups have left. With "
-                "'trainers.elastic', let the solvers call next until that says that there are no more simulations."
+                "'trainers.elastic', the solvers must call next until it returns no more simulations."
             )
 
     def _is_alive(self, group: int) -> bool:
-        """Whether a group counts; a message of one that is lost may still come."""
+        """Whether a group is not lost: a message of a lost one may still arrive."""
         if not self._groups.is_alive(group) and group not in self._groups.lost:
             raise MpidataError(f"There is no group {group}. {MIXED}")
         return group not in self._groups.lost
 
     def _is_told(self, group: int) -> bool:
-        """Whether a group lives, and knows which simulation is its."""
+        """Whether a group is alive, and has received its simulation."""
         return self._groups.is_alive(group) and group not in self._reserved
 
     def _dispatch(self, group: int, simulation: int) -> None:
@@ -264,11 +264,11 @@ class Dispatcher:
                 self._output.note("spare_takes_over", group=group)
 
     def _close(self, group: int, event: Closed) -> None:
-        """Take note of the simulation that the group has just ended, if any."""
+        """Process the simulation that the group has just ended, if any."""
         simulation, steps, failed = event.simulation, event.steps, event.failed
         self._output.ran(group, event)
         if self.stopping and failed != constants.GIVEN_UP:
-            return  # cut short, so neither complete nor failed, and its number of steps says nothing
+            return  # interrupted: neither complete nor failed, and its number of steps is meaningless
         if simulation == NONE:
             self._simulations.check_runs(group, NONE)
             return
@@ -287,7 +287,7 @@ class Dispatcher:
             self._output.closed(simulation, steps)
 
     def _close_failed(self, simulation: int, steps: int, group: int, cause: Cause, again: bool) -> None:
-        """Take note of a simulation that its group has not run to its end, though it is well."""
+        """Process a simulation that its group did not finish, although the group is alive."""
         last = self._simulations.close(group, simulation, steps, failed=True, again=again)
         if self._simulations.is_cancelled(simulation):
             return
@@ -306,7 +306,7 @@ class Dispatcher:
         self.error = self.error or self._losses.verdict(self._simulations.ended)
 
     def _waiting_undrawn(self) -> int:
-        """Count pending simulations without parameters; others may have been cancelled before they were drawn."""
+        """Count pending simulations without parameters; some may have been cancelled before they were drawn."""
         queue = self._simulations.queue
         if not queue.undrawn:
             return 0
@@ -338,8 +338,8 @@ class Dispatcher:
         ended = first_exit(self._plan.run, self._plan, group)
         log = PlannedRun(RunFolder(self._plan.run), self._plan).group_log(group, ended[0] if ended is not None else 0)
         self._not_started = (
-            f"Group {group} could not be started, and no group is left. {error}. Its output is in {log}. Correct it "
-            f"and resume the job with `mpidata run --resume {self._plan.run}`.",
+            f"Group {group} could not be started, and no group is left. {error}. Its output is in {log}. Fix the "
+            f"error and resume the job with `mpidata run --resume {self._plan.run}`.",
             log,
         )
         if self._simulations.pending and not self._groups.any_left and not self.stopping:

@@ -1,4 +1,4 @@
-"""How a job ends: by itself or from outside, who has left, how long the others are waited for, with what conclusion."""
+"""How a job ends: by itself or from outside, who has left, how long it waits for the others, with what conclusion."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ _LOOK_S = 0.5
 
 
 class Ending:
-    """Keeps who has left, and decides when to wait no longer.
+    """Keeps track of who has left, and decides when to stop waiting.
 
     A job that nobody stops is over when all trainers and groups have left, however long the training takes. After a
-    stop there is a limit: 7 s, or 2.5 s once it has failed. Past it the groups are not waited for (a long step does not
-    look whether the job goes on), nor are the trainers of a failed job. A trainer that has left its loop by itself may
-    take all the time it needs afterwards, to save its model say, and only the groups are ended. One that has not hangs,
-    and the job has failed.
+    stop there is a limit: 7 s, or 2.5 s once it has failed. After that the job waits neither for groups (a long step
+    does not check whether the job continues) nor for the trainers of a failed job. A trainer that has left its loop by
+    itself may take all the time it needs, for example to save its model, and only the groups are ended. A trainer that
+    has not left its loop hangs, and the job has failed.
 
-    The figures of a trainer are final with the first status after its goodbye, which comes within 0.2 s.
+    The figures of a trainer are final with the first status after its goodbye, which arrives within 0.2 s.
 
     Parameters
     ----------
     trainers : int
         Number of trainers.
     groups, loaders : Groups
-        Those that are alive have not left.
+        Those that are alive have not left yet.
     others : sequence of Groups
-        Likewise: inference ranks, learners.
+        The same for inference ranks and learners.
 
     Attributes
     ----------
     conclusion : Conclusion
-        How the job ends, as known so far. The first error counts; an error counts more than a stop.
+        How the job ends, as known so far. The first error counts; an error takes precedence over a stop.
     stopping : bool
-        Whether the job ends before its time.
+        Whether the job ends early.
 
     Notes
     -----
-    For one thread. Times are in seconds, of a clock that never goes back.
+    Not thread-safe. Times are in seconds of a monotonic clock.
     """
 
     def __init__(self, trainers: int, groups: Groups, loaders: Groups, *others: Groups) -> None:
@@ -77,7 +77,7 @@ class Ending:
 
     @property
     def in_loop(self) -> set[int]:
-        """Trainers whose loops over the stream may go on."""
+        """Trainers whose loops over the stream may continue."""
         return self._trainers_in_loop
 
     @property
@@ -90,7 +90,7 @@ class Ending:
         self._trainers_in_loop.discard(trainer)
 
     def trainer_trained(self, trainer: int) -> None:
-        """Note that a trainer has had all batches that there were for it."""
+        """Note that a trainer has drawn all its batches."""
         self._untrained.discard(trainer)
 
     def trainer_left(self, trainer: int, now: float) -> None:
@@ -98,40 +98,40 @@ class Ending:
         self._trainers_in_loop.discard(trainer)
         self._trainers.discard(trainer)
         if self._from_outside and not self._trainers:
-            self._limit(now + deadlines.STOP_S)  # a long step of a solver does not look whether the job goes on
+            self._limit(now + deadlines.STOP_S)  # a long step of a solver does not check whether the job continues
         self._figures.add(trainer)
         self._figures_by = now + deadlines.LAST_FIGURES_S
 
     def trainer_lost(self, trainer: int) -> None:
-        """Note that a trainer has died, and that the others go on."""
+        """Note that a trainer has died, and that the others continue."""
         for those in (self._trainers_in_loop, self._trainers, self._untrained, self._figures):
             those.discard(trainer)
 
     def status_came(self, trainer: int, ended: bool = False) -> None:
-        """Note that a trainer's figures have come, and whether it knows that the stream is over."""
+        """Note that a trainer's figures have arrived, and whether it knows that the stream is over."""
         self._figures.discard(trainer)
         if ended:
             self.trainer_left_loop(trainer)
 
     def loaders_leave(self, now: float) -> None:
-        """Note that the loaders are to leave: where they are the last, they have the time of a stop for that."""
+        """Note that the loaders are to leave: if they are the last, they have as long as after a stop."""
         if not (self._groups.alive or self._trainers):
             self._by = min(self._by, now + deadlines.STOP_S)
 
     def stop(self, now: float, reason: str) -> bool:
-        """End the job before its time, though nothing is wrong; returns whether it was not stopping already."""
+        """End the job early, without an error; returns whether it was not stopping already."""
         if self.conclusion["status"] == "complete":
             self.conclusion["status"] = "stopped"
             self.conclusion["reason"] = reason
         return self._limit(now + deadlines.STOP_S)
 
     def left_early(self, reason: str) -> None:
-        """Note that a trainer has left before the others, who go on without it."""
+        """Note that a trainer has left before the others, which continue without it."""
         if self.conclusion["status"] == "complete":
             self.conclusion["status"], self.conclusion["reason"] = "stopped", reason
 
     def stop_from_outside(self, reason: str, by: float) -> None:
-        """End the job because somebody wants it to end by then; a trainer that is late is ended and not at fault."""
+        """End the job by a deadline set from outside; a late trainer is ended, which is not an error."""
         if self.conclusion["status"] == "complete":
             self.conclusion["status"] = "stopped"
             self.conclusion["reason"] = reason
@@ -139,10 +139,10 @@ class Ending:
         self._limit(by)
 
     def fail(self, now: float, error: str, log: Path | None = None) -> bool:
-        """End the job because of an error, which this log is about; returns whether it was not stopping already.
+        """End the job because of an error, found in this log; returns whether it was not stopping already.
 
-        The ranks may leave in order as far as they still can. Of a job that somebody wants to end it is no failure: a
-        script whose batches end in the middle may raise, and goes on from the checkpoint later.
+        Ranks that still can leave in order may do so. In a job that is stopped from outside this is not a failure: a
+        script whose batches end in the middle may raise, and resumes from the checkpoint later.
         """
         if self._from_outside:
             self._failed_then = True
@@ -155,31 +155,31 @@ class Ending:
         return self._limit(now + deadlines.FAIL_S)
 
     def fail_at_once(self, now: float, error: str, log: Path | None = None) -> None:
-        """End the job because of an error, after a moment in which other ranks may report theirs."""
+        """End the job because of an error, after a short time in which other ranks may report theirs."""
         self.fail(now, error, log)
         self._limit(now + deadlines.MORE_ERRORS_S)
 
     def record_stopped(self, sentence: str) -> None:
-        """Take note that samples are missing from the record: the job goes on as it would, but has failed then."""
+        """Note that samples are missing from the record: the job continues, but its status will be failed."""
         self._unrecorded = self._unrecorded or sentence
 
     def conclude(self) -> Conclusion:
-        """Return the conclusion, at the end of the job. A stop that has cut nothing short was none."""
+        """Return the conclusion, at the end of the job. A stop that has interrupted nothing does not count."""
         if self._from_outside and not (self._untrained or self._trainers or self._failed_then):
             self.conclusion["status"], self.conclusion["reason"] = "complete", None
             self._from_outside = False
         if self._unrecorded and self.conclusion["error"] is None:
             self.conclusion["error"] = self._unrecorded
-            if not self._from_outside:  # else it goes on later
+            if not self._from_outside:  # else it is resumed later
                 self.conclusion["status"], self.conclusion["in_order"] = "failed", True
         return self.conclusion
 
     def is_over(self, now: float) -> bool:
-        """Whether all ranks but the servers have left, and the last figures have come."""
+        """Whether all ranks but the servers have left, and the last figures have arrived."""
         return not self._any_alive and self._trainers_final(now)
 
     def is_due(self, now: float) -> bool:
-        """Whether to wait no longer and end the ranks that are left. May turn the conclusion into failed."""
+        """Whether to stop waiting and end the remaining ranks. May change the conclusion to failed."""
         if now < self._by:
             return False
         if self._from_outside:
@@ -190,7 +190,7 @@ class Ending:
         return self.conclusion["status"] == "failed" or (self._any_alive and self._trainers_final(now))
 
     def end_late(self, now: float) -> dict[str, list[int]]:
-        """Give groups and loaders, by these names, that are late while scripts go on, each once; {} for none."""
+        """Return late `groups` and `loaders` while scripts continue, each once; {} if there are none."""
         if now < self._by or self._from_outside or self.conclusion["status"] == "failed" or not self._trainers:
             return {}
         alive = {"groups": self._groups.alive, "loaders": self._loaders.alive}
@@ -201,7 +201,7 @@ class Ending:
 
     @property
     def ends_groups(self) -> bool:
-        """Whether late groups or loaders were ended while scripts go on."""
+        """Whether late groups or loaders were ended while scripts continue."""
         return any(self._ended.values())
 
     @property
@@ -231,32 +231,32 @@ class Ending:
     def _stuck(self) -> str:
         return (
             f"The job was stopped ({self.conclusion['reason']}), but {self._late(self._trainers_in_loop)} did not "
-            f"leave within {deadlines.STOP_S:g} s: perhaps waiting for the others in a collective of "
-            "torch.distributed. Leave the loop after the same batch on all trainers."
+            f"leave within {deadlines.STOP_S:g} s, perhaps because a collective of torch.distributed waits for the "
+            "others. Leave the loop after the same batch on all trainers."
         )
 
 
 class OutsideStop:
-    """Notices a signal, or the file `stop` that `mpidata run` writes into the run folder when it gets one.
+    """Detects a signal, or the file `stop` that `mpidata run` writes into the run folder when it receives one.
 
-    SIGINT to this process ends the job at once; what the file asks for, SIGTERM and SIGUSR1 end it after a checkpoint,
-    if one is wanted, for which there is time until `plan.checkpoint_within_s` is nearly over.
+    SIGINT to this process ends the job at once. The file, SIGTERM and SIGUSR1 end it after a checkpoint, if one is
+    requested, which may take until `plan.checkpoint_within_s` is nearly over.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     checkpoints : Coordinator
-        Takes the checkpoint.
+        Writes the checkpoint.
 
     Attributes
     ----------
     by : float
-        When the job must have ended, of the clock that `tick` is given; infinity while there is no stop.
+        When the job must have ended, by the clock of `tick`; infinity while there is no stop.
 
     Notes
     -----
-    For one thread; only `interrupt` may be called from a signal handler.
+    Not thread-safe, but `interrupt` may be called from a signal handler.
     """
 
     def __init__(self, plan: Plan, checkpoints: Coordinator) -> None:
@@ -276,15 +276,15 @@ class OutsideStop:
 
     @property
     def by_terminate(self) -> bool:
-        """Whether SIGTERM has come to this process: what sends it there tells all ranks to end, as batch systems do."""
+        """Whether this process received SIGTERM: its sender, for example a batch system, ends all ranks."""
         return self._signal == signal.SIGTERM
 
     def interrupt(self, number: int, frame: object = None) -> None:
-        """Take a signal. To be installed as its handler."""
+        """Keep a signal. To be installed as its handler."""
         self._signal = number
 
     def tick(self, now: float) -> str:
-        """Look for a stop; returns the reason for which the ranks are to leave now, else "". To be called often."""
+        """Look for a stop; returns why the ranks are to leave now, else "". To be called often."""
         if not self._name:
             request = self._look(now)
             if request is None:
@@ -300,7 +300,7 @@ class OutsideStop:
             written = self._checkpoints
             return f"{self._name}: checkpoint {written.last_valid} of batch {written.last_batch} was written"
         if not self._checkpoints.busy:
-            return f"{self._name}: no checkpoint was written, as {self._checkpoints.failure or 'there was no time'}"
+            return f"{self._name}: no checkpoint was written: {self._checkpoints.failure or 'there was no time'}"
         if now >= self.by - deadlines.LEAVE_SHARE * self._plan.checkpoint_within_s:
             return f"{self._name}: no checkpoint could be written in time"
         return ""
@@ -315,29 +315,29 @@ class OutsideStop:
 
 
 class Stream:
-    """Tells the trainers when they hold all validation samples, and when no more will come; again after a death.
+    """Informs the trainers when they hold all validation samples, and when no more will come; again after a death.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     simulations : Simulations
         Their states.
     messages : Messages
         To the trainers.
     output : RunOutput
-        Of the run.
+        The run's output.
 
     Attributes
     ----------
     ended : bool
-        Whether they know that no more will come.
+        Whether the trainers know that no more samples will come.
     drained : bool
-        Whether they have had all that came, if anything, so that this is the end whoever dies.
+        Whether the trainers have drawn all samples, so that no death can change that the stream has ended.
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     def __init__(self, plan: Plan, simulations: Simulations, messages: Messages, output: RunOutput) -> None:
@@ -349,7 +349,7 @@ class Stream:
         self._output = output
 
     def look(self, stopping: bool) -> bool:
-        """Tell what is to be told now; returns whether the stream has just ended. One that is stopped does not."""
+        """Inform the trainers; returns whether the stream has just ended, which it does not if `stopping`."""
         if self._simulations.interrupted:
             return False
         if not self._validated and self._simulations.first_settled == self._validation:
@@ -363,10 +363,10 @@ class Stream:
         return True
 
     def reopen(self) -> None:
-        """Note that a trainer has died, so that samples may have to come again."""
+        """Note that a trainer has died, so that samples may have to be sent again."""
         self.ended, self._validated = self.drained, self._validation == 0
 
     def drain(self) -> bool:
-        """Note that the trainers have had all samples; returns whether that is news."""
+        """Note that the trainers have drawn all samples; returns whether this was not known."""
         news, self.ended, self.drained = not self.drained, True, True
         return news

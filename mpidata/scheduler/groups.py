@@ -1,4 +1,4 @@
-"""The solver groups or loaders of a job: which there are, which wait, what takes the place of a lost one."""
+"""The solver groups or loaders of a job: which exist, which wait, what replaces a lost one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mpidata.run.plan import Plan
 
 __all__ = ["Groups", "Places"]
 
-# Between attempts to spawn a group: doubled at each that fails.
+# Between attempts to spawn a group: doubled after each failure.
 _FIRST_PAUSE_S = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """How many groups there are to be: the part of a plan that is about groups, under its names."""
+    """How many groups there are to be: the plan's attributes about groups, under the same names."""
 
     groups: int
     groups_in_world: int
@@ -30,16 +30,16 @@ class Places:
 class Groups:
     """Which groups there are and what they do.
 
-    A group is *active* when it may be given simulations: at first as many as `plan.groups` are. Others that are alive
-    are *spares*: they have joined, or will, and wait until one takes the place of an active group that is lost or has
-    left. When there is no spare, a group is *spawned*, where that is possible; numbers of groups are never used again.
-    Groups that are too many after `scale` are *retired*: when they are done, those that were spawned leave, and the
-    others, which cannot end before the world does, rest: they are spares.
+    A group is *active* when it may be assigned simulations: at first, `plan.groups` groups are. Other groups that are
+    alive are *spares*: they have joined, or will, and wait until one replaces an active group that is lost or has left.
+    When there is no spare, a group is *spawned*, if that is possible; numbers of groups are never reused. Groups in
+    excess after `scale` are *retired*: when they are done, those that were spawned leave, and the others, which cannot
+    end before the world does, rest: they are spares.
 
     Parameters
     ----------
     plan : Plan or Places
-        Of the job, or of its loaders, each of which is a group here.
+        The job's plan, or that of its loaders, each of which is a group here.
     can_spawn : bool
         Whether groups can be started while the job runs.
 
@@ -50,17 +50,17 @@ class Groups:
     lost : set of int
         Groups that were declared lost.
     given_up : int
-        Places that no group could be spawned for on any try.
+        Places for which no group could be spawned on any try.
     any_joined : bool
         Whether a group has ever joined the job.
     hopeless : bool
-        Whether no group is spawned any more, as none has joined for long.
+        Whether no group is spawned any more, because none has joined for a long time.
     wanted : int
-        How many are to be active.
+        How many groups are to be active.
 
     Notes
     -----
-    For one thread. Times are in seconds, of a clock that never goes back.
+    Not thread-safe. Times are in seconds of a monotonic clock.
     """
 
     def __init__(self, plan: Plan | Places, can_spawn: bool) -> None:
@@ -82,25 +82,25 @@ class Groups:
         self._failing_since: float | None = None
         # Places for which a group may be spawned: in the split start only those of groups that were lost.
         self._vacant = plan.groups if plan.start == "spawn" else 0
-        self._surplus = 0  # active ones that are to be retired
+        self._surplus = 0  # active groups that are to be retired
         self._retired: set[int] = set()
 
     @property
     def alive(self) -> list[int]:
-        """Groups that have joined the job, or will with the world, and have neither left nor been lost."""
+        """Groups that have joined the job, or will with the world, and have neither left nor are lost."""
         return sorted(self._alive)
 
     def is_alive(self, group: int) -> bool:
-        """Whether a group is one of these; takes constant time."""
+        """Whether a group is one of `alive`; takes constant time."""
         return group in self._alive
 
     @property
     def any_left(self) -> bool:
-        """Whether a group is there, or may still come, that can run simulations."""
+        """Whether a group that can run simulations exists, or may still join."""
         return bool(self._alive or self.starting) or self.may_spawn
 
     def works(self, group: int) -> None:
-        """Note that a group has asked for a simulation: what was spawned runs as it should."""
+        """Note that a group has asked for a simulation: a spawned program works."""
         if group in self._untried:
             self._untried.discard(group)
             self._failed_spawns = 0
@@ -119,30 +119,30 @@ class Groups:
                 self._asking.append(group)
 
     def release(self) -> list[int]:
-        """Take all groups that wait for a simulation, spares too."""
+        """Take all groups that wait for a simulation, including spares."""
         asking = list(self._asking)
         self._asking.clear()
         return asking
 
     @property
     def waiting(self) -> list[int]:
-        """Groups that wait for a simulation, spares too, in the order in which they asked."""
+        """Groups that wait for a simulation, including spares, in the order in which they asked."""
         return list(self._asking)
 
     def scale(self, count: int, what: str, section: str) -> str:
-        """Have so many active from now on; `promote` and `retire` are to follow.
+        """Set how many groups are to be active; call `promote` and `retire` afterwards.
 
         Parameters
         ----------
         count : int
             At least 1.
         what, section : str
-            Their name, for the sentences, and that of their part of the job file.
+            What they are called in sentences, and their section of the job file.
 
         Returns
         -------
         str
-            What follows, for the user.
+            The consequences, for the user.
 
         Raises
         ------
@@ -155,8 +155,8 @@ class Groups:
         asked = f"{count} {what if count > 1 else what.removesuffix('s')}"
         if more > spares and not self._can_spawn:
             raise MpidataError(
-                f"{asked} would be {more} more, but the job has {spares} to spare and cannot start others: that needs "
-                f"fault tolerance (ULFM) and one host, or '{section}.start: spawn'. Start it with more "
+                f"{asked} would be {more} more, but the job has {spares} to spare and cannot start others, which needs "
+                f"fault tolerance (ULFM) and one host, or '{section}.start: spawn'. Start the job with more "
                 f"'{section}.spares'."
             )
         self.wanted, self._vacant, self._surplus = count, max(0, more), max(0, -more)
@@ -167,7 +167,7 @@ class Groups:
         return f"{asked} from now on, there were {there}: {' and '.join(told) or 'nothing changes'}."
 
     def retire(self, candidates: Iterable[int]) -> list[int]:
-        """Retire active ones of these, in this order, as long as there are too many; returns them."""
+        """Retire active groups among these, in this order, while there are too many; returns them."""
         if not (self._surplus or self._retired):
             return []
         retired = [group for group in candidates if group in self._active][: self._surplus]
@@ -179,7 +179,7 @@ class Groups:
         return retired
 
     def rest(self, group: int) -> bool:
-        """Let a retired group wait as a spare one, where it is of the world; returns whether it is to."""
+        """Let a retired group wait as a spare if it belongs to the world; returns whether it does."""
         if group not in self._retired or group >= self._plan.groups_in_world:
             return False
         self._retired.discard(group)
@@ -200,7 +200,7 @@ class Groups:
         self.lost.add(group)
 
     def promote(self) -> list[int]:
-        """Let spares take the places of active groups that have gone; returns them."""
+        """Replace active groups that are gone by spares; returns these."""
         free = self.wanted - len(self._active) - len(self.starting)
         promoted = self._spares()[: max(0, free)]
         self._active.update(promoted)
@@ -208,10 +208,10 @@ class Groups:
         return promoted
 
     def to_spawn(self, pending: int, now: float) -> list[int]:
-        """Numbers of groups to be spawned now, for so many simulations that wait; they count as starting from here."""
+        """Return numbers of groups to spawn now for `pending` simulations; they count as starting from now on."""
         if not self.may_spawn or now < self._spawn_from:
             return []
-        # A simulation that a group is started for is pending no more; others stay so until a started group asks.
+        # A simulation for which a group is started is no longer pending; others are until a started group asks.
         on_their_way = len(self.starting) + len(self._untried) if self._plan.lifetime == "pool" else 0
         wanted = min(self._vacant, pending - on_their_way)
         if self._failed_spawns:
@@ -232,9 +232,9 @@ class Groups:
         self._untried.add(group)
 
     def spawn_failed(self, group: int, now: float) -> bool:
-        """Note that a group could not be spawned; returns whether it will be tried again.
+        """Note that a group could not be spawned; returns whether this will be retried.
 
-        Where nothing joins any more, the other places are given up with the first one.
+        If no group joins any more, the other places are abandoned with the first one.
         """
         self.starting.discard(group)
         self._spawn_from = now + _FIRST_PAUSE_S * 2**self._failed_spawns
@@ -246,17 +246,17 @@ class Groups:
         return again
 
     def _spares(self) -> list[int]:
-        """Those that wait already first: they can start at once."""
+        """Return spares; those that already wait come first, as they can start at once."""
         asking = [group for group in self._asking if group not in self._active]
         return asking + sorted(self._alive.difference(self._active, self._retired, asking))
 
     @property
     def may_spawn(self) -> bool:
-        """Whether a group may be spawned now, or later."""
+        """Whether a group may be spawned now or later."""
         return self._can_spawn and not self.hopeless and self._vacant > 0
 
     def _fail(self) -> bool:
-        """Count an attempt to fill a place that came to nothing; returns whether there will be another one."""
+        """Count a failed attempt to fill a place; returns whether there will be another one."""
         if self._surplus:
             self._surplus -= 1
             return False
@@ -269,8 +269,8 @@ class Groups:
         return False
 
     def _vacate(self, group: int) -> None:
-        # A program that always ends before it asks for work must not be started for ever. One that is started for a
-        # single simulation uses up the tries of that.
+        # A program that always ends before it asks for work must not be started forever. One that is started for a
+        # single simulation uses up the tries of that simulation.
         if self._surplus:
             self._surplus -= 1
         elif group in self._untried and self._plan.lifetime == "pool":

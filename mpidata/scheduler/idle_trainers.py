@@ -1,7 +1,7 @@
-"""Trainers that draw nothing while others wait: their samples go to those that draw, or the user is told why not.
+"""Trainers that draw nothing while others wait: their samples go to those that draw, or mpidata prints why not.
 
-So it is in scripts of which only some trainers draw, and send their batches to the others: tensor and pipeline parallel
-ones. The samples of the others would fill their buffers and hold up the solvers.
+This happens with tensor and pipeline parallelism: some trainers draw batches and send them to the others. The samples
+of those that do not draw would fill their buffers and block the solvers.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 __all__ = ["IdleTrainers"]
 
-# Where all trainers train in step, one that has drawn a batch waits for the others in a collective call, not in a draw.
-# But a script may draw some batches in advance, while another trainer still gets ready, logs in somewhere say.
+# If all trainers train in step, one that has drawn a batch waits for the others in a collective call, not in a draw.
+# But a script may draw some batches in advance while another trainer still starts, for example logs in to a service.
 AFTER_S = 15.0
 
 
 class IdleTrainers:
-    """Notices trainers that have never asked for a batch while another one, that has had some, waits for its next.
+    """Detects trainers that have never asked for a batch while another one, which has drawn some, waits for the next.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     messages : Messages
-        To the trainers.
+        Messages to the trainers.
     output : RunOutput
-        Of the run.
+        The run's output.
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     def __init__(self, plan: Plan, messages: Messages, output: RunOutput) -> None:
@@ -50,7 +50,7 @@ class IdleTrainers:
         self._why_not = why_not(plan)
 
     def status(self, trainer: int, event: Status) -> None:
-        """Take a trainer's status, and act where it waits for one that is idle."""
+        """Process a trainer's status, and act if it waits for an idle one."""
         (self._idle.add if event.idle else self._idle.discard)(trainer)
         if event.asks_us < AFTER_S * 1e6 or not event.statistics[DRAWN]:
             return
@@ -61,8 +61,8 @@ class IdleTrainers:
     def _tell(self, idle: int) -> None:
         if self._why_not:
             self._output.note("no_hand_over", trainer=idle, reason=self._why_not)
-            why_not = f"Its samples do not go to them, as {self._why_not}."
-            say_late(self._plan.run, f"Trainer {idle} draws nothing, and others wait for it. {why_not}")
+            why_not = f"Its samples cannot go to them, because {self._why_not}."
+            say_late(self._plan.run, f"Trainer {idle} draws nothing, and others wait for samples. {why_not}")
             return
         self._messages.hands_over(idle)
         self._output.note("hand_over", trainer=idle)
@@ -70,9 +70,9 @@ class IdleTrainers:
 
 
 def why_not(plan: Plan) -> str:
-    """Tell why a trainer's samples cannot go to others, "" where they can; `mpidata_is_idle_locked` has the same."""
+    """Return why a trainer's samples cannot go to others, "" if they can; as `mpidata_is_idle_locked` decides."""
     reasons = {
-        "the job has 'checkpoint', in which each trainer has its part": plan.checkpoint_every_s or plan.checkpoint,
+        "the job has 'checkpoint', to which each trainer writes its part": plan.checkpoint_every_s or plan.checkpoint,
         "the job has 'trainers.elastic'": plan.trainers_at_least,
         "the job has 'samples.window'": plan.samples_window > 1,
         "the job has 'buffer.repeats'": plan.repeats,

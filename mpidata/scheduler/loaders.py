@@ -1,4 +1,4 @@
-"""The loaders of a job: which take requests, what takes the place of a lost one, and when they may leave."""
+"""The loaders of a job: which take requests, what replaces a lost one, and when they may leave."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ __all__ = ["Loaders"]
 
 
 class Loaders:
-    """Keeps the loaders of a job at work. They are groups of one rank whose work comes from the trainers.
+    """Manages the loaders of a job: groups of one rank whose work comes from the trainers.
 
     Parameters
     ----------
     plan : Plan
-        Of the job; it may have no loaders.
+        The job's plan; it may have no loaders.
     messages : Messages
-        To and from the other ranks.
+        Messages to and from the other ranks.
     output : RunOutput
-        Of the run.
+        The run's output.
 
     Attributes
     ----------
     groups : Groups
-        Which loaders there are; only this object changes it.
+        Which loaders exist; only this object changes it.
     error : str
         Why the job must fail, or "".
     log : Path or None
-        Which log that is about.
+        The log that the error is about.
     died_out : bool
-        Whether that is only because no loader is left, and another start of the job may bring them back.
+        Whether the only reason is that no loader is left, so that resuming the job may bring them back.
     leaving : bool
-        Whether the trainers need no loaders any more.
+        Whether the trainers no longer need loaders.
     blameless : bool
         Set from outside: all ranks are being ended, so a loader that dies is no loss.
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     kind = "loader"
@@ -67,7 +67,7 @@ class Loaders:
         self.blameless = False
         self._untold = UntoldDeaths(plan, self.kind)
         self._causes = Causes(plan, self.kind)
-        self._tries: dict[str, int] = {}  # by what lost loaders worked on
+        self._tries: dict[str, int] = {}  # by the item that lost loaders worked on
         self._serving: set[int] = set()
         self._served = 0
         if self._any:
@@ -90,7 +90,7 @@ class Loaders:
         return PlannedRun(RunFolder(self._plan.run), self._plan).loader_log(loader)
 
     def tick(self, now: float) -> None:
-        """Take in loaders that were spawned, spawn those that are needed, and look into losses."""
+        """Process loaders that were spawned, spawn those that are needed, and look into losses."""
         if not self._any:
             return
         for loader, _ in self._untold.find(now, self.groups.is_alive):
@@ -109,7 +109,7 @@ class Loaders:
                 self._messages.spawn(loader, [], self.kind)
 
     def next(self, loader: int, event: Closed) -> None:
-        """Take in that a loader is ready for requests, or done with those it had; a spare one waits for a place."""
+        """Process that a loader is ready for requests, or done with those it had; a spare waits for a place."""
         if not self._is_alive(loader):
             return
         if self.groups.rest(loader):
@@ -125,7 +125,7 @@ class Loaders:
         self._serve()
 
     def finalized(self, loader: int, event: Closed) -> None:
-        """Take in that a loader leaves the job in order."""
+        """Process that a loader leaves the job in order."""
         if not self._is_alive(loader):
             return
         self.groups.leave(loader)
@@ -136,7 +136,7 @@ class Loaders:
         self._look_for_any(f"No {self.name} is left: the last one, {self.name} {loader}, has left.", loader)
 
     def died(self, loader: int, rank_in_group: int, now: float) -> None:
-        """Give up a loader that has died; the trainers hear of it when it is known what it worked on."""
+        """Declare a loader that has died lost; the trainers are informed when it is known what it worked on."""
         if not self.groups.is_alive(loader):
             return
         self.groups.lose(loader)
@@ -146,7 +146,7 @@ class Loaders:
         self._look_into_losses(now)
 
     def leave(self) -> None:
-        """Let all loaders go, as the trainers need them no more."""
+        """Let all loaders leave, because the trainers no longer need them."""
         if self.leaving:
             return
         self.leaving = True
@@ -154,13 +154,13 @@ class Loaders:
             self._messages.release(loader, self.kind)
 
     def scale(self, count: int) -> str:
-        """Have so many at work from now on; returns a sentence, or raises MpidataError where that cannot be."""
+        """Set how many loaders are to work; returns a sentence, or raises MpidataError if that is impossible."""
         if not self._any:
             raise MpidataError("This job has no loaders: its job file has no key 'loaders'.")
         if self.leaving:
-            raise MpidataError("This job is ending and needs no loaders any more.")
-        if count < self.groups.wanted and self._served < self._plan.loaders:  # the trainers wait for as many
-            raise MpidataError("The loaders of this job have not all joined yet. Ask again when they have.")
+            raise MpidataError("This job is ending and no longer needs loaders.")
+        if count < self.groups.wanted and self._served < self._plan.loaders:  # the trainers wait for that many
+            raise MpidataError("The loaders of this job have not all joined yet. Try again when they have.")
         sentence = self.groups.scale(count, "loaders", "loaders")
         self._promote()
         return sentence
@@ -176,7 +176,7 @@ class Loaders:
             self._look_for_any(f"No {self.name} is left: the last one, {self.name} {loader}, {cause.sentence}.", loader)
 
     def _blame(self, loader: int, cause: Cause) -> None:
-        """Count the tries of what a lost loader worked on; after the last one the trainers leave it out."""
+        """Count the tries of the item that a lost loader worked on; after the last one the trainers leave it out."""
         if not cause.item:
             return
         tries = self._tries[cause.item] = self._tries.get(cause.item, 0) + 1
@@ -193,7 +193,7 @@ class Loaders:
         if not self.error:
             self.log, self.died_out = self._log_of(loader), died_out
             resume = f"esume the job with `mpidata run --resume {self._plan.run}`."
-            fix = f"R{resume}" if died_out else f"Correct it, and r{resume}"
+            fix = f"R{resume}" if died_out else f"Fix the error and r{resume}"
             self.error = f"{sentence} Its output is in {self.log}. {fix}"
 
     def _spawn_failed(self, loader: int, error: str, now: float) -> None:
@@ -215,12 +215,12 @@ class Loaders:
             self._tell_serves(loader)
             self._serving.add(loader)
             self._served += 1
-        # Those that came last have the least to hand over.
+        # Those that joined last have the least work to hand over.
         for loader in self.groups.retire(sorted(self._serving, reverse=True)):
             self._messages.retires(loader)
 
     def _is_alive(self, loader: int) -> bool:
-        """Whether a loader counts; a message of one that is lost may still come."""
+        """Whether a loader is not lost: a message of a lost one may still arrive."""
         if not self.groups.is_alive(loader) and loader not in self.groups.lost:
             raise MpidataError(f"There is no {self.name} {loader}. {MIXED}")
         return loader not in self.groups.lost

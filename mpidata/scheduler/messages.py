@@ -1,4 +1,4 @@
-"""The scheduler's messages: what comes from the groups, loaders and trainers, and what it tells them."""
+"""The scheduler's messages: what it receives from the groups, loaders and trainers, and what it sends them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from mpidata.scheduler.spawning.spawner import Spawner, kind_of, role_of
 __all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "kind_of", "log_of"]
 
 MIXED = "The ranks do not agree on the job: start all of them with the same version of mpidata, or report this."
-"""What to do about a message that cannot be."""
+"""What to do about an impossible message."""
 _AT_ONCE = 64  # events
 
 
 class Messages(Protocol):
-    """What the scheduler needs of the outside world; the functions of scheduler.h without their prefix."""
+    """How the scheduler communicates with the other ranks; the functions of scheduler.h without their prefix."""
 
     def poll(self, timeout_s: float) -> Sequence[Event]:
-        """Next events, or none if none came in time. Sleeps while it waits."""
+        """Return the next events, or none if none arrive in time. Sleeps while it waits."""
 
     def dispatch(
         self, group: int, simulation: int, by_try: int, validation: bool, parameters: NDArray[np.float64]
@@ -43,43 +43,43 @@ class Messages(Protocol):
         """Tell a group that there are no more simulations."""
 
     def expect(self, simulation: int, steps: int, by_try: int) -> None:
-        """Tell all trainers how many steps a simulation has in all, as this try of it says."""
+        """Tell all trainers how many steps a simulation has, as this try reported."""
 
     def cancel(self, simulation: int, group: int, closed: bool = False) -> None:
-        """Tell all trainers that a simulation is cancelled, which this group runs (-1: none), or has `closed`."""
+        """Tell all trainers that a simulation is cancelled; `group` runs it (-1: none), or has `closed` it."""
 
     def cancel_group(self, group: int, simulation: int, by_try: int) -> None:
         """Tell a group that this try of a simulation is cancelled, if that is what it runs."""
 
     def validation(self) -> None:
-        """Tell all trainers that every validation sample that will come is there."""
+        """Tell all trainers that all validation samples have arrived."""
 
     def lose(self, group: int, kind: str = "group", item: str = "") -> None:
-        """Give a group, or a `loader`, up: its ranks are to end, and the trainers to drop what it has not finished.
+        """Declare a group or `loader` lost: its ranks are to end, and the trainers to drop what it has not finished.
 
-        `item`: what a loader worked on, as far as it is known.
+        `item`: what a loader worked on, if known.
         """
 
     def lose_trainer(self, trainer: int) -> None:
-        """Tell the other trainers, and with each further task the groups, that one has died and they go on."""
+        """Tell the other trainers, and the groups with each further task, that one has died and they continue."""
 
     def retire_trainer(self, trainer: int) -> None:
-        """Tell the same of one that trains no more, though it lives."""
+        """Tell them that a living trainer no longer trains."""
 
     def join_trainer(self, trainer: int) -> None:
-        """Tell the trainers, and with each further task the groups, that a spare trains from now on."""
+        """Tell the trainers, and the groups with each further task, that a spare trains from now on."""
 
     def gone(self, group: int, kind: str = "group") -> None:
-        """Close the connection with a group, or a `loader`, that has left, if it was spawned."""
+        """Close the connection to a spawned group or `loader` that has left."""
 
     def serves(self, loader: int) -> None:
         """Tell all trainers that a loader takes requests from now on."""
 
     def retires(self, loader: int) -> None:
-        """Tell all trainers to send a loader no more requests: it leaves, or asks, when done with those it has."""
+        """Tell all trainers to send a loader no more requests: it leaves or asks when done with its last ones."""
 
     def rests(self, loader: int) -> None:
-        """Tell all trainers that a loader that retired has answered all; it may serve again."""
+        """Tell all trainers that a retired loader has answered all requests; it may serve again."""
 
     def release(self, number: int, kind: str = "loader") -> None:
         """Tell a loader, an `inference` rank or a `learner` to leave."""
@@ -106,38 +106,38 @@ class Messages(Protocol):
         """Begin to spawn a group whose program's placeholders get these values, each `name=value`; or a `loader`."""
 
     def spawned(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
-        """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
+        """Return the groups that have joined, each with "", and those that could not be started, with a sentence.
 
-        `invite`: groups that are ready may join. Or, by `kind`, the loaders.
+        `invite`: groups that are ready may join. By `kind`, also for loaders.
         """
 
     def ready(self, trainer: int, group: int, kind: str, answer: int) -> None:
-        """Take in a trainer's answer about joining this group, or `loader`: one of constants.ANSWER_...."""
+        """Process a trainer's answer about joining this group or `loader`: one of constants.ANSWER_*."""
 
     @property
     def joining(self) -> bool:
-        """Whether the trainers are just joining what was spawned, in which nothing may interrupt them."""
+        """Whether the trainers are just joining a spawned group; they must not be interrupted then."""
 
     def end_of_stream(self) -> None:
-        """Tell all trainers that no samples will come any more."""
+        """Tell all trainers that no more samples will arrive."""
 
     def stop(self) -> None:
         """Tell all trainers and groups to leave."""
 
     def relieve(self, trainer: int, samples: int) -> None:
-        """Let a trainer take so many samples beyond its capacity."""
+        """Let a trainer take `samples` samples beyond its capacity."""
 
     def hands_over(self, trainer: int) -> None:
         """Tell all trainers that this one draws nothing: its samples go to the others."""
 
     def trainers(self, number: int, count: int) -> None:
-        """Tell all trainers how many are to train, by an order of this number, greater than all before; 0: none."""
+        """Tell all trainers how many are to train (0: none); `number`: of this order, greater than all before."""
 
     def checkpoint(self, number: int) -> None:
         """Tell all trainers to write a checkpoint of this number, greater than all before."""
 
     def all_gone(self) -> None:
-        """Tell all trainers that every group has left and every trainer has said goodbye."""
+        """Tell all trainers that every group and every trainer has left."""
 
     def abort(self, status: int) -> NoReturn:
         """End all ranks at once. Does not return."""
@@ -151,24 +151,24 @@ class LibraryMessages:
 
     Notes
     -----
-    For one thread. Nothing blocks but `open` and `poll`. Everything raises LibraryError when MPI fails.
+    Not thread-safe. Only `open` and `poll` block. All methods raise LibraryError if MPI fails.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._events = (structures.RawEvent * _AT_ONCE)()
-        self._each = list(self._events)  # to get them anew would take as long as to read one
+        self._each = list(self._events)  # indexing the array would take as long as reading an event
         self._came = ctypes.c_int()
         self._library: Library | None = None
         self._spawner: Spawner | None = None
 
     def open(self) -> None:
-        """Initialise MPI and join the job, whose ranks all get the plan.
+        """Initialise MPI and join the job, all ranks of which receive the plan.
 
         Raises
         ------
         LibraryError
-            The library is missing or belongs to another MPI, or the world is not the one of the plan.
+            The library is missing or belongs to another MPI, or the world does not match the plan.
 
         Notes
         -----
@@ -180,7 +180,7 @@ class LibraryMessages:
         self._check(self._library.mpidata_scheduler_open(MPI.COMM_WORLD.py2f(), self._plan.text().encode()))
 
     def poll(self, timeout_s: float) -> list[Event]:
-        """Next events, or none if none came in time. Sleeps while it waits."""
+        """Return the next events, or none if none arrive in time. Sleeps while it waits."""
         came = self._came
         self._check(self.library.mpidata_scheduler_poll(self._events, _AT_ONCE, timeout_s, came))
         return [_read(raw) for raw in self._each[: came.value]]
@@ -197,11 +197,11 @@ class LibraryMessages:
         self._check(self.library.mpidata_scheduler_no_more(group))
 
     def expect(self, simulation: int, steps: int, by_try: int) -> None:
-        """Tell all trainers how many steps a simulation has in all, as this try of it says."""
+        """Tell all trainers how many steps a simulation has, as this try reported."""
         self._check(self.library.mpidata_scheduler_expect(simulation, steps, by_try))
 
     def cancel(self, simulation: int, group: int, closed: bool = False) -> None:
-        """Tell all trainers that a simulation is cancelled, which this group runs (-1: none), or has `closed`."""
+        """Tell all trainers that a simulation is cancelled; `group` runs it (-1: none), or has `closed` it."""
         self._check(self.library.mpidata_scheduler_cancel(simulation, group, closed))
 
     def cancel_group(self, group: int, simulation: int, by_try: int) -> None:
@@ -209,32 +209,32 @@ class LibraryMessages:
         self._check(self.library.mpidata_scheduler_cancel_group(group, simulation, by_try))
 
     def validation(self) -> None:
-        """Tell all trainers that every validation sample that will come is there."""
+        """Tell all trainers that all validation samples have arrived."""
         self._check(self.library.mpidata_scheduler_validation())
 
     def lose(self, group: int, kind: str = "group", item: str = "") -> None:
-        """Give a group, or a `loader`, up: its ranks are to end, and the trainers to drop what it has not finished.
+        """Declare a group or `loader` lost: its ranks are to end, and the trainers to drop what it has not finished.
 
-        `item`: what a loader worked on, as far as it is known.
+        `item`: what a loader worked on, if known.
         """
         self._check(self.library.mpidata_scheduler_lose(role_of(kind), group, item.encode()))
         if self._spawner is not None and kind == "group":
             self._spawner.lose(group)
 
     def lose_trainer(self, trainer: int) -> None:
-        """Tell the other trainers, and with each further task the groups, that one has died and they go on."""
+        """Tell the other trainers, and the groups with each further task, that one has died and they continue."""
         self._check(self.library.mpidata_scheduler_lose_trainer(trainer))
 
     def retire_trainer(self, trainer: int) -> None:
-        """Tell the same of one that trains no more, though it lives."""
+        """Tell them that a living trainer no longer trains."""
         self._check(self.library.mpidata_scheduler_retire_trainer(trainer))
 
     def join_trainer(self, trainer: int) -> None:
-        """Tell the trainers, and with each further task the groups, that a spare trains from now on."""
+        """Tell the trainers, and the groups with each further task, that a spare trains from now on."""
         self._check(self.library.mpidata_scheduler_join_trainer(trainer))
 
     def gone(self, group: int, kind: str = "group") -> None:
-        """Close the connection with a group, or a `loader`, that has left, if it was spawned."""
+        """Close the connection to a spawned group or `loader` that has left."""
         self._check(self.library.mpidata_scheduler_gone(role_of(kind), group))
         if self._spawner is not None and kind == "group":
             self._spawner.gone(group)
@@ -244,11 +244,11 @@ class LibraryMessages:
         self._check(self.library.mpidata_scheduler_serves(loader))
 
     def retires(self, loader: int) -> None:
-        """Tell all trainers to send a loader no more requests: it leaves, or asks, when done with those it has."""
+        """Tell all trainers to send a loader no more requests: it leaves or asks when done with its last ones."""
         self._check(self.library.mpidata_scheduler_retires(loader))
 
     def rests(self, loader: int) -> None:
-        """Tell all trainers that a loader that retired has answered all; it may serve again."""
+        """Tell all trainers that a retired loader has answered all requests; it may serve again."""
         self._check(self.library.mpidata_scheduler_rests(loader))
 
     def release(self, number: int, kind: str = "loader") -> None:
@@ -266,7 +266,7 @@ class LibraryMessages:
 
     @property
     def can_spawn_loaders(self) -> bool:
-        """Whether loaders can be spawned in this job: likewise."""
+        """Whether loaders can be spawned in this job, by the same rule."""
         return self._can_spawn(self._plan.loader_start)
 
     def teaches(self, learner: int) -> None:
@@ -275,7 +275,7 @@ class LibraryMessages:
 
     @property
     def can_spawn_inference(self) -> bool:
-        """Whether inference ranks and learners can be spawned in this job: likewise."""
+        """Whether inference ranks and learners can be spawned in this job, by the same rule."""
         return self._can_spawn("split")
 
     def _can_spawn(self, start: str) -> bool:
@@ -296,29 +296,29 @@ class LibraryMessages:
         self._spawner.start(group, values, kind)
 
     def spawned(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
-        """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
+        """Return the groups that have joined, each with "", and those that could not be started, with a sentence.
 
-        `invite`: groups that are ready may join. Or, by `kind`, the loaders.
+        `invite`: groups that are ready may join. By `kind`, also for loaders.
         """
         return self._spawner.news(invite, kind) if self._spawner is not None else []
 
     def ready(self, trainer: int, group: int, kind: str, answer: int) -> None:
-        """Take in a trainer's answer about joining this group, or `loader`: one of constants.ANSWER_...."""
+        """Process a trainer's answer about joining this group or `loader`: one of constants.ANSWER_*."""
         if self._spawner is not None:
             self._spawner.ready(trainer, group, kind, answer)
 
     @property
     def joining(self) -> bool:
-        """Whether the trainers are just joining what was spawned, in which nothing may interrupt them."""
+        """Whether the trainers are just joining a spawned group; they must not be interrupted then."""
         return self._spawner is not None and self._spawner.joining
 
     @property
     def spawning(self) -> bool:
-        """Whether a group is on its way into the job: MPI must not be finalized then."""
+        """Whether a group is joining the job: MPI must not be finalized then."""
         return self._spawner is not None and self._spawner.busy
 
     def end_of_stream(self) -> None:
-        """Tell all trainers that no samples will come any more."""
+        """Tell all trainers that no more samples will arrive."""
         self._check(self.library.mpidata_scheduler_end_of_stream())
 
     def stop(self) -> None:
@@ -326,7 +326,7 @@ class LibraryMessages:
         self._check(self.library.mpidata_scheduler_stop())
 
     def relieve(self, trainer: int, samples: int) -> None:
-        """Let a trainer take so many samples beyond its capacity."""
+        """Let a trainer take `samples` samples beyond its capacity."""
         self._check(self.library.mpidata_scheduler_relieve(trainer, samples))
 
     def hands_over(self, trainer: int) -> None:
@@ -334,7 +334,7 @@ class LibraryMessages:
         self._check(self.library.mpidata_scheduler_hands_over(trainer))
 
     def trainers(self, number: int, count: int) -> None:
-        """Tell all trainers how many are to train, by an order of this number, greater than all before; 0: none."""
+        """Tell all trainers how many are to train (0: none); `number`: of this order, greater than all before."""
         self._check(self.library.mpidata_scheduler_trainers(number, count))
 
     def checkpoint(self, number: int) -> None:
@@ -342,7 +342,7 @@ class LibraryMessages:
         self._check(self.library.mpidata_scheduler_checkpoint(number))
 
     def all_gone(self) -> None:
-        """Tell all trainers that every group has left and every trainer has said goodbye."""
+        """Tell all trainers that every group and every trainer has left."""
         self._check(self.library.mpidata_scheduler_all_gone())
 
     def abort(self, status: int) -> NoReturn:
@@ -376,7 +376,7 @@ def _read(raw: structures.RawEvent) -> Event:
 
 
 def index_of(event: Event, count: int) -> int:
-    """Return the event's trainer, of so many; raises MpidataError if there is no such one."""
+    """Return the event's trainer, less than `count`; raises MpidataError if there is no such trainer."""
     if not 0 <= event.index < count:
         raise MpidataError(f"Rank {event.rank} sent a message as number {event.index} of {count}. {MIXED}")
     return event.index
@@ -388,6 +388,6 @@ def log_of(event: Event, plan: Plan) -> Path:
     kinds = {"loader": event.of_loader, "inference": event.of_inference, "learner": event.of_learner}
     for kind in (kind for kind, yes in kinds.items() if yes):
         return run.log_of(kind, event.index)
-    if event.of_solver and event.index >= plan.groups_in_world:  # its ranks follow those of the trainers
+    if event.of_solver and event.index >= plan.groups_in_world:  # its ranks are numbered after those of the trainers
         return run.group_log(event.index, event.rank - 1 - plan.trainers)
     return run.log(event.rank)

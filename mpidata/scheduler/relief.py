@@ -1,8 +1,8 @@
-"""When to let a full trainer take more than its capacity because another one starves.
+"""When a full trainer may take more than its capacity because another one starves.
 
 Trainers in DDP wait for one another at every batch. If one of them lacks the samples for its next batch while every
-group is held up by another one whose buffer is full, nothing moves any more, although nobody is slow. That happens
-where the simulations of one trainer's share have many more steps than those of another's.
+group is blocked by another one whose buffer is full, the job is deadlocked, although no rank is slow. That happens
+if the simulations in one trainer's share have many more steps than those in another's.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class _Trainer:
 class Relief:
     """Watches the trainers' statuses for one that starves while another one is full.
 
-    A trainer counts as starved, or as full, when it says so in two consecutive statuses between which it has neither
-    received nor drawn anything. A full one then gets room for a quarter of its present capacity, again and again until
-    the other one has its samples: its memory grows by what the shares differ by, and by no more than a quarter of it.
+    A trainer counts as starved, or as full, if it reports that in two consecutive statuses between which it has
+    neither received nor drawn anything. A full one then gets room for a quarter of its present capacity, repeatedly
+    until the other one has its samples: its memory grows by what the shares differ by, plus at most a quarter of it.
 
-    A trainer that is merely slow is full as well, but starves nobody: no trainer is promised more batches ahead of the
-    others than half its capacity.
+    A trainer that is merely slow is also full, but does not starve another: no trainer is promised more batches ahead
+    of the others than half its capacity.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Relief:
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     def __init__(self, trainers: int) -> None:
@@ -58,24 +58,24 @@ class Relief:
     def status(
         self, trainer: int, starved: bool, full: bool, statistics: Sequence[int], waits: bool = False
     ) -> list[tuple[int, int, int | None]]:
-        """Take a trainer's status and say whom to relieve.
+        """Process a trainer's status, and return which trainers to relieve.
 
         Parameters
         ----------
         trainer : int
-            Whose status it is.
+            The trainer that sent the status.
         starved, full : bool
             Whether a draw waits for samples, and whether the buffer has no room.
         statistics : sequence of int
             In the order of mpidata_statistics.
         waits : bool
-            Whether a simulation waits for a group without which no trainer may ever draw: a validation simulation.
+            Whether a validation simulation, without which no trainer may draw, waits for a group.
 
         Returns
         -------
         list of (int, int, int or None)
-            A full trainer, the samples (or bytes) it shall take beyond its capacity, and the trainer that starves, if
-            it is for one. Mostly empty.
+            A full trainer, the samples (or bytes) that it may take beyond its capacity, and the starving trainer, if
+            there is one. Usually empty.
         """
         known = self._trainers[trainer]
         received, drawn = statistics[RECEIVED], statistics[DRAWN]
@@ -98,7 +98,7 @@ class Relief:
 
 
 def relieve(found: Iterable[tuple[int, int, int | None]], messages: Messages, output: RunOutput, unit: str) -> None:
-    """Give full trainers the room that `Relief.status` has found, in samples or bytes, and note why."""
+    """Give full trainers the room that `Relief.status` has returned, in samples or bytes, and write why."""
     for trainer, room, other in found:
         messages.relieve(trainer, room)
         what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"

@@ -1,4 +1,4 @@
-"""What the scheduler puts into a checkpoint, and how it goes on from one."""
+"""What the scheduler writes to a checkpoint, and how it resumes from one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["restore", "state_of", "unfinished_tries"]
 
 
 def state_of(simulations: Simulations, losses: Losses, figures: Figures, seconds: float) -> dict[str, Any]:
-    """Make the scheduler's part of a checkpoint: what does not follow from the trainers' ledgers, as JSON knows it."""
+    """Return the scheduler's part of a checkpoint, for JSON: what does not follow from the trainers' ledgers."""
     return {
         "tries": {str(simulation): used for simulation, used in unfinished_tries(simulations).items()},
         "retries": list(losses.retries),
@@ -31,13 +31,13 @@ def state_of(simulations: Simulations, losses: Losses, figures: Figures, seconds
         "first": dict(figures.first),
         "last": dict(figures.last),
         "losses": figures.losses.state(),
-        # The list itself: the sentence of a trainer comes before it says that its part of this checkpoint is written.
+        # The list itself: a trainer's sentence arrives before its report that its part of this checkpoint is written.
         "record_stopped": figures.record_stopped,
     }
 
 
 def unfinished_tries(simulations: Simulations) -> dict[int, int]:
-    """Count the tries that failed, of simulations that are neither complete nor failed."""
+    """Count the failed tries of simulations that are neither complete nor failed."""
     running = set(simulations.running.values())
     return {
         simulation: failed
@@ -48,16 +48,16 @@ def unfinished_tries(simulations: Simulations) -> dict[int, int]:
 
 
 def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figures) -> dict[str, int] | None:
-    """Go on from the plan's checkpoint, or begin again without one, before anything is dispatched.
+    """Restore the plan's checkpoint, or start from the beginning without one, before anything is dispatched.
 
     A simulation is complete if the trainers' ledgers say so; one that is not runs again from its beginning, and the
-    trainers drop the steps they hold already. What was lost counts also where that was after the checkpoint, and what
-    was set aside stays so: trying it again is up to the user. What was cancelled never runs again.
+    trainers drop the steps that they hold already. Losses after the checkpoint also count. What was set aside stays
+    so: retrying it is up to the user. What was cancelled never runs again.
 
     Returns
     -------
     dict or None
-        Numbers for the event `resume`; None where the plan has no checkpoint.
+        Numbers for the event `resume`; None if the plan has no checkpoint.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     losses_restored = figures.losses.restore(state.get("losses", {}), count)
     if not (losses_restored and _makes_sense(state, count) and len(steps) == count):
         raise MpidataError(
-            f"The checkpoint {folder} is damaged, or of another job. Remove its folder, and resume from the one before."
+            f"The checkpoint {folder} is damaged or of another job. Remove its folder, and resume from the one before."
         )
     complete = {int(i): int(steps[i]) for i in (steps >= 0).nonzero()[0]}
     known = lost if any(lost.values()) else state
@@ -95,7 +95,7 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
 
 
 def _makes_sense(state: dict[str, Any], count: int) -> bool:
-    """Whether what a checkpoint holds of the scheduler is what `state_of` makes, for so many simulations."""
+    """Whether the scheduler's part of a checkpoint is as `state_of` returns it, for `count` simulations."""
 
     def is_simulation(value: object) -> bool:
         return type(value) is int and 0 <= value < count

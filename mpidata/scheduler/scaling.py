@@ -1,4 +1,4 @@
-"""What the scheduler does about requests for other numbers of loaders or groups."""
+"""How the scheduler handles requests for other numbers of loaders, groups or trainers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _LOOK_S = 0.5
 
 
 class Scaling:
-    """Looks for requests, has them done, and answers them.
+    """Looks for requests, carries them out, and answers them.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     scalers : mapping of str to callable
-        By kind: has so many of them at work from now on and returns a sentence, or raises MpidataError.
+        By kind: sets how many of them are to work and returns a sentence, or raises MpidataError.
     note : callable
         Writes an event.
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     def __init__(self, plan: Plan, scalers: Mapping[str, _Scaler], note: Callable[..., None]) -> None:
@@ -41,7 +41,7 @@ class Scaling:
         self._next_look = 0.0
 
     def tick(self, now: float) -> None:
-        """Look for requests; `now`: seconds of a clock that never goes back. To be called often."""
+        """Look for requests; `now`: seconds of a monotonic clock. To be called often."""
         if now < self._next_look:
             return
         self._next_look = now + _LOOK_S
@@ -53,7 +53,7 @@ class Scaling:
     def _do(self, request: Request) -> Answer:
         try:
             if request.kind not in self._scalers:
-                raise MpidataError(f"The job cannot have other numbers of {request.kind!r}.")
+                raise MpidataError(f"The number of {request.kind!r} of a job cannot be changed.")
             if request.count < 1:
                 raise MpidataError(f"There cannot be {request.count} {request.kind}: give at least 1.")
             return Answer(False, self._scalers[request.kind](request.count))

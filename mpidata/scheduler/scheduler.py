@@ -1,4 +1,4 @@
-"""The scheduler of a job, rank 0: it hears of everything, and brings the job to its end."""
+"""The scheduler of a job, rank 0: it receives all events, and ends the job."""
 
 from __future__ import annotations
 
@@ -46,28 +46,28 @@ _POLL_S = 0.1  # short enough to write a summary between a launcher's SIGTERM an
 
 
 class Scheduler:
-    """Dispatches simulations to the groups that ask, and brings the job to its end.
+    """Dispatches simulations to the groups that ask, and ends the job.
 
     The job is complete when every simulation is complete or failed, the trainers have drained, and all have left. It
-    stops when a training script ends before the stream, and fails when a rank reports an error, a script fails, all
+    stops if a training script ends before the stream, and fails if a rank reports an error, a script fails, all
     loaders are lost, or all groups leave while simulations are still to be run.
 
     Parameters
     ----------
     plan : Plan
-        Of the job; its run folder exists.
+        The job's plan; its run folder exists.
     parameters : ndarray, float64, shape (simulations + validation, number of parameters)
         Row i belongs to simulation i.
     messages : Messages
-        To and from the other ranks.
+        Messages to and from the other ranks.
     clock : callable, optional
-        Gives a time in seconds that never goes back.
+        A monotonic clock that returns seconds.
     learner : Learner, optional
         Draws further rows of `parameters`.
 
     Notes
     -----
-    For one thread; only `interrupt` may be called from a signal handler.
+    Not thread-safe, but `interrupt` may be called from a signal handler.
     """
 
     def __init__(
@@ -129,16 +129,16 @@ class Scheduler:
         }
 
     def interrupt(self, number: int, frame: object = None) -> None:
-        """End the job as stopped: at once by SIGINT, else after a checkpoint. To be installed as a signal handler."""
+        """Stop the job: at once after SIGINT, else after a checkpoint. To be installed as a signal handler."""
         self._outside.interrupt(number, frame)
 
     def run(self) -> None:
-        """Schedule until the job is over, complete or stopped in order.
+        """Schedule until the job is complete, or has stopped in order.
 
         Notes
         -----
-        Sleeps while there is nothing to do. Where ranks are left that have to be ended, this process ends with them:
-        with status 1 if the job has failed, 0 if its trainers stopped it, 128 + its number after a signal.
+        Sleeps while there is nothing to do. If remaining ranks have to be ended, this process ends with them: with
+        status 1 if the job has failed, 0 if its trainers stopped it, 128 + the signal's number after a signal.
         """
         try:
             self._output.start()
@@ -159,7 +159,7 @@ class Scheduler:
     def _turn(self) -> None:
         events = self._messages.poll(_POLL_S)
         for event in events:
-            if self._first_cause.dead < 0:  # what follows from its death is no cause
+            if self._first_cause.dead < 0:  # events that follow from the death are not the cause
                 self._on[type(event)](event)
         now = self._clock()
         if not events or now >= self._next_tick:
@@ -239,7 +239,7 @@ class Scheduler:
             return keeper.died(event.index, event.rank_in_group, self._clock())
         trainer = -1 if event.of_server or event.of_mate else index_of(event, self.plan.trainers)
         if not self.ending.trainers or trainer not in (-1, *self.ending.trainers):
-            return  # it had nothing more to do
+            return  # it had finished its work
         living = len(self._training) + (self._leavers.in_order if self._stream.drained else 0)
         may_die = trainer >= 0 and (self._spares.waits(trainer) or self._lost_trainers.one_may_die(living))
         if may_die and not self._first_cause.known:
@@ -248,7 +248,7 @@ class Scheduler:
             self._first_cause.died(event.rank, self._clock(), self._lost_trainers.few(living) if trainer >= 0 else "")
 
     def _lose_trainer(self, trainer: int) -> None:
-        """Let the other trainers go on without this one, which has died."""
+        """Let the other trainers continue without this one, which has died."""
         self.ending.trainer_lost(trainer)
         left, trained = self.ending.trainers, not self._spares.waits(trainer)
         self._lost_trainers.died(trainer, len(self._spares.training(left)), self._clock())
@@ -262,11 +262,11 @@ class Scheduler:
 
     @property
     def _training(self) -> list[int]:
-        """Trainers that have not left, but for those that wait for a place."""
+        """Trainers that have not left, except those that wait for a place."""
         return self._spares.training(self.ending.trainers)
 
     def _trainer_failed(self, now: float, final: bool = False) -> bool:
-        """End the job if a trainer has died or failed, and the first cause is known, or not waited for."""
+        """End the job if a trainer has died or failed, and the first cause is known or no longer waited for."""
         verdict = self._verdict(now, final)
         if verdict is None:
             return False
@@ -296,7 +296,7 @@ class Scheduler:
         relieve(found, self._messages, self._output, "bytes" if self.plan.capacity_in_bytes else "samples")
 
     def _let_groups_go(self) -> None:
-        """Note that nothing has to run again any more, whoever dies."""
+        """Let groups leave if no simulation can have to run again, whichever rank dies."""
         if self._stream.drain():
             self._dispatcher.keeps_groups = False
             self._dispatcher.feed()
@@ -346,7 +346,7 @@ class Scheduler:
             self.ending.trainer_trained(trainer)
         self._output.note("trainer_left", trainer=trainer)
         if not (self._stream.ended or self.ending.stopping or self._first_cause.known):
-            self._stop(f"trainer {trainer} left before the stream had ended")
+            self._stop(f"trainer {trainer} left before the end of the stream")
         elif not self.ending.trainers:
             self._let_groups_go()
 
@@ -360,7 +360,7 @@ class Scheduler:
         keeper = self._keeper_of(event)
         lost = keeper.groups.lost if isinstance(keeper, Loaders) else self.groups.lost if event.of_solver else ()
         if event.index in lost:
-            return  # what follows from the loss is no fault of the program
+            return  # errors that follow from the loss are not the program's fault
         self.ending.fail_at_once(self._clock(), event.text, log_of(event, self.plan))
         self._dispatcher.stopping = True
 
@@ -383,7 +383,7 @@ class Scheduler:
         self._finish(abort=1)
 
     def _finish(self, abort: int | None) -> None:
-        """End the job: in order, or the ranks that are left with this status."""
+        """End the job: in order if `abort` is None, else by ending the remaining ranks with this status."""
         if verdict := self._verdict(self._clock(), final=True):
             self.ending.fail(self._clock(), verdict.error, verdict.log)
             abort = 1
@@ -395,5 +395,5 @@ class Scheduler:
             RunFolder(self.plan.run).note_over()
             self._messages.abort(abort)
         self._over = True
-        with contextlib.suppress(MpidataError):  # nobody waits for it any more
+        with contextlib.suppress(MpidataError):  # no rank waits for it any more
             self._messages.close()

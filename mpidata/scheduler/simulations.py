@@ -1,4 +1,4 @@
-"""The state of each simulation, in arrays, so that a million of them cost a few bytes each."""
+"""The state of each simulation, in arrays, so that each of a million simulations takes only a few bytes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Simulations:
     """Which simulations wait, which group runs which, and what the trainers hold of them.
 
     A simulation is *pending* until a group takes it, *running* until the group closes it, *counted* from then (the
-    number of its steps is known) until every trainer holds its share, then *complete*. One that its own code gave up
+    number of its steps is known) until every trainer holds its share, then *complete*. One that its own code abandoned
     has *failed*. One whose try has failed, or whose group was lost before the trainers held all of it, is pending again
-    as long as it has tries left, and failed after the last one. One that is *cancelled* never runs again; if it was
-    running, it is so once its group has closed it or is lost. A simulation is *settled* when nothing more is to come
-    of it.
+    as long as it has tries left, and failed after the last one. A *cancelled* simulation never runs again; one that
+    was running becomes cancelled when its group has closed it or is lost. A simulation is *settled* when no more
+    samples of it will arrive.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Simulations:
     first : range, optional
         Ids to be taken before all others: the validation simulations.
     retries : int
-        Further tries of a simulation that failed.
+        Number of further tries of a simulation that failed.
 
     Attributes
     ----------
@@ -46,15 +46,15 @@ class Simulations:
     running : dict of int to int
         The simulation of each group that runs one.
     queue : Queue
-        Those that wait.
+        The simulations that wait.
     newly_cancelled, cancelled_before : list of int
-        Those that are cancelled since they were taken from there; those that an earlier start of the run has left so.
+        Those cancelled since the list was last emptied; those that were cancelled in an earlier start of the run.
     interrupted : bool
-        Whether a trainer has died, left or joined, and not all know their steps yet: nothing is taken, or complete.
+        Whether a trainer has died, left or joined, and not all know their steps yet: none is taken or completed.
 
     Notes
     -----
-    For one thread. All but `restore` and `cancelled` take constant time (`lose`: per simulation of the group).
+    Not thread-safe. All but `restore` and `cancelled` take constant time (`lose`: per simulation of the group).
     """
 
     def __init__(self, count: int, trainers: int, first: range = range(0), retries: int = 0) -> None:
@@ -62,7 +62,7 @@ class Simulations:
         self.totals = [count, 0, 0, 0, 0, 0]
         self.newly_cancelled: list[int] = []
         self.cancelled_before: list[int] = []
-        self._to_cancel: set[int] = set()  # which run
+        self._to_cancel: set[int] = set()  # cancelled ones that still run
         self.settled = self.first_settled = 0
         self.running: dict[int, int] = {}
         self.interrupted = False
@@ -71,10 +71,10 @@ class Simulations:
         self._closed: dict[int, dict[int, None]] = {}  # by group: closed, in this order, and not settled yet
         self._state = bytearray(count)
         self._tries = array("i", bytes(4 * count))
-        self._excused = array("i", bytes(4 * count))  # of these: lost with a group that died in another simulation
+        self._excused = array("i", bytes(4 * count))  # tries lost with a group that died in another simulation
         self._steps = array("q", bytes(8 * count))
-        self._held: dict[int, set[int]] = {}  # of those that are not complete: the trainers that hold their share
-        self._outdated: set[int] = set()  # whose try began before the trainers changed
+        self._held: dict[int, set[int]] = {}  # of simulations that are not complete: the trainers that hold their share
+        self._outdated: set[int] = set()  # simulations whose try began before the trainers changed
         self._closed_by = array("i", bytes(4 * count))
         self._restored: frozenset[int] = frozenset()
 
@@ -85,7 +85,7 @@ class Simulations:
 
     @property
     def all_settled(self) -> bool:
-        """Whether nothing more is to come of any simulation."""
+        """Whether all simulations are settled."""
         return self.settled == self.count
 
     def state(self, simulation: int) -> int:
@@ -93,23 +93,23 @@ class Simulations:
         return self._state[simulation]
 
     def steps(self, simulation: int) -> int:
-        """Return the steps a simulation has in all, as its last try to be closed said; 0 before."""
+        """Return a simulation's number of steps, as its last closed try reported; 0 before."""
         return self._steps[simulation]
 
     def tries(self, simulation: int) -> int:
-        """Return how often a simulation was begun."""
+        """Return how often a simulation was started."""
         return self._tries[simulation]
 
     def counted_tries(self, simulation: int) -> int:
-        """Return how many of these count, as it was not another simulation in which its group died."""
+        """Return the tries that count: those not lost with a group that died in another simulation."""
         return self._tries[simulation] - self._excused[simulation]
 
     def is_awaited(self, group: int) -> bool:
-        """Whether the trainers lack something of the simulations that a group has closed."""
+        """Whether the trainers lack samples of simulations that a group has closed."""
         return bool(self._closed.get(group))
 
     def has_failed(self, simulation: int) -> bool:
-        """Whether a simulation has been given up, or has failed on every try."""
+        """Whether a simulation was abandoned, or has failed on every try."""
         return self._state[simulation] == FAILED
 
     def is_cancelled(self, simulation: int) -> bool:
@@ -118,30 +118,30 @@ class Simulations:
 
     @property
     def cancelled(self) -> list[int]:
-        """All that are cancelled, or will be, in order."""
+        """All simulations that are cancelled, or will be, in order."""
         cancelled = [found.start() for found in re.finditer(bytes([CANCELLED]), self._state)]
         return sorted([*cancelled, *self._to_cancel])
 
     def is_first(self, simulation: int) -> bool:
-        """Whether a simulation is of those taken before all others."""
+        """Whether a simulation is one of those taken before all others."""
         return self.queue.is_first(simulation)
 
     @property
     def ended(self) -> int:
-        """How many have run to their end, whether or not all trainers hold them yet."""
+        """Number of simulations that have run to their end, whether or not all trainers hold them yet."""
         return self.totals[COUNTED] + self.totals[COMPLETE]
 
     def restore(self, complete: _Counts, tries: _Counts, failed: Iterable[int], cancelled: Iterable[int] = ()) -> None:
-        """Begin with what an earlier run has left, before anything is taken.
+        """Restore the state that an earlier start has left, before any simulation is taken.
 
         Parameters
         ----------
         complete : mapping of int to int
             Steps of each complete simulation.
         tries : mapping of int to int
-            Tries that the others have used.
+            Tries that other simulations have used.
         failed, cancelled : iterable of int
-            Simulations that were given up, or failed on every try; those that were cancelled.
+            Simulations that were abandoned, or failed on every try; those that were cancelled.
         """
         for simulation, used in tries.items():
             self._tries[simulation] = used
@@ -161,7 +161,7 @@ class Simulations:
                 self.cancelled_before.append(simulation)
 
     def take(self, group: int) -> int:
-        """Give a group the next pending simulation to run; returns its id, or NONE when none is pending."""
+        """Assign the next pending simulation to a group; returns its id, or NONE if none is pending."""
         if self.interrupted:
             return NONE
         simulation = self.queue.take(lambda simulation: self._state[simulation] == PENDING)
@@ -173,13 +173,13 @@ class Simulations:
         return simulation
 
     def cancel(self, simulation: int) -> int | None:
-        """Have a simulation that is trained on run no more.
+        """Cancel a simulation that is not for validation.
 
         Returns
         -------
         int or None
-            The group that runs it, NONE where none does, so that it is cancelled now; None where it has come to its
-            end, is cancelled already, or is of `first`.
+            The group that runs it; NONE if it does not run, so that it is cancelled now; None if it has ended, is
+            already cancelled, or is one of `first`.
         """
         state = self._state[simulation]
         if state in (COMPLETE, FAILED) or self.is_first(simulation) or self.is_cancelled(simulation):
@@ -192,21 +192,21 @@ class Simulations:
         return NONE
 
     def close(self, group: int, simulation: int, steps: int, failed: bool, again: bool = False) -> bool:
-        """Note that a group has ended its simulation, or its try of it, after so many steps.
+        """Note that a group has ended its simulation, or a try of it, after `steps` steps.
 
         Parameters
         ----------
         group, simulation, steps : int
-            Which group, and what it has run.
+            The group, the simulation that it ran, and its number of steps.
         failed : bool
-            Whether the simulation was given up, or the try has failed.
+            Whether the simulation was abandoned, or the try has failed.
         again : bool
-            Whether one that has failed may be tried again.
+            Whether a failed one may be retried.
 
         Returns
         -------
         bool
-            Whether the trainers are now to expect these steps; False for one that will be tried again, or is cancelled.
+            Whether the trainers are now to expect these steps; False if it will be retried or is cancelled.
 
         Raises
         ------
@@ -234,7 +234,7 @@ class Simulations:
         return True
 
     def give_back(self, group: int) -> int:
-        """Take a simulation back from a group that never began it; its try does not count."""
+        """Take a simulation back from a group that never started it; its try does not count."""
         simulation = self.running.pop(group, NONE)
         if simulation != NONE:
             self._tries[simulation] -= 1
@@ -242,13 +242,13 @@ class Simulations:
         return simulation
 
     def lose(self, group: int) -> tuple[int, list[int]]:
-        """Note that a group is lost, with all that the trainers do not hold of it.
+        """Note that a group is lost, with all its samples that the trainers do not hold.
 
         Returns
         -------
         int
             The simulation that it ran, else the last one it had closed: its try has failed, and it is pending again or
-            failed. NONE where the trainers hold all, or what it ran is cancelled.
+            failed. NONE if the trainers hold everything, or the simulation that it ran is cancelled.
         list of int
             Others it had closed before: pending again, and their tries do not count.
         """
@@ -258,7 +258,7 @@ class Simulations:
             blamed = NONE
         closed = self._closed.pop(group, {})
         lost = [simulation for simulation in closed if self._state[simulation] == COUNTED]
-        for simulation in set(closed).difference(lost):  # given up: what the trainers have of it is all there is
+        for simulation in set(closed).difference(lost):  # abandoned: no more samples will arrive
             self._settle(simulation)
         if blamed == NONE and lost and not was_cancelled:
             blamed = lost.pop()
@@ -272,12 +272,12 @@ class Simulations:
         return blamed, lost
 
     def hold(self, trainer: int, simulation: int, by_try: int) -> bool:
-        """Note that a trainer holds its share of a simulation, as large as a try of it has said.
+        """Note that a trainer holds its share of a simulation, as many steps as this try had.
 
         Returns
         -------
         bool
-            True if this was the last trainer: the simulation is settled, and complete unless it has failed.
+            True if this was the last trainer: the simulation is settled, and complete unless it failed.
 
         Raises
         ------
@@ -295,22 +295,22 @@ class Simulations:
                 f"Trainer {trainer} holds all of try {by_try} of simulation {simulation}, which has not ended. {MIXED}"
             )
         if trainer not in self._living or (state == COMPLETE and self.interrupted):
-            return False  # what it lacked after one change may be another one's after the next
+            return False  # steps it lacked after one change may belong to another trainer after the next
         if state == COMPLETE:
             raise MpidataError(f"Trainer {trainer} holds simulation {simulation} a second time. {MIXED}")
         if by_try < tries or state == PENDING:
-            return False  # of a try that was lost meanwhile
+            return False  # for a try that was lost meanwhile
         self._held.setdefault(simulation, set()).add(trainer)
         return self._look(simulation)
 
     def lose_trainer(self, trainer: int) -> None:
-        """Note that a trainer has died, or trains no more, and that the others go on."""
+        """Note that a trainer has died, or no longer trains, and that the others continue."""
         self._living.discard(trainer)
 
     def interrupt(self, outdated: bool = True) -> None:
-        """Note that other trainers have steps from now on: `go_on` is to follow.
+        """Note that the assignment of steps to trainers changes: a call of `go_on` must follow.
 
-        `outdated`: what is running now sends its steps to those that had them.
+        `outdated`: simulations that run now still send their steps by the previous assignment.
         """
         if outdated:
             self._outdated.update(self.running.values())
@@ -327,7 +327,7 @@ class Simulations:
         Returns
         -------
         list of int
-            Those of them that run again; their tries do not count.
+            Those that run again; their tries do not count.
         """
         self.interrupted, again = False, []
         for simulation in sorted(lacking):
@@ -335,7 +335,7 @@ class Simulations:
             if state == COMPLETE:
                 self.settled -= 1
                 self.first_settled -= self.is_first(simulation)
-            elif closed.pop(simulation, 0) is None and state == FAILED:  # what the trainers have of it is all there is
+            elif closed.pop(simulation, 0) is None and state == FAILED:  # no more samples will arrive
                 self._settle(simulation)
             if state in (COMPLETE, COUNTED):
                 self._excuse(simulation)
@@ -345,7 +345,7 @@ class Simulations:
         return again
 
     def _look(self, simulation: int) -> bool:
-        """Look whether the trainers hold a simulation now; as `hold`."""
+        """Check whether all trainers hold a simulation now; returns as `hold`."""
         if self.interrupted or not self._living <= self._held[simulation]:
             return False
         del self._held[simulation]
@@ -369,7 +369,7 @@ class Simulations:
         return self.counted_tries(simulation) <= self._retries
 
     def _excuse(self, simulation: int) -> None:
-        """Try again what is not at fault."""
+        """Retry a simulation that is not at fault."""
         self._excused[simulation] += self._tries[simulation] > self._excused[simulation]
         self._retry(simulation)
 
@@ -388,7 +388,7 @@ class Simulations:
         self.first_settled += self.is_first(simulation)
 
     def check_runs(self, group: int, simulation: int) -> None:
-        """Raise MpidataError if a group does not run this simulation, or, with NONE, if it runs one."""
+        """Raise MpidataError if a group does not run this simulation or, with NONE, if it runs any."""
         runs = self.running.get(group, NONE)
         if runs != simulation:
             raise MpidataError(

@@ -1,6 +1,6 @@
-"""Which trainer is at fault where several fail: one that died, hangs or left fails the others, who report it.
+"""Which trainer is at fault if several fail: one that died, hangs or left makes the others fail and report it.
 
-So does a parameter server, or a mate of a trainer, that died.
+So does the death of a parameter server, or of a mate of a trainer.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Verdict:
     error : str
         For the user.
     log : Path
-        Which log it is about.
+        The log of the rank at fault.
     died : bool
-        Whether a process died, not because of what its program did.
+        Whether a process died from outside its program, for example by a signal.
     by_script : bool
-        Whether it is what a script has reported: the others may leave in order then.
+        Whether a script has reported the error: the others may then leave in order.
     """
 
     error: str
@@ -51,16 +51,16 @@ class Verdict:
 
 
 class Silence:
-    """Notices trainers that give no sign of life any more: they were stopped, or their host hangs.
+    """Detects trainers that no longer give a sign of life: they were stopped, or their host hangs.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
 
     Notes
     -----
-    For one thread. Times are in seconds, of a clock that never goes back.
+    Not thread-safe. Times are in seconds of a monotonic clock.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -71,21 +71,21 @@ class Silence:
         self._looked = float("inf")
 
     def heard(self, trainer: int, now: float) -> None:
-        """Note a sign of life, as trainers give five times a second."""
+        """Note a sign of life, which trainers give five times a second."""
         self._heard[trainer] = now
         self._named.discard(trainer)
 
     def left(self, trainer: int) -> None:
-        """Expect nothing of a trainer any more."""
+        """Expect no more signs of life of a trainer."""
         self._left.add(trainer)
 
     def since(self, trainer: int, now: float) -> float:
-        """Tell for how long nothing was heard; 0.0 where that is not long, or nothing is expected yet."""
+        """Return for how long a trainer was silent; 0.0 if not for long, or if it has left or not started."""
         silent_s = now - self._heard.get(trainer, now) if trainer not in self._left else 0.0
         return silent_s if silent_s > _SIGN_S else 0.0
 
     def tick(self, now: float, trainers: Iterable[int]) -> list[int]:
-        """Name those of these trainers that were silent for long, each once; returns them."""
+        """Print which of these trainers were silent for long, each once; returns them."""
         if now - self._looked > _SIGN_S:  # this process was stopped itself
             self._heard = dict.fromkeys(self._heard, now)
         self._looked = now
@@ -97,29 +97,29 @@ class Silence:
 
 
 class Leavers:
-    """Notices that a trainer has left while the others wait for it, in a collective say: that job would never end.
+    """Detects that a trainer has left while the others wait for it, for example in a collective: a deadlock.
 
-    It is told of this in jobs that train on what loaders read; in others a trainer that leaves ends the stream.
+    Used in jobs that train on what loaders read; in others a trainer that leaves ends the stream.
 
     Parameters
     ----------
     has_stream : bool
-        Whether there is one: then epochs need not come to their ends.
+        Whether the job has a stream: epochs then need not be completed.
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     def __init__(self, has_stream: bool = False) -> None:
         self._has_stream = has_stream
         self._waits_s: dict[int, float] = {}
-        self._early: dict[int, int] = {}  # batches of those that left in the middle of an epoch
+        self._early: dict[int, int] = {}  # batches of trainers that left in the middle of an epoch
         self._left: list[int] = []
         self._untrained: set[int] = set()
 
     def reported(self, trainer: int, values: Iterable[tuple[str, int, float]]) -> None:
-        """Take in what a trainer has reported: each value with its name and batch."""
+        """Process a trainer's report: for each value its name, batch and value."""
         for name, _, value in values:
             if name == WAITS_S:
                 self._waits_s[trainer] = value
@@ -129,24 +129,24 @@ class Leavers:
                 self._untrained.add(trainer)
 
     def left(self, trainer: int) -> None:
-        """Take in that a trainer has left."""
+        """Note that a trainer has left."""
         self._left.append(trainer)
 
     @property
     def in_order(self) -> int:
-        """How many have left, but for those that did so in the middle of an epoch, where there is no stream."""
+        """Number of trainers that have left; without a stream, except those that did so in the middle of an epoch."""
         return len(set(self._left).difference(() if self._has_stream else self._early))
 
     def how(self, trainer: int) -> str:
-        """Tell how a trainer has left: "in the middle of an epoch, after 3 batches"; "" where in order."""
+        """Return how a trainer has left: "in the middle of an epoch, after 3 batches"; "" if in order."""
         return f"in the middle of an epoch, after {self._early[trainer]} batches" if trainer in self._early else ""
 
     def leaves_rows(self, trainer: int) -> bool:
-        """Whether nobody has the rows that a trainer has left."""
+        """Whether no other trainer takes over the rows that a trainer has left."""
         return trainer in self._untrained
 
     def reason(self, remaining: Sequence[int]) -> str:
-        """Tell why the job is to be stopped, as all that remain wait for one that has left; "" where it is not."""
+        """Return why to stop the job, if all remaining trainers wait for one that has left; else ""."""
         if not remaining or not self._left:
             return ""
         waited_s = min(self._waits_s.get(trainer, 0.0) for trainer in remaining)
@@ -158,23 +158,23 @@ class Leavers:
 
 
 class FirstCause:
-    """Finds out why trainers failed, from what MPI and they tell and what their mpidata-ranks have left.
+    """Finds out why trainers failed, from MPI, their reports, and the exit notes of their mpidata-ranks.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     silence : Silence
-        Knows which trainers give no sign of life.
+        Detects trainers that give no sign of life.
 
     Attributes
     ----------
     dead : int
-        Rank of the first trainer or server of whose death MPI has told; -1 before.
+        Rank of the first trainer or server whose death MPI has reported; -1 before.
 
     Notes
     -----
-    For one thread. Times are in seconds, of a clock that never goes back.
+    Not thread-safe. Times are in seconds of a monotonic clock.
     """
 
     def __init__(self, plan: Plan, silence: Silence) -> None:
@@ -193,33 +193,33 @@ class FirstCause:
         return self.dead >= 0 or self._report is not None
 
     def lost(self, trainer: int) -> None:
-        """Note that a trainer has died, and that this ends no job."""
+        """Note that a trainer has died, which does not end the job."""
         self._lost.add(trainer)
 
     def left(self, trainer: int, how: str) -> None:
-        """Note that a trainer has left while others may wait for it; how: "the script ended after batch 3", say."""
+        """Note that a trainer has left while others may wait for it; how: e.g. "the script ended after batch 3"."""
         self._left.setdefault(trainer, how)
 
     def died(self, rank: int, now: float, few: str = "") -> None:
-        """Take in that a trainer or server has died, as MPI tells; `few`: why the others do not go on."""
+        """Note that a trainer or server has died, as MPI reports; `few`: why the others cannot continue."""
         if self.dead < 0:
             self.dead, self._by, self._few = rank, now + deadlines.WHY_TRAINER_DIED_S, few
 
     def reported(self, trainer: int, text: str, now: float) -> None:
-        """Take the report of a trainer whose script has failed; the first one counts."""
+        """Keep the report of a trainer whose script has failed; the first one counts."""
         if self._report is None:
             self._report = trainer, text
             self._by = now if self._plan.trainers == 1 else max(self._by, now + deadlines.WHY_TRAINER_FAILED_S)
 
     def verdict(self, now: float, final: bool = False) -> Verdict | None:
-        """Tell the first cause, once it is known, or waited for no longer; None before, or where nothing has failed.
+        """Return the first cause, once it is known or no longer waited for; None before, or if nothing has failed.
 
         `final`: there is no time to wait.
         """
         if not self.known:
             return None
         reporter, text = self._report or (-1, "")
-        then = f" Trainer {reporter} failed then: {text}." if self._report else ""
+        then = f" Trainer {reporter} then failed: {text}." if self._report else ""
         follows = _LOST_PEER.search(text) is not None
         others = [one for one in range(self._plan.trainers) if one != reporter and (follows or one not in self._lost)]
         ranks = [*(1 + one for one in others), *self._plan.scripts[self._plan.trainers :], *self._plan.server_ranks]
@@ -242,7 +242,7 @@ class FirstCause:
         return None
 
     def _left_before(self, text: str, then: str) -> Verdict | None:
-        """Blame a trainer that has left where another one reports that it has lost its connections."""
+        """Blame a trainer that has left if another one reports lost connections."""
         reporter = self._report[0] if self._report else -1
         left = [(trainer, how) for trainer, how in self._left.items() if trainer != reporter]
         if not left or _LOST_PEER.search(text) is None:
@@ -251,17 +251,17 @@ class FirstCause:
         return self._of(1 + trainer, f"left before the others ({how})", then)
 
     def _own(self) -> Verdict | None:
-        """Take the report at its word, as nothing else is known."""
+        """Return the report itself, because no other cause is known."""
         if self._report is None:
             return None
         reporter, text = self._report
         log = self._log(1 + reporter)
         return Verdict(
-            f"{text}. The script of trainer {reporter} failed; {log} has the whole story.", log, by_script=True
+            f"{text}. The script of trainer {reporter} failed; {log} has the full output.", log, by_script=True
         )
 
     def _first_death(self, ranks: Iterable[int]) -> Verdict | None:
-        """Find the first of these that ended badly though nobody had asked it to."""
+        """Find the first of these that ended abnormally without having been told to end."""
         found = [(rank, read_exit_note(self._run.rank_exit(rank))) for rank in ranks]
         own = [(ended.at, rank, ended) for rank, ended in found if ended is not None and not ended.told]
         if not own:
@@ -280,7 +280,7 @@ class FirstCause:
         few, resume = "", f"Resume the job with `mpidata run --resume {self._plan.run}`."
         if self._few and rank <= self._plan.trainers:
             few = f", and {self._few}"
-            resume = resume if self._has_checkpoint else "There is no checkpoint to go on from: start the job again."
+            resume = resume if self._has_checkpoint else "There is no checkpoint to resume from: start the job again."
         see = f"Its output is in {log}. {resume}"
         return Verdict(f"{self._plan.name_of(rank)} {how}{few}.{then} {see}", log, died)
 
@@ -288,7 +288,7 @@ class FirstCause:
     def _has_checkpoint(self) -> bool:
         try:
             return bool(numbers(self._run.checkpoints))
-        except MpidataError:  # who resumes is told
+        except MpidataError:  # the resume will report it
             return True
 
     @property

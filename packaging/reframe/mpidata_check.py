@@ -37,4 +37,4 @@ class MpidataDoctor(rfm.RunOnlyRegressionTest):
     @performance_function("s")
     def seconds_of_a_job(self):
         """How long the longer job took, from `mpidata run` to its end."""
-        return sn.max(sn.extractall(r"all right, in ([\d.]+) s", self.stdout, 1, float))
+        return sn.max(sn.extractall(r"all correct, in ([\d.]+) s", self.stdout, 1, float))

@@ -54,7 +54,7 @@ def test_other_marks(folder: JobFolder) -> None:
     result = folder.run()
     assert result.status == 0, result.logs()
     write(folder, "<<beta>>", marks=["<<", ">>"])
-    with pytest.raises(JobFileError, match="has '<<beta>>', but there is no parameter"):
+    with pytest.raises(JobFileError, match="has '<<beta>>', but there is no such parameter"):
         load_job(folder.path / "job.yaml")
     write(folder, marks=["<<", "> >"])
     with pytest.raises(JobFileError, match="two texts of 1 to 15 letters without blanks"):
@@ -101,20 +101,20 @@ def test_the_ranks_of_a_spawned_group_share_a_folder(folder: JobFolder, dies: in
 @pytest.mark.parametrize(
     ("text", "more", "sentence"),
     [
-        ("{{beta}}", {}, "input.dat has '{{beta}}', but there is no parameter. The names are simulation, alpha,"),
+        ("{{beta}}", {}, "input.dat has '{{beta}}', but there is no such parameter. The names are simulation, alpha,"),
         (
             "{{alpha:s}}",
             {},
             "has '{{alpha:s}}', which cannot be filled. Write {{name}} or {{name:.6e}} or {{name:4d}}:",
         ),
-        ("{{alpha:d}}", {}, "but alpha is no whole number: give it with 'integers' in 'parameters.space'."),
-        ("{{hosts:.3f}}", {}, "but hosts is no number."),
-        ("n = {{alpha}\nm = {{alpha}}", {}, "has '{{alpha', but no '}}' behind it on the line. Close it, or give"),
+        ("{{alpha:d}}", {}, "but alpha is not a whole number: give it 'integers' in 'parameters.space', or correct"),
+        ("{{hosts:.3f}}", {}, "but hosts is not a number."),
+        ("n = {{alpha}\nm = {{alpha}}", {}, "has '{{alpha', but no '}}' after it on the same line. Close it, or"),
         ("{{alpha:0000000000000020.10e}}", {}, "which cannot be filled. Write {{name}}"),
         ("", {"folder": "cse"}, "'solvers.case.folder' is 'cse', but"),
-        ("", {"folder": ".", "fill": []}, "and the copies of it would go into itself, to"),
+        ("", {"folder": ".", "fill": []}, "but its copies would be inside it, in"),
         ("", {"in": "case/mesh/copies"}, "alone, or correct 'solvers.case.in'."),
-        ("", {"in": "/proc/here"}, "'solvers.case.in' is '/proc/here', but no folder can be made in /proc."),
+        ("", {"in": "/proc/here"}, "'solvers.case.in' is '/proc/here', but no folder can be created in /proc."),
         ("", {"fill": ["systm/*"]}, "'solvers.case.fill[0]' is 'systm/*', but"),
         ("", {"link": ["../case"]}, "'solvers.case.link[0]' is '../case', but"),
     ],

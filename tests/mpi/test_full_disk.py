@@ -36,7 +36,7 @@ def test_a_full_disk_ends_nothing(folder: JobFolder, small_disk: Path) -> None:
     job(folder, room_at_batch=1000)
     result = folder.run()
     assert (folder.path / "drawn").read_text() == str(8 * SIMULATIONS // 4), result.logs()
-    said = f"mpidata: {result.run} cannot be written: No space left on device. The job goes on"
+    said = f"mpidata: {result.run} cannot be written: No space left on device. The job continues"
     assert result.output.count(said) == 1, result.output
     # All is trained on, and yet nobody who looks later knows.
     assert result.status == 1 and result.summary == {}

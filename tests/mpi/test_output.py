@@ -268,15 +268,15 @@ def test_what_a_reader_must_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("output", "sentence"),
     [
-        ({"files": "../u_*.npy"}, "which is not within the folder of the simulation."),
-        ({"files": "/tmp/u_*.npy"}, "which is not within the folder of the simulation."),
-        ({"files": "step_**.npy"}, "but '**' stands for folders alone: '**/step_*.npy'. Correct it."),
-        ({"files": "step_*.txt"}, "but without a reader .npy, .npz, .h5, .hdf5 are read. Name a function"),
+        ({"files": "../u_*.npy"}, "which is outside the folder of the simulation."),
+        ({"files": "/tmp/u_*.npy"}, "which is outside the folder of the simulation."),
+        ({"files": "step_**.npy"}, "but '**' only matches whole folders: '**/step_*.npy'. Correct it."),
+        ({"files": "step_*.txt"}, "but without a reader only .npy, .npz, .h5, .hdf5 are read. Name a function"),
         ({"files": "u_*.npy", "success": [300]}, "'solvers.output.success[0]' is 300."),
-        ({"files": "in*"}, "input.txt would be taken for what the program has written. Correct the pattern"),
+        ({"files": "in*"}, "input.txt, a file that the program has not written. Correct the pattern"),
         (
             {"files": {"v": "u_*.npy"}},
-            "'solvers.output.files' has patterns for v, and the fields are u. Give one for each.",
+            "'solvers.output.files' has patterns for v, but the fields are u. Give one for each.",
         ),
         ({"files": ""}, "'solvers.output.files' is ''. It must be a text, or mapping from field to text"),
         ({"files": "u_*.npy", "reader": "nowhere:fields"}, "but there is no module 'nowhere' in"),

@@ -21,7 +21,7 @@ def doctor(**variables: str) -> tuple[int, dict[str, dict[str, str]]]:
 def test_both_jobs_are_right() -> None:
     status, found = doctor()
     assert [found[f"job in {language}"]["state"] for language in ("Python", "C")] == ["ok", "ok"], found
-    assert "20 samples, all right" in found["job in C"]["found"] and status == 0
+    assert "20 samples, all correct" in found["job in C"]["found"] and status == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`solvers.case` and `solvers.output`: the folder of each simulation, and what is read of what is written there."""
+"""`solvers.case` and `solvers.output`: the folder of each simulation, and the files read from it."""
 
 from mpidata.config.case.folder import Case, wrong_mark
 from mpidata.config.case.output import Output

@@ -1,4 +1,4 @@
-"""The files of a case: which of them the names and patterns of `fill` and `link` mean, and which cannot be copied."""
+"""The files of a case: which of them `fill` and `link` match, and which cannot be copied."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ _PLAIN = "".join(map(chr, range(32, 127))).replace("%", "")
 
 
 def escaped(name: str) -> str:
-    """Write a path as the file for carriers has it: what is no plain ASCII as %0A; launch/parents/fill.c reads it."""
+    """Return a path as in the file for carriers, special characters as %0A; launch/parents/fill.c reads it."""
     return quote(os.fsencode(name), safe=_PLAIN)
 
 
 def printed(path: str | Path) -> str:
-    """Write a path in a sentence; its bytes may be no UTF-8."""
+    """Return a path for a sentence; its bytes may not be UTF-8."""
     text = os.fsencode(path).decode(errors="backslashreplace")
     return text if text.isprintable() else repr(text)[1:-1]
 
 
 class CaseFiles:
-    """What is in the folder of a case, at one moment.
+    """The contents of the folder of a case, at one time.
 
     Parameters
     ----------
     top : Path
         The folder, or a link to it.
     fill, link : sequence of str
-        Names or patterns, as seen from the folder. A name that is there counts as it is written, also if it could be
-        read as a pattern.
+        Names or patterns, relative to the folder. An existing name is taken literally, even if it could be read as a
+        pattern.
 
     Attributes
     ----------
     top : Path
         The folder, without links.
     filled, linked : list of str
-        The files that are filled, and the files and folders that are linked, sorted. What is in a linked folder is
-        linked with it, and not listed.
+        The files that are filled, and the files and folders that are linked, sorted. The contents of a linked folder
+        are linked with it, and not listed.
 
     Notes
     -----
-    Links in the folder are not followed: what is behind one is not in the case.
+    Links in the folder are not followed: their targets do not belong to the case.
     """
 
     def __init__(self, top: Path, fill: Sequence[str], link: Sequence[str]) -> None:
@@ -62,7 +62,7 @@ class CaseFiles:
         self.filled = sorted({name for names in self._meant["fill"] for name in names if self._is_file(name)})
 
     def problems(self) -> Iterator[Problem]:
-        """Look for names that mean nothing, or nothing that can be filled, and for what cannot be copied."""
+        """Find names that match nothing or no file that can be filled, and files that cannot be copied."""
         if "" in self._unread:
             said = f"'solvers.case.folder' is {printed(self.top)}, which you may not read"
             yield ("solvers", "case", "folder"), f"{said}. Run `chmod u+rx` on it."
@@ -82,7 +82,7 @@ class CaseFiles:
             if wrong:
                 said = f"'solvers.case.folder' holds {printed(self.top / name)}, {wrong}"
                 yield ("solvers", "case", "folder"), f"{said}, or name it in 'solvers.case.link'."
-                return  # one of perhaps thousands
+                return  # there may be thousands
 
     def _walk(self, folder: str) -> Iterator[os.DirEntry[str]]:
         folders = [folder]
@@ -106,16 +106,16 @@ class CaseFiles:
         return [name for name in self._all if _fits(parts, name.split("/"))]
 
     def _wrong(self, key: str, given: str, meant: Sequence[str]) -> str:
-        """Say what is wrong with a name or pattern; an empty text if nothing is."""
+        """Return what is wrong with a name or pattern; an empty text if nothing is."""
         parts = PurePosixPath(given).parts
         if given.startswith("/") or ".." in parts or not parts:
-            return f"it must name files in {printed(self.top)}, as seen from there. Correct the name."
+            return f"it must name files in {printed(self.top)}, relative to that. Correct the name."
         if not meant:
             if any("**" in part and part != "**" for part in parts):
-                return "'**' stands for whole folders: '**/*.dat'. Correct the pattern."
+                return "'**' only matches whole folders: '**/*.dat'. Correct the pattern."
             behind = next((above for above in _parents(given) if self._is_link(above)), None)
             if behind is not None:
-                said = f"{printed(self.top / behind)} is a link, and what is behind it is not copied"
+                said = f"{printed(self.top / behind)} is a link, whose target is not copied"
                 return f"{said}. Name a file of the case itself."
             return f"{printed(self.top)} has no such file. Correct the name."
         if key == "link" or any(map(self._is_file, meant)):
@@ -129,7 +129,7 @@ class CaseFiles:
         return f"{printed(self.top / one)} is a folder. Write {way}."
 
     def _is_file(self, name: str) -> bool:
-        return os.path.isfile(self.top / name)  # a link to one is one
+        return os.path.isfile(self.top / name)  # also if it is a link to a file
 
     def _is_link(self, name: str) -> bool:
         return name in self._all and self._all[name].is_symlink()
@@ -149,13 +149,13 @@ class CaseFiles:
 
 
 def _parents(name: str) -> list[str]:
-    """List the folders above a name, the outermost first."""
+    """Return the folders above a name, the outermost first."""
     parts = PurePosixPath(name).parts
     return ["/".join(parts[:n]) for n in range(1, len(parts))]
 
 
 def _above(name: str, names: set[str]) -> str | None:
-    """Find the outermost of some names that is a folder above this one."""
+    """Find the outermost of `names` that is a folder above this one."""
     return next((above for above in _parents(name) if above in names), None)
 
 
@@ -164,7 +164,7 @@ def _is_pattern(parts: Sequence[str]) -> bool:
 
 
 def _fits(pattern: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether a path fits a pattern, both by their parts: `**` is any number of folders, and at the end all below."""
+    """Whether a path matches a pattern, both in parts: `**` is any number of folders, and at the end all below."""
     if not pattern:
         return not parts
     if pattern[0] == "**":

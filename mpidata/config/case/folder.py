@@ -18,24 +18,24 @@ __all__ = ["Case", "wrong_mark"]
 
 _MARKED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::([-+0]*[0-9]{0,3}(?:\.[0-9]{1,3})?[eEfFgGd]))?\s*")
 _ALWAYS = ("try", "group", "ranks")
-_MOST_FORMAT = 15  # launch/carrier/case.c has room for it, and for this:
+_MOST_FORMAT = 15  # launch/carrier/case.c has buffers for this, and for:
 _MOST_FILLED = 64 << 20
 
 
 def wrong_mark(
     mark: str, known: Collection[str], whole: Collection[str], texts: Collection[str], marks: Sequence[str]
 ) -> str:
-    """Say what is wrong with what stands between two marks; an empty text if nothing is."""
+    """Return what is wrong with the text between two marks; an empty text if nothing is."""
     word = _MARKED.fullmatch(mark)
     if word is None or len(word[2] or "") > _MOST_FORMAT:
         ways = " or ".join(way.join(marks) for way in ("name", "name:.6e", "name:4d"))
         return f"which cannot be filled. Write {ways}: a format of printf for a number, which ends with e, f, g or d."
     if word[1] not in known:
-        return f"but there is no parameter. The names are {', '.join(known)}."
+        return f"but there is no such parameter. The names are {', '.join(known)}."
     if word[2] and word[1] in texts:
-        return f"but {word[1]} is no number. Remove the format."
+        return f"but {word[1]} is not a number. Remove the format."
     if word[2] and word[2][-1] == "d" and word[1] not in whole:
-        return f"but {word[1]} is no whole number: give it with 'integers' in 'parameters.space'. Correct the format."
+        return f"but {word[1]} is not a whole number: give it 'integers' in 'parameters.space', or correct the format."
     return ""
 
 
@@ -84,18 +84,18 @@ class Case(Model):
     )
 
     def files(self, folder: Path) -> CaseFiles:
-        """Look which files of the case are filled, and which are linked; `folder` is that of the job file."""
+        """Return which files of the case are filled and which are linked; `folder` is that of the job file."""
         return CaseFiles(folder / self.folder, self.fill, self.link)
 
     def misplaced(self, folder: Path, output: str) -> Iterator[Problem]:
-        """Look whether the copies would go into the folder that is copied; `output` is the key of the job file."""
+        """Check whether the copies would be inside the folder that is copied; `output` is the key of the job file."""
         top, key = Path(os.path.realpath(folder / self.folder)), "'output'" if self.in_ is None else "'solvers.case.in'"
         place = Path(os.path.realpath(folder / (output if self.in_ is None else self.in_)))
         if place.is_relative_to(top):
-            said = f"'solvers.case.folder' is {self.folder!r}, and the copies of it would go into itself, to {place}"
+            said = f"'solvers.case.folder' is {self.folder!r}, but its copies would be inside it, in {place}"
             yield (
                 ("solvers", "case", "folder"),
-                f"{said}. Name a folder with the files of the case alone, or correct {key}.",
+                f"{said}. Name a folder with only the files of the case, or correct {key}.",
             )
         if self.in_ is not None:
             above = next(parent for parent in (place, *place.parents) if os.path.lexists(parent))
@@ -106,16 +106,16 @@ class Case(Model):
     def problems(
         self, folder: Path, known: Collection[str], whole: Collection[str], texts: Collection[str]
     ) -> Iterator[Problem]:
-        """Look for the files, and for names in them that are none; `try`, `group` and `ranks` are always known.
+        """Find missing files, and unknown names in files; `try`, `group` and `ranks` are always known.
 
         Parameters
         ----------
         folder : Path
-            That of the job file.
+            The folder of the job file.
         known : collection of str
-            Names that can stand in the files.
+            Names that may occur in the files.
         whole, texts : collection of str
-            Those of whole numbers; those of no numbers.
+            The names of whole numbers; the names of texts.
         """
         top = folder / self.folder
         if not os.path.isdir(top):
@@ -124,7 +124,7 @@ class Case(Model):
         files = self.files(folder)
         found = list(files.problems())
         yield from found
-        if found:  # perhaps with a file that cannot be read
+        if found:  # perhaps because a file cannot be read
             return
         opens, closes = map(re.escape, self.marks)
         pattern = re.compile(rf"{opens}((?:(?!{opens}|{closes})[^\n])*){closes}")
@@ -133,7 +133,7 @@ class Case(Model):
             try:
                 large = path.stat().st_size > _MOST_FILLED
                 text = "" if large else path.read_text("utf-8", "replace")
-            except OSError as error:  # what a link leads to, for example
+            except OSError as error:  # for example the target of a link
                 yield ("solvers", "case", "fill"), f"{said} cannot be read: {error.strerror}. Make it readable."
                 continue
             if large:
@@ -145,15 +145,15 @@ class Case(Model):
                     yield ("solvers", "case", "fill"), f"{printed(path)} has '{mark[0]}', {wrong}"
             for mark in re.finditer(rf"{opens}[ \t]*([A-Za-z_]\w*)", pattern.sub("", text)):
                 if mark[1] in (*known, *_ALWAYS):  # any other word may be the program's: `<< END`
-                    closed = f"but no '{self.marks[1]}' behind it on the line"
-                    other = "Close it, or give other marks with 'solvers.case.marks'."
+                    closed = f"but no '{self.marks[1]}' after it on the same line"
+                    other = "Close it, or choose other marks with 'solvers.case.marks'."
                     yield ("solvers", "case", "fill"), f"{printed(path)} has '{mark[0]}', {closed}. {other}"
 
     def text(self, folder: Path, run: Path) -> str:
-        """Write what carriers need to know of it; `folder` is that of the job file, `run` the run folder."""
+        """Return the file with the case for carriers; `folder` is that of the job file, `run` the run folder."""
         files = self.files(folder)
         lines = [f"folder {escaped(str(files.top))}", f"keep {self.keep}", f"marks {' '.join(self.marks)}"]
-        if self.in_ is not None:  # two runs may have the same
+        if self.in_ is not None:  # two runs may use the same folder
             own = f"mpidata-{hashlib.sha256(str(run.absolute()).encode()).hexdigest()[:16]}"
             lines.append(f"in {escaped(str((folder / self.in_).absolute() / own))}")
         for key, names in (("fill", files.filled), ("link", files.linked)):

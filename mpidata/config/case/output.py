@@ -1,4 +1,4 @@
-"""`solvers.output`: what is read of what the program of a simulation writes."""
+"""`solvers.output`: which files of a simulation's program are read, and how."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READ = (".npy", ".npz", ".h5", ".hdf5")
 
 
 def _found(top: Path, pattern: str) -> list[Path]:
-    """List the files of a pattern; none where it is no pattern."""
+    """Return the files of a pattern; none if the pattern is invalid."""
     try:
         return list(top.glob(pattern))
     except (ValueError, NotImplementedError):
@@ -36,7 +36,7 @@ def _expression(text: str) -> str:
         if re.compile(text).groups < 1:
             refuse([((), f"{{key}} is {text!r}, which has no group. Put the number into parentheses: 't([0-9.]+)'.")])
     except re.error as error:
-        refuse([((), f"{{key}} is {text!r}, which is no regular expression: {error}. Correct it.")])
+        refuse([((), f"{{key}} is {text!r}, which is not a regular expression: {error}. Correct it.")])
     return text
 
 
@@ -77,22 +77,22 @@ class Output(Model):
     )
 
     def problems(self, top: Path, fields: Mapping[str, object]) -> Iterator[Problem]:
-        """Look for files of the case, whose folder is `top`, that would be taken for output, and for fields."""
+        """Check patterns: find fields without one, and files of the case in `top` that would be taken for output."""
         patterns = self.files if isinstance(self.files, dict) else {"": self.files}
         for field, pattern in patterns.items():
             at = ("solvers", "output", "files", field) if field else ("solvers", "output", "files")
             said = f"'{'.'.join(at)}' is {pattern!r}"
             suffix = Path(pattern).suffix
             if pattern.startswith("/") or ".." in Path(pattern).parts:
-                yield at, f"{said}, which is not within the folder of the simulation. Write it as seen from there."
+                yield at, f"{said}, which is outside the folder of the simulation. Write it relative to that folder."
             elif "**" in pattern.replace("**/", ""):
-                yield at, f"{said}, but '**' stands for folders alone: '**/step_*.npy'. Correct it."
+                yield at, f"{said}, but '**' only matches whole folders: '**/step_*.npy'. Correct it."
             elif self.reader is None and suffix[1:].isalnum() and suffix not in _READ:
                 fix = "Name a function that reads the files: 'reader: read:fields'."
-                yield at, f"{said}, but without a reader {', '.join(_READ)} are read. {fix}"
+                yield at, f"{said}, but without a reader only {', '.join(_READ)} are read. {fix}"
             elif (own := next(iter(_found(top, pattern)), None)) is not None:
                 fix = "Correct the pattern, or rename the file."
-                yield at, f"{said}, and {own} would be taken for what the program has written. {fix}"
+                yield at, f"{said}, which also matches {own}, a file that the program has not written. {fix}"
         if self.reader is None and isinstance(self.files, dict) and self.files.keys() != fields.keys():
             said = f"'solvers.output.files' has patterns for {', '.join(self.files)}"
-            yield ("solvers", "output", "files"), f"{said}, and the fields are {', '.join(fields)}. Give one for each."
+            yield ("solvers", "output", "files"), f"{said}, but the fields are {', '.join(fields)}. Give one for each."

@@ -1,4 +1,4 @@
-"""What is wrong with a job file beyond one section: what sections say about one another, and about other files."""
+"""Checks of a job file beyond one section: of sections against one another, and against other files."""
 
 from mpidata.config.checks.sections import check
 

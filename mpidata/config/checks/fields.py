@@ -1,4 +1,4 @@
-"""What the fields of a job file say about one another, and about lengths that samples have for themselves."""
+"""Checks of the fields of a job file against one another, and of lengths that differ between samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INDICES = ("int32", "int64")
 
 
 def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find names that mean two things, lengths that no field has, and what lengths do not go with."""
+    """Find ambiguous names, lengths that no field has, and what cannot be combined with lengths."""
     fields, lengths = sections.get("fields"), sections.get("lengths", {})
     if not fields:
         return
@@ -24,7 +24,7 @@ def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _clashes(fields, used)
     parameters = sections.get("parameters")
     if WEIGHT in fields and parameters is not None and parameters.weights:
-        said = f"'fields.{WEIGHT}': in a batch {WEIGHT!r} is what 'parameters.weights' adds"
+        said = f"'fields.{WEIGHT}': 'parameters.weights' adds {WEIGHT!r} to a batch"
         yield ("fields", WEIGHT), f"{said}. Rename the field."
     for name in lengths:
         if name not in used:
@@ -45,7 +45,7 @@ def _clashes(fields: Mapping[str, Any], used: Mapping[str, None]) -> Iterator[Pr
     made |= {f"{name}_given": f"whether {name!r} was put" for name, field in fields.items() if field.optional}
     meant = {name: "what every sample has" for name in _TAKEN} | {length: "a length" for length in used} | made
     for name in fields:
-        if name in meant and name not in _TAKEN:  # those are refused already
+        if name in meant and name not in _TAKEN:  # those have been refused already
             yield (
                 ("fields", name),
                 f"'fields.{name}': in a batch {name!r} is {meant[name]}. Rename the field or the length.",
@@ -61,32 +61,30 @@ def _index(name: str, field: Any, used: Mapping[str, None]) -> Iterator[Problem]
     at, key = ("fields", name, "index"), f"'fields.{name}.index'"
     if field.index is None:
         if field.base:
-            yield ("fields", name, "base"), f"'fields.{name}.base' is for indices. Give 'index', or remove it."
+            yield ("fields", name, "base"), f"'fields.{name}.base' is only for indices. Give 'index', or remove it."
         return
     if field.index not in used:
         fix = suggestion(field.index, used) or "Name a length that is in the shape of a field."
-        yield at, f"{key} is {field.index!r}, which no field has as a length. {fix}"
+        yield at, f"{key} is {field.index!r}, which is not a length of any field. {fix}"
     if field.dtype not in _INDICES:
-        yield at, f"{key}: indices are {' or '.join(_INDICES)}, and the field is {field.dtype}. Change 'dtype'."
+        yield at, f"{key}: indices are {' or '.join(_INDICES)}, but the field is {field.dtype}. Change 'dtype'."
     if field.length is None:
-        yield at, f"{key}: the field's own shape {list(field.shape)} has no name. Give it one, or remove 'index'."
+        yield at, f"{key}: the field's own shape {list(field.shape)} has no length. Add one, or remove 'index'."
 
 
 def _constants(fields: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find what a field that is put once a simulation cannot be."""
+    """Find impossible fields among those that are put once per simulation."""
     constants = {name: field for name, field in fields.items() if field.per == "simulation"}
     if constants and len(constants) == len(fields):
         name = next(iter(constants))
-        fix = "Remove 'per' from one that each step has."
+        fix = "Remove 'per' from a field that is put in each step."
         yield (
             ("fields", name, "per"),
-            f"'fields.{name}.per': all fields are put once a simulation, none in a step. {fix}",
+            f"'fields.{name}.per': all fields are put once per simulation, none in each step. {fix}",
         )
     lengths = {field.length for field in constants.values()}
     for name, field in constants.items():
         if field.index is not None and field.index not in lengths:
-            said = (
-                f"'fields.{name}' is put once a simulation, but counts along {field.index!r}, which each step has anew"
-            )
+            said = f"'fields.{name}' is put once per simulation, but is an index into {field.index!r}, put in each step"
             fix = "Give a field with that length 'per: simulation', or remove 'per'."
             yield ("fields", name, "per"), f"{said}. {fix}"

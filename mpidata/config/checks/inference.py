@@ -1,4 +1,4 @@
-"""What a job file says about inference ranks: whether their files are there, and what does not go with them."""
+"""Checks of inference ranks: whether their files exist, and what cannot be combined with them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_inference"]
 
 
 def check_inference(sections: Mapping[str, Any], data: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
-    """Look for the function and the weights, and at the sections with which inference ranks do not go."""
+    """Check the function, the weights, and sections that cannot be combined with inference ranks."""
     section = data.get("inference")
     if not isinstance(section, dict):
         return
@@ -30,9 +30,9 @@ def check_inference(sections: Mapping[str, Any], data: Mapping[str, Any], folder
 def _beside(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[Problem]:
     at, said = ("inference",), "'inference' is given, but"
     if "solvers" not in data:
-        yield at, f"{said} there are no 'solvers' that could ask. Remove it, or add them."
+        yield at, f"{said} there are no 'solvers' to use it. Remove it, or add them."
     if sections.get("journal"):
         yield (
             at,
-            f"{said} 'journal' is true: answers are in no journal, so no replay could give them again. Remove one.",
+            f"{said} 'journal' is true: answers are not in the journal, so a replay cannot repeat them. Remove one.",
         )

@@ -1,4 +1,4 @@
-"""Whether a program is a launcher, which would start processes of its own: trainers are started by mpidata alone."""
+"""Whether a program is a launcher, which would start processes of its own: only mpidata starts trainers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODULES = {
     "accelerate.commands.accelerate_cli": "accelerate launch",
     "deepspeed.launcher.runner": "deepspeed",
 }
-# They run the command that follows their own options.
+# These run the command that follows their own options.
 _BEFORE = {"env", "exec", "nice", "nohup", "numactl", "setsid", "stdbuf", "taskset", "time", "timeout"}
 _SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
 _SEPARATORS = {";", "&&", "||", "|", "&", "do", "then", "{", "("}
@@ -33,7 +33,7 @@ _PROCESSES = re.compile(r"(?:--nproc[-_]per[-_]node|--num[-_]processes|--ntasks|
 def check_no_launcher(location: Location, program: object) -> Iterator[Problem]:
     """Refuse a launcher as a trainer's program."""
     if not isinstance(program, list) or not all(isinstance(word, str) for word in program):
-        return  # absent, or refused already
+        return  # missing, or refused already
     found = launcher_of(program)
     if found is None:
         return
@@ -48,9 +48,9 @@ def check_no_launcher(location: Location, program: object) -> Iterator[Problem]:
 
 
 def launcher_of(command: Sequence[str]) -> tuple[str, Sequence[str]] | None:
-    """Find the launcher that a command runs: the name its users know and the words behind it; None if it runs none.
+    """Find the launcher that a command runs: its usual name and the words after it; None if it runs no launcher.
 
-    Looks behind programs such as `env` and `timeout`, and into the text of `sh -c`.
+    Skips programs such as `env` and `timeout`, and looks into the text of `sh -c`.
     """
     wrapped = False
     for number, word in enumerate(command):
@@ -67,7 +67,7 @@ def launcher_of(command: Sequence[str]) -> tuple[str, Sequence[str]] | None:
             return _launcher_in_text(rest[1])
         wrapped = wrapped or name in _BEFORE
         if not wrapped and "=" not in word:
-            return None  # its further words are its own arguments
+            return None  # further words are its arguments
     return None
 
 
@@ -77,7 +77,7 @@ def _launcher_in_text(text: str) -> tuple[str, Sequence[str]] | None:
         lexer.whitespace_split = True
         words = list(lexer)
     except ValueError:
-        return None  # the shell itself says this best
+        return None  # the shell itself reports the error
     begins = [0, *(i + 1 for i, word in enumerate(words) if word in _SEPARATORS)]
     for begin in begins:
         end = next((i for i in range(begin, len(words)) if words[i] in _SEPARATORS), len(words))
@@ -87,7 +87,7 @@ def _launcher_in_text(text: str) -> tuple[str, Sequence[str]] | None:
 
 
 def _processes(options: Sequence[str]) -> str | None:
-    """Find the number of processes that a launcher is told to start."""
+    """Return the number of processes that a launcher is to start."""
     for number, word in enumerate(options):
         if match := _PROCESSES.fullmatch(word):
             following = options[number + 1] if number + 1 < len(options) else ""

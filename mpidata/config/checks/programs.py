@@ -1,4 +1,4 @@
-"""What a job file says about programs and functions: whether they are there, and what stands in their arguments."""
+"""Checks of programs and functions: whether they exist, and what their arguments contain."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def check_starts(sections: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def check_placeholders(solvers: Solvers, known: list[str], whole: list[str], texts: list[str]) -> Iterator[Problem]:
-    """Look at `{name}` in the arguments of a program that is started for each simulation.
+    """Check `{name}` in the arguments of a program that is started for each simulation.
 
-    `whole` names those of whole numbers, `texts` those of no numbers.
+    `whole`: the names of whole numbers; `texts`: the names of texts.
     """
     if solvers.lifetime != "simulation" or solvers.program is None:
         return
@@ -70,9 +70,9 @@ def check_placeholders(solvers: Solvers, known: list[str], whole: list[str], tex
 
 
 def check_launcher(solvers: Solvers, folder: Path, is_here: bool) -> Iterator[Problem]:
-    """Look at the launcher of a carried program, and at what stands in braces in its words.
+    """Check the launcher of a carried program, and the names in braces in its words.
 
-    `is_here` is false where only the job's own shell, whose modules are loaded later, knows where it is.
+    `is_here` is false if only the job's own shell, which loads modules later, can find it.
     """
     launcher = solvers.carried.launcher if solvers.carried is not None else "none"
     if isinstance(launcher, str):
@@ -101,27 +101,27 @@ def check_launcher(solvers: Solvers, folder: Path, is_here: bool) -> Iterator[Pr
 
 
 def check_library(solvers: Solvers, folder: Path) -> Iterator[Problem]:
-    """Look whether the solver program is linked with the library that is for it."""
+    """Check whether the solver program is linked with the right library."""
     if solvers.program is None:
         return
     executable = find_program(solvers.program, folder)[0]
     at, said = ("solvers", "program"), f"'solvers.program' names {solvers.program[0]!r}, which is linked with"
     if solvers.carried is not None and is_linked_with(executable, "libmpidata.so"):
         fix = "Link it with libmpidata_carried (`mpidata config --carried`), or remove 'solvers.carried'."
-        yield at, f"{said} libmpidata, though with 'solvers.carried' it is no rank of the job. {fix}"
+        yield at, f"{said} libmpidata, though with 'solvers.carried' it is not a rank of the job. {fix}"
     elif solvers.carried is None and is_linked_with(executable, "libmpidata_carried.so"):
         fix = "Write 'carried: {ranks: 1}', or link it with libmpidata (`mpidata config --cflags --libs`)."
-        yield at, f"{said} libmpidata_carried, which is for programs that are no ranks of the job. {fix}"
+        yield at, f"{said} libmpidata_carried, which is for programs that are not ranks of the job. {fix}"
 
 
 def check_program(location: Location, program: object, folder: Path) -> Iterator[Problem]:
-    """Look for a program, as seen from the job file's folder, and for the script that it runs."""
+    """Check that a program, relative to the job file's folder, and the script that it runs exist."""
     if (
         not isinstance(program, list)
         or not program
         or not all(isinstance(part, str) and part and part.isprintable() for part in program)
     ):
-        return  # absent, or refused already
+        return  # missing, or refused already
     name = ".".join(map(str, location))
     yield from _for_a_shell(location, program)
     executable, *rest = find_program(program, folder)
@@ -151,19 +151,19 @@ def check_program(location: Location, program: object, folder: Path) -> Iterator
 
 
 def _for_a_shell(location: Location, command: Sequence[str]) -> Iterator[Problem]:
-    """Look for the first word that only a shell would understand, as `<`."""
+    """Find the first word that only a shell would understand, such as `<`."""
     number = next((i for i, word in enumerate(command) if _OF_SHELL.fullmatch(word)), None)
     if number is not None:
         name = f"{'.'.join(map(str, location))}[{number}]"
         line = " ".join(word if _OF_SHELL.fullmatch(word) else shlex.quote(word) for word in command)
-        said = f"'{name}' is {command[number]!r}, which is for a shell, and none reads this command"
+        said = f"'{name}' is {command[number]!r}, which is for a shell, but no shell reads this command"
         yield (*location, number), f"{said}. Write a script, or [sh, -c, {json.dumps(line, ensure_ascii=False)}]."
 
 
 def check_object(location: Location, spec: object, folder: Path) -> Iterator[Problem]:
-    """Look for `module:name` without running any of it."""
+    """Check that `module:name` exists, without running the module."""
     if not isinstance(spec, str) or not is_object_name(spec):
-        return  # absent, or refused already
+        return  # missing, or refused already
     key = ".".join(map(str, location))
     module, _, name = spec.partition(":")
     search, found = [str(folder), *sys.path], None
@@ -181,13 +181,13 @@ def check_object(location: Location, spec: object, folder: Path) -> Iterator[Pro
 
 
 def _names(source: str) -> set[str] | None:
-    """Names that a Python file may define, or None if only running it would tell."""
+    """Return names that a Python file may define, or None if only running it would show them."""
     if not source.endswith(".py"):
         return None
     try:
         tree = ast.parse(Path(source).read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return None  # Python itself says this best
+        return None  # Python itself reports the error
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -1,4 +1,4 @@
-"""What a job file says about other files, and what its sections say about one another."""
+"""Checks of the sections of a job file against one another, and against other files."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _MOST_CHANNELS = 4000  # of the statistics of all fields
 
 
 def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Problem], dict[str, Any]]:
-    """Check what goes beyond one section.
+    """Run the checks that go beyond one section.
 
     Parameters
     ----------
     sections : mapping
         The valid sections of the job file by name; those with errors are missing.
     data : mapping
-        The job file as it was read, so that a section's error does not hide that its program is missing.
+        The job file as it was read, so that an error in a section does not hide that its program is missing.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
             problems.append((("log", i), f"'log' has 'tensorboard', {fix}"))
     table = sections.get("parameters")
     if table is not None and table.sampler == "file" and table.path is not None:
-        from mpidata.config.table import fit  # numpy and h5py are needed for tables only
+        from mpidata.config.table import fit  # only tables need numpy and h5py
 
         found, filled = fit(table, sections["validation"].count if "validation" in sections else 0, folder)
         problems += found
@@ -95,7 +95,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
 
 
 def _solvers(sections: Mapping[str, Any], filled: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
-    """Look at what the program of the solvers reads and writes, and at what starts it."""
+    """Check what the program of the solvers reads and writes, and what starts it."""
     solvers, table = sections["solvers"], sections.get("parameters")
     slurm = sections.get("slurm")
     yield from check_library(solvers, folder)
@@ -113,18 +113,18 @@ def _solvers(sections: Mapping[str, Any], filled: Mapping[str, Any], folder: Pat
         return
     space = filled.get("space", table.space)
     points = {name: axis for name, axis in space.items() if isinstance(axis, Points)}
-    between = "validation" in sections and sections["validation"].count  # of the values of a grid
+    between = "validation" in sections and sections["validation"].count  # these lie between the values of a grid
     whole = [name for name, axis in points.items() if axis.whole and not (axis.values and between)]
     texts = ["hosts", *(name for name, axis in points.items() if axis.texts)]
     yield from check_placeholders(solvers, ["simulation", *space], ["simulation", *whole], texts)
     yield from _names(solvers, list(space))
-    if solvers.case is not None and not misplaced:  # which may be a whole disk
+    if solvers.case is not None and not misplaced:  # else it may be a whole disk
         more = ["hosts"] if solvers.carried is not None else []
         yield from solvers.case.problems(folder, ["simulation", *space, *more], ["simulation", *whole], texts)
 
 
 def _names(solvers: Solvers, names: list[str]) -> Iterator[Problem]:
-    """Look for names of parameters that mean something else where they are used."""
+    """Find names of parameters that have another meaning where they are used."""
     at = ("parameters", "space")
     taken = ["group"] * (solvers.function is not None)
     taken += ["try", "group", "ranks", "hosts"] * (solvers.case is not None and bool(solvers.case.fill))
@@ -142,7 +142,7 @@ def _names(solvers: Solvers, names: list[str]) -> Iterator[Problem]:
 
 
 def _stream(data: Mapping[str, Any]) -> Iterator[Problem]:
-    """Look whether all that solvers need is there, and nothing that only they need."""
+    """Find keys that solvers need but are missing, or that only solvers need without solvers."""
     if "solvers" in data or "loaders" not in data:
         for key in ("solvers", "parameters", "fields"):
             if key not in data:
@@ -150,30 +150,30 @@ def _stream(data: Mapping[str, Any]) -> Iterator[Problem]:
     else:
         for key in STREAM:
             if key in data:
-                yield (key,), f"'{key}' is for the samples of solvers, and there are none. Remove it, or add 'solvers'."
+                yield (key,), f"'{key}' is for the samples of solvers, but there are none. Remove it, or add 'solvers'."
 
 
 def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find what trainers that go on without one that died do not go with."""
+    """Find what cannot be combined with elastic trainers."""
     trainers = sections.get("trainers")
     if trainers is None or not trainers.at_least:
         return
     at, said = ("trainers", "elastic"), "'trainers.elastic' is given, but"
     if "solvers" in data and sections.get("journal"):
-        where = "with 'trainers.elastic' where 'solvers' make the samples. Remove one of the two"
-        yield at, f"'journal' does not go {where}."
+        where = "with 'trainers.elastic' if 'solvers' send the samples. Remove one of the two"
+        yield at, f"'journal' cannot be combined {where}."
     launch = sections.get("launch")
     if launch is not None and launch.fault_tolerance is False:
-        yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
+        yield at, f"{said} 'launch.fault_tolerance' is false, so a death ends the job. Remove one of them."
     slurm = sections.get("slurm")
     by_srun = launch is not None and launch.with_ == "srun"
     if by_srun or (slurm is not None and slurm.template == "heterogeneous"):
         why = "'launch.with' is 'srun'" if by_srun else "'slurm.template' is 'heterogeneous', which srun starts"
-        yield at, f"{said} {why}: a death ends the job then, as srun has no ULFM. Remove one of them."
+        yield at, f"{said} {why}: a death ends the job, because srun has no ULFM. Remove one of them."
 
 
 def _replicas(sections: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find what replicas of several ranks do not go with."""
+    """Find what cannot be combined with replicas of several ranks."""
     trainers = sections.get("trainers")
     if trainers is not None and trainers.ranks_per_replica > 1 and sections.get("servers") is not None:
         said = f"'trainers.ranks_per_replica' is {trainers.ranks_per_replica}, but 'servers' keep whole models"
@@ -181,7 +181,7 @@ def _replicas(sections: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find a buffer that has no room for as many windows as its watermark wants, and what windows do not go with."""
+    """Find a buffer without room for the windows of its watermark, and what cannot be combined with windows."""
     buffer, samples = sections.get("buffer"), sections.get("samples")
     window = 1 if samples is None else samples.window
     if window > 1 and sections.get("journal"):
@@ -191,7 +191,7 @@ def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:
     steps = buffer.holds(sections["fields"])
     need = max(1, buffer.watermark + (buffer.policy == "firo")) * window
     if steps is None or steps >= need or (window == 1 and isinstance(buffer.capacity, int)):
-        return  # or Buffer itself has refused it
+        return  # or Buffer has refused it
     said = f"{buffer.capacity}, a number of steps"
     if isinstance(buffer.capacity, str):
         size = sum(field.bytes({}) for field in sections["fields"].values())
@@ -205,7 +205,7 @@ def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find statistics by channels that the fields do not have, and what they do not go with."""
+    """Find statistics by channels that the fields do not have, and what cannot be combined with statistics."""
     samples, fields = sections.get("samples"), sections.get("fields")
     if samples is None or samples.statistics is False:
         return
@@ -215,7 +215,7 @@ def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
         return
     if not any(field.has_statistics for field in fields.values()):
         said = "'samples.statistics' is given, but no field has statistics"
-        yield ("samples", "statistics"), f"{said}: there are none of bool, complex and `statistics: false`. Remove it."
+        yield ("samples", "statistics"), f"{said}: none of bool, complex or `statistics: false` has. Remove it."
         return
     if samples.statistics is True:
         return
@@ -230,18 +230,18 @@ def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
             why = "indices have none" if fields[name].index else f"fields of {fields[name].dtype} have none"
             if fields[name].statistics is False:
                 why = f"'fields.{name}.statistics' is false"
-            yield at, f"{key}: the field has no statistics, as {why}. Remove it."
+            yield at, f"{key}: the field has no statistics, because {why}. Remove it."
             continue
         shape = fields[name].shape
         if not -len(shape) <= axis < len(shape):
             yield at, f"{key} is {axis}, but the field has the shape {list(shape)}. Name one of its axes, from 0."
             continue
         if isinstance(shape[axis], str):
-            yield at, f"{key} is {axis}, whose length each sample has for itself. Name another axis."
+            yield at, f"{key} is {axis}, whose length differs between samples. Name another axis."
             continue
         channels += shape[axis]
         if channels > _MOST_CHANNELS:
-            yield at, f"{key}: there are {channels} channels so far, and {_MOST_CHANNELS} can be. Leave out an axis."
+            yield at, f"{key}: this makes {channels} channels, more than {_MOST_CHANNELS}. Leave out an axis."
 
 
 def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _output(sections: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
-    """Look whether folders can be where the run folders and the record go; what is not there yet will be made."""
+    """Check that the folders of the runs and of the record exist or can be created."""
     record = sections.get("record")
     if "output" in sections:
         yield from _can_be_made(
@@ -262,15 +262,15 @@ def _output(sections: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
 
 def _can_be_made(location: Location, value: str, path: Path) -> Iterator[Problem]:
     above = next(parent for parent in (path, *path.parents) if os.path.lexists(parent) or parent == parent.parent)
-    said, fix = f"'{'.'.join(map(str, location))}' is {shown(value)}", "Name a folder, or one that can be made."
+    said, fix = f"'{'.'.join(map(str, location))}' is {shown(value)}", "Name a folder, or one that can be created."
     if not os.path.isdir(above):
         yield location, f"{said}, but {above} is no folder. {fix}"
-    elif os.path.realpath(above).split("/")[1] in ("proc", "sys"):  # of the kernel: not even root makes any there
-        yield location, f"{said}, but no folder can be made in {above}. {fix}"
+    elif os.path.realpath(above).split("/")[1] in ("proc", "sys"):  # of the kernel: not even root can create any there
+        yield location, f"{said}, but no folder can be created in {above}. {fix}"
 
 
 def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[Problem]:
-    """Refuse what no machine has memory or ranks for."""
+    """Refuse sizes for which no machine has enough memory or ranks."""
     trainers, solvers, loaders, inference, servers, parameters = (
         sections.get(name) for name in ("trainers", "solvers", "loaders", "inference", "servers", "parameters")
     )
@@ -293,4 +293,4 @@ def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[P
     if count > _MOST_SIMULATIONS or numbers > _MOST_NUMBERS:
         where = ("parameters", "space" if grid else "count")
         most = f"at most {_MOST_SIMULATIONS} simulations and {_MOST_NUMBERS} values of parameters"
-        yield where, f"the job has {count} simulations with {numbers} values of parameters. There can be {most}."
+        yield where, f"the job has {count} simulations with {numbers} values of parameters. Use {most}."

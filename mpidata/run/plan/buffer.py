@@ -1,4 +1,4 @@
-"""What a plan says of the buffers of the trainers."""
+"""The plan's section on the buffers of the trainers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["BufferSection", "buffer_of"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BufferSection:
-    """The buffers; `repeats` is 0 where there is no budget of draws.
+    """The buffers; `repeats` is 0 if there is no budget of draws.
 
-    `capacity` counts samples (of windows their steps), or bytes: with `capacity_in_bytes`, which is for samples that
-    differ in size alone.
+    `capacity` counts samples (for windows, steps), or bytes with `capacity_in_bytes`, which is only for samples that
+    differ in size.
     """
 
     policy: str

@@ -1,4 +1,4 @@
-"""What a plan says of the inference ranks."""
+"""The plan's section on the inference ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["InferenceSection", "inference_of"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InferenceSection:
-    """The inference ranks; `inference` is 0 where there are none."""
+    """The inference ranks; `inference` is 0 if there are none."""
 
     inference: int = 0
     inference_spares: int = 0
@@ -22,7 +22,7 @@ class InferenceSection:
 
     @property
     def inference_in_world(self) -> int:
-        """Number of inference ranks that start with the world, spares included."""
+        """Number of inference ranks that start with the world, including spares."""
         return self.inference + self.inference_spares
 
 

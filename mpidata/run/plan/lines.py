@@ -1,4 +1,4 @@
-"""The lines of a plan: their order, and how they are read, as `c_api/src/plan_text/plan_reading.c` does, too."""
+"""The lines of a plan: their order, and how they are read, also by `c_api/src/plan_text/plan_reading.c`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mpidata.run.plan.samples import Field, Length
 __all__ = ["HEADER", "INFERENCE", "LOADERS", "RECORD", "SINGLE", "WHERE_GIVEN", "keys_in", "types_of"]
 
 Types: TypeAlias = "dict[str, Callable[[str], Any]]"
-"""By the keys with one value: what makes the value of its text."""
+"""By key with one value: the function that converts its text."""
 
 HEADER = "mpidata-plan 1"
 SINGLE = tuple(
@@ -28,26 +28,26 @@ LOADERS = tuple(
     "loaders loader_spares loader_start loader_retries loader_timeout_s loader_start_timeout_s loader_tolerate".split()
 )
 INFERENCE = ("inference", "inference_spares", "inference_timeout_s", "inference_start_timeout_s")
-# Those that are left out where they say nothing.
+# Keys that are left out if they have their defaults.
 WHERE_GIVEN = (
     "carried", "carried_each", "capacity_in_bytes", "repeats", "pinned", "journal", "replay", "samples_window",
     "samples_stride", "samples_run", "statistics", "ranges", "weights", "trainer_spares", "trainers_at_least",
     "trainers_timeout_s", "trainers_exceptions_lose", "servers", "learner", "learner_spares", "ranks_per_replica",
 )  # fmt: skip
-# What the text of a key with one value is turned into, by how its class declares it.
+# By the declared type of a key with one value: the function that converts its text.
 _TYPES: dict[Any, Callable[[str], Any]] = {"int": int, "float": float, "str": str, "Path": Path, "Path | None": Path}
 
 
 def types_of(plan: type) -> Types:
-    """Tell the keys with one value of a plan's class."""
+    """Return the keys with one value of a plan's class."""
     return {key.name: _TYPES[key.type] for key in dataclasses.fields(plan) if key.type in _TYPES}
 
 
 def keys_in(text: str, types: Types) -> dict[str, Any]:
-    """Read the keys of a plan; raises MpidataError where it is none."""
+    """Read the keys of a plan; raises MpidataError if it is invalid."""
     lines = text.split("\n")
     if lines[0] != HEADER:
-        raise MpidataError(f"The plan begins with {lines[0]!r}, not {HEADER!r}. Use one version of mpidata only.")
+        raise MpidataError(f"The plan begins with {lines[0]!r}, not {HEADER!r}. Use only one version of mpidata.")
     reader = _Reader(types)
     for number, line in enumerate(lines[1:], start=2):
         if line:
@@ -95,11 +95,11 @@ class _Reader:
         self.role = ""
 
     def take(self, line: str) -> None:
-        """Take a line; raises ValueError where it makes no sense."""
+        """Parse a line; raises ValueError if it is invalid."""
         key, _, value = line.partition(" ")
         if key in self.types:
             if key in self.single:
-                raise ValueError("the key is there twice")
+                raise ValueError("duplicate key")
             self.types[key](value)
             self.single[key] = value
         elif key == "host":
@@ -129,7 +129,7 @@ class _Reader:
             self._change(value, per_simulation=True)
         elif key == "program":
             if value not in constants.ROLES:
-                raise ValueError("no such role")
+                raise ValueError("unknown role")
             self.role = value
             self.programs[value] = ([], {})
         elif key == "argument" and self.role:

@@ -1,4 +1,4 @@
-"""What a plan says of the loaders."""
+"""The plan's section on the loaders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["LoadersSection", "loaders_of"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadersSection:
-    """The loaders; `loaders` is 0 where there are none."""
+    """The loaders; `loaders` is 0 if there are none."""
 
     loaders: int = 0
     loader_spares: int = 0
@@ -25,7 +25,7 @@ class LoadersSection:
 
     @property
     def loaders_in_world(self) -> int:
-        """Number of loaders that start with the world, spares included."""
+        """Number of loaders that start with the world, including spares."""
         return self.loaders + self.loader_spares if self.loader_start == "split" else 0
 
 

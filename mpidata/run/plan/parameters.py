@@ -1,4 +1,4 @@
-"""What a plan says of the simulations and their parameters."""
+"""The plan's section on the simulations and their parameters."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class ParametersSection:
     """The simulations and their parameters.
 
     Simulations 0 to `simulations` - 1 are trained on, the next `validation` ones are not. `whole` names the parameters
-    that are whole numbers, which programs are told without a decimal point; `texts` has the texts of those that are
-    texts, whose numbers are places in there; `ranges` is a JSON list of the ranges of all. With `weights` 1
-    there is one more behind them, the weight of the simulation, which programs are not told.
+    that are whole numbers, which programs receive without a decimal point; `texts` has the texts of those that are
+    texts, whose numbers are indices into these; `ranges` is a JSON list of the ranges of all. With `weights` 1 there
+    is one more at the end, the weight of the simulation, which programs do not receive.
     """
 
     simulations: int
@@ -51,16 +51,16 @@ def parameters_of(job: Job) -> ParametersSection:
 
 
 def texts_of(job: Job) -> dict[str, tuple[str, ...]]:
-    """Give the texts of the parameters that are texts, by name."""
+    """Return the texts of the parameters that are texts, by name."""
     given = {name: getattr(axis, "texts", ()) for name, axis in job.parameters.space.items()}
     return {name: texts for name, texts in given.items() if texts}
 
 
 def _ranges_of(job: Job) -> str:
-    """Write down the range of each parameter as JSON: [low, high], or null where the job file does not say."""
+    """Return the range of each parameter as JSON: [low, high], or null if the job file does not give it."""
     space, columns = job.parameters.space, {}
     if job.parameters.sampler == "file" and None in space.values():
-        from mpidata.config.table import read_table  # loads numpy, which is needed for tables only
+        from mpidata.config.table import read_table  # loads numpy, which only tables need
 
         columns = read_table(job.folder / str(job.parameters.path)).columns
     return json.dumps([_range_of(axis, columns.get(name)) for name, axis in space.items()])

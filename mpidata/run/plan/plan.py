@@ -1,4 +1,4 @@
-"""The plan: what every rank of a job must know, as a small text file written before anything starts."""
+"""The plan: what every rank of a job must know, in a small text file that is written before the start."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Plan(
 
     @classmethod
     def of(cls, job: Job, run: Path, fault_tolerance: str = "none", checkpoint: int = 0, attempt: int = 1) -> Plan:
-        """Plan a job, as `mpidata.config.load_job` returns it, that is to run in a folder, which need not exist.
+        """Plan a job, as returned by `mpidata.config.load_job`, that is to run in a folder, which need not exist.
 
         `fault_tolerance` is `ulfm` or `none`; `checkpoint` is the one to start from, 0 for none; `attempt` counts the
         starts of the run folder, from 1.
@@ -66,7 +66,7 @@ class Plan(
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
-        """Read the plan file of a run folder; raises MpidataError if it cannot be read, is another's, or no plan."""
+        """Read a plan file; raises MpidataError if it is unreadable, invalid or belongs to another user."""
         try:
             text = read_own(Path(path))
         except (OSError, UnicodeDecodeError) as error:
@@ -77,7 +77,7 @@ class Plan(
             raise MpidataError(f"Cannot read the plan {path}: {error}") from None
 
     def text(self) -> str:
-        """Write the plan as text, for the file `plan` of the run folder; raises MpidataError on a newline."""
+        """Return the plan as text, for the file `plan` of the run folder; raises MpidataError on a newline."""
         keys = SINGLE + (RECORD if self.record_path is not None else ()) + (LOADERS if self.loaders else ())
         keys += INFERENCE if self.inference else ()
         given = [key for key in WHERE_GIVEN if getattr(self, key) != getattr(type(self), key)]
@@ -97,5 +97,5 @@ class Plan(
             lines += [f"environment {key}={value}" for key, value in self.programs[role].environment.items()]
         for line in lines:
             if "\n" in line or "\0" in line:
-                raise MpidataError(f"A newline or a NUL cannot go into the plan: {line!r}. Remove it.")
+                raise MpidataError(f"The plan cannot contain a newline or a NUL: {line!r}. Remove it.")
         return "\n".join(lines) + "\n"

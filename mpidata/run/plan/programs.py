@@ -1,4 +1,4 @@
-"""What a plan says of the programs of the roles."""
+"""The plan's section on the programs of the roles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Program", "ProgramsSection", "programs_of"]
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """What a rank runs: the arguments, executable first, and the environment variables it is given besides its own."""
+    """What a rank runs: the arguments, executable first, and environment variables in addition to its own."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -45,18 +45,18 @@ class ProgramsSection:
 
 
 def programs_of(job: Job, checkpoint: int) -> ProgramsSection:
-    """Plan the programs of a job, which starts from this checkpoint, 0: from none."""
+    """Plan the programs of a job that starts from this checkpoint (0: none)."""
     return ProgramsSection(programs=_programs(job, checkpoint))
 
 
 def _programs(job: Job, checkpoint: int) -> dict[str, Program]:
-    """Program of each role that a job has."""
+    """Return the program of each role that a job has."""
     from mpidata.config.programs import doubled, find_program  # load pydantic, which ranks that only join never need
 
     threads = {}
     if "OMP_NUM_THREADS" not in os.environ:
         carried = job.solvers.carried
-        each = carried.ranks if carried is not None else job.solvers.ranks_per_group  # carriers need next to nothing
+        each = carried.ranks if carried is not None else job.solvers.ranks_per_group  # carriers use hardly any CPU time
         busy = 1 + job.trainers.ranks + job.solvers.groups * each  # spares wait
         busy += job.parameters.learner_rank
         busy += sum(section.ranks for section in (job.loaders, job.inference, job.servers) if section is not None)
@@ -102,14 +102,14 @@ def _solver(solvers: Solvers, program: Sequence[str], folder: Path) -> tuple[str
     is_filled = carried is not None and solvers.lifetime == "simulation"
     command = find_for_filling(program, folder) if is_filled else found
     if solvers.case is not None and found[0] == sys.executable and (folder / command[1]).is_file():
-        command = (command[0], path_for_filling(command[1], folder), *command[2:])  # it runs in another folder
+        command = (command[0], path_for_filling(command[1], folder), *command[2:])  # because it runs in another folder
     if carried is None:
         return command
     launcher, ranks = _launcher(solvers, found, folder), carried.ranks
     if carried.time is not None:
         variable = f"MPIDATA_ADIOS2_TIME={carried.time}"
         command = ("env", doubled(variable) if is_filled else variable, *command)
-    if solvers.output is not None:  # one process of mpidata's runs the program, and attaches in its place
+    if solvers.output is not None:  # a process of mpidata runs the program, and attaches in its place
         settings = {**solvers.output.model_dump(mode="json"), "folder": str(folder.absolute())}
         reading = module_command("mpidata.solver.output", _encoded(settings), folder=folder)
         command, launcher, ranks = (*map(doubled, reading), *launcher, *command), (), 1
@@ -117,7 +117,7 @@ def _solver(solvers: Solvers, program: Sequence[str], folder: Path) -> tuple[str
 
 
 def _launcher(solvers: Solvers, program: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """Compose what stands before a carried program, which may run in another folder; the carrier knows the hosts."""
+    """Compose the launcher of a carried program, which may run in another folder; the carrier knows the hosts."""
     from mpidata.config.programs import find_launcher
 
     carried = solvers.carried
@@ -130,15 +130,15 @@ def _launcher(solvers: Solvers, program: tuple[str, ...], folder: Path) -> tuple
 
 
 def _encoded(settings: Mapping[str, Any]) -> str:
-    """Write settings as an argument without braces."""
+    """Return settings as an argument without braces."""
     return base64.urlsafe_b64encode(json.dumps(settings).encode()).decode().rstrip("=")
 
 
 def _own_environment() -> dict[str, str]:
-    """Tell a carrier what it needs to give its program the environment of `mpidata run`, not that of a rank.
+    """Return what a carrier needs to give its program the environment of `mpidata run`, not that of a rank.
 
-    The names of all variables, and the values of those that launchers change. Where the job is started by hand, the
-    launcher has changed them already.
+    The names of all variables, and the values of those that launchers change. If the job is started by hand, the
+    launcher has already changed them.
     """
     if any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_STEP_ID")):
         return {}

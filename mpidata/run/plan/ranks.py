@@ -1,4 +1,4 @@
-"""Which rank of the world is what."""
+"""The roles of the ranks of the world."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LearnerSection:
 
     @property
     def learners_in_world(self) -> int:
-        """Number of learners that start with the world, spares included."""
+        """Number of learners that start with the world, including spares."""
         return self.learner + self.learner_spares
 
 
@@ -36,9 +36,9 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
     0 is the scheduler, then come the trainers, and `ranks_per_replica` - 1 mates of each; then, with `start` split, the
     solver groups of `ranks_per_group` ranks each: `groups` that run at once and `spares`; with `loader_start` split,
     the `loaders` and `loader_spares`; then the `inference` ranks and `inference_spares`, the `learner` and
-    `learner_spares`, at last the parameter `servers`. What is spawned has the next numbers. The last `trainer_spares`
-    of the trainers wait at first. `trainers_at_least` is 0 where the death of a trainer ends the job; an exception of
-    its script does so unless `trainers_exceptions_lose` is 1.
+    `learner_spares`, finally the parameter `servers`. Spawned ranks have the next numbers. The last `trainer_spares`
+    trainers wait at first. `trainers_at_least` is 0 if the death of a trainer ends the job; an exception of its script
+    does so unless `trainers_exceptions_lose` is 1.
     """
 
     world: int
@@ -52,12 +52,12 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
 
     @property
     def first_trainers(self) -> int:
-        """Number of trainers that train from the start on, which are the first ones."""
+        """Number of trainers, the first ones, that train from the start."""
         return self.trainers - self.trainer_spares
 
     @property
     def mates(self) -> int:
-        """Number of mates of all trainers: further ranks of their replicas."""
+        """Number of mates of all trainers: the further ranks of their replicas."""
         return self.trainers * (self.ranks_per_replica - 1)
 
     @property
@@ -66,7 +66,7 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
         return range(1, 1 + self.trainers + self.mates)
 
     def replica_ranks(self, trainer: int) -> tuple[int, ...]:
-        """Ranks of the world of a replica, in their order: that of its trainer, then those of the mates."""
+        """World ranks of a replica, in order: that of its trainer, then those of the mates."""
         first = 1 + self.trainers + trainer * (self.ranks_per_replica - 1)
         return (1 + trainer, *range(first, first + self.ranks_per_replica - 1))
 
@@ -82,7 +82,7 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
         return range(self.world - self.servers, self.world)
 
     def role_of(self, rank: int) -> tuple[str, int, int]:
-        """Role of a rank of the world.
+        """Return the role of a rank of the world.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
         role : str
             `scheduler`, `trainer`, `mate`, `solver`, `loader`, `inference`, `learner` or `server`.
         index : int
-            Which trainer, group, loader, inference rank, learner or server, or a mate's trainer; 0 for the scheduler.
+            Number of the trainer, group, loader, inference rank, learner, server or a mate's trainer; 0: scheduler.
         rank_in_group : int
             Rank within the solver group, or of a mate within its replica, from 1; else 0.
 
@@ -128,23 +128,23 @@ class RanksSection(SolversSection, LoadersSection, InferenceSection, LearnerSect
         return "loader", rank - self.scripts.stop - self.groups_in_world * self.ranks_per_group, 0
 
     def rank_of(self, group: int, rank_in_group: int) -> int | None:
-        """Rank of the world of a group's rank; None for a group that was spawned."""
+        """Return the world rank of a group's rank; None if the group was spawned."""
         if group >= self.groups_in_world:
             return None
         return self.scripts.stop + group * self.ranks_per_group + rank_in_group
 
     def rank_of_loader(self, loader: int) -> int | None:
-        """Rank of the world of a loader; None for one that was spawned."""
+        """Return the world rank of a loader; None if it was spawned."""
         first = self.scripts.stop + self.groups_in_world * self.ranks_per_group
         return first + loader if loader < self.loaders_in_world else None
 
     def rank_of_inference(self, number: int) -> int | None:
-        """Rank of the world of an inference rank; None for one that was spawned."""
+        """Return the world rank of an inference rank; None if it was spawned."""
         first = self.server_ranks.start - self.learners_in_world - self.inference_in_world
         return first + number if number < self.inference_in_world else None
 
     def rank_of_learner(self, number: int) -> int | None:
-        """Rank of the world of a learner; None for one that was spawned."""
+        """Return the world rank of a learner; None if it was spawned."""
         first = self.server_ranks.start - self.learners_in_world
         return first + number if number < self.learners_in_world else None
 

@@ -1,4 +1,4 @@
-"""What a plan says of the record."""
+"""The plan's section on the record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["RecordSection", "record_of"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecordSection:
-    """The record; `record_path` is None where nothing is recorded."""
+    """The record; `record_path` is None if nothing is recorded."""
 
     record_path: Path | None = None
     record_every: int = 1

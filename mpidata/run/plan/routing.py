@@ -1,4 +1,4 @@
-"""Which trainer takes which samples, as libmpidata says; no MPI is needed."""
+"""Which trainer receives which samples, computed by libmpidata without MPI."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _Numbers = NDArray[np.int64]
 
 
 def trainers_of(trainers: int, run: int, simulation: _Numbers, step: _Numbers) -> _Numbers:
-    """Get the trainer of each sample.
+    """Return the trainer of each sample.
 
     Parameters
     ----------
     trainers : int
-        How many there are.
+        Number of trainers.
     run : int
-        Samples that begin one after the other and are of one trainer, `Plan.samples_run`.
+        Number of consecutive samples that belong to one trainer, `Plan.samples_run`.
     simulation, step : ndarray of int64, shape (n,)
-        Of each sample, step that at which it begins; not negative.
+        Of each sample; `step` is its first one, not negative.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def own_count(trainers: int, run: int, trainer: int, simulation: int, steps: int
 
 
 def own_steps(trainers: int, run: int, trainer: int, simulation: int, numbers: _Numbers) -> _Numbers:
-    """Get the steps at which a trainer's samples of a simulation begin, by their numbers among these samples."""
+    """Return the first steps of a trainer's samples of a simulation, by their numbers among these samples."""
     steps = np.array(numbers, np.int64)
     load_carried().mpidata_routing_steps(trainers, run, trainer, simulation, steps.ctypes.data, len(steps))
     return steps

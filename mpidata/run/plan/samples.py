@@ -1,4 +1,4 @@
-"""What a plan says of the fields, and of the samples that are made of them."""
+"""The plan's section on the fields, and on the samples that consist of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Field", "Length", "SamplesSection", "samples_of"]
 
 @dataclasses.dataclass(frozen=True)
 class Length:
-    """A length that each sample has for itself, at most `at_most`; 0: there is no limit."""
+    """A length, which differs between samples, at most `at_most`; 0: no limit."""
 
     name: str
     at_most: int = 0
@@ -30,8 +30,8 @@ class Length:
 class Field:
     """A declared field: its name, dtype (`float32`, ...) and shape (C order, () for a scalar).
 
-    One extent may be the name of a length. `index` is that along which the values count, from `base` on; or empty. An
-    `optional` field need not be put in each step. One that is `per_simulation` is put once, before the first step.
+    One extent may be the name of a length. `index`: the length into which the values index, from `base`; "": none.
+    An `optional` field need not be put in each step. One that is `per_simulation` is put once, before the first step.
     """
 
     name: str
@@ -44,21 +44,21 @@ class Field:
 
     @property
     def length(self) -> str:
-        """Name of the length that each sample has for itself; empty: there is none."""
+        """Name of its length, which differs between samples; empty if it has none."""
         return next((extent for extent in self.shape if isinstance(extent, str)), "")
 
     def extents(self, lengths: Mapping[str, int] = _NO_LENGTHS) -> tuple[int, ...]:
-        """Shape in a sample of these lengths; raises KeyError where one is missing."""
+        """Return the shape in a sample of these lengths; raises KeyError if one is missing."""
         return tuple(lengths[extent] if isinstance(extent, str) else extent for extent in self.shape)
 
     @property
     def row(self) -> int:
-        """Number of elements, of a field with a length of each index of it."""
+        """Number of elements; of a field with a length, per index along it."""
         return math.prod(self.extents({self.length: 1}))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the field in one step; of one with a length, of each index of it."""
+        """Bytes of the field in one step; of one with a length, per index along it."""
         return self.row * constants.DTYPES[self.dtype].size
 
 
@@ -66,9 +66,9 @@ class Field:
 class SamplesSection:
     """The fields, and the samples.
 
-    A sample is a window of `samples_window` steps, `samples_stride` apart; `samples_run` of them that begin one after
-    the other belong to one trainer. `statistics` has for each field the axis of the channels by which its statistics
-    are kept, -1 for those of the whole field, or -2 for none, and is empty where none are kept of any.
+    A sample is a window of `samples_window` steps, `samples_stride` apart; `samples_run` consecutive ones belong to
+    one trainer. `statistics` has for each field the axis of the channels by which its statistics are kept, -1 for those
+    of the whole field, or -2 for none, and is empty if none are kept.
     """
 
     fields: tuple[Field, ...]
@@ -85,7 +85,7 @@ class SamplesSection:
 
     @property
     def constants(self) -> tuple[Field, ...]:
-        """The fields that are put once a simulation."""
+        """The fields that are put once per simulation."""
         return tuple(field for field in self.fields if field.per_simulation)
 
     @property
@@ -95,17 +95,17 @@ class SamplesSection:
 
     @property
     def span(self) -> int:
-        """Steps from the first one of a sample to its last."""
+        """Number of steps from the first step of a sample to its last."""
         return (self.samples_window - 1) * self.samples_stride
 
     @property
     def n_moments(self) -> int:
-        """Number of channels of all fields, as of the statistics; 0 where there are none."""
+        """Number of channels of all fields for the statistics; 0 if there are none."""
         return sum(self.channels.values())
 
     @property
     def channels(self) -> dict[str, int]:
-        """Number of channels of each field that has statistics, 1 for those of the whole field."""
+        """Number of channels of each field that has statistics; 1 for statistics of the whole field."""
         axes = zip(self.fields, map(int, self.statistics.split()), strict=False)
         return {
             field.name: field.extents({field.length: 0})[axis] if axis >= 0 else 1
@@ -144,7 +144,7 @@ def _lengths_of(job: Job) -> tuple[Length, ...]:
 
 
 def _statistics_of(job: Job) -> str:
-    """Write down what statistics each field has, as in `SamplesSection.statistics`."""
+    """Return which statistics each field has, as in `SamplesSection.statistics`."""
     asked = job.samples.statistics
     if asked is False:
         return ""

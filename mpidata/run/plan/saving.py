@@ -1,4 +1,4 @@
-"""What a plan says of when checkpoints are taken."""
+"""The plan's section on when checkpoints are written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SavingSection", "saving_of"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SavingSection:
-    """The checkpoints to be taken; `checkpoint_every_s` is 0 where none are taken by the clock."""
+    """The checkpoints; `checkpoint_every_s` is 0 if none are written periodically."""
 
     checkpoint_every_s: float = 0.0
     checkpoint_keep: int = 2

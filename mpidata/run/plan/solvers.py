@@ -1,4 +1,4 @@
-"""What a plan says of the solvers."""
+"""The plan's section on the solvers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["SolversSection", "solvers_of"]
 class SolversSection:
     """The solver groups.
 
-    `groups` run at once, without solvers 0; `tolerate` is -1 where every simulation may be set aside; `carried` is the
-    number of ranks of a program that is none of the job, or 0; `carried_each`: it is started for each simulation.
+    `groups` run at once, 0 without solvers; `tolerate` is -1 if every simulation may be set aside; `carried` is the
+    number of ranks of a carried program, or 0; `carried_each`: it is started for each simulation.
     """
 
     groups: int
@@ -36,12 +36,12 @@ class SolversSection:
 
     @property
     def has_stream(self) -> bool:
-        """Whether there are solvers, whose samples the trainers get."""
+        """Whether there are solvers, whose samples the trainers receive."""
         return self.groups > 0
 
     @property
     def groups_in_world(self) -> int:
-        """Number of groups that start with the world, spares included."""
+        """Number of groups that start with the world, including spares."""
         return self.groups + self.spares if self.start == "split" else 0
 
 

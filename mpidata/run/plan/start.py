@@ -1,4 +1,4 @@
-"""What a plan says of the run, and of this start of it."""
+"""The plan's section on the run, and on this start of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class StartSection:
     """The run, and this start of it.
 
     `attempt` counts the starts of the run folder from 1; `checkpoint` is the number of the checkpoint to start from, 0
-    for none; `journal` is 1 where one is written; `replay` is the run folder of the run that is replayed, or None.
+    for none; `journal` is 1 if one is written; `replay` is the run folder of the run that is replayed, or None.
     """
 
     run: Path
@@ -39,5 +39,5 @@ def start_of(job: Job, run: Path, fault_tolerance: str, checkpoint: int, attempt
         fault_tolerance=fault_tolerance,
         checkpoint=checkpoint,
         attempt=attempt,
-        journal=int(job.journal and attempt == 1),  # a resumed run's beginning is in no journal
+        journal=int(job.journal and attempt == 1),  # no journal has the beginning of a resumed run
     )

@@ -1,4 +1,4 @@
-"""A sampler that learns, while the job runs: it is told of losses, and draws parameters, in a thread of its own."""
+"""A sampler that learns while the job runs: it observes losses, and draws parameters, in its own thread."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ from mpidata.sampling.queue import Queue
 __all__ = ["Learner", "make_learner"]
 
 _OBSERVE_EVERY_S = 1.0
-# Most samplers draw within this time, and the groups that wait for it get their simulations at once.
+# Most samplers draw within this time, so that waiting groups get their simulations at once.
 _PATIENCE_S = 0.02
 _SLOW_S = 30.0
 
 
 class Learner:
-    """Asks a sampler for one generation after the other, as simulations are dispatched.
+    """Lets a sampler draw one generation after the other, as simulations are dispatched.
 
     Parameters
     ----------
     job : Job
-        Its sampler learns.
+        A job with a sampler that learns.
     run : RunFolder
-        What is drawn goes into its parameters.csv, before anyone else gets to know it.
+        The draws are written to its parameters.csv before they are used.
     table : ndarray, float64, shape (simulations + validation, number of parameters)
-        Gets what is drawn.
+        Receives the draws.
     drawn : int
-        How many of the simulations to train on have their parameters already.
+        Number of simulations to train on that already have parameters.
     kept : dict, optional
-        What `state` gave, in the checkpoint that the run continues.
+        The result of `state`, from the checkpoint from which the run was resumed.
     newest : Newest, optional
-        What is published, for a sampler that takes it.
+        The newest published version, for a sampler that takes it.
     elsewhere : SamplingElsewhere, optional
-        The sampler, if it has a rank of its own.
+        The sampler, if it runs on a learner.
 
     Notes
     -----
-    For one thread. The sampler is called in another one, and by no other, or on a rank of its own.
+    Not thread-safe. The sampler is called only in its own thread, or on a learner.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Learner:
         self._kept = kept or {"drawn": 0, "state": None}
         self._remembered: tuple[int, str | None] = self._kept["drawn"], self._kept["state"]
         self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._drawing, self._observing = False, True  # until it has begun
+        self._drawing, self._observing = False, True  # until the sampler has begun
         self._has_drawn = threading.Event()
         self._next, self._asked = 0.0, 0.0
         self._said_slow = False
@@ -83,7 +83,7 @@ class Learner:
         self._sampling: Sampling = SamplingHere(job) if elsewhere is None else elsewhere
 
     def start(self, waiting: Queue) -> None:
-        """Begin; of `waiting`, only simulations that have parameters can be taken from now on."""
+        """Start; from now on, only simulations with parameters can be taken from `waiting`."""
         waiting.draw(self._drawn)
         threading.Thread(target=self._work, name="sampler", daemon=True).start()
 
@@ -93,11 +93,11 @@ class Learner:
         Parameters
         ----------
         now : float
-            The time, in seconds, of a clock that never goes back.
+            The time in seconds of a monotonic clock.
         waiting : Queue
-            Gets to know what is drawn. If a simulation is wanted that has no parameters, a generation is drawn.
+            Learns how many are drawn. If a simulation without parameters is needed, a generation is drawn.
         losses : LossTable
-            What is new there is told to the sampler, once a second at most.
+            The sampler observes the new losses, at most once a second.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class Learner:
 
         Notes
         -----
-        Waits for 20 ms at most, once for each generation.
+        Waits for at most 20 ms, once for each generation.
         """
         if not self._observing and now >= self._next and losses.has_news and self._is_published_here():
             self._observing, self._next = True, now + _OBSERVE_EVERY_S
@@ -137,18 +137,18 @@ class Learner:
         return True
 
     def _is_published_here(self) -> bool:
-        """Whether the sampler needs no newer version than there is here; else it is on its way."""
+        """Whether the sampler needs no newer version than the one here; if not, it has been requested."""
         return self._newest is None or not self._sampling.takes_published or self._newest.is_here()
 
     def slow_s(self, now: float) -> float:
-        """Tell how long groups have waited for the sampler, in s: once in each wait that has become long; else 0."""
+        """Return how many seconds groups have waited for the sampler, once in each long wait; else 0."""
         if not self._drawing or self._said_slow or now - self._asked < _SLOW_S:
             return 0.0
         self._said_slow = True
         return now - self._asked
 
     def state(self) -> dict[str, Any]:
-        """Make of it what JSON knows: how much was drawn when the sampler had which state, as pickle writes it."""
+        """Return for JSON: the sampler's pickled state, and how many simulations it had then drawn."""
         drawn, state = self._remembered
         return {"sampler": {"drawn": drawn, "state": state}}
 
@@ -203,18 +203,18 @@ def make_learner(
     trainers: Asking | None = None,
     learners: Learners | None = None,
 ) -> Learner:
-    """Make the learner of a run.
+    """Create the learner of a run.
 
     Raises
     ------
     MpidataError
-        The job file or the checkpoint cannot be read, or has what parameters.csv lacks.
+        The job file or the checkpoint cannot be read, or parameters.csv lacks simulations of the checkpoint.
     """
     kept = read_scheduler(path_of(run.checkpoints, plan.checkpoint)).get("sampler") if plan.checkpoint else None
     if kept is not None and not _makes_sense(kept, drawn):
         raise MpidataError(
-            f"{run.parameters} lacks simulations that checkpoint {plan.checkpoint} has, or that is damaged. Put "
-            f"the file back, or remove {path_of(run.checkpoints, plan.checkpoint)} and resume from the one before."
+            f"{run.parameters} lacks simulations of checkpoint {plan.checkpoint}, or the checkpoint is damaged. "
+            f"Restore the file, or remove {path_of(run.checkpoints, plan.checkpoint)} and resume from the one before."
         )
     newest = Newest(trainers) if trainers is not None else None
     elsewhere = SamplingElsewhere(learners) if learners is not None and plan.learner else None

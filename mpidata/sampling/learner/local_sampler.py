@@ -1,4 +1,4 @@
-"""A job's sampler that learns, as its thread calls it: here, or by the same methods on a rank of its own."""
+"""A job's sampler that learns, as its thread calls it: in this process, or by the same methods on a learner."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Losses = dict[str, NDArray[Any]]
 
 
 class Begun:
-    """Where a sampler begins: `state`, as it had drawn `drawn` simulations, and how many it is to draw again.
+    """Where a sampler starts: its `state` after it had drawn `drawn` simulations, and how many it is to draw again.
 
     Parameters
     ----------
     state : str or None
-        What `Sampling.state` gave; None: it is new.
+        The value of `Sampling.state`; None for a new sampler.
     drawn : int
-        How many it had drawn then.
+        Number of simulations that it had drawn then.
     final : int
-        How many are drawn in all, which it draws again as far as its state does not know.
+        Number of simulations drawn in total; it repeats draws after its state.
     """
 
     def __init__(self, state: str | None, drawn: int, final: int) -> None:
@@ -37,32 +37,32 @@ class Begun:
 
 
 class Sampling(Protocol):
-    """What a learner needs of a sampler. All raise MpidataError where it fails, and may take long.
+    """The methods of a sampler that a learner needs. All raise MpidataError if it fails, and may take long.
 
     Attributes
     ----------
     takes_published : bool
-        Whether `observe` wants to know what is published; from `begin` on.
+        Whether `observe` takes what is published; known after `begin`.
     state : str or None
-        Of the sampler, since the last call; None where it has none.
+        State of the sampler after the last call; None if it has none.
     """
 
     takes_published: bool
     state: str | None
 
     def begin(self, begun: Begun) -> None:
-        """Make the sampler, and bring it to where it was."""
+        """Create the sampler, and restore its position."""
 
     def observe(
         self, ids: NDArray[np.int64], parameters: NDArray[np.float64], losses: Losses, published: Contents | None
     ) -> None:
-        """Tell it of losses."""
+        """Pass losses to the sampler."""
 
     def draw(self, count: int) -> Drawn:
-        """Have it draw so many simulations."""
+        """Let the sampler draw `count` simulations."""
 
     def rest(self) -> None:
-        """Note that nothing more is to be done for now."""
+        """Note that there is nothing more to do for now."""
 
 
 class SamplingHere:
@@ -76,7 +76,7 @@ class SamplingHere:
         self.state: str | None = None
 
     def begin(self, begun: Begun) -> None:
-        """Bring the sampler to where it was, also behind what it drew after its state was kept: that is final."""
+        """Restore the sampler's position, also past draws after its state was kept, which are final."""
         self._sampler = sampler = make_sampler(self._job)
         with sampler_code(self._job):
             self.takes_published = "published" in inspect.signature(sampler.observe).parameters
@@ -93,7 +93,7 @@ class SamplingHere:
     def observe(
         self, ids: NDArray[np.int64], parameters: NDArray[np.float64], losses: Losses, published: Contents | None
     ) -> None:
-        """Tell it of losses."""
+        """Pass losses to the sampler."""
         more: dict[str, Any] = {}
         if self.takes_published:
             if published is not None and (self._published is None or self._published.version != published.version):
@@ -104,7 +104,7 @@ class SamplingHere:
         self._remember()
 
     def draw(self, count: int) -> Drawn:
-        """Have it draw so many simulations."""
+        """Let the sampler draw `count` simulations."""
         drawn = ask(self._job, self._sampler, count)
         self._remember()
         return drawn

@@ -1,4 +1,4 @@
-"""What is asked over libmpidata: trainers, of what they have published, and the sampler on a rank of its own."""
+"""Requests over libmpidata: to trainers for what they have published, and to the sampler on a learner."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from mpidata.sampling.learner.remote_sampler import Answer, Question
 
 __all__ = ["LEAVE", "AskedOverMpi", "AskingOverMpi", "LearnersOverMpi", "Opened"]
 
-# Longest time in the library while it waits, so that Python gets to handle signals.
+# Longest wait in the library, so that Python can handle signals.
 _SLICE_S = 0.2
 
 LEAVE = object()
-"""In place of a question: this rank is to leave."""
+"""Returned instead of a question if this rank is to leave."""
 
 
 class Opened(Protocol):
-    """Who has joined the job as its scheduler."""
+    """The connection that has joined the job as its scheduler."""
 
     @property
     def library(self) -> Library:
@@ -33,7 +33,7 @@ class Opened(Protocol):
 
 
 class AskingOverMpi:
-    """`Asking`, of a scheduler. For its thread; nothing blocks.
+    """`Asking` for the scheduler. Only for its thread; no method blocks.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class AskingOverMpi:
         self._scheduler = scheduler
 
     def ask_published(self, version: int) -> None:
-        """Ask the trainers for what is published, if that is newer than this version."""
+        """Ask the trainers for what they have published, if it is newer than this version."""
         library = self._scheduler.library
         check(library, library.mpidata_scheduler_ask_published(version))
 
     def published(self) -> tuple[int, memoryview] | None | bool:
-        """Take the answer: version and contents, None where nothing is newer; False: it has not come."""
+        """Take the answer: version and contents, None if nothing is newer, False if none has arrived."""
         library, taken = self._scheduler.library, structures.Taken()
         status = library.mpidata_scheduler_published(ctypes.byref(taken))
         if status == constants.ERR_AGAIN:
@@ -61,7 +61,7 @@ class AskingOverMpi:
 
 
 class LearnersOverMpi:
-    """`Learners`, of a scheduler. For its thread; nothing blocks.
+    """`Learners` for the scheduler. Only for its thread; no method blocks.
 
     Parameters
     ----------
@@ -71,21 +71,21 @@ class LearnersOverMpi:
 
     def __init__(self, scheduler: Opened) -> None:
         self._scheduler = scheduler
-        self._kept: list[_Parts] = []  # of what is sent
+        self._kept: list[_Parts] = []  # of questions being sent
 
     def teach(self, number: int, question: Question) -> None:
-        """Ask the learner that serves, under this number."""
+        """Send a question with this number to the learner that serves."""
         contents = question.contents
         head = pickle.dumps((question.what, question.arguments, contents.version if contents else 0))
         parts = _Parts([head, contents.memory] if contents else [head])
         library = self._scheduler.library
         status = library.mpidata_scheduler_teach(number, len(parts), parts.addresses, parts.sizes)
         self._kept.append(parts)
-        if status != constants.ERR_AGAIN:  # else it is lost, and the next one is asked again
+        if status != constants.ERR_AGAIN:  # else the learner is lost, and the next one receives the question
             check(library, status)
 
     def learnt(self) -> tuple[int, int, Answer] | None:
-        """Take an answer: whose, to which number; None: there is none."""
+        """Take an answer: learner, number of the question, answer; None if there is none."""
         library, taken = self._scheduler.library, structures.Taken()
         status = library.mpidata_scheduler_learnt(ctypes.byref(taken))
         if status == constants.ERR_AGAIN:
@@ -93,27 +93,27 @@ class LearnersOverMpi:
         check(library, status)
         (answer,) = parts_of(taken, library)
         if taken.number:
-            self._kept.clear()  # it has all that was sent before
+            self._kept.clear()  # the learner has received all that was sent before
         return taken.peer, taken.number, Answer(*pickle.loads(answer))
 
 
 class AskedOverMpi:
-    """What the scheduler asks this rank. For one thread.
+    """The scheduler's questions to this rank. Not thread-safe.
 
     Parameters
     ----------
     library : Library
-        Opened as a learner.
+        The library, opened as a learner.
     """
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._asked: dict[int, int] = {}  # by number: whom to answer
+        self._asked: dict[int, int] = {}  # by number: where to send the answer
         self._kept: dict[int, _Parts] = {}
         self._tickets = 0
 
     def next(self, timeout_s: float) -> tuple[int, Question] | object | None:
-        """Take the next question and its number: None if none came in time, LEAVE if this rank is to leave."""
+        """Take the next question and its number: None if none arrives in time, LEAVE if this rank is to leave."""
         taken = structures.Taken()
         status = self._library.mpidata_loader_next(ctypes.byref(taken), min(timeout_s, _SLICE_S))
         if status in (constants.ERR_AGAIN, constants.END):
@@ -136,17 +136,17 @@ class AskedOverMpi:
             del self._kept[ticket.value]
 
     def works_at(self, what: str) -> None:
-        """Say what this rank does now, for who looks why it has died."""
+        """Note what this rank does now, in case it dies."""
         self._library.mpidata_beat_at(what.encode())
 
     def close(self) -> None:
-        """Leave the job in order, when all answers have left."""
+        """Leave the job in order, after all answers have been sent."""
         check(self._library, self._library.mpidata_loader_close())
         self._kept.clear()
 
 
 class _Parts:
-    """Parts of a parcel, which stay where they are as long as this object."""
+    """Parts of a parcel, which stay in place as long as this object exists."""
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self._arrays = [np.frombuffer(part, np.uint8) for part in parts]

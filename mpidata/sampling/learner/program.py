@@ -26,38 +26,38 @@ from mpidata.sampling.learner.remote_sampler import Answer, Question
 
 __all__ = ["Worker", "main", "serve"]
 
-# Between looks whether it is to leave, while the sampler computes.
+# Interval of checks whether to leave, while the sampler computes.
 _LOOK_S = 0.05
 _IDLE_S = 0.2
 
 
 class Asked(Protocol):
-    """Where questions come from; the methods of `AskedOverMpi`."""
+    """The source of questions; the methods of `AskedOverMpi`."""
 
     def next(self, timeout_s: float) -> tuple[int, Question] | object | None:
-        """Take the next question and its number: None if none came in time, LEAVE if this rank is to leave."""
+        """Take the next question and its number: None if none arrives in time, LEAVE if this rank is to leave."""
 
     def answer(self, number: int, answer: Answer) -> None:
-        """Answer one."""
+        """Answer a question."""
 
     def works_at(self, what: str) -> None:
-        """Say what this rank does now, for who looks why it has died."""
+        """Note what this rank does now, in case it dies."""
 
 
 class Worker:
-    """The sampler, in a thread of its own, so that this rank can leave while the sampler computes.
+    """The sampler, in its own thread, so that this rank can leave while the sampler computes.
 
     Parameters
     ----------
     sampling : Sampling
-        Called in that thread alone.
+        The sampler, which is called only in that thread.
 
     Attributes
     ----------
     answers : queue.SimpleQueue
-        What it has done: numbers and answers.
+        The numbers and answers of questions that it has finished.
     open : int
-        How many answers are still to be taken from there.
+        Number of answers that are still to be taken from `answers`.
     """
 
     def __init__(self, sampling: Sampling) -> None:
@@ -69,7 +69,7 @@ class Worker:
         threading.Thread(target=self._work, name="sampler", daemon=True).start()
 
     def ask(self, number: int, question: Question) -> None:
-        """Do this, when what was asked before is done."""
+        """Queue a question, after the earlier ones."""
         self.open += 1
         self._questions.put((number, question))
 
@@ -102,7 +102,7 @@ class Worker:
 
 
 def serve(asked: Asked, worker: Worker) -> bool:
-    """Pass questions to the sampler and answers back until this rank is to leave; returns whether it is idle then."""
+    """Pass questions to the sampler and answers back until this rank is to leave; returns whether it is then idle."""
     while True:
         with contextlib.suppress(queue.Empty):
             number, answer = worker.answers.get(worker.open > 0, _LOOK_S)
@@ -121,7 +121,7 @@ def serve(asked: Asked, worker: Worker) -> bool:
 def main() -> int:
     """Run the sampler until the scheduler lets this rank go; returns its exit status. Initialises MPI."""
     keep_printing()
-    end_on_exception(None, lambda error, sentence: None)  # its end alone tells the scheduler
+    end_on_exception(None, lambda error, sentence: None)  # only its end informs the scheduler
     job = load_job(RunFolder(Path(os.environ["MPIDATA_RUN"])).job)
     from mpi4py import MPI
 
@@ -131,7 +131,7 @@ def main() -> int:
     asked = AskedOverMpi(library)
     idle = serve(asked, Worker(SamplingHere(job)))
     asked.close()
-    if not idle:  # what the sampler computes is not wanted any more, and Python's end would wait for it, or break it
+    if not idle:  # the sampler's result is not needed, and Python's end would wait for it, or crash it
         MPI.Finalize()
         sys.stdout.flush()
         os._exit(0)

@@ -1,4 +1,4 @@
-"""What trainers have published, for a sampler: asked for when it is to be told of losses, and read as arrays."""
+"""What trainers have published, for a sampler: requested when it is to observe losses, and read as arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Contents", "Newest", "Published", "read"]
 
 
 class Contents(NamedTuple):
-    """A version as it travels: its number, and memory as `mpidata_contents` describes it."""
+    """A version as it is sent: its number, and memory in the layout of `mpidata_contents`."""
 
     version: int
     memory: memoryview
@@ -29,7 +29,7 @@ class Published(Mapping[str, npt.NDArray[Any]]):
         self._arrays = arrays
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """Get an array, which must not be written to."""
+        """Return an array, which must not be modified."""
         return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -42,7 +42,7 @@ class Published(Mapping[str, npt.NDArray[Any]]):
 
 
 def read(contents: Contents | None) -> Published | None:
-    """View a version as arrays, which keep its memory; None where there is none."""
+    """Return a version as arrays, which keep its memory alive; None if there is none."""
     if contents is None:
         return None
     memory = contents.memory.toreadonly()
@@ -55,27 +55,27 @@ def read(contents: Contents | None) -> Published | None:
 
 
 class Asking(Protocol):
-    """Of whom versions are asked; two methods of the scheduler's messages."""
+    """The source of versions; two methods of the scheduler's messages."""
 
     def ask_published(self, version: int) -> None:
         """Ask the trainers for what is newer than this version."""
 
     def published(self) -> tuple[int, memoryview] | None | bool:
-        """Take the answer: version and contents, None where nothing is newer; False: it has not come."""
+        """Take the answer: version and contents, None if nothing is newer, False if none has arrived."""
 
 
 class Newest:
-    """The newest version, asked for again before each use; an older one is not kept.
+    """The newest version, requested before each use; older ones are not kept.
 
     Parameters
     ----------
     trainers : Asking
-        Who publish.
+        The trainers, which publish.
 
     Attributes
     ----------
     contents : Contents or None
-        What has come last; None: nothing was published so far.
+        The last version received; None if nothing was published so far.
     """
 
     def __init__(self, trainers: Asking) -> None:
@@ -84,7 +84,7 @@ class Newest:
         self.contents: Contents | None = None
 
     def is_here(self) -> bool:
-        """Whether `contents` is what was the newest at some time since the last True; asks where it must."""
+        """Whether `contents` was the newest at some time since the last True; sends a request if needed."""
         if not self._asked:
             self._trainers.ask_published(self.contents.version if self.contents else 0)
             self._asked = True

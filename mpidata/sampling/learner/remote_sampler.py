@@ -1,4 +1,4 @@
-"""A sampler on a rank of its own, the learner: its thread asks, and the scheduler's passes questions and answers on."""
+"""A sampler on a learner: its thread asks, and the scheduler's thread passes on questions and answers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mpidata.sampling.learner.published import Contents
 
 __all__ = ["Answer", "Learners", "Question", "SamplingElsewhere"]
 
-# The thread asks at once when it has something to do; so long is waited for that.
+# How long to wait for the thread, which asks at once when it has something to do.
 _PATIENCE_S = 0.02
 
 
 class Question(NamedTuple):
-    """What the learner is to do: a method of `Sampling`, its arguments, and the version to observe if that is new."""
+    """A call for the learner: a method of `Sampling`, its arguments, and the version to observe if it is new."""
 
     what: str
     arguments: tuple[Any, ...]
@@ -30,7 +30,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a call has given, and `state` and `takes_published` after it; or why it has failed."""
+    """The result of a call, and `state` and `takes_published` after it; or why it has failed."""
 
     result: Any
     state: str | None
@@ -39,32 +39,32 @@ class Answer(NamedTuple):
 
 
 class Learners(Protocol):
-    """The learner that is asked now, as the scheduler's thread sees it; nothing blocks."""
+    """The connection to the learner, for the scheduler's thread; no method blocks."""
 
     def teach(self, number: int, question: Question) -> None:
-        """Ask it, under this number."""
+        """Send it a question with this number."""
 
     def learnt(self) -> tuple[int, int, Answer] | None:
-        """Take an answer: whose, to which number; None: there is none."""
+        """Take an answer: learner, number of the question, answer; None if there is none."""
 
 
 class SamplingElsewhere:
     """The sampler on the rank that `serves` names; the methods of `Sampling`, for the sampler's thread.
 
-    One question is open at a time. If its learner is lost, the next one begins with the state of the last answer, and
-    gets the question again: what the lost one had not confirmed.
+    One question is open at a time. If its learner is lost, the next one starts from the state of the last answer, and
+    receives the unanswered question again.
 
     Parameters
     ----------
     learners : Learners
-        Over whom it is asked.
+        The connection to the learner.
 
     Attributes
     ----------
     needed : bool
         Whether more simulations are to be drawn.
     forgot : bool
-        Whether a learner has begun that does not know the losses which were told before, as the sampler has no state.
+        Whether a learner has started that does not know the earlier losses, because the sampler has no state.
     """
 
     def __init__(self, learners: Learners) -> None:
@@ -78,28 +78,28 @@ class SamplingElsewhere:
         self._open: Question | None = None
         self._number = 0
         self._serving = -1
-        self._has_begun = False  # the one which serves
+        self._has_begun = False  # the learner that serves
         self._begun = Begun(None, 0, 0)
-        self._has: Contents | None = None  # that the one which serves has been sent
+        self._has: Contents | None = None  # what the learner that serves has received
 
     # In the sampler's thread
 
     def begin(self, begun: Begun) -> None:
-        """Make the sampler, and bring it to where it was."""
+        """Create the sampler, and restore its position."""
         self._ask(Question("begin", (begun.state, begun.drawn, begun.final)))
 
     def observe(
         self, ids: NDArray[np.int64], parameters: NDArray[np.float64], losses: Losses, published: Contents | None
     ) -> None:
-        """Tell it of losses."""
+        """Pass losses to the sampler."""
         self._ask(Question("observe", (ids, parameters, losses), published))
 
     def draw(self, count: int) -> Drawn:
-        """Have it draw so many simulations."""
+        """Let the sampler draw `count` simulations."""
         return Drawn(*self._ask(Question("draw", (count,))))
 
     def rest(self) -> None:
-        """Note that the thread has done what was to be done, and asks nothing more for now."""
+        """Note that the thread has finished, and asks nothing more for now."""
         self._questions.put(None)
 
     def _ask(self, question: Question) -> Any:
@@ -112,19 +112,19 @@ class SamplingElsewhere:
     # In the scheduler's thread
 
     def serves(self, learner: int) -> None:
-        """Ask this learner from now on; it is sent what was asked of the one before, and where to begin."""
+        """Ask this learner from now on; send it the open question of the previous one, and where to start."""
         self._serving, self._has, self._has_begun = learner, None, False
         self.forgot = self.state is None and self._number > 1
         if self._open is not None:
             self._send(self._open)
 
     def lost(self, learner: int) -> None:
-        """Ask nobody until the next one serves, if this is the one that is asked."""
+        """If this learner serves, ask none until the next one serves."""
         if learner == self._serving:
             self._serving = -1
 
     def turn(self, busy: Callable[[], bool]) -> None:
-        """Pass on what has been answered and asked. `busy`: whether the thread has something to do."""
+        """Pass on answers and questions. `busy`: whether the thread has something to do."""
         while (came := self._learners.learnt()) is not None:
             self._take(*came)
         deadline = time.monotonic() + _PATIENCE_S
@@ -153,7 +153,7 @@ class SamplingElsewhere:
 
     def _take(self, learner: int, number: int, answer: Answer) -> None:
         if learner != self._serving or self._open is None or (number != self._number and not answer.error):
-            return  # of one that is lost, or that it has begun again
+            return  # from a lost learner, or only the answer to its new start
         self.takes_published, self.state = answer.takes_published, answer.state
         final = self._begun.final + (self._open.arguments[0] if self._open.what == "draw" else 0)
         self._begun = Begun(answer.state, final if answer.state is not None else 0, final)

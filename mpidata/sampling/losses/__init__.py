@@ -1,1 +1,1 @@
-"""Losses by simulation, on their way from the trainers to the scheduler, and their table there."""
+"""Losses by simulation, sent from the trainers to the scheduler, and their table there."""

@@ -1,4 +1,4 @@
-"""Sums of losses by simulation: arrays of LOSSES, made by trainers of their batches, and added up by the scheduler."""
+"""Sums of losses by simulation: arrays of LOSSES, which trainers compute from batches, and the scheduler adds up."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["Sums", "add", "blank", "by_simulation", "of_samples"]
 
 Sums = NDArray[np.void]
 _ADDED = ("count", "not_finite", "sum", "excess", "difficulty")
-# Beyond this, squares could overflow: as good as infinite.
+# Beyond this, squares could overflow: treated as infinite.
 _MOST = 1e150
-# So small a part of its batch's mean, or less, counts as this: there are losses of 0.
+# Smaller fractions of the batch's mean count as this, because losses may be 0.
 _LEAST = 1e-4
 
 
 def blank(count: int) -> Sums:
-    """Make `count` sums of nothing."""
+    """Return `count` empty sums."""
     sums = np.zeros(count, structures.LOSSES)
     sums["max"] = -np.inf
     return sums
@@ -34,7 +34,7 @@ def add(to: Sums, index: NDArray[np.intp], sums: Sums) -> None:
 
 
 def by_simulation(sums: Sums) -> Sums:
-    """Add up, older ones first, what is of the same simulation: once each, all finite, in the order of their ids."""
+    """Add up the sums of each simulation, older ones first; returns one for each, all finite, in order of ids."""
     ids, index = np.unique(sums["simulation"], return_inverse=True)
     added = blank(len(ids))
     added["simulation"] = ids
@@ -44,13 +44,13 @@ def by_simulation(sums: Sums) -> Sums:
 
 
 def of_samples(simulations: NDArray[np.int64], losses: NDArray[np.float64]) -> Sums:
-    """Make the sums of each sample of a batch by itself.
+    """Return the sums of each single sample of a batch.
 
     Parameters
     ----------
     simulations, losses : ndarray, shape (B,)
-        Id and loss of each sample; a loss that is not finite, or beyond 1e150, is only counted. Of a batch
-        with a loss below 0 no difficulty is known.
+        Id and loss of each sample; a loss that is not finite, or beyond 1e150, is only counted. A batch with a loss
+        below 0 has no difficulty.
     """
     sums = np.zeros(len(losses), structures.LOSSES)
     finite = np.abs(losses) < _MOST

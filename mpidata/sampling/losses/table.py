@@ -1,4 +1,4 @@
-"""The losses of all simulations, as all trainers have told them: figures for the summary, and the file losses.csv."""
+"""The losses of all simulations, as reported by all trainers: figures for the summary, and the file losses.csv."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LossTable:
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class LossTable:
         self._new: set[int] = set()
 
     def add(self, sums: Sums) -> None:
-        """Add what a trainer tells."""
+        """Add the losses that a trainer reports."""
         most = 1 + int(sums["simulation"].max(initial=-1))
         if most > len(self._sums):
             before, self._sums = self._sums, blank(max(most, 2 * len(self._sums)))
@@ -40,27 +40,27 @@ class LossTable:
 
     @property
     def has_news(self) -> bool:
-        """Whether something was told since the last call of `news`."""
+        """Whether losses were added since the last call of `news`."""
         return bool(self._new)
 
     def news(self) -> Sums:
-        """Give the sums of each simulation of which something was told since the last call, in the order of ids."""
+        """Return the sums of each simulation with losses added since the last call, in order of ids."""
         sums = self._sums[sorted(self._new)]
         self._new.clear()
         return sums
 
     def tell_again(self) -> None:
-        """Let all of which losses are known be news."""
+        """Mark all simulations with known losses as news."""
         self._new.update(self.told()["simulation"].tolist())
 
     def told(self) -> Sums:
-        """Give the sums of each simulation of which losses are known, in the order of their ids."""
+        """Return the sums of each simulation with known losses, in order of ids."""
         sums = self._sums[(self._sums["count"] > 0) | (self._sums["not_finite"] > 0)]
         sums["max"][sums["count"] == 0] = 0.0
         return sums
 
     def summary(self) -> dict[str, float]:
-        """Figures over all losses; empty where none are known."""
+        """Return figures over all losses; empty if none are known."""
         sums = self.told()
         count, bad = int(sums["count"].sum()), int(sums["not_finite"].sum())
         if not len(sums):
@@ -70,12 +70,12 @@ class LossTable:
         return {"simulations": len(sums), "count": count, "mean": mean, "max": most, "not_finite": bad}
 
     def write(self, path: Path) -> None:
-        """Write losses.csv, so that a reader sees the old one or the new one; nothing where no losses are known.
+        """Write losses.csv atomically; writes nothing if no losses are known.
 
         Raises
         ------
         OSError
-            It cannot be written.
+            The file cannot be written.
         """
         sums = self.told()
         if not len(sums):
@@ -87,16 +87,16 @@ class LossTable:
         write_text(path, _HEAD + "".join(",".join(map(repr, row)) + "\n" for row in rows))
 
     def state(self) -> dict[str, list[Any]]:
-        """Make of it what JSON knows."""
+        """Return the state for JSON."""
         sums = self.told()
         return {name: sums[name].tolist() for name in sums.dtype.names or ()}
 
     def restore(self, state: Any, simulations: int) -> bool:
-        """Begin with what `state` gave; False where this is something else, or of more simulations."""
+        """Restore the result of `state`; returns False if it is invalid, or of more simulations."""
         kinds = structures.LOSSES
         names = kinds.names or ()
         try:
-            if state:  # earlier ones know no difficulty
+            if state:  # states of earlier versions have no difficulty
                 state = {"difficulty": [0.0] * len(state["count"]), **state}
             columns = [np.array(state[name], kinds[name]) if state else np.zeros(0) for name in names]
             sums = np.asarray(np.rec.fromarrays(columns, dtype=kinds))

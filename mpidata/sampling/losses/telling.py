@@ -1,4 +1,4 @@
-"""A trainer's losses by simulation, on their way to the scheduler."""
+"""A trainer's losses by simulation, sent to the scheduler."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _MOST_WAITING = 1 << 16
 
 
 class Telling:
-    """Adds up the losses of batches, and tells the scheduler of them once a second.
+    """Adds up the losses of batches, and sends them to the scheduler once a second.
 
     Parameters
     ----------
     library : Library
-        Opened as a trainer.
+        The library, opened as a trainer.
     simulations : int
-        Of the job, those for validation included.
+        Number of simulations of the job, including those for validation.
     clock : callable, optional
-        Gives seconds.
+        Returns seconds.
 
     Notes
     -----
-    Any thread; nothing blocks.
+    For any thread; no method blocks.
     """
 
     def __init__(self, library: Library, simulations: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -47,7 +47,7 @@ class Telling:
         self._lock = threading.Lock()
 
     def take(self, batch: Mapping[str, Any], values: Any) -> int:
-        """Take the losses of a batch, shape (B,); gives a status code. Raises StreamError if they do not fit."""
+        """Add the losses of a batch, shape (B,); returns a status code. Raises StreamError if they do not match."""
         return self._add(of_samples(*self._checked(batch, values)))
 
     def _add(self, sums: Sums) -> int:
@@ -59,7 +59,7 @@ class Telling:
             return self._tell(last=False) if self._clock() >= self._next else constants.SUCCESS
 
     def end(self) -> int:
-        """Tell of what is left; gives a status code."""
+        """Send the remaining losses; returns a status code."""
         with self._lock:
             return self._tell(last=True)
 
@@ -69,7 +69,7 @@ class Telling:
         self._next = self._clock() + _EVERY_S
         sums = self._add_up()
         status: int = self._library.mpidata_trainer_losses(sums.ctypes.data, len(sums), last)
-        if status == constants.ERR_AGAIN:  # the scheduler is slow: later, all at once
+        if status == constants.ERR_AGAIN:  # the scheduler is slow: send all later
             return constants.SUCCESS
         self._waiting = []
         return status
@@ -82,8 +82,8 @@ class Telling:
     def _checked(self, batch: Mapping[str, Any], values: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         if not isinstance(batch, Mapping) or "simulation" not in batch:
             raise StreamError(
-                "losses: the batch has no 'simulation', the ids of its samples' simulations. Give the batch as it came "
-                "from the stream."
+                "losses: the batch has no 'simulation', the ids of its samples' simulations. Pass the batch as the "
+                "stream returned it."
             )
         try:
             ids = plain_array(batch["simulation"])
@@ -100,11 +100,11 @@ class Telling:
         if ids.ndim != 1 or losses.shape != ids.shape:
             raise StreamError(
                 f"losses: the values have shape {list(losses.shape)}, but the batch's 'simulation' has "
-                f"{list(ids.shape)}. Give one loss for each sample, shape [B], before their mean is taken."
+                f"{list(ids.shape)}. Give one loss for each sample, shape [B], before taking the mean."
             )
         if not np.issubdtype(ids.dtype, np.integer) or np.any((ids < 0) | (ids >= self._simulations)):
             raise StreamError(
-                f"losses: the batch's 'simulation' holds other values than ids from 0 to {self._simulations - 1}. Give "
-                "the batch as it came from the stream."
+                f"losses: the batch's 'simulation' holds other values than ids from 0 to {self._simulations - 1}. Pass "
+                "the batch as the stream returned it."
             )
         return ids.astype(np.int64), losses

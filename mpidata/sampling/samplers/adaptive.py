@@ -1,4 +1,4 @@
-"""The sampler `adaptive`: more simulations where the model is worse than elsewhere, by a factor that is bounded."""
+"""The sampler `adaptive`: more simulations where the model is worse than elsewhere, by a bounded factor."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["Adaptive"]
 
 Array = npt.NDArray[np.float64]
 _POOL = 4096
-# Fewer say nothing of a polynomial.
+# Fewer do not determine a polynomial.
 _LEAST_KNOWN = 10
 
 
 class Adaptive:
-    """Thins out a Sobol sequence: what is left has a density between `uniform` and a bound, times the uniform one.
+    """Thins out a Sobol sequence: the rest has a density between `uniform` and a bound, times the uniform one.
 
     Parameters
     ----------
     space : Space
-        Of the job.
+        The job's parameters.
     seed : int
-        Decides, with what is observed, all that is drawn.
+        Determines all draws, together with the observations.
     keys : AdaptiveKeys
         `parameters.adaptive`.
     """
@@ -39,11 +39,11 @@ class Adaptive:
         self._seed, self._sobol = seed, _sobol(len(space), seed)
         self._random = np.random.default_rng(seed)
         self._observed = Observed(len(space), keys.window)
-        self._density: Callable[[Array], Array] | None = None  # of all that was observed
+        self._density: Callable[[Array], Array] | None = None  # fitted to all observations
         self._drawn = 0
 
     def observe(self, simulations: npt.NDArray[np.int64], parameters: Array, losses: dict[str, Array]) -> None:
-        """Take what is known of simulations, shape (n,), (n, number of parameters): their `difficulty`.
+        """Process observed simulations, shape (n,), (n, number of parameters): their `difficulty`.
 
         Raises
         ------
@@ -53,12 +53,12 @@ class Adaptive:
         for simulation, last in zip(simulations, losses["last"], strict=True):
             if last < 0:
                 why = f"simulation {simulation} has the loss {last:.4g}"
-                raise ValueError(f"'adaptive' needs losses of 0 or more, and {why}. Tell stream.losses a squared error")
+                raise ValueError(f"'adaptive' needs losses of 0 or more, and {why}. Pass stream.losses a squared error")
         self._observed.add(simulations, self._space.unit(parameters), losses["difficulty"])
         self._density = None
 
     def sample(self, count: int) -> tuple[Array, list[str], list[int], Array]:
-        """Draw so many rows, shape (count, number of parameters), with their rules, and weights; none has a parent."""
+        """Draw `count` rows, shape (count, number of parameters), with their rules, and weights; none has a parent."""
         learned = len(self._observed) >= _LEAST_KNOWN
         rules = ["adaptive" if learned and self._drawn + i >= self._keys.start else "sobol" for i in range(count)]
         points = np.concatenate([self._next(rule == "adaptive") for rule in rules])
@@ -68,7 +68,7 @@ class Adaptive:
         return self._space.scale(points), rules, [-1] * count, weights
 
     def _next(self, thinned: bool) -> Array:
-        """Draw the next point of the sequence, shape (1, d), that is not left out."""
+        """Return the next point of the sequence, shape (1, d), that is not skipped."""
         while True:
             point: Array = self._sobol.random(1)
             if not thinned or self._random.random() * self._bound < self.density(point)[0]:
@@ -79,7 +79,7 @@ class Adaptive:
         return self._keys.uniform + (1 - self._keys.uniform) * self._keys.bound
 
     def density(self, points: Array) -> Array:
-        """Give the density at points of the cube, shape (n, d), relative to the uniform one, shape (n,).
+        """Return the density at points of the cube, shape (n, d), relative to the uniform one, shape (n,).
 
         Notes
         -----
@@ -103,7 +103,7 @@ class Adaptive:
         return state | {"drawn": self._drawn, "observed": self._observed.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state as if there had been no interruption."""
+        """Continue from a state as if there had been no interruption."""
         self._random.bit_generator.state = state["random"]
         self._seed, self._sobol = state["seed"], _sobol(len(self._space), state["seed"])
         if state["passed"]:
@@ -113,7 +113,7 @@ class Adaptive:
 
 
 def _sobol(dimensions: int, seed: int) -> Any:
-    from scipy.stats import qmc  # takes a second, and the other samplers do without it
+    from scipy.stats import qmc  # takes a second, and the other samplers do not need it
 
     return qmc.Sobol(dimensions, seed=seed)
 
@@ -121,7 +121,7 @@ def _sobol(dimensions: int, seed: int) -> Any:
 def _scale(tilt: Array, most: float) -> float:
     """Find s so that exp(min(most, s + tilt)) has the mean 1; it grows with s, from less than that to exp(most)."""
     low, high = -tilt.max(), most - tilt.min()
-    for _ in range(60):  # as exact as a float64
+    for _ in range(60):  # to the precision of float64
         middle = (low + high) / 2
         low, high = (middle, high) if np.exp(np.minimum(most, middle + tilt)).mean() < 1 else (low, middle)
     return float(middle)

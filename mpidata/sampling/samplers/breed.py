@@ -1,4 +1,4 @@
-"""The sampler `breed`: children of the simulations that the model finds hard, after Breed (arXiv 2410.05860)."""
+"""The sampler `breed`: children of simulations that are hard for the model, after Breed (arXiv 2410.05860)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mpidata.sampling.space import Space
 __all__ = ["Breed"]
 
 Array = npt.NDArray[np.float64]
-# After so many halvings a child is its parent, to the last bit.
+# After this many halvings a child equals its parent exactly.
 _MOST_TRIES = 60
 
 
@@ -24,9 +24,9 @@ class Breed:
     Parameters
     ----------
     space : Space
-        Of the job.
+        The job's parameters.
     seed : int
-        Decides, with what is observed, all that is drawn.
+        Determines all draws, together with the observations.
     keys : BreedKeys
         `parameters.breed`.
     """
@@ -38,11 +38,11 @@ class Breed:
         self._drawn = 0  # since the first losses
 
     def observe(self, simulations: npt.NDArray[np.int64], parameters: Array, losses: dict[str, Array]) -> None:
-        """Take what is known of simulations, shape (n,), (n, number of parameters): `excess` is their measure."""
+        """Process observed simulations, shape (n,), (n, number of parameters): `excess` is their measure."""
         self._observed.add(simulations, self._space.unit(parameters), losses["excess"])
 
     def sample(self, count: int) -> tuple[Array, list[str], list[int]]:
-        """Draw so many rows, shape (count, number of parameters), each with its rule and its parent, -1 for none."""
+        """Draw `count` rows, shape (count, number of parameters), each with its rule and its parent, -1 for none."""
         points = self._random.random((count, len(self._space)))
         parents = np.full(count, -1)
         weights = self._observed.values
@@ -60,7 +60,7 @@ class Breed:
         return keys.start + (keys.end - keys.start) * min(1.0, self._drawn / keys.breakpoint)
 
     def _children(self, parents: Array) -> Array:
-        """Draw a child of each parent; one that is out of bounds again, with half the deviation."""
+        """Draw a child of each parent; one that is out of bounds is redrawn with half the deviation."""
         children, outside = parents.copy(), np.arange(len(parents))
         deviation = self._keys.sigma
         for _ in range(_MOST_TRIES):
@@ -78,8 +78,8 @@ class Breed:
         return state | {"observed": self._observed.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state as if there had been no interruption."""
+        """Continue from a state as if there had been no interruption."""
         self._random.bit_generator.state = state["random"]
-        # Earlier states count generations, of which 10 were what 200 simulations are now.
+        # Earlier states count generations, of which 10 correspond to 200 simulations now.
         self._drawn = state["drawn"] if "drawn" in state else 20 * state["generation"]
         self._observed.load_state_dict(state["observed"])

@@ -1,4 +1,4 @@
-"""The newest simulations of which losses are known."""
+"""The newest simulations with known losses."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Array = npt.NDArray[np.float64]
 
 
 class Observed:
-    """Points of the newest simulations, and a number that says how the model does there.
+    """Points of the newest simulations, and a number for the model's error there.
 
     Parameters
     ----------
     dimensions : int
-        Of the points.
+        Dimensions of the points.
     window : int
-        How many simulations are kept: those with the greatest ids, which were drawn last.
+        Number of simulations that are kept: those with the greatest ids, which were drawn last.
     """
 
     def __init__(self, dimensions: int, window: int) -> None:
@@ -30,11 +30,11 @@ class Observed:
         self._window = window
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of simulations."""
         return len(self.ids)
 
     def add(self, ids: npt.NDArray[np.int64], points: Array, values: Array) -> None:
-        """Take simulations, new ones or with new values: shapes (n,), (n, dimensions), (n,)."""
+        """Add simulations, or new values of them: shapes (n,), (n, dimensions), (n,)."""
         old = ~np.isin(self.ids, ids)
         all_ids = np.concatenate([self.ids[old], ids])
         newest = np.argsort(all_ids)[-self._window :]
@@ -47,5 +47,5 @@ class Observed:
         return {"ids": self.ids, "points": self.points, "values": self.values}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state."""
         self.ids, self.points, self.values = (np.array(state[name]) for name in ("ids", "points", "values"))

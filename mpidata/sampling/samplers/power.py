@@ -23,9 +23,9 @@ class Power:
     Parameters
     ----------
     space : Space
-        Of the job.
+        The job's parameters.
     seed : int
-        Decides, with what is observed, all that is drawn.
+        Determines all draws, together with the observations.
     keys : PowerKeys
         `parameters.power`.
     """
@@ -36,15 +36,15 @@ class Power:
         self._observed = Observed(len(space), keys.window)
 
     def observe(self, simulations: npt.NDArray[np.int64], parameters: Array, losses: dict[str, Array]) -> None:
-        """Take what is known of simulations, shape (n,), (n, number of parameters): their `mean` loss."""
+        """Process observed simulations, shape (n,), (n, number of parameters): their `mean` loss."""
         self._observed.add(simulations, self._space.unit(parameters), losses["mean"])
 
     def sample(self, count: int) -> tuple[Array, list[str], list[int]]:
-        """Draw so many rows, shape (count, number of parameters), each with its rule and the nearest simulation."""
+        """Draw `count` rows, shape (count, number of parameters), each with its rule and the nearest simulation."""
         pool = self._random.random((max(self._keys.candidates, count), len(self._space)))
         estimated, nearest = self._estimate(pool) if len(self._observed) else (np.zeros(len(pool)), None)
         most = estimated.max()
-        # Of the greatest one, or a large exponent would make all of them 0 or infinite.
+        # Relative to the greatest one, or a large exponent would make all of them 0 or infinite.
         weights = (estimated / most) ** self._keys.exponent if most > 0 else estimated
         if nearest is None or np.count_nonzero(weights) < count:
             return self._space.scale(pool[:count]), ["uniform"] * count, [-1] * count
@@ -64,6 +64,6 @@ class Power:
         return {"random": self._random.bit_generator.state, "observed": self._observed.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state as if there had been no interruption."""
+        """Continue from a state as if there had been no interruption."""
         self._random.bit_generator.state = state["random"]
         self._observed.load_state_dict(state["observed"])

@@ -1,1 +1,1 @@
-"""The ranks that answer solvers, for the scheduler."""
+"""The scheduler's management of inference ranks and learners."""

@@ -1,4 +1,4 @@
-"""The inference ranks of a job: which answer solvers, what takes the place of a lost one, and when they may leave."""
+"""The inference ranks of a job: which answer solvers, what replaces a lost one, and when they may leave."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from mpidata.scheduler.messages import Messages
 
 __all__ = ["InferenceRanks"]
 
-_TRIES = 2  # further ones of a rank that cannot be started
-_LOST_IN_A_ROW = 8  # soon after they had joined: the function crashes, or hangs, for what is asked
+_TRIES = 2  # retries of a rank that cannot be started
+_LOST_IN_A_ROW = 8  # soon after they had joined: the function crashes, or hangs, on the questions
 _DOES = {"silent": "never returns", "exit": "ends its rank", "abort": "ends its rank"}
 
 
 class InferenceRanks(Loaders):
-    """Keeps the inference ranks of a job at work: as loaders, but their work comes from the solvers.
+    """Manages the inference ranks of a job like loaders, but their work comes from the solvers.
 
-    They leave when no solver is left, as those that are to stop may still wait for an answer.
+    They leave when no solver is left, because a solver that is to stop may still wait for an answer.
 
     Parameters
     ----------
     plan, messages, output
-        As of loaders.
+        As for Loaders.
     solvers : Groups
-        Who may ask.
+        The groups that may send questions.
     """
 
     kind = "inference"
@@ -43,12 +43,12 @@ class InferenceRanks(Loaders):
         self._solvers = solvers
         self._joined: dict[int, float] = {}
         self._soon_lost: list[int] = []
-        self._first_cause: Cause | None = None  # of these
-        self._absent_since: float | None = None  # none is ready to answer, although solvers are at work
-        self._coming: set[int] = set()  # those that may become so
+        self._first_cause: Cause | None = None  # that of the first of `_soon_lost`
+        self._absent_since: float | None = None  # since when no rank is ready to answer while solvers work
+        self._coming: set[int] = set()  # ranks that may become ready
 
     def tick(self, now: float) -> None:
-        """Do as loaders do; also end a job whose solvers have had nobody to answer them for too long."""
+        """Act as for loaders; also end a job whose solvers have had no inference rank for too long."""
         super().tick(now)
         at_work = bool(set(self._solvers.alive).difference(self._solvers.waiting))
         if not self._any or self._serving or not at_work or self.leaving:
@@ -59,7 +59,7 @@ class InferenceRanks(Loaders):
     def _look_at_absence(self, now: float) -> None:
         coming = self.groups.starting.union(self.groups.alive)
         if self._absent_since is None or coming - self._coming:
-            self._absent_since = now  # each that starts has the time for that
+            self._absent_since = now  # each rank that starts has the full time
         self._coming = coming
         allowed = self._plan.inference_timeout_s + (self._plan.inference_start_timeout_s if coming else 0.0)
         if now - self._absent_since < allowed:
@@ -74,12 +74,12 @@ class InferenceRanks(Loaders):
         )
 
     def next(self, loader: int, event: Closed) -> None:
-        """Take in that a rank is ready for questions."""
+        """Process that a rank is ready for questions."""
         self._joined.setdefault(loader, time.monotonic())
         super().next(loader, event)
 
     def _blame(self, loader: int, cause: Cause) -> None:
-        """End a job whose ranks are lost one after the other, as those asked again are lost by the same question."""
+        """End a job that loses one rank after the other: a repeated question may crash each rank."""
         lived = time.monotonic() - self._joined.get(loader, 0.0)
         soon = lived < 10 + 2 * self._plan.inference_timeout_s
         if not soon:
@@ -91,7 +91,7 @@ class InferenceRanks(Loaders):
         if len(self._soon_lost) >= _LOST_IN_A_ROW and self._first_cause and not self.leaving:
             first, why = self._soon_lost[0], self._first_cause
             self._fail(
-                f"{len(self._soon_lost)} inference ranks in a row were lost soon after they had joined, as by a call "
+                f"{len(self._soon_lost)} inference ranks in a row were lost soon after joining, probably by a call "
                 f"of inference.function, {self._plan.inference_function}, that {_DOES.get(why.kind, 'crashes')}. "
                 f"Inference rank {first}, the first one, {why.sentence}; inference rank {loader}, the last one, "
                 f"{cause.sentence}.",
@@ -99,7 +99,7 @@ class InferenceRanks(Loaders):
             )
 
     def leave_after(self, groups: Groups) -> None:
-        """Let all go if no solver group is left."""
+        """Let all inference ranks leave if no solver group is left."""
         if not groups.alive:
             self.leave()
 

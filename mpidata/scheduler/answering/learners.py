@@ -1,4 +1,4 @@
-"""The learner of a job: which rank runs the sampler, what takes the place of a lost one, and when it may leave."""
+"""The learner of a job: which rank runs the sampler, what replaces a lost one, and when it may leave."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = ["LearnerRanks"]
 
-_TRIES = 2  # further ones of a rank that cannot be started, or is lost at the same call
+_TRIES = 2  # retries of a rank that cannot be started, or is lost at the same call
 
 
 class LearnerRanks(Loaders):
-    """Keeps a learner at work: as loaders, but there is one, and its work comes from the sampler's thread.
+    """Manages the learner like loaders, but there is only one, and its work comes from the sampler's thread.
 
     Parameters
     ----------
     plan, messages, output
-        As of loaders.
+        As for Loaders.
     sampling : SamplingElsewhere or None
-        Asks the learner; None where there is none.
+        Sends calls to the learner; None if there is no learner.
     """
 
     kind = "learner"
@@ -41,7 +41,7 @@ class LearnerRanks(Loaders):
         self._sampling = sampling
 
     def died(self, loader: int, rank_in_group: int, now: float) -> None:
-        """Give up a learner that has died; the next one begins where it was."""
+        """Declare a learner that has died lost; the next one continues where it stopped."""
         if self._sampling is not None:
             self._sampling.lost(loader)
         super().died(loader, rank_in_group, now)
@@ -72,7 +72,7 @@ class LearnerRanks(Loaders):
             super()._look_for_any(sentence, loader)
 
     def _blame(self, loader: int, cause: Cause) -> None:
-        """Count the learners that were lost at one call of the sampler; after the last try the job fails."""
+        """Count the learners that were lost at the same call of the sampler; after the last try the job fails."""
         if not cause.item or self.leaving:
             return
         self._tries = {cause.item: self._tries.get(cause.item, 0) + 1}

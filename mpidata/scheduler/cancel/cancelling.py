@@ -1,4 +1,4 @@
-"""Simulations that the training scripts cancel: what becomes of them, and who is told."""
+"""Simulations that the training scripts cancel: what happens to them, and which ranks are informed."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ __all__ = ["Cancelling"]
 
 
 class Cancelling:
-    """Takes simulations out that are no longer worth running.
+    """Cancels simulations that are no longer needed.
 
-    The trainers are told first: what still comes is dropped, and taken though a buffer is full, so that a group that
-    waits for room goes on, and hears that its simulation is cancelled.
+    The trainers are informed first: they accept and drop its further samples even if a buffer is full, so that a group
+    that waits for room continues, and learns that its simulation is cancelled.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     messages : Messages
-        To the trainers and groups.
+        Messages to the trainers and groups.
     output : RunOutput
-        Gets the event `simulation_cancelled` for each.
+        Receives the event `simulation_cancelled` for each.
     simulations : Simulations
         Their states.
     is_told : callable
-        Whether a group that runs a simulation has been told to, and lives.
+        Whether a group is alive and has received the simulation that it is to run.
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class Cancelling:
         self._messages, self._output, self._simulations = messages, output, simulations
         self._is_told = is_told
         self._trainers_needed = plan.trainers if plan.replay else 1
-        self._asked: dict[int, set[int]] = {}  # by simulation, where all trainers must ask
-        self._ending: dict[int, int] = {}  # simulations that their groups are to end, with these
+        self._asked: dict[int, set[int]] = {}  # by simulation, if all trainers must ask
+        self._ending: dict[int, int] = {}  # simulations that their groups are to end: their groups
 
     def ask(self, trainer: int, simulations: Iterable[int]) -> None:
-        """Take in what a trainer asks for.
+        """Process a trainer's request to cancel simulations.
 
-        In a replay it says that it has had what the run had of a simulation, so all have to say so.
+        In a replay it means that the trainer has had all samples that it had in the run, so all trainers must send it.
         """
         for simulation in simulations:
             if self._trainers_needed > 1:
@@ -65,7 +65,7 @@ class Cancelling:
         self.look()
 
     def look(self) -> None:
-        """Tell of those that have become cancelled. To be called often."""
+        """Report simulations that have become cancelled. To be called often."""
         while self._simulations.cancelled_before:
             self._messages.cancel(self._simulations.cancelled_before.pop(), NONE)
         newly, self._simulations.newly_cancelled = self._simulations.newly_cancelled, []

@@ -1,1 +1,1 @@
-"""What was lost by deaths, and why: groups and loaders, trainers."""
+"""The consequences of deaths: lost groups, loaders and trainers, and the causes."""

@@ -1,4 +1,4 @@
-"""What becomes of the steps of trainers that die, leave or join: others have them, and what they lack runs again."""
+"""What happens to the steps of trainers that die, leave or join: others adopt them; simulations they lack run again."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ __all__ = ["Adoption"]
 
 
 class Adoption:
-    """Waits until all trainers that live know which steps are theirs, when one has died, left or joined.
+    """Waits until all living trainers know which steps are theirs, after one has died, left or joined.
 
-    Until then no simulation is given out: one that ran before might come to a trainer that does not know yet on which
-    of its steps another one had trained.
+    Until then no simulation is dispatched: samples of one that ran before might arrive at a trainer that does not know
+    yet on which of its steps another one had trained.
 
     Parameters
     ----------
     messages : Messages
-        To the trainers.
+        Messages to the trainers.
     simulations : Simulations
         Their states.
     output : RunOutput
-        Gets the event `run_again` for each simulation that runs again.
+        Receives the event `run_again` for each simulation that runs again.
     stream : Stream
-        Goes on after each change.
+        Reopened at each change.
     run_again : callable
-        Called when something is to run again, or may be given out again.
+        Called when simulations are to run again, or may be dispatched again.
 
     Notes
     -----
-    For one thread.
+    Not thread-safe.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class Adoption:
         self._lacking: set[int] = set()
 
     def lost(self, trainer: int, others: Iterable[int], trained: bool = True) -> None:
-        """Tell the others that a trainer has died, and wait for them; `trained`: it was no spare that waited."""
+        """Tell the others that a trainer has died, and wait for them; `trained`: it was not a waiting spare."""
         self._messages.lose_trainer(trainer)
         self._simulations.lose_trainer(trainer)
         self._changed(others, trained)
 
     def retired(self, trainer: int, others: Iterable[int]) -> None:
-        """Tell the others that a trainer trains no more, and wait for them."""
+        """Tell the others that a trainer no longer trains, and wait for them."""
         self._messages.retire_trainer(trainer)
         self._simulations.lose_trainer(trainer)
         self._changed(others)
@@ -74,11 +74,11 @@ class Adoption:
         self._waits_for = set(trainers)
 
     def lacks(self, simulation: int) -> None:
-        """Take in that a trainer lacks steps of a simulation."""
+        """Note that a trainer lacks steps of a simulation."""
         self._lacking.add(simulation)
 
     def adopted(self, trainer: int, changes: int) -> None:
-        """Take in that a trainer has carried out so many changes; where it is the last one, all goes on."""
+        """Note that a trainer has carried out this many changes; after the last trainer the job continues."""
         if changes != self._changes or trainer not in self._waits_for:
             return
         self._waits_for.discard(trainer)

@@ -1,4 +1,4 @@
-"""What was lost and why, what was tried again, and what was set aside."""
+"""What was lost and why, what was retried, and what was set aside."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from mpidata.sampling.parameters_file import named
 __all__ = ["GIVEN_UP", "VANISHED", "Cause", "Causes", "Losses", "UntoldDeaths"]
 
 _LOOK_S = 1.0
-# If nothing has come to its end by then, and every group has failed, the program is at fault and not a simulation.
+# If this many have failed, none is complete, and every group has failed, the program is at fault, not a simulation.
 _HOPELESS = 3
 VANISHED = (
     "vanished without an exit note: its mpidata-rank was killed with it, its host is gone, or the run folder cannot be "
     "written"
 )
-"""How a rank has ended of which nothing is known, to stand behind its name."""
+"""How a rank ended if no exit note exists; a predicate to follow its name."""
 
 _Entries = Sequence[Mapping[str, Any]]
 
 GIVEN_UP = "given_up"
-"""Kind of the cause where a solver's own code has given a simulation up, as it has diverged say."""
+"""Kind of the cause if the solver's own code abandoned a simulation, for example because it diverged."""
 
 
 class Cause:
@@ -40,9 +40,9 @@ class Cause:
     kind : str
         `signal`, `exit`, `abort`, `raised`, `silent`, `not_started`, `given_up` or `unknown`.
     sentence : str
-        "was killed by SIGSEGV", say; without a subject.
+        Without a subject, for example "was killed by SIGSEGV".
     rank_in_group : int or None
-        The rank of the group at which it happened, where one is known.
+        The rank of the group that failed, if known.
     signal, status : int or None
         Of the program that died.
     output : list of str
@@ -73,7 +73,7 @@ class Cause:
     def of_group(cls, plan: Plan, group: int, rank_in_group: int) -> Cause:
         """Find out why a group has lost a rank, from the exit notes of its ranks.
 
-        Ranks that only followed, as they cannot go on without the others, do not count.
+        Ranks that only followed, because they cannot continue without the others, do not count.
         """
         others = [rank for rank in range(plan.ranks_per_group) if rank != rank_in_group]
         found = [(read_exit(plan.run, plan, group, rank), rank) for rank in (rank_in_group, *others)]
@@ -94,31 +94,31 @@ class Cause:
 
     @classmethod
     def given_up(cls, plan: Plan, group: int, reason: str) -> Cause:
-        """Make the cause of a simulation that its code has given up, with what the group's rank 0 printed last."""
+        """Return the cause of a simulation that its code abandoned, with the last output of the group's rank 0."""
         return cls(GIVEN_UP, f"gave it up: {reason}", 0, output=last_lines(plan.run, plan, group, 0))
 
     @classmethod
     def raised(cls, plan: Plan, group: int, sentence: str) -> Cause:
-        """Make the cause of a try whose function has raised, in a group that lives on: `raised ValueError`, say."""
+        """Return the cause of a try whose function raised in a group that lives on, e.g. `raised ValueError`."""
         return cls("raised", sentence, 0, output=last_lines(plan.run, plan, group, 0))
 
     @classmethod
     def left(cls, plan: Plan, group: int) -> Cause:
-        """Make the cause of a try for which a group was started that left in order without having asked for it."""
-        return cls("exit", "left without asking for it", 0, status=0, output=last_lines(plan.run, plan, group, 0))
+        """Return the cause of a try whose group, started for it, left in order without requesting it."""
+        return cls("exit", "left without requesting it", 0, status=0, output=last_lines(plan.run, plan, group, 0))
 
     def told(self) -> dict[str, Any]:
-        """Write it for events.jsonl and the summary."""
+        """Return the cause's entries for events.jsonl and the summary."""
         return {"cause": self.kind, "how": self.sentence, "signal": self.signal, "exit": self.status}
 
 
 class Losses:
-    """Counts what was lost, and says when a job is past saving.
+    """Counts what was lost, and decides when a job must fail.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Losses:
         self._kept = self._kept_retries = 0
 
     def keep(self, set_aside: _Entries = (), retries: _Entries = (), lost_groups: int = 0) -> None:
-        """Begin with the entries that earlier starts of the run have left."""
+        """Restore the entries that earlier starts of the run have left."""
         self.set_aside, self.retries = [dict(entry) for entry in set_aside], [dict(entry) for entry in retries]
         self.groups = lost_groups
         self._kept, self._kept_retries = len(self.set_aside), len(self.retries)
@@ -158,12 +158,12 @@ class Losses:
         return entry
 
     def verdict(self, ended: int) -> str:
-        """Say in a sentence why the job must fail, or "" while it need not.
+        """Return a sentence why the job must fail, or "" while it need not.
 
         Parameters
         ----------
         ended : int
-            Number of simulations that have come to their end, whether or not the trainers hold them yet.
+            Number of simulations that have run to their end, whether or not the trainers hold them yet.
         """
         count, tolerate = len(self.set_aside), self._plan.tolerate
         total = self._plan.simulations + self._plan.validation
@@ -183,20 +183,20 @@ class Losses:
         entry = self.set_aside[-1]
         return (
             f"The last one was simulation {entry['simulation']}, whose solver (group {entry['group']}) {entry['how']}. "
-            f"Its output is in summary.json and in {self._plan.run}/logs. Correct it, and run it and the others again "
+            f"Its output is in summary.json and in {self._plan.run}/logs. Fix the cause, then run all of them again "
             f"with `mpidata run --resume {self._plan.run} --retry-set-aside`."
         )
 
 
 class Causes:
-    """Finds out why groups, or loaders, were lost.
+    """Finds out why groups or loaders were lost.
 
-    MPI may tell of a death before the rank's mpidata-rank has written how its program ended.
+    MPI may report a death before the rank's mpidata-rank has written how its program ended.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     kind : str
         `group`, `loader`, `inference` or `learner`.
     """
@@ -204,14 +204,14 @@ class Causes:
     def __init__(self, plan: Plan, kind: str = "group") -> None:
         self._plan = plan
         self._kind = kind
-        self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, until when to wait
+        self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, when to stop waiting
 
     def look_for(self, group: int, rank_in_group: int, now: float) -> None:
-        """Look from now on why this rank of a group has died."""
+        """Start to look for the cause of death of this rank of a group."""
         self._lost[group] = (rank_in_group, now + deadlines.WHY_LOST_S)
 
     def found(self, now: float) -> list[tuple[int, Cause]]:
-        """Return the groups, or loaders, whose cause is known now, or will not be, each with it; each once."""
+        """Return each group or loader once, with its cause: when that is known, or no longer waited for."""
         causes = []
         for group, (rank_in_group, deadline) in list(self._lost.items()):
             if self._kind == "group":
@@ -221,7 +221,7 @@ class Causes:
             if cause.kind == "unknown" and now < deadline:
                 continue
             del self._lost[group]
-            if cause.kind == "unknown":  # every mpidata-rank looks there whether a rank has died
+            if cause.kind == "unknown":  # every mpidata-rank checks there whether a rank has died
                 with contextlib.suppress(OSError):
                     RunFolder(self._plan.run).vanished(group, self._kind).touch()
             causes.append((group, cause))
@@ -229,12 +229,12 @@ class Causes:
 
 
 class UntoldDeaths:
-    """Deaths of solvers, or loaders, of which MPI tells nothing, as happens where one dies while another group joins.
+    """Deaths of solvers or loaders that MPI does not report, which happens if one dies while another group joins.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     kind : str
         `group`, `loader`, `inference` or `learner`.
     """
@@ -242,11 +242,11 @@ class UntoldDeaths:
     def __init__(self, plan: Plan, kind: str = "group") -> None:
         self._plan = plan
         self._kind = kind
-        self._since: dict[int, float] = {}  # by group: when an exit note of it was seen first
+        self._since: dict[int, float] = {}  # by group: when its exit note was first seen
         self._next_look = 0.0
 
     def find(self, now: float, is_alive: Callable[[int], bool]) -> list[tuple[int, int]]:
-        """Find the groups that count as alive though a rank has left an exit note; each with that rank."""
+        """Find the groups that count as alive although a rank has left an exit note; each with that rank."""
         if self._plan.fault_tolerance != "ulfm" or now < self._next_look:
             return []
         self._next_look = now + _LOOK_S
@@ -259,7 +259,7 @@ class UntoldDeaths:
         return [(g, rank) for g, rank in found.items() if now - self._since.setdefault(g, now) >= deadlines.MPI_TELLS_S]
 
     def _rank_of(self, name: str) -> tuple[int, int]:
-        """Tell of which group or loader, and which of its ranks, an exit note is; -1 where it is of another kind."""
+        """Return the group or loader, and its rank, that wrote an exit note; -1 if it is of another kind."""
         if spawned := re.fullmatch(rf"{self._kind}-(\d+)(?:-(\d+))?", name):
             return int(spawned[1]), int(spawned[2] or 0)
         if (world := re.fullmatch(r"rank-(\d+)", name)) and int(world[1]) < self._plan.world:

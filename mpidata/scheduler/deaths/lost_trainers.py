@@ -1,4 +1,4 @@
-"""Trainers that have died while the others go on."""
+"""Trainers that have died while the others continue."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from mpidata.scheduler.trainers import Silence
 
 __all__ = ["LostTrainers"]
 
-# For so long a trainer is late in the reports of one that waits: within a second, who has come to wait says so itself.
+# How long a waiting trainer must report another as late: one that also waits reports that itself within a second.
 _SURE_S = 2.0
 
 
 class LostTrainers:
-    """Counts them, and tells why each has died.
+    """Counts lost trainers, and writes why each has died.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     output : RunOutput
-        Gets the event `trainer_lost`, once the exit note is there, or is waited for no longer; its figures have the
-        numbers of those that were lost.
+        Receives the event `trainer_lost`, once the exit note exists or is no longer waited for; its figures have the
+        numbers of lost trainers.
     silence : Silence
-        Knows which trainers give no sign of life.
+        Detects trainers that give no sign of life.
 
     Notes
     -----
-    For one thread. Times are in seconds, of a clock that never goes back.
+    Not thread-safe. Times are in seconds of a monotonic clock.
     """
 
     def __init__(self, plan: Plan, output: RunOutput, silence: Silence) -> None:
@@ -45,16 +45,16 @@ class LostTrainers:
         self._untold: dict[int, tuple[float, int]] = {}
         self._waits_s: dict[int, float] = {}
         self._late: set[int] = set()
-        self._suspected: dict[int, dict[int, float]] = {}  # by who waits: late ones, and after how long they were so
-        self._exiting: dict[int, tuple[float, int]] = {}  # whose scripts have ended in the middle: since when, batches
-        self._drawn: dict[float, list[int]] = {}  # by that moment: batches of all, some time after it
+        self._suspected: dict[int, dict[int, float]] = {}  # by waiting trainer: the late ones, and after which wait
+        self._exiting: dict[int, tuple[float, int]] = {}  # by trainer whose script has ended early: since when, batches
+        self._drawn: dict[float, list[int]] = {}  # by that time: batches of all trainers some time later
 
     def one_may_die(self, living: int) -> bool:
-        """Whether the others go on when one of so many dies that have not left the job."""
+        """Whether the others continue if one of `living` trainers, those that have not left the job, dies."""
         return 0 < self._plan.trainers_at_least <= living - 1
 
     def few(self, living: int) -> str:
-        """Say that the others are too few to go on then; "" where they are not, or no death is survived."""
+        """Return that the others would be too few to continue; "" if they are not, or no death is survived."""
         at_least = self._plan.trainers_at_least
         if not at_least or self.one_may_die(living):
             return ""
@@ -65,7 +65,7 @@ class LostTrainers:
         self, trainer: int, values: Iterable[tuple[str, int, float]], training: Sequence[int],
         living: Sequence[int], now: float,
     ) -> str:  # fmt: skip
-        """Take in what a trainer reports; returns as `waits`."""
+        """Process a trainer's report; returns as `waits`."""
         why = ""
         for name, _, value in values:
             if name == EXITS:
@@ -75,13 +75,13 @@ class LostTrainers:
         return why
 
     def all_exit(self, training: Sequence[int]) -> bool:
-        """Whether the scripts of all that train have ended in the middle: then they leave in order."""
+        """Whether the scripts of all that train have ended early: they then leave in order."""
         return bool(self._exiting and training) and self._exiting.keys() >= set(training)
 
     def waits(self, trainer: int, seconds: float, training: Sequence[int], living: Sequence[int], now: float) -> str:
-        """Take in for how long a trainer has waited for the others; one that has let them wait for too long is killed.
+        """Process for how long a trainer has waited for the others, and kill those for which it waited too long.
 
-        Returns why the job is to end, as all wait for one another; "" where it is not. They may also wait for a spare.
+        Returns why the job must end if all wait for one another, else "". They may also wait for a spare.
         """
         self._waits_s[trainer] = seconds
         allowed, before = self._plan.trainers_timeout_s, self._suspected.pop(trainer, {})
@@ -98,11 +98,11 @@ class LostTrainers:
         for one in set(living).difference(training, self._late):
             if self._silence.since(one, now):
                 self._give_up(one, seconds)
-        if self._late.difference(self._lost):  # they will be told of its death
+        if self._late.difference(self._lost):  # they will learn of its death
             return ""
         return (
-            f"All trainers have waited for one another for {allowed:g} s. Each must make the same calls that all make "
-            "together, as many steps and sums; their logs say where each waits."
+            f"All trainers have waited for one another for {allowed:g} s. Each must make the same collective calls, "
+            "that is, the same number of steps and sums; their logs show where each waits."
         )
 
     def _give_up(self, trainer: int, seconds: float) -> None:
@@ -111,30 +111,30 @@ class LostTrainers:
         self._late.add(trainer)
 
     def _give_up_exiting(self, seconds: float, before: float = math.inf) -> None:
-        """Kill those that sleep as their scripts have ended, since before then: others need them for what all make."""
+        """Kill those whose scripts ended before `before`: they sleep, and others need them for collective calls."""
         for one, (since, _) in self._exiting.items():
             if one not in self._late and since < before:
                 self._give_up(one, seconds)
 
     def _look_who_draws(self, now: float, others: Iterable[int]) -> None:
-        """Give up those whose scripts have ended where others draw after that, and do not only save what they have."""
+        """Kill those whose scripts have ended if others still draw, rather than only save their models."""
         drawn = self._figures.per_trainer(DRAWN)
         for since, _ in self._exiting.values():
-            if now - since < _SURE_S:  # the others may be about to end, too
+            if now - since < _SURE_S:  # the others may also be about to end
                 continue
             before = self._drawn.setdefault(since, list(drawn))
             if any(drawn[one] > before[one] or now - since > deadlines.SILENT_S for one in others):
                 self._give_up_exiting(now - since, now - _SURE_S)
 
     def died(self, trainer: int, left: int, now: float) -> None:
-        """Take in that a trainer has died, and how many are left that train."""
+        """Note that a trainer has died, and how many are left that train."""
         self._lost.append(trainer)
         self._untold[trainer] = now + deadlines.WHY_TRAINER_DIED_S, left
 
     def tick(self, now: float, trainers: Iterable[int], in_loop: Iterable[int] = ()) -> None:
-        """Tell what is known by now, and kill those that gave no sign of life for too long: all may wait for them.
+        """Report the known causes, and kill trainers without a sign of life for too long: all may wait for them.
 
-        With a stream also those whose scripts have ended while others draw on: their samples come again.
+        With a stream, also those whose scripts have ended while others still draw: their samples are sent again.
         """
         if self._plan.has_stream and self._exiting:
             self._look_who_draws(now, set(in_loop).difference(self._exiting))
@@ -153,8 +153,8 @@ class LostTrainers:
                 self._figures.had(trainer, ended.batches, self._plan.has_stream)
             if trainer in self._exiting:
                 when = f"in the middle of the training, after {self._exiting[trainer][1]} batches"
-                cause = Cause("exit", f"has ended, as its script did {when}", status=0)
+                cause = Cause("exit", f"has ended, because its script ended {when}", status=0)
             elif trainer in self._late:
-                said = f"was killed, as the others had waited for it for {self._plan.trainers_timeout_s:g} s"
+                said = f"was killed, because the others had waited for it for {self._plan.trainers_timeout_s:g} s"
                 cause = Cause("silent", f"{said} (trainers.timeout_s)")
             self._note("trainer_lost", trainer=trainer, left=left, **cause.told())

@@ -1,4 +1,4 @@
-"""Trainers that wait for a place, and how many are to train."""
+"""Spare trainers, which wait for a place, and how many trainers are to train."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ __all__ = ["SpareTrainers"]
 
 
 class SpareTrainers:
-    """Has spares take the places of trainers that have died; and others train, or fewer, where that is asked for.
+    """Replaces trainers that have died by spares, and changes the number of trainers on request.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     order : callable
-        Tells all trainers how many are to train, with a number greater than all before; with 0 those that wait leave.
+        Tells all trainers how many are to train, with an increasing order number; with 0, waiting ones leave.
     note : callable
         Writes an event.
     figures : Figures
-        Gets the numbers, from the start, of spares that have taken a place, and of trainers that train no more.
+        Receives the numbers of spares that have taken a place, and of trainers that no longer train.
 
     Notes
     -----
-    For one thread. Those that train find out by themselves who is to take which place, between two steps.
+    Not thread-safe. The trainers that train decide by themselves, between two steps, who takes which place.
     """
 
     def __init__(
@@ -38,33 +38,33 @@ class SpareTrainers:
     ) -> None:
         self._plan, self._order, self._note, self._figures = plan, order, note, figures
         self._waiting = set(range(plan.trainers - plan.trainer_spares, plan.trainers))
-        self._joining: set[int] = set()  # with a share of the stream, but in no checkpoint yet
+        self._joining: set[int] = set()  # with a share of the stream, but not yet in a checkpoint
         self._retired: set[int] = set()
         self._wanted = plan.trainers - plan.trainer_spares
         self._number = 0
         self._released = False
 
     def training(self, trainers: Iterable[int]) -> list[int]:
-        """Give those of these trainers that train."""
+        """Return those of these trainers that train."""
         return [one for one in trainers if one not in self._waiting | self._retired]
 
     def waits(self, trainer: int) -> bool:
-        """Whether a trainer has no place: it is a spare, or was one too many."""
+        """Whether a trainer has no place: it is a spare, or has retired."""
         return trainer in self._waiting | self._retired
 
     def not_retired(self, trainers: Iterable[int]) -> list[int]:
-        """Give those of these trainers that were not one too many: they train, or wait for a place."""
+        """Return those of these trainers that have not retired: they train, or wait for a place."""
         return [one for one in trainers if one not in self._retired]
 
     def died(self, trainer: int, left: Iterable[int]) -> None:
-        """Take in that a trainer or spare has died, and who is left: where one waits, it is to take the place."""
+        """Note that a trainer or spare has died, and which are left; a waiting one is to take the place."""
         self._waiting.discard(trainer)
         self._joining.discard(trainer)
         if self._waiting and len(self.training(left)) < self._wanted:
             self._tell(self._wanted)
 
     def joins(self, trainer: int, names: Iterable[str]) -> bool:
-        """Take in what a trainer reports; whether it is to have a share of the stream from now on."""
+        """Process a trainer's report; returns whether it has a share of the stream from now on."""
         if constants.JOINS not in names or trainer not in self._waiting:
             return False
         self._waiting.discard(trainer)
@@ -72,7 +72,7 @@ class SpareTrainers:
         return True
 
     def reported(self, trainer: int, names: Iterable[str]) -> int:
-        """Take in what a trainer reports; 1 where it trains from now on, -1 where it does so no more, else 0."""
+        """Process a trainer's report; returns 1 if it now trains, -1 if it no longer trains, else 0."""
         for name in names:
             if name == constants.TRAINS and trainer in self._waiting | self._joining:
                 self._waiting.discard(trainer)
@@ -88,33 +88,33 @@ class SpareTrainers:
         return 0
 
     def release(self) -> None:
-        """Let those leave that wait, as nobody trains any more, or whose scripts have ended in the middle."""
+        """Let the waiting trainers leave, and those whose scripts ended early: no trainer trains any more."""
         if self._plan.trainers_at_least and not self._released:
             self._released = True
             self._tell(0)
 
     def scale(self, count: int, left: Iterable[int]) -> str:
-        """Have so many train from now on; returns a sentence, or raises MpidataError where that cannot be."""
+        """Set how many are to train; returns a sentence, or raises MpidataError if that is impossible."""
         plan, now = self._plan, len(self.training(left))
         if not plan.trainers_at_least:
             raise MpidataError(
-                "This job cannot have other numbers of trainers: its job file has no 'trainers.elastic'."
+                "The number of trainers of this job cannot be changed: its job file has no 'trainers.elastic'."
             )
         if not plan.trainer_spares:
-            raise MpidataError("This job cannot have other numbers of trainers: start it with 'trainers.spares'.")
+            raise MpidataError("The number of trainers cannot be changed: start the job with 'trainers.spares'.")
         if not now:
-            raise MpidataError("This job is ending: no trainer trains any more.")
+            raise MpidataError("This job is ending: its training is over.")
         if count < plan.trainers_at_least:
             raise MpidataError(
-                f"There cannot be {count} trainers: at least {plan.trainers_at_least} are to train "
+                f"There cannot be {count} trainers: at least {plan.trainers_at_least} must train "
                 "('trainers.elastic.at_least')."
             )
         if count > now + len(self._waiting):
             spares = f"{len(self._waiting)} to spare" if self._waiting else "none to spare"
-            back = " Those that have left do not come back in this run." if self._retired else ""
+            back = " Trainers that have left cannot return in this run." if self._retired else ""
             raise MpidataError(
-                f"{count} trainers would be {count - now} more, but the job has {spares}.{back} Start it with more "
-                "'trainers.spares'."
+                f"{count} trainers would be {count - now} more, but the job has {spares}.{back} Start the job with "
+                "more 'trainers.spares'."
             )
         self._wanted = count
         self._tell(count)

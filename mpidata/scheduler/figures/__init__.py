@@ -1,1 +1,1 @@
-"""What the scheduler writes of a run into its folder: events, figures over time, the summary."""
+"""What the scheduler writes into the run folder: events, figures over time, the summary."""

@@ -1,4 +1,4 @@
-"""What a run leaves in its folder: the figures while it goes on and when it has ended, and the events."""
+"""The files of a run: the figures during the run and at its end, and the events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mpidata.scheduler.simulations import Simulations
 
 __all__ = ["RunOutput"]
 
-_WELL_S = 5.0  # without a failure, after which the disk counts as well again
+_WELL_S = 5.0  # without a failure, after which the disk counts as working again
 _PROGRESS_S = 0.5
 
 
@@ -31,16 +31,16 @@ class RunOutput:
     Parameters
     ----------
     plan : Plan
-        Of the job; its run folder exists.
+        The job's plan; its run folder exists.
     simulations, losses : Simulations, Losses
-        Looked up whenever figures are written.
+        Read whenever figures are written.
     now : float
-        The time, in seconds, of a clock that never goes back; so are the other times.
+        The time in seconds of a monotonic clock, as are the other times.
 
     Notes
     -----
-    For one thread. Nothing raises OSError: a run folder that cannot be written must not end the job. That is said once,
-    and what is missing is written when there is room again.
+    Not thread-safe. No method raises OSError, because a run folder that cannot be written must not end the job. The
+    failure is printed once, and what is missing is written when there is room again.
     """
 
     def __init__(self, plan: Plan, simulations: Simulations, losses: Losses, now: float) -> None:
@@ -67,7 +67,7 @@ class RunOutput:
         self.note = self._events.note
 
     def start(self) -> None:
-        """Write the event that the ranks have joined."""
+        """Write the event that all ranks have joined."""
         plan = self._plan
         sizes = {"trainers": plan.trainers, "groups": plan.groups, "ranks_per_group": plan.ranks_per_group}
         sizes |= {"loaders": plan.loaders} if plan.loaders else {}
@@ -79,22 +79,22 @@ class RunOutput:
         self._loggers.start()
 
     def seconds(self, now: float) -> float:
-        """How long the run has taken, earlier starts included."""
+        """Return how long the run has taken, including earlier starts."""
         return self.figures.before_s + now - self._started
 
     def ran(self, group: int, event: Closed) -> None:
-        """Take in how a group has spent its time on the simulation that it closes, if any."""
+        """Process how a group has spent its time on the simulation that it closes, if any."""
         if event.simulation >= 0 and event.total_us:
             self._ran(event.simulation, group, event.steps, *self.figures.groups.add(group, event))
 
     def closed(self, simulation: int, steps: int) -> None:
-        """Take the number of steps of a simulation; the first one that is shorter than a window is an event."""
+        """Process a simulation's number of steps; the first simulation shorter than a window is an event."""
         if self.figures.span and steps <= self.figures.span and not self._short_said:
             self.note("short_simulation", simulation=simulation, steps=steps, needs=self.figures.span + 1)
             self._short_said = True
 
     def reported(self, trainer: int, values: Iterable[tuple[str, int, float]]) -> None:
-        """Take what a trainer reports: name, batch and value of each; the end of an epoch is an event."""
+        """Process a trainer's report: name, batch and value of each; the end of an epoch is an event."""
         told = list(values)
         self._loggers.write_reports(time.time(), (value for value in told if "." not in value[0]))
         for name, _, value in told:
@@ -106,7 +106,7 @@ class RunOutput:
                 self.note("epoch", **ended)
 
     def keep(self, now: float) -> None:
-        """Bring the events into their file, and twice a second the figures into theirs, once they are known."""
+        """Write the events to their file, and twice a second the figures to theirs, once they are known."""
         self._events.flush()
         if not self.figures.are_known:
             return self._say_once(self._events.problem)
@@ -123,9 +123,9 @@ class RunOutput:
             say_aside(f"mpidata: {self._plan.run} can be written again.")
 
     def end(self, conclusion: Conclusion, now: float, at_once: bool) -> None:
-        """Write the last event and figures, then the summary, which is printed where it cannot be written.
+        """Write the last event and figures, then the summary, which is printed if it cannot be written.
 
-        Waits for the loggers, shortly where ranks are to be ended `at_once`.
+        Waits for the loggers, only briefly if ranks are to be ended `at_once`.
         """
         seconds = now - self._started
         self._loggers.close(conclusion["status"], LOGGERS_AT_ONCE_S if at_once else LOGGERS_S)
@@ -143,7 +143,7 @@ class RunOutput:
             say_aside(as_json(summary))
 
     def write_losses(self) -> None:
-        """Write losses.csv, where any are known."""
+        """Write losses.csv, if any losses are known."""
         try:
             self.figures.losses.write(RunFolder(self._plan.run).losses)
         except OSError as error:
@@ -156,15 +156,15 @@ class RunOutput:
                 mark_cancelled(RunFolder(self._plan.run).parameters, set(cancelled), len(self._plan.parameters))
         except OSError as error:
             self._say_once(error)
-        except ValueError:  # it was changed
+        except ValueError:  # the file was changed
             pass
 
     def _say_once(self, problem: OSError | None) -> None:
         if problem is not None and not self._said:
             self._said = True
             say_aside(
-                f"mpidata: {self._plan.run} cannot be written: {problem.strerror}. The job goes on, and writes "
-                "its files again when that can be done: make room."
+                f"mpidata: {self._plan.run} cannot be written: {problem.strerror}. The job continues, and "
+                "writes its files when this is possible again. Free disk space."
                 if self._plan.run.is_dir()
                 else f"mpidata: {self._plan.run} was removed while the job runs."
             )

@@ -1,4 +1,4 @@
-"""The figures of a run, while it goes on and when it has ended."""
+"""The figures of a run, during the run and at its end."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ HANDED = "handed.over"
 class Conclusion(TypedDict):
     """How a run ended: `status` is complete, failed or stopped; `error` a sentence or None; `reason` why it stopped.
 
-    `log` is there where the error is about the output of one rank. `died` is there, and true, where it failed because
-    processes died: it can be resumed as it is. `in_order` is, where it failed and yet all ranks have left in order, and
-    may take their time to end.
+    `log` exists if the error is about the output of one rank. `died` exists, and is true, if the run failed because
+    processes died: it can be resumed unchanged. `in_order` exists if it failed although all ranks have left in order,
+    and may take their time to end.
     """
 
     status: str
@@ -43,57 +43,57 @@ class Conclusion(TypedDict):
 
 
 class Figures:
-    """What the trainers have reported.
+    """The figures that the trainers have reported.
 
     Parameters
     ----------
     trainers : int
         Number of trainers.
     capacity : int
-        Of one trainer's buffer, in steps.
+        Capacity of one trainer's buffer, in steps.
     in_bytes : bool
-        It is in bytes, and so is what the trainers say of the fill.
+        Whether the capacity, and the fill that the trainers report, are in bytes.
 
     Attributes
     ----------
     first, last : dict
         First and last value of each name the training script reported, in order of arrival over all trainers.
     record : dict
-        What the trainers have recorded: `samples`, `skipped` and `slowed_s`; empty before they say so.
+        What the trainers have recorded: `samples`, `skipped` and `slowed_s`; empty before they report it.
     record_stopped : list of str
-        Sentences of trainers that could not go on recording.
+        Sentences of trainers that could not continue recording.
     losses : LossTable
-        By simulation.
+        Losses by simulation.
     excess : int
-        Batches that `buffer.repeats` does not allow.
+        Batches in excess of what `buffer.repeats` allows.
     draws : list of int
-        How many samples were drawn 0, 1, 2, ... times; the last of 65 counts those that were drawn more often, too.
+        How many samples were drawn 0, 1, 2, ... times; the last of 65 also counts those that were drawn more often.
     handed_over : int
-        Samples that went to other trainers, as their own drew nothing.
+        Samples that went to other trainers because their own drew nothing.
     lost_trainers : list of int
-        Trainers that have died in this start while the others go on, in this order.
+        Trainers that have died in this start while the others continue, in this order.
     joined_trainers, retired_trainers : list of int
-        Spares that have taken a place in this start, and trainers that train no more, in this order.
+        Spares that have taken a place in this start, and trainers that no longer train, in this order.
     earlier : dict
-        The same lists of the earlier starts of the run, by their names.
+        The same lists for earlier starts of the run, by their names.
     spares : int
-        How many of the trainers, the last ones, wait for a place at the start.
+        How many trainers, the last ones, wait for a place at the start.
     run_again : int
-        Simulations that ran again as a trainer had died, in all starts of the run.
+        Simulations that ran again because a trainer had died, in all starts of the run.
     servers : int
-        How many parameter servers there are.
+        Number of parameter servers.
     replicas : (int, int) or None
-        How many replicas there are, and ranks of each, where these are several.
+        Number of replicas, and ranks of each, if these are several.
     pushes : dict
-        By trainer: how many it has made to them.
+        By trainer: its number of pushes to the servers.
     loaders : dict
-        How many have `joined` and were `lost`; empty in a job that has none.
+        How many loaders have `joined` and were `lost`; empty in a job without loaders.
     loaded : Loaded
-        What comes from them.
+        Figures of the data from loaders.
     span : int
-        Steps from the first one of a sample to its last.
+        Number of steps from the first step of a sample to its last.
     before_s : float
-        Seconds of the earlier starts of the run, up to the checkpoint that it goes on from.
+        Seconds of the earlier starts of the run, up to the checkpoint from which it was resumed.
     """
 
     def __init__(self, trainers: int, capacity: int, in_bytes: bool = False) -> None:
@@ -125,22 +125,22 @@ class Figures:
         self._waited_s = [0.0] * trainers
         self._usage = [NO_USAGE] * trainers
         self._rate = Rate()
-        self._unknown: set[int] = set()  # trainers of a resumed run that have not told what they were restored with
+        self._unknown: set[int] = set()  # trainers of a resumed run that have not reported what they restored
         self.groups = GroupTimes()
 
     def resume(self) -> None:
-        """Know that the trainers go on from a checkpoint, and will tell with what."""
+        """Note that the trainers resume from a checkpoint, and will report what they restored."""
         self._unknown = set(range(len(self._statistics)))
 
     @property
     def are_known(self) -> bool:
-        """Whether each trainer has told what it goes on from."""
+        """Whether each trainer has reported what it restored."""
         return not self._unknown
 
     def status(
         self, trainer: int, statistics: Sequence[int], waited_us: int = 0, usage: Usage = NO_USAGE
     ) -> Sequence[int]:
-        """Take a trainer's latest statistics, int64 in the order of STATISTICS; returns a copy."""
+        """Store a trainer's latest statistics, int64 in the order of STATISTICS; returns a copy."""
         self._waited_s[trainer], self._usage[trainer] = round(waited_us / 1e6, 4), usage
         copy = self._statistics[trainer] = tuple(statistics)
         if trainer in self._unknown:
@@ -149,7 +149,7 @@ class Figures:
         return copy
 
     def had(self, trainer: int, batches: int, of_stream: bool) -> None:
-        """Take in how many batches a trainer had drawn that has died: it may not have said so of the last ones."""
+        """Note how many batches a trainer that has died had drawn: it may not have reported the last ones."""
         if of_stream:
             told = list(self._statistics[trainer])
             told[DRAWN] = max(told[DRAWN], batches)
@@ -158,7 +158,7 @@ class Figures:
             self.loaded.had(trainer, batches)
 
     def report(self, name: str, value: float) -> None:
-        """Take a value that the training script reported, or a sum of the record: `record.<what>`."""
+        """Store a value that the training script reported, or a sum of the record: `record.<what>`."""
         if name.startswith(RECORD):
             what = name.removeprefix(RECORD)
             self.record[what] = round(self.record.get(what, 0) + value, 3)
@@ -178,23 +178,23 @@ class Figures:
         self.last[name] = value
 
     def per_trainer(self, which: int) -> list[int]:
-        """One of the statistics (RECEIVED, ...) of each trainer."""
+        """Return one of the statistics (RECEIVED, ...) of each trainer."""
         return [statistics[which] for statistics in self._statistics]
 
     def changes(self) -> dict[str, list[int]]:
-        """Give the lists of TRAINER_CHANGES of all starts of the run, but for empty ones."""
+        """Return the lists of TRAINER_CHANGES of all starts of the run, without empty ones."""
         whole = {name: [*self.earlier.get(name, []), *getattr(self, name)] for name in TRAINER_CHANGES}
         return {name: trainers for name, trainers in whole.items() if trainers}
 
     def _trainers(self) -> list[str]:
-        """Say of each trainer whether it trains, is dead, has left, or waits as a spare."""
+        """Return for each trainer whether it trains, is dead, has left, or waits as a spare."""
         count = len(self._statistics)
         says = dict.fromkeys(range(count), "trains") | dict.fromkeys(range(count - self.spares, count), "spare")
         says |= dict.fromkeys(self.joined_trainers, "trains") | dict.fromkeys(self.retired_trainers, "left")
         return list((says | dict.fromkeys(self.lost_trainers, "dead")).values())
 
     def _held(self, which: int) -> list[int]:
-        """One of the statistics about what is in the buffers: that of a trainer that is gone is gone, too."""
+        """Return one of the statistics about the contents of buffers: 0 for trainers that are gone."""
         gone = {*self.lost_trainers, *self.retired_trainers}
         return [0 if one in gone else value for one, value in enumerate(self.per_trainer(which))]
 
@@ -202,7 +202,7 @@ class Figures:
         return [round(fill / self._capacity, 4) for fill in self._held(FILL)]
 
     def progress(self, simulations: Simulations, seconds: float) -> dict[str, object]:
-        """Contents of progress.json, `seconds` after the start. Samples per second are over the last seconds."""
+        """Return the contents of progress.json, `seconds` after the start, with the recent samples per second."""
         per_trainer = self.per_trainer(RECEIVED)
         received = sum(per_trainer)
         loaded = self.loaded.progress(seconds)
@@ -236,7 +236,7 @@ class Figures:
         }
 
     def metrics(self, simulations: Simulations, seconds: float) -> dict[str, object]:
-        """Give a line of metrics.jsonl, `seconds` after the start."""
+        """Return a line of metrics.jsonl, `seconds` after the start."""
         states = {"running": RUNNING, "complete": COMPLETE, "failed": FAILED}
         return {
             "seconds": round(self.before_s + seconds, 3),
@@ -254,15 +254,15 @@ class Figures:
 
     @property
     def bytes(self) -> int:
-        """Of the fields received, in all."""
+        """Total size of the fields received."""
         return sum(self.per_trainer(BYTES))
 
     def summary(
         self, run: Path, conclusion: Conclusion, simulations: Simulations, losses: Losses | None, seconds: float
     ) -> dict[str, object]:
-        """Contents of summary.json of a run that took so many seconds.
+        """Return the contents of summary.json of a run that took `seconds`.
 
-        `requested` counts the validation simulations too. `received` are distinct training samples.
+        `requested` also counts the validation simulations. `received` counts distinct training samples.
         """
         received = self.per_trainer(RECEIVED)
         return {
@@ -308,6 +308,6 @@ class Figures:
 
 
 def _count_short(simulations: Simulations, span: int) -> int:
-    """Count those that are complete but have no window of steps, the last of which comes `span` after the first."""
+    """Count simulations that are complete but too short for a window, whose last step is `span` after its first."""
     those = range(simulations.count if span else 0)
     return sum(simulations.state(one) == COMPLETE and simulations.steps(one) <= span for one in those)

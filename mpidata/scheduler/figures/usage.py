@@ -12,7 +12,7 @@ __all__ = ["used"]
 
 
 def used(trainers: Sequence[Usage], groups: Sequence[Usage]) -> dict[str, Any]:
-    """Give the entries `memory_mb` and `cpu_s` of a line of metrics.jsonl; the scheduler is this process."""
+    """Return the entries `memory_mb` and `cpu_s` of a line of metrics.jsonl; the scheduler is this process."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     memory = {
         "scheduler": round(own.ru_maxrss / 1e3, 1),

@@ -1,4 +1,4 @@
-"""The file metrics.jsonl: once a second how far the job is, and how its trainers and groups spend their time."""
+"""The file metrics.jsonl: each second, the job's progress and how its trainers and groups spend their time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TIMES = ("compute_s", "room_s", "next_s", "start_s")
 """What a group spends its time on, by the names of its seconds."""
 
 _SLOWEST = 16
-_EVERY = ((3600.0, 1.0), (86400.0, 10.0))  # up to so many seconds, every so many; ...
-_LAST_EVERY = 60.0  # ... and then
+_EVERY = ((3600.0, 1.0), (86400.0, 10.0))  # end of the period and interval, in seconds; ...
+_LAST_EVERY = 60.0  # ... and the interval after these
 
 
 class GroupTimes:
@@ -30,16 +30,16 @@ class GroupTimes:
     def __init__(self) -> None:
         self._spent_us = [0] * len(TIMES)  # over all groups
         self._steps = self._simulations = 0
-        self._by_group: dict[int, tuple[int, int]] = {}  # steps, microseconds of them
+        self._by_group: dict[int, tuple[int, int]] = {}  # steps, and their microseconds
         self._usage: dict[int, Usage] = {}
 
     @property
     def usage(self) -> list[Usage]:
-        """Of rank 0 of each group, as of its last simulation."""
+        """Usage of rank 0 of each group, as of its last simulation."""
         return list(self._usage.values())
 
     def add(self, group: int, event: Closed) -> list[float]:
-        """Take in how a group has spent its time on a simulation; returns that, in seconds, in the order of TIMES."""
+        """Add how a group has spent its time on a simulation; returns that, in seconds, in the order of TIMES."""
         self._usage[group] = event.usage
         compute_us = max(0, event.total_us - event.room_us - event.next_us - event.start_us)
         spent_us = compute_us, event.room_us, event.next_us, event.start_us
@@ -47,12 +47,12 @@ class GroupTimes:
         self._steps += event.steps
         self._simulations += 1
         steps, before_us = self._by_group.get(group, (0, 0))
-        later = max(0, event.steps - 1)  # the first belongs to the start
+        later = max(0, event.steps - 1)  # the first step belongs to the start
         self._by_group[group] = steps + later, before_us + compute_us
         return [microseconds / 1e6 for microseconds in spent_us]
 
     def figures(self) -> dict[str, Any]:
-        """Give the sums, seconds a step by quantile (0, 25, 50, 75, 100 %), and the slowest groups with theirs."""
+        """Return the sums, seconds per step by quantile (0, 25, 50, 75, 100 %), and the slowest groups with theirs."""
         each = {group: spent_us / 1e6 / steps for group, (steps, spent_us) in self._by_group.items() if steps}
         ordered = sorted(each.values())
         quantiles = [round(ordered[i * (len(ordered) - 1) // 4], 6) for i in range(5)] if ordered else []
@@ -75,11 +75,11 @@ class Metrics:
     path : Path
         The file.
     clock : callable, optional
-        Gives the unix time in seconds.
+        Returns the Unix time in seconds.
 
     Notes
     -----
-    For one thread. Nothing raises OSError: lines that cannot be written are lost.
+    Not thread-safe. No method raises OSError: lines that cannot be written are lost.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
@@ -87,7 +87,7 @@ class Metrics:
         self._next = 0.0
 
     def is_due(self, seconds: float) -> bool:
-        """Whether a line is due, so many seconds after the start."""
+        """Whether a line is due `seconds` after the start."""
         if seconds < self._next:
             return False
         every = next((every for until, every in _EVERY if seconds < until), _LAST_EVERY)
@@ -95,7 +95,7 @@ class Metrics:
         return True
 
     def write(self, figures: dict[str, Any]) -> None:
-        """Add a line."""
+        """Append a line."""
         line = as_json({"time": round(self._clock(), 3), **figures}) + "\n"
         with contextlib.suppress(OSError):
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)

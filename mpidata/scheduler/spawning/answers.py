@@ -1,4 +1,4 @@
-"""What the trainers answer when they are asked whether they would join what was spawned, and when they were told to."""
+"""The trainers' answers when they are asked whether they can join a spawned group, and when they have been told to."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["Answers"]
 
 
 class Answers:
-    """The answers of all trainers to what they were asked last. One that has died since is not waited for.
+    """The answers of all trainers to the last question. Trainers that have died since are not waited for.
 
     Parameters
     ----------
     trainers : int
-        How many were there at the start.
+        Number of trainers at the start.
     lives : callable
-        Tells whether the trainer of this number does.
+        Returns whether the trainer of this number is alive.
     """
 
     def __init__(self, trainers: int, lives: Callable[[int], bool]) -> None:
@@ -24,12 +24,12 @@ class Answers:
         self._asked: set[int] = set()
 
     def ask(self) -> None:
-        """Note that all are asked; each answers once."""
+        """Note that all living trainers are asked; each answers once."""
         self._answers.clear()
         self._asked = {trainer for trainer in range(self._trainers) if self._lives(trainer)}
 
     def take(self, trainer: int, answer: int) -> None:
-        """Take in what a trainer says."""
+        """Keep a trainer's answer."""
         self._answers[trainer] = answer
 
     @property
@@ -43,11 +43,11 @@ class Answers:
         return [trainer for trainer in sorted(self._asked) if not self._lives(trainer)]
 
     def any_says(self, answer: int) -> bool:
-        """Whether one has said this."""
+        """Whether any trainer has given this answer."""
         return answer in self._answers.values()
 
     def all_say(self, answer: int) -> bool:
-        """Whether all that were asked, and live, say this."""
+        """Whether all that were asked, and are alive, have given this answer."""
         return bool(self._asked) and all(
             self._answers.get(trainer) == answer for trainer in self._asked if self._lives(trainer)
         )

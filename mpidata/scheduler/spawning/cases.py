@@ -1,4 +1,4 @@
-"""The folders of simulations in which spawned groups run; the groups that carriers are make their own."""
+"""The case folders in which spawned groups run; carriers create their own."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["Cases"]
 
 
 class Cases:
-    """Makes a copy of the case for each group that is spawned, and removes those whose own ranks could not.
+    """Copies the case for each group that is spawned, and removes copies that the group's ranks could not remove.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
 
     Notes
     -----
-    Nothing is done where the job has no case. The work is done by mpidata-carrier, which does it for carriers, too.
+    Does nothing if the job has no case. The work is done by mpidata-carrier, which also does it for carriers.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -35,12 +35,12 @@ class Cases:
         self._lock = threading.Lock()
 
     def make(self, group: int, values: Sequence[str]) -> None:
-        """Copy the case; blocks. `values`: each `name=value`, `simulation` and `try` among them.
+        """Copy the case; blocks. `values`: each `name=value`, including `simulation` and `try`.
 
         Raises
         ------
         MpidataError
-            It cannot be copied.
+            The case cannot be copied.
         """
         if self._there:
             with self._lock:
@@ -48,7 +48,7 @@ class Cases:
             self._call("--make-case", group, [*values, f"group={group}", f"ranks={self._ranks}"])
 
     def end(self, group: int) -> None:
-        """Remove, or keep, the copy of a group that is lost, unless its own rank has done so; blocks."""
+        """Remove or keep the copy of a lost group, unless its own rank has done so; blocks."""
         with self._lock:
             values = self._values.pop(group, None)
         if values is not None:
@@ -60,7 +60,7 @@ class Cases:
             self._values.pop(group, None)
 
     def clear(self) -> None:
-        """Remove what is left at the end of the job; blocks."""
+        """Remove the remaining copies at the end of the job; blocks."""
         for group in list(self._values):
             self.end(group)
 
@@ -68,4 +68,4 @@ class Cases:
         command = [str(carrier_program()), what, str(self._run.path), str(group), *values]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
         if done.returncode:
-            raise MpidataError(done.stderr.strip() or f"mpidata-carrier {what} ended with {done.returncode}")
+            raise MpidataError(done.stderr.strip() or f"mpidata-carrier {what} ended with status {done.returncode}")

@@ -32,12 +32,12 @@ __all__ = ["Spawner", "kind_of", "role_of"]
 
 
 def role_of(kind: str) -> int:
-    """Get the role in C of a `group`, a `loader`, an `inference` rank or a `learner`."""
+    """Return the role in C of a `group`, a `loader`, an `inference` rank or a `learner`."""
     return _roles()[kind]
 
 
 def kind_of(role: int) -> str:
-    """Get the kind of a role in C, as `role_of` takes it."""
+    """Return the kind of a role in C, as `role_of` takes it."""
     return next(kind for kind, number in _roles().items() if number == role)
 
 
@@ -47,11 +47,11 @@ def _roles() -> dict[str, int]:
 
 
 class _Start:
-    """One group, or loader, on its way into the job; the thread sets what the scheduler reads.
+    """A group or loader that joins the job; its thread sets what the scheduler reads.
 
-    Its thread has spawned it when it is `greeted`. In its turn all trainers are asked whether they are `ready`, then it
-    is `called`: nobody is to wait in MPI for one that hangs or is dead. When it `answers`, it is `invited`. Where the
-    trainers go on after a death, they are asked when it has answered, as their scripts may have to wait from then on.
+    It is `greeted` when its thread has spawned it. In its turn all trainers are asked whether they are `ready`, then it
+    is `called`, so that no rank waits in MPI for one that hangs or is dead. When it `answers`, it is `invited`. If
+    trainers continue after a death, they are asked after it has answered: their scripts may have to wait from then on.
     """
 
     def __init__(self, group: int, kind: str, trainers: Answers) -> None:
@@ -60,7 +60,7 @@ class _Start:
         self.since = math.inf
         self.greeted = threading.Event()
         self.trainers = trainers
-        self.asked = False  # whether the trainers have been, and keep to it
+        self.asked = False  # whether the trainers were asked, and were not dismissed since
         self.called = threading.Event()
         self.answers = threading.Event()
         self.invited = threading.Event()
@@ -73,18 +73,18 @@ class _Start:
 
 
 class Spawner:
-    """Starts groups and loaders and lets them join, one after the other, without holding up anything else.
+    """Starts groups and loaders and lets them join, one after the other, without blocking the scheduler.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The job's plan.
     library : Library
-        Opened as the scheduler.
+        The library, opened as the scheduler.
 
     Notes
     -----
-    For one thread, that of the scheduler. Needs MPI_THREAD_MULTIPLE.
+    For the scheduler's thread only. Needs MPI_THREAD_MULTIPLE.
     """
 
     def __init__(self, plan: Plan, library: Library) -> None:
@@ -95,8 +95,8 @@ class Spawner:
         self._trainers_may_die = plan.trainers_at_least > 0
         self._may_invite: dict[str, bool] = {}
         self._cases = Cases(plan)
-        # MPICH mixes up two groups that are spawned at the same moment. Open MPI does not, and there a spawn that hangs
-        # must not hold up the others.
+        # MPICH mixes up two groups that are spawned at the same time. Open MPI does not, and there a spawn that hangs
+        # must not block the others.
         linked = linked_mpi()
         self._concurrent = linked is None or linked.name == OPEN_MPI
         self._one_at_a_time = threading.Lock()
@@ -116,30 +116,30 @@ class Spawner:
         threading.Thread(target=self._bring, args=(begun, command, info, values), daemon=True).start()
 
     def lose(self, group: int) -> None:
-        """Remove the folder of a group that is lost, in a thread of its own: that may take long."""
+        """Remove the folder of a lost group, in its own thread, because this may take long."""
         threading.Thread(target=self._cases.end, args=(group,), daemon=True).start()
 
     def gone(self, group: int) -> None:
-        """Note that a group has left the job, and needs nothing more."""
+        """Note that a group has left the job."""
         self._cases.forget(group)
 
     def close(self) -> None:
-        """Remove what groups that could not be started, or were lost just now, have left; blocks."""
+        """Remove the files of groups that could not be started or were just lost; blocks."""
         self._cases.clear()
 
     @property
     def busy(self) -> bool:
-        """Whether a group, or loader, is on its way into the job."""
+        """Whether a group or loader is joining the job."""
         return bool(self._starts)
 
     @property
     def joining(self) -> bool:
-        """Whether the trainers are just joining one, in which nothing may interrupt them."""
+        """Whether the trainers are just joining one; they must not be interrupted then."""
         joining = self._joining
         return joining is not None and joining.invited.is_set() and not self._is_settled(joining)
 
     def ready(self, trainer: int, group: int, kind: str, answer: int) -> None:
-        """Take in a trainer's answer about this group, or loader: at once, as scripts wait meanwhile."""
+        """Process a trainer's answer about this group or loader: at once, because scripts wait meanwhile."""
         if (start := self._starts.get((kind, group))) is None:
             return
         start.trainers.take(trainer, answer)
@@ -147,19 +147,19 @@ class Spawner:
             self._invite_or_dismiss(start)
 
     def news(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
-        """Take the groups, or loaders, that have joined, with "", and those that could not be started, with a sentence.
+        """Return the groups or loaders that have joined, with "", and those that could not be started, with a sentence.
 
         Parameters
         ----------
         invite : bool
-            Whether those that are ready may join: the job has work for them.
+            Whether ready ones may join, because the job has work for them.
         kind : str
             `group` or `loader`.
 
         Raises
         ------
         RankDiedError
-            One died at the moment when the trainers joined it, which may have stopped them.
+            One died just when the trainers joined it, which may block them.
         """
         now = time.monotonic()
         found: list[tuple[int, str]] = []
@@ -181,7 +181,7 @@ class Spawner:
         return found
 
     def _let_join(self, now: float, invite: bool, kind: str) -> None:
-        """Bring the next one in: all trainers must join in one order, so only one at a time."""
+        """Let the next one join: all trainers must join in the same order, so only one at a time."""
         joining = self._joining
         if joining is not None and joining.invited.is_set():
             self._look_after(joining, now)
@@ -228,9 +228,9 @@ class Spawner:
         check(self._library, self._library.mpidata_scheduler_dismiss(role_of(start.kind), start.group))
 
     def _ask_again(self, start: _Start, now: float) -> None:
-        """Ask the trainers; again where one was busy, or did not answer, for whom no other is to wait."""
+        """Ask the trainers; again if one was busy or did not answer, as the others must not wait for it."""
         invite = self._may_invite[start.kind]
-        if start.asked and invite and start.trainers.all_say(constants.ANSWER_READY):  # who was waited for has died
+        if start.asked and invite and start.trainers.all_say(constants.ANSWER_READY):  # the late trainer has died
             self._invite_or_dismiss(start)
         elif start.asked and (not invite or now - start.asked_at > deadlines.TRAINERS_ANSWER_S):
             self._dismiss(start)
@@ -247,19 +247,19 @@ class Spawner:
             self._invite(start)
 
     def _is_settled(self, start: _Start) -> bool:
-        """Whether nobody is within MPI to join it any more."""
+        """Whether no rank is in the MPI call that joins it any more."""
         return start.joined.is_set() and not (
             self._trainers_may_die and start.invited.is_set() and start.trainers.missing
         )
 
     def _not_joined(self, start: _Start) -> str:
-        """Why one that was invited has not joined, where nobody waits for it; "" where it has, or all end by it."""
+        """Return why an invited one has not joined, if no rank waits for it; "" if it has, or if the job ends."""
         if not self._trainers_may_die or (not start.error and start.trainers.all_say(constants.ANSWER_JOINED)):
             return ""
         ended = self._exit_of(start)
         if ended is not None:
             return (ended.error or f"Its program {ended.sentence()} while it joined the job").rstrip(".")
-        return "A trainer or it died while it joined the job"
+        return "A trainer died, or it died itself, while it joined the job"
 
     def _lives(self, trainer: int) -> bool:
         yes = ctypes.c_int()
@@ -267,7 +267,7 @@ class Spawner:
         return bool(yes.value)
 
     def _look_after(self, joining: _Start, now: float) -> None:
-        """Raise RankDiedError where one died just when it joined; one that is only stopped is waited for."""
+        """Raise RankDiedError if one died while it joined; one that is only stopped is waited for."""
         late = not self._is_settled(joining) and now - joining.since > deadlines.JOIN_GROUP_S
         lost = joining.trainers.lost if self._trainers_may_die else []
         gone = late and (
@@ -287,13 +287,13 @@ class Spawner:
         self._say_if_late(joining, now)
 
     def _has_vanished(self, joining: _Start) -> bool:
-        """Whether MPI says that one has died, of which there is no exit note."""
+        """Whether MPI reports the death of one that has left no exit note."""
         yes = ctypes.c_int()
         check(self._library, self._library.mpidata_scheduler_has_died(joining.bridge, ctypes.byref(yes)))
         return bool(yes.value)
 
     def _say_if_late(self, joining: _Start, now: float) -> None:
-        """Name, once, who keeps one from joining."""
+        """Print once which rank keeps one from joining."""
         if joining.said or joining.joined.is_set() or now - joining.since < deadlines.SAY_JOIN_S:
             return
         joining.said = True
@@ -327,7 +327,7 @@ class Spawner:
         return None if ended is None else ended[1]
 
     def _is_gone(self, start: _Start) -> bool:
-        """Whether one of its ranks lives no more, and has left no exit note."""
+        """Whether one of its ranks is dead, and has left no exit note."""
         run, plan = RunFolder(self._plan.run), self._plan
         notes = [PlannedRun(run, plan).group_exit(start.group, rank) for rank in range(plan.ranks_per_group)]
         if start.kind != "group":

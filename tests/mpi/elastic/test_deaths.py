@@ -63,7 +63,7 @@ def test_a_script_that_ends_in_the_middle_costs_its_trainer_alone(folder: JobFol
     result = run(folder, job)
     check(job, result)
     (lost,) = [event for event in result.events() if event["event"] == "trainer_lost"]
-    assert lost["how"] == "has ended, as its script did in the middle of the training, after 6 batches", lost
+    assert lost["how"] == "has ended, because its script ended in the middle of the training, after 6 batches", lost
 
 
 @pytest.mark.full

@@ -19,14 +19,14 @@ loaders: {ranks: 1}
     [
         (
             "trainers.ranks=1",
-            "'trainers.elastic' lets trainers go on without one that died, down to 1, but there are 1 at first. Raise "
-            "'trainers.ranks'; without this, remove it.",
+            "'trainers.elastic' needs more trainers than 'at_least', 1, but 'trainers.ranks' is 1. Raise "
+            "'trainers.ranks'; instead of this, you can remove the key.",
         ),
         (
             "trainers.elastic={at_least: 3}",
-            "that died, down to 3, but there are 3 at first. Raise 'trainers.ranks', or",
+            "needs more trainers than 'at_least', 3, but 'trainers.ranks' is 3. Raise 'trainers.ranks', or",
         ),
-        ("launch.with=srun", "is given, but 'launch.with' is 'srun': a death ends the job then, as srun has no ULFM."),
+        ("launch.with=srun", "is given, but 'launch.with' is 'srun': a death ends the job, because srun has no ULFM."),
         ("slurm.template=heterogeneous", "but 'slurm.template' is 'heterogeneous', which srun starts: a death ends"),
         ("trainers.elastic={at_least: 0}", "'trainers.elastic.at_least' is 0. It must be a whole number, at least 1."),
         ("trainers.elastic={exceptions: keep}", "'trainers.elastic.exceptions' is 'keep'. It must be"),
@@ -36,7 +36,7 @@ loaders: {ranks: 1}
         ("trainers.timeout_s=0", "'trainers.timeout_s' is 0. It must be a number, more than 0."),
         (
             "launch.fault_tolerance=false",
-            "'trainers.elastic' is given, but 'launch.fault_tolerance' is false: a death ends the job then. Remove one "
+            "'trainers.elastic' is given, but 'launch.fault_tolerance' is false, so a death ends the job. Remove one "
             "of them.",
         ),
     ],
@@ -50,13 +50,13 @@ def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, settin
 @pytest.mark.parametrize(
     ("setting", "what"),
     [
-        ("journal=true", "'journal' does not go"),
+        ("journal=true", "'journal' cannot be combined"),
     ],
 )
 def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, setting: str, what: str) -> None:
     text = GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}")
     (line,) = problems(folder, text, setting)
-    sentence = f"{what} with 'trainers.elastic' where 'solvers' make the samples. Remove one of the two."
+    sentence = f"{what} with 'trainers.elastic' if 'solvers' send the samples. Remove one of the two."
     assert line.startswith(f"job.yaml: {sentence}")
     load_job(folder / "job.yaml", [])
 

@@ -35,7 +35,7 @@ from mpidata.errors import JobFileError
         (
             "solvers={program: [./heat2d], lifetime: simulation, carried: {time: t}, case: {folder: .}, "
             "output: {files: '*.npy'}}",
-            "'solvers.carried.time' is of ADIOS2, but 'solvers.output' reads files. Remove it.",
+            "'solvers.carried.time' is for ADIOS2, but 'solvers.output' reads files. Remove it.",
         ),
         ("solvers={program: [./heat2d], carried: {ranks: 2, launcher: none}}", "but there are 2. Write 'auto'"),
         (
@@ -106,7 +106,7 @@ from mpidata.errors import JobFileError
             "'parameters.breed.start' is 1.5. It must be a number, at least 0, at most 1",
         ),
         ("parameters.space.2b=[1, 2]", "'parameters.space.2b': '2b' is not a name."),
-        ("parameters.space.lambda=[1, 2]", "'parameters.space.lambda': 'lambda' is a word of Python"),
+        ("parameters.space.lambda=[1, 2]", "'parameters.space.lambda': 'lambda' is a Python keyword"),
         ("parameters.space.simulation=[1, 2]", "a parameter cannot be named 'simulation'"),
         ("parameters.sampler=file", "missing key 'parameters.path'. Add the table to read"),
         ("fields.u.shape=[0]", "'fields.u.shape[0]' is 0. It must be at least 1."),
@@ -150,9 +150,9 @@ from mpidata.errors import JobFileError
         ("trainers.per_node=0", "'trainers.per_node' is 0. It must be a whole number, at least 1."),
         ("slurm.time=1:0", "'slurm.time' is '1:0'. Write minutes, hours:minutes:seconds, or"),
         ("slurm.nods=1", "unknown key 'slurm.nods'. Did you mean 'nodes'?"),
-        ("slurm.options={--qos: a}", "'slurm.options.--qos' is no option of sbatch. Write it without dashes"),
+        ("slurm.options={--qos: a}", "'slurm.options.--qos' is not an option of sbatch. Write it without dashes"),
         ("slurm.options={time: 5}", "'slurm.options.time' has a key of its own: set 'slurm.time' instead."),
-        ("slurm.options={nodes: 5}", "'slurm.options.nodes' follows from the job. Remove it, or"),
+        ("slurm.options={nodes: 5}", "'slurm.options.nodes' is set by mpidata. Remove it, or"),
         ("slurm.options={mem: [1]}", "'slurm.options.mem' must be a text, a number, true or false."),
         ("slurm.setup=module load gcc", "'slurm.setup' is the text 'module load gcc'. Write a list"),
         ("slurm.values={a-b: 1}", "'slurm.values.a-b': 'a-b' is not a name. Use letters, digits and underscores."),
@@ -169,7 +169,7 @@ from mpidata.errors import JobFileError
         ("solvers.hosts=[]", "'solvers.hosts' is []. It must be a list of texts."),
         ("launch.with_=auto", "unknown key 'launch.with_'. Did you mean 'with'?"),
         ("folder=nowhere", "/nowhere', which is no folder. Correct or remove it."),
-        ("buffer", "'--set buffer' is no setting. Write key=value"),
+        ("buffer", "'--set buffer' is not a setting. Write key=value"),
         ("seed=[", "'[' is not valid YAML, so 'seed' cannot be set."),
         ("parameters.count.x=1", "'parameters.count' is 8, so 'parameters.count.x' cannot be set."),
     ],
@@ -186,7 +186,7 @@ def test_words_for_a_shell_are_refused(folder: Path, key: str, word: str) -> Non
     setting = f"{key}=[env, a b, {json.dumps(word)}]"
     more = ("solvers.carried.ranks=1",) if "carried" in key else ()
     (line,) = problems(folder, GOOD, *more, setting)
-    assert f"'{key}[2]' is {word!r}, which is for a shell, and none reads this command. Write a script, or" in line
+    assert f"'{key}[2]' is {word!r}, which is for a shell, but no shell reads this command. Write a script, or" in line
     assert f"[sh, -c, {json.dumps(f'env {chr(39)}a b{chr(39)} {word}')}]." in line
 
 
@@ -285,7 +285,7 @@ def test_an_empty_mapping_lacks_the_four_sections(folder: Path) -> None:
 def test_what_only_solvers_need_is_refused_without_them(folder: Path) -> None:
     lines = problems(folder, "trainers: {program: [python, train.py]}\nloaders: {}\nfields: {u: {shape: [4]}}\n")
     assert lines == [
-        "job.yaml: 'fields' is for the samples of solvers, and there are none. Remove it, or add 'solvers'. (line 3)"
+        "job.yaml: 'fields' is for the samples of solvers, but there are none. Remove it, or add 'solvers'. (line 3)"
     ]
     (line,) = problems(folder, GOOD, "loaders={ranks: 0}")
     assert "'loaders.ranks' is 0. It must be a whole number, at least 1." in line
@@ -324,7 +324,7 @@ def test_what_is_no_job_file_is_refused(folder: Path, text: str, sentence: str) 
 
 def test_a_key_that_is_there_twice_is_refused(folder: Path) -> None:
     lines = problems(folder, GOOD + "seed: 1\nseed: 2\n")
-    assert lines == ["job.yaml: the key 'seed' is there twice, in lines 7 and 8. Remove one of them. (line 8)"]
+    assert lines == ["job.yaml: the key 'seed' occurs twice, in lines 7 and 8. Remove one of them. (line 8)"]
 
 
 def test_keys_that_are_no_texts_are_refused(folder: Path) -> None:

@@ -134,7 +134,7 @@ def test_hdf5_tables_have_one_dataset_per_parameter_or_names(folder: Path) -> No
         ("a,b\n1,x y\n,4\n", "", ["row 2 (line 3), column 'a' is empty. Put", "row 1 (line 2), column 'b' is 'x y'."]),
         ("a,b\n1,2\n3\n", "", ["row 2 (line 3) has 1 cells, not 2. Correct it."]),
         ("1,2\n3,4\n", "", ["its first line is '1,2'. Give a first line with the parameters' names."]),
-        ("a,a\n3,4\n", "", ["the column 'a' is there twice."]),
+        ("a,a\n3,4\n", "", ["the column 'a' occurs twice."]),
         ("a,2b\n3,4\n", "", ["column '2b': '2b' is not a name. Use letters, digits and underscores"]),
         ("simulation,b\n3,4\n", "", ["column 'simulation': a parameter cannot be named 'simulation'"]),
         ("", "", ["it is empty. Give a first line"]),
@@ -204,22 +204,22 @@ LONG = "n" * 5000
         ("record.path=train.py/all", "'record.path' is 'train.py/all', but {}/train.py is no folder. Name a folder"),
         (
             "parameters.count=1000000000",
-            "the job has 1000000000 simulations with 1000000000 values of parameters. There",
+            "the job has 1000000000 simulations with 1000000000 values of parameters. Use",
         ),
         (
             "validation.count=1000000000",
-            "the job has 1000000008 simulations with 1000000008 values of parameters. There",
+            "the job has 1000000008 simulations with 1000000008 values of parameters. Use",
         ),
         (
             "solvers={program: [./heat2d], groups: 100000, ranks_per_group: 1000000}",
             "the job has 100000000002 ranks, more",
         ),
-        (f"name={LONG}", "'name' has 5000 letters, too many for a folder. Give it 200 at most."),
+        (f"name={LONG}", "'name' has 5000 letters, too many for a folder. Use at most 200."),
         (
             "fields={" + 128 * "n" + ": {shape: []}}",
-            "'fields." + 128 * "n" + "': the name has 128 letters. Give it 127",
+            "'fields." + 128 * "n" + "': the name has 128 letters. Use at most 127",
         ),
-        ("parameters.space={" + 128 * "n" + ": [0, 1]}", "the name has 128 letters. Give it 127 at most."),
+        ("parameters.space={" + 128 * "n" + ": [0, 1]}", "the name has 128 letters. Use at most 127."),
     ],
 )
 def test_what_no_job_can_have(folder: Path, setting: str, sentence: str) -> None:
@@ -237,7 +237,7 @@ def test_names_that_are_just_short_enough(folder: Path) -> None:
     [
         ([b"\xff", b"b"], (9, 2), "column '\N{REPLACEMENT CHARACTER}'"),
         ([], (9, 0), "its dataset 'parameters' has no columns. Give it one for each parameter."),
-        ([b"a"], (10**9, 1), "it has 1000000000 numbers, and there can be 100000000. Take fewer rows."),
+        ([b"a"], (10**9, 1), "it has 1000000000 numbers, more than 100000000. Use fewer rows."),
     ],
 )
 def test_tables_in_hdf5_that_cannot_be_used(

@@ -54,7 +54,7 @@ def test_they_are_ranks_of_the_world_before_the_servers(folder: Path) -> None:
         ("inference.function=nets:answer", "'inference.function' is 'nets:answer', but there is no module 'nets' in"),
         ("inference.function=net:answers", "has no 'answers'. Did you mean 'answer'?"),
         ("inference.weights=net.pt", "'inference.weights' is 'net.pt', but"),
-        ("journal=true", "'journal' is true: answers are in no journal"),
+        ("journal=true", "'journal' is true: answers are not in the journal"),
     ],
 )
 def test_what_does_not_go_is_refused(folder: Path, setting: str, said: str) -> None:

@@ -276,7 +276,5 @@ def test_a_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
     path.write_text("trainers: {program: [python, train.py]}")
     with pytest.raises(JobFileError) as caught:
         load_job(path)
-    assert str(caught.value).endswith(
-        "/nu\\xff, has a name that is no UTF-8, which the files of a run cannot hold. Rename it."
-    )
+    assert str(caught.value).endswith("/nu\\xff, is not UTF-8, so the files of a run cannot hold it. Rename it.")
     assert str(caught.value).isascii()

@@ -31,8 +31,8 @@ def test_parameters_that_a_program_is_not_told_of(path: Path) -> None:
     changes = [f"solvers.{key}={of}" for key, of in output.items()]
     changes += ["solvers.lifetime=simulation", "parameters.space={alpha: [0, 1], beta: [0, 1], gamma: [0, 1]}"]
     notes = load_job(path, [*changes, 'solvers.program=[./heat2d, "{gamma}"]']).notes
-    assert len(notes) == 1 and "'parameters.space.beta' stands in no file" in notes[0]
-    assert "MPIDATA_PARAM_BETA only" in notes[0]
+    assert len(notes) == 1 and "'parameters.space.beta' occurs in no file" in notes[0]
+    assert "only as MPIDATA_PARAM_BETA" in notes[0]
 
 
 def value(job: Job, key: str) -> object:
@@ -77,7 +77,7 @@ def test_a_key_without_effect_is_said_and_taken_away(
 def test_a_sampler_that_never_learns_is_said(path: Path) -> None:
     adaptive = ["parameters.sampler=adaptive", "parameters.count=50"]
     (said,) = load_job(path, adaptive).notes
-    assert "which learns from simulation 50 on ('parameters.adaptive.start'), and there are 50: all are drawn" in said
+    assert "learns from simulation 50 on ('parameters.adaptive.start'), but there are only 50: all are drawn" in said
     assert load_job(path, [*adaptive, "parameters.adaptive.start=49"]).notes == ()
 
 

@@ -89,7 +89,7 @@ def test_parameters_csv_has_the_texts(tmp_path: Path) -> None:
     read, drawn = read_parameters(path, names, 1, 1, texts)
     assert read.tolist() == [[0.2, 0.0], [0.1, 1.0]] and drawn == 1
     path.write_text(path.read_text().replace("x,bred", "w,bred"))
-    with pytest.raises(Exception, match="no table of numbers"):
+    with pytest.raises(Exception, match="not a table of numbers"):
         read_parameters(path, names, 1, 1, texts)
 
 
@@ -104,9 +104,9 @@ def test_parameters_csv_has_the_texts(tmp_path: Path) -> None:
         ("{choices: ['1,5', b]}", "choices[0]' is '1,5', neither a number nor a text with other letters"),
         ("{choices: ['nan', b]}", "choices[0]' is 'nan', a text that reads as a number"),
         ("{choices: ['', b]}", "choices[0]' is '', an empty text"),
-        ("{choices: [' a', b]}", "cannot be told control characters, or blanks at either end"),
-        ('{choices: ["a\\nb", b]}', "cannot be told control characters"),
-        ('{choices: ["a\\0b", b]}', "cannot be told control characters"),
+        ("{choices: [' a', b]}", "cannot get control characters, or blanks at either end"),
+        ('{choices: ["a\\nb", b]}', "cannot get control characters"),
+        ('{choices: ["a\\0b", b]}', "cannot get control characters"),
         (f"{{choices: [{'é' * 128}, b]}}", "a text of 256 bytes. It must have fewer than 256"),
         ("{choices: [.nan, 2]}", "is nan. It must be a finite number"),
         ("{choices: [[1], 2]}", "is [1]. It must be a number or a text."),
@@ -123,7 +123,7 @@ def test_a_mistake_gives_a_sentence(tmp_path: Path, axis: str, said: str) -> Non
 
 def test_samplers_that_learn_refuse_texts(tmp_path: Path) -> None:
     for sampler in ("adaptive", "breed", "power"):
-        with pytest.raises(JobFileError, match=f"has texts, along which {sampler} cannot move"):
+        with pytest.raises(JobFileError, match=f"has texts, which {sampler} cannot vary"):
             load(tmp_path, "{choices: [a, b]}", f"parameters.sampler={sampler}")
         load(tmp_path, "{value: a}", f"parameters.sampler={sampler}")
 
@@ -133,7 +133,7 @@ def test_a_sampler_of_ones_own_returns_places(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(SAMPLER.replace('self.texts.index("fine") if count else VALUE', "1"))
     assert set(draw_parameters(load(tmp_path, "{choices: [coarse, fine]}", *overrides))[:, 0].tolist()) == {1.0}
     (tmp_path / "other.py").write_text(SAMPLER.replace('self.texts.index("fine") if count else VALUE', "2"))
-    with pytest.raises(JobFileError, match=r"returns 2.0 for 'mesh'. Return the place of one of its texts"):
+    with pytest.raises(JobFileError, match=r"returns 2.0 for 'mesh'. Return the index of one of its texts"):
         draw_parameters(load(tmp_path, "{choices: [coarse, fine]}", "parameters.sampler=other:One"))
 
 
@@ -143,8 +143,8 @@ def test_a_sampler_of_ones_own_returns_places(tmp_path: Path) -> None:
         ("{choices: [1, 2]}", "{mesh:04d}", ""),
         ("[0, 1]", "{mesh:.6e}", ""),
         ("{choices: [a, b]}", "{mesh}", ""),
-        ("{choices: [a, b]}", "{mesh:.6e}", "is '{mesh:.6e}', but mesh is no number. Remove the format."),
-        ("[0, 1]", "{mesh:d}", "but mesh is no whole number: give it with 'integers'"),
+        ("{choices: [a, b]}", "{mesh:.6e}", "is '{mesh:.6e}', but mesh is not a number. Remove the format."),
+        ("[0, 1]", "{mesh:d}", "but mesh is not a whole number: give it 'integers'"),
         ("[0, 1]", "{mesh:s}", "which cannot be filled. Write {name} or {name:.6e} or {name:4d}"),
         ("[0, 1]", "{mash:.6e}", "but there is no parameter 'mash'. Did you mean 'mesh'?"),
     ],
@@ -160,6 +160,6 @@ def test_formats_in_arguments(tmp_path: Path, axis: str, argument: str, said: st
 
 def test_a_format_of_whole_numbers_is_refused_for_values_between_those_of_a_grid(tmp_path: Path) -> None:
     overrides = ("parameters.sampler=grid", "parameters.space.alpha={value: 1}")
-    with pytest.raises(JobFileError, match="but mesh is no whole number"):
+    with pytest.raises(JobFileError, match="but mesh is not a whole number"):
         load(tmp_path, "{values: [1, 4]}", *overrides, argument="{mesh:d}")
     load(tmp_path, "{values: [1, 4]}", *overrides, "validation.count=0", argument="{mesh:d}")

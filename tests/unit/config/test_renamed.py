@@ -19,7 +19,7 @@ store:
   capacity: 50
 keep: 3
 """
-SAID = "is called '{}' now. Rename it, as the next release knows it no more. ({})"
+SAID = "is now called '{}'. Rename it: the next release removes the old name. ({})"
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_both_names_and_bad_values_are_refused(path: Path) -> None:
     with pytest.raises(JobFileError) as caught:
         load_job(path)
     lines = str(caught.value).splitlines()
-    assert "job.yaml: 'solvers.slots' and 'solvers.in_flight' are one key. Remove 'solvers.slots'" in lines[0]
+    assert "job.yaml: 'solvers.slots' and 'solvers.in_flight' are the same key. Remove 'solvers.slots'" in lines[0]
     assert any("'buffer.capacity' is 0. It must be" in line and line.endswith("(line 6)") for line in lines)
 
 

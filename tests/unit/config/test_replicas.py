@@ -53,7 +53,7 @@ def test_with_one_rank_each_the_plan_says_nothing_of_replicas(folder: Path) -> N
     [
         (
             ["trainers.ranks=7"],
-            "'trainers.ranks_per_replica' is 3, but 'trainers.ranks' is 7: the ranks do not make whole replicas. "
+            "'trainers.ranks_per_replica' is 3, but 'trainers.ranks' is 7: the ranks do not form whole replicas. "
             "Make 'trainers.ranks' a multiple of it.",
         ),
         (

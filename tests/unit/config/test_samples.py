@@ -101,7 +101,7 @@ def test_stride_and_run_say_nothing_without_windows(path: Path) -> None:
         (["samples.statistics.v=0"], "'samples.statistics.v': there is no field 'v'. The fields are u."),
         (
             ["samples.statistics.u=0", "fields.u.shape=[5000]"],
-            "'samples.statistics.u': there are 5000 channels so far, and 4000 can be. Leave out an axis.",
+            "'samples.statistics.u': this makes 5000 channels, more than 4000. Leave out an axis.",
         ),
         (
             ["samples.statistics=yes"],
@@ -113,16 +113,16 @@ def test_stride_and_run_say_nothing_without_windows(path: Path) -> None:
         ),
         (
             ["samples.statistics=true", "fields.u.dtype=bool"],
-            "'samples.statistics' is given, but no field has statistics: there are none of bool, complex and "
-            "`statistics: false`. Remove it.",
+            "'samples.statistics' is given, but no field has statistics: none of bool, complex or "
+            "`statistics: false` has. Remove it.",
         ),
         (
             ["samples.statistics.u=0", "fields.u.dtype=complex64", "fields.v={shape: []}"],
-            "'samples.statistics.u': the field has no statistics, as fields of complex64 have none. Remove it.",
+            "'samples.statistics.u': the field has no statistics, because fields of complex64 have none. Remove it.",
         ),
         (
             ["samples.statistics.u=0", "fields.u.statistics=false", "fields.v={shape: []}"],
-            "'samples.statistics.u': the field has no statistics, as 'fields.u.statistics' is false. Remove it.",
+            "'samples.statistics.u': the field has no statistics, because 'fields.u.statistics' is false. Remove it.",
         ),
         (
             ["fields.u={shape: [4], dtype: complex128, statistics: true}"],

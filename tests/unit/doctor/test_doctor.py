@@ -42,12 +42,12 @@ FIGURES = {"mb_per_s": 5000.0, "us": 0.5}
         (mpi.pair({"size": 2, "seconds": 1.0}, "", MPIRUN), "ok", ["1.0 s"]),
         (mpi.threads(3), "ok", ["MPI_THREAD_MULTIPLE"]),
         (mpi.threads(1), "failed", ["MPI_THREAD_FUNNELED", "MPI_THREAD_MULTIPLE"]),
-        (mpi.ulfm(FIVE, True, False), "ok", ["outlives"]),
+        (mpi.ulfm(FIVE, True, False), "ok", ["survives"]),
         (mpi.ulfm(MPICH, False, False), "warning", ["--restarts 3"]),
         (mpi.spawn({"spawned": True, "seconds": 0.1}, "", True), "ok", ["0.10 s"]),
         (mpi.spawn({"spawned": False, "error": "not here"}, "", True), "failed", ["not here", "start: split"]),
         (mpi.spawn(None, "", False), "warning", ["no answer within 20 s"]),
-        (mpi.spawn(None, UNREACHABLE, True), "failed", ["no network in common", "OMPI_MCA_btl_tcp_disable_family=6"]),
+        (mpi.spawn(None, UNREACHABLE, True), "failed", ["no common network", "OMPI_MCA_btl_tcp_disable_family=6"]),
         (machine.between_ranks(Usage(shared_memory=True), FIGURES), "ok", ["shared memory: 5000 MB/s"]),
         (machine.between_ranks(Usage(), FIGURES), "warning", ["TCP", "OMPI_MCA_btl"]),
         (machine.between_hosts(Usage(("/dev/infiniband/uverbs0",)), INFINIBAND, FIVE, True), "ok", ["uverbs0"]),
@@ -87,7 +87,7 @@ def test_slots(tmp_path: Path) -> None:
     plan = Plan.of(job, tmp_path)
     assert jobs.slots(job, plan, 8, None).state == "ok"
     warning = jobs.slots(job, plan, 2, None)
-    assert warning.state == "warning" and warning.fix.endswith("For speed lower solvers.groups or trainers.ranks.")
+    assert warning.state == "warning" and warning.fix.endswith("To run faster, lower solvers.groups or trainers.ranks.")
     assert jobs.slots(job, plan, 2, Allocation("Slurm job 7", ((Node("n1", 2), Node("n2", 4)),))).state == "ok"
     few = jobs.slots(job, plan, 2, Allocation("Slurm job 7", ((Node("n1", 2), Node("n2", 3)),)))
     assert few.state == "failed" and "have 5 CPUs, but the job needs 6" in few.fix
@@ -100,7 +100,7 @@ def test_slots_count_inference_ranks_and_learners(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path), [*answers, *learns])
     found = jobs.slots(job, Plan.of(job, tmp_path), 2, None)
     assert found.found == "12 ranks, 2 cores on this host", found
-    assert found.fix.endswith("For speed lower solvers.groups or inference.ranks or trainers.ranks.")
+    assert found.fix.endswith("To run faster, lower solvers.groups or inference.ranks or trainers.ranks.")
 
 
 HERE = {"Python": "3.12.1", "mpidata": "1.0"}
@@ -117,10 +117,10 @@ JOINED = {"size": 3, "seconds": 1.5}
         ([TOLD, TOLD, TOLD], [], JOINED, []),
         ([], ["n1", "n3"], None, ["no program starts on n2"]),
         ([TOLD, None, TOLD], ["n2"], None, [f"{sys.executable} does not run on n2"]),
-        ([TOLD, TOLD, OLD], [], JOINED, ["mpidata is 0.9, but 1.0 here: n3", "solver is no executable file: n3"]),
+        ([TOLD, TOLD, OLD], [], JOINED, ["mpidata is 0.9, but 1.0 here: n3", "solver is not an executable file: n3"]),
         ([TOLD, LOCAL, LOCAL], [], JOINED, ["/scratch is another folder, not shared: n2, n3"]),
-        ([TOLD, TOLD, TOLD], [], None, ["it does not join them"]),
-        ([TOLD, TOLD, TOLD], [], {"size": 1, "seconds": 0.1}, ["it does not join them"]),
+        ([TOLD, TOLD, TOLD], [], None, ["it does not connect them"]),
+        ([TOLD, TOLD, TOLD], [], {"size": 1, "seconds": 0.1}, ["it does not connect them"]),
     ],
 )
 def test_the_nodes_of_an_allocation(
@@ -137,7 +137,7 @@ def test_the_nodes_of_an_allocation(
 def test_what_a_node_says_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "mark").touch()
     assert ranks._problem(tmp_path / "mark") == ""
-    assert ranks._problem(tmp_path / "gone" / "mark") == "is not there"
+    assert ranks._problem(tmp_path / "gone" / "mark") == "does not exist"
     assert ranks._problem(tmp_path / "other") == "is another folder, not shared"
     assert ranks._problem(Path("/proc/self/status")) == "cannot be written (No such file or directory)"
 

@@ -235,7 +235,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for output, why in (
         ("file", "file is no folder"),
         ("file/runs", "file is no folder"),
-        ("/proc/runs", "no folder can be made in /proc"),
+        ("/proc/runs", "no folder can be created in /proc"),
     ):
         done = run.invoke(cli.main, ["submit", job, "--set", f"output={output}"])
         assert done.exit_code == 2 and why in done.stderr and "'output'" in done.stderr, done.stderr

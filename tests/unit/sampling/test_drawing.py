@@ -198,7 +198,7 @@ def test_a_class_draws_all_rows(tmp_path: Path) -> None:
         ("return numpy.full((count, 2), numpy.inf)", "row 0, 'alpha' of its sample is inf. Return finite numbers."),
         (
             "return numpy.zeros((count, 2)), ['a'] * count",
-            "returns \\(array, rules\\). Return the array alone, \\(array",
+            "returns \\(array, rules\\). Return only the array, \\(array",
         ),
         (
             "raise RuntimeError('two\\nlines')",
@@ -263,8 +263,8 @@ def test_a_class_gives_weights(tmp_path: Path, body: str, message: str) -> None:
     ("setting", "message"),
     [
         ("parameters.sampler=breed", "'parameters.weights' is true, but 'sampler: breed' does not know its density"),
-        ("parameters.space.weight=[0, 1]", "'parameters.space.weight' is what 'parameters.weights' adds"),
-        ("fields.weight={shape: [2]}", "'fields.weight': in a batch 'weight' is what 'parameters.weights' adds"),
+        ("parameters.space.weight=[0, 1]", "'parameters.space.weight': 'parameters.weights' adds this"),
+        ("fields.weight={shape: [2]}", "'fields.weight': 'parameters.weights' adds 'weight' to a batch"),
     ],
 )
 def test_what_does_not_go_with_weights_is_refused(tmp_path: Path, setting: str, message: str) -> None:
@@ -275,9 +275,9 @@ def test_what_does_not_go_with_weights_is_refused(tmp_path: Path, setting: str, 
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("class Sampler:\n    pass", r"TypeError: it is made as Sampler\(space=..., seed=...\): .*\.$"),
-        ("def Sampler(simulation):\n    pass", r"TypeError: it is made as Sampler\(space=..., seed=...\): "),
-        ("Sampler = 5", r"TypeError: made:Sampler is no class, but int\.$"),
+        ("class Sampler:\n    pass", r"TypeError: it is called as Sampler\(space=..., seed=...\): .*\.$"),
+        ("def Sampler(simulation):\n    pass", r"TypeError: it is called as Sampler\(space=..., seed=...\): "),
+        ("Sampler = 5", r"TypeError: made:Sampler is not a class, but int\.$"),
     ],
 )
 def test_what_cannot_be_made_is_refused_without_a_line_of_the_library(tmp_path: Path, code: str, message: str) -> None:
@@ -304,11 +304,11 @@ def test_parameters_are_kept_to_the_last_bit(tmp_path: Path) -> None:
     [
         ("simulation,a\n0,1\n2,1\n", "does not list simulations 0, 1, 2"),
         ("a\n1\n", "does not list simulations 0, 1, 2"),
-        ("simulation,a\n0,x\n", "it is no table of numbers"),
-        ("simulation,a\n0,1\n1\n", "it is no table of numbers"),
-        ('simulation,a\n0,"1\n', "it is no table of numbers"),
-        ("simulation,a\n0,inf\n1,1\n", "not all of its cells hold finite numbers"),
-        ("simulation,a\n0,1\n1,\n", "it is no table of numbers"),
+        ("simulation,a\n0,x\n", "it is not a table of numbers"),
+        ("simulation,a\n0,1\n1\n", "it is not a table of numbers"),
+        ('simulation,a\n0,"1\n', "it is not a table of numbers"),
+        ("simulation,a\n0,inf\n1,1\n", "not all its cells hold finite numbers"),
+        ("simulation,a\n0,1\n1,\n", "it is not a table of numbers"),
         ("", "does not list simulations 0, 1, 2"),
     ],
 )

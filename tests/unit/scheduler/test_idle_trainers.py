@@ -43,7 +43,7 @@ def test_not_soon_nor_before_a_first_batch_nor_of_one_that_draws(make_job: MakeJ
 @pytest.mark.parametrize(
     ("plan", "why"),
     [
-        ({"checkpoint_every_s": 300.0}, "the job has 'checkpoint', in which each trainer has its part"),
+        ({"checkpoint_every_s": 300.0}, "the job has 'checkpoint', to which each trainer writes its part"),
         ({"samples_window": 2}, "the job has 'samples.window'"),
         ({"journal": 1}, "the job has 'journal'"),
     ],
@@ -54,4 +54,4 @@ def test_where_it_cannot_be_this_is_said(
     job = tell(make_job, **plan)
     assert job.called("hands_over") == []
     assert [(event["trainer"], event["reason"]) for event in job.events("no_hand_over")] == [(2, why)]
-    assert f"Its samples do not go to them, as {why}.\n" in capsys.readouterr().err
+    assert f"Its samples cannot go to them, because {why}.\n" in capsys.readouterr().err

@@ -53,7 +53,7 @@ def test_a_trainer_that_was_cut_short_leaves_the_job_stopped(make_job: MakeJob) 
     leave(job, 1, after=0.1, all_drawn=False)
     assert job.run() == 0
     assert job.summary["status"] == "stopped"
-    assert job.summary["reason"] == "SIGTERM: no checkpoint was written, as the training loop is over"
+    assert job.summary["reason"] == "SIGTERM: no checkpoint was written: the training loop is over"
 
 
 def test_a_script_that_is_ended_before_it_is_done_leaves_the_job_stopped(make_job: MakeJob) -> None:

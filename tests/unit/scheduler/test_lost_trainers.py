@@ -109,7 +109,7 @@ def test_one_whose_script_has_ended_in_the_middle_is_killed_where_others_wait(tm
     lost.died(1, 2, 100.0)
     lost.tick(100.0 + deadlines.WHY_TRAINER_DIED_S, [0, 2])
     assert [event["event"] for event in output.events] == ["trainer_late", "trainer_lost"]
-    how = "has ended, as its script did in the middle of the training, after 7 batches"
+    how = "has ended, because its script ended in the middle of the training, after 7 batches"
     assert output.events[1]["how"] == how and output.events[1]["exit"] == 0
 
 
@@ -142,7 +142,7 @@ def test_one_for_which_the_others_wait_too_long_is_killed_and_told_of(tmp_path: 
     lost.died(2, 3, 50.0)
     leave_note(tmp_path, 2, signal=9)
     lost.tick(50.0, [])
-    how = "was killed, as the others had waited for it for 30 s (trainers.timeout_s)"
+    how = "was killed, because the others had waited for it for 30 s (trainers.timeout_s)"
     assert output.events[1]["how"] == how and output.events[1]["cause"] == "silent"
 
 
@@ -168,7 +168,7 @@ def test_all_that_wait_for_one_another_end_the_job(tmp_path: Path) -> None:
     assert [lost.waits(trainer, 31.0, [0, 1, 3], [], 0.0) for trainer in (0, 1)] == ["", ""]
     assert lost.waits(3, 29.0, [0, 1, 3], [], 0.0) == "" and lost.waits(0, 32.0, [0, 1, 3], [], 0.0) == ""
     why = lost.waits(3, 30.0, [0, 1, 3], [], 0.0)
-    assert why.startswith("All trainers have waited for one another for 30 s. Each must make the same calls")
+    assert why.startswith("All trainers have waited for one another for 30 s. Each must make the same collective calls")
 
 
 def test_nobody_is_late_in_a_job_that_ends_with_a_death(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_below_at_least_it_is_not(make_job: MakeJob) -> None:
     assert job.run() == 1
     cause = "was killed by SIGABRT, and 1 trainer is left, fewer than 'trainers.elastic.at_least', 2. Its output is in"
     assert job.summary["error"].startswith(f"Trainer 2 (rank 3) {cause}") and job.summary["died"]
-    assert job.summary["error"].endswith("There is no checkpoint to go on from: start the job again.")
+    assert job.summary["error"].endswith("There is no checkpoint to resume from: start the job again.")
     assert job.summary["lost_trainers"] == [1]
 
 

@@ -76,7 +76,7 @@ def test_a_simulation_whose_own_group_never_asks_for_it_is_set_aside(make_job: M
     assert job.run() == 0
     (entry,) = job.summary["set_aside"]
     assert entry["simulation"] == 1 and entry["tries"] == 2
-    assert entry["how"] == ("ended with exit status 2" if end == "die" else "left without asking for it")
+    assert entry["how"] == ("ended with exit status 2" if end == "die" else "left without requesting it")
     assert job.summary["simulations"] == {"requested": 3, "complete": 2, "failed": 1}
 
 

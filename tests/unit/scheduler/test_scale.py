@@ -76,7 +76,7 @@ def test_spare_loaders_take_part_where_none_can_be_started(make_job: Make) -> No
     asked.requests.clear()
     assert job.run() == 0 and job.called("serves") == [(0,), (1,), (2,)]
     (refused, why), (done, told) = sorted(asked.answers, reverse=True)
-    assert refused and why.startswith("4 loaders would be ") and "Start it with more 'loaders.spares'." in why
+    assert refused and why.startswith("4 loaders would be ") and "Start the job with more 'loaders.spares'." in why
     assert not done and told == "3 loaders from now on, there were 1: 2 of the spare ones."
 
 
@@ -87,7 +87,7 @@ def test_spare_loaders_take_part_where_none_can_be_started(make_job: Make) -> No
         (NONE | {"loaders": 1}, "groups", 2, "This job needs no groups: it has no solvers"),
         ({"loaders": 1}, "loaders", 0, "There cannot be 0 loaders: give at least 1."),
         ({"loaders": 1}, "groups", -1, "There cannot be -1 groups: give at least 1."),
-        ({"loaders": 1}, "scheduler", 2, "The job cannot have other numbers of 'scheduler'."),
+        ({"loaders": 1}, "scheduler", 2, "The number of 'scheduler' of a job cannot be changed."),
         ({"loaders": 1}, "groups", 2, "2 groups would be 1 more, but the job has 0 to spare"),
     ],
 )

@@ -98,8 +98,8 @@ def test_more_and_fewer_are_asked_for(tmp_path: Path) -> None:
     ("plan", "count", "said"),
     [
         ({"trainers_at_least": 0}, 3, "no 'trainers.elastic'"),
-        ({"trainer_spares": 0}, 3, "start it with 'trainers.spares'"),
-        ({"trainers_at_least": 2}, 1, "at least 2 are to train"),
+        ({"trainer_spares": 0}, 3, "start the job with 'trainers.spares'"),
+        ({"trainers_at_least": 2}, 1, "at least 2 must train"),
         ({}, 5, "5 trainers would be 3 more, but the job has 2 to spare"),
     ],
 )

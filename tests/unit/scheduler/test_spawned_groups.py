@@ -101,7 +101,7 @@ def test_the_job_fails_when_no_group_can_be_spawned(make_job: MakeJob) -> None:
     job.before["spawn"] = spawn
     assert job.run() == 1
     log = job.plan.run / "logs" / "group-0005-solver-1.log"
-    assert job.summary["log"] == str(log) and f"Its output is in {log}. Correct it" in job.summary["error"]
+    assert job.summary["log"] == str(log) and f"Its output is in {log}. Fix the error" in job.summary["error"]
     assert job.summary["status"] == "failed" and len(job.called("spawn")) == 6
     assert "could not be started, and no group is left. Its program could not be started" in job.summary["error"]
     assert not job.summary.get("died")

@@ -179,7 +179,7 @@ def test_a_failure_while_stopping_counts(make_job: MakeJob) -> None:
     job.event(Stop, 0, text="left")
     job.event(Stop, 1, after=2.0, failed=1, text="RuntimeError: connection closed by peer")
     assert job.run() == 1
-    first = "Trainer 0 (rank 1) left before the others (left). Trainer 1 failed then: RuntimeError: connection closed"
+    first = "Trainer 0 (rank 1) left before the others (left). Trainer 1 then failed: RuntimeError: connection closed"
     assert job.summary["error"].startswith(first)
     assert job.summary["reason"] == "trainer 0: left"
     assert job.called("stop") == [()] and job.now <= 1006

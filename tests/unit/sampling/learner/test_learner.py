@@ -195,7 +195,7 @@ def test_a_checkpoint_that_knows_more_than_the_file_is_refused(folder):
     checkpoint.mkdir(parents=True)
     for kept in ('{"drawn": 1, "state": null}', '{"drawn": 0, "state": 3}', "[]"):
         (checkpoint / "scheduler.json").write_text(f'{{"sampler": {kept}}}')
-        with pytest.raises(MpidataError, match="parameters.csv lacks simulations that checkpoint 2 has"):
+        with pytest.raises(MpidataError, match="parameters.csv lacks simulations of checkpoint 2"):
             make_learner(RunFolder(folder), SimpleNamespace(checkpoint=2), np.zeros((8, 1)), 0)
 
 

@@ -174,7 +174,7 @@ def test_difficulty_is_known_apart_from_its_trend_over_time():
 
 def test_an_adaptive_sampler_refuses_losses_without_a_logarithm():
     with pytest.raises(
-        ValueError, match="needs losses of 0 or more, and simulation 7 has the loss -0.5. Tell stream.losses a squared"
+        ValueError, match="needs losses of 0 or more, and simulation 7 has the loss -0.5. Pass stream.losses a squared"
     ):
         Adaptive(PLANE, 0, AdaptiveKeys()).observe(
             np.array([3, 7]), np.zeros((2, 2)), {"difficulty": np.zeros(2), "last": np.array([1.0, -0.5])}

@@ -70,7 +70,7 @@ def test_where_not_all_have_joined_the_group_is_dropped_and_the_job_goes_on(
     library.joined = ANSWER_FAILED
     spawner = make_spawner(elastic, library)
     spawner.start(7, [])
-    assert news_of(spawner, 1) == [(7, "A trainer or it died while it joined the job")]
+    assert news_of(spawner, 1) == [(7, "A trainer died, or it died itself, while it joined the job")]
     assert library.called("dismiss") == [7] and library.called("link") == []
 
 
