@@ -61,7 +61,7 @@ def test_outside_a_job_further_calls_are_as_the_first(
         ({"w": [1.0, 2.0]}, "'w' is of list, neither a tensor nor an array. Publish numpy.asarray(...) of it"),
         ({"w": 1.0}, "'w' is of float, neither a tensor nor an array"),
         ({"w": "text"}, "'w' is of str"),
-        ({"w": object()}, "'w' is object, of which NumPy makes an array of objects"),
+        ({"w": object()}, "'w' is object, which NumPy converts to an array of objects"),
         ({"w": torch.ones(2).to(torch.float8_e4m3fn)}, "'w' is of float8_e4m3fn, a dtype that no field has"),
         ({"w": np.ones(2, np.longdouble)}, "'w' is of float128, a dtype that no field has"),
         ({"w": np.ones((1,) * 7)}, "'w' has 7 dimensions, at most 6 are possible"),
