@@ -94,7 +94,7 @@ _HOME = {
     "world_size": "mpidata.trainer.elastic.calls",
 }
 
-# The modules by which pickles of earlier versions, in checkpoints say, name classes.
+# The module names of classes in pickles of earlier versions, for example in checkpoints.
 for _module in (
     *("data_loader", "data_loader.data_loader", "files", "files.dataset"),
     *("field_statistics", "field_statistics.normalizer"),

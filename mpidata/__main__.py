@@ -21,7 +21,7 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        os.write(2, f"mpidata: cannot write: {error.strerror}. Make room, or send the output elsewhere.\n".encode())
+        os.write(2, f"mpidata: cannot write: {error.strerror}. Free disk space, or redirect the output.\n".encode())
         os._exit(2)  # the interpreter would try to write the rest
 
 

@@ -1,4 +1,4 @@
-"""Plain arrays of what a user's program has: all that it says, or a sentence about what would be lost."""
+"""Convert a user's values to plain arrays without loss, or raise an error that names what would be lost."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["NotPlainError", "plain_array", "plain_floats", "plain_number"]
 
 _NUMBERS = {int, float, bool, complex, *np.sctypeDict.values()}
 _DENSE = (
-    "Give a rectangular, dense array of numbers: tensor.to_dense(), matrix.toarray() or, from a GPU, array.get(), for "
-    "example."
+    "Give a rectangular, dense array of numbers, for example tensor.to_dense(), matrix.toarray() or, from a GPU, "
+    "array.get()."
 )
 
 
 class NotPlainError(TypeError):
-    """Something is more than an array of numbers, or none.
+    """A value is not an array of numbers, or is more than one.
 
     Parameters
     ----------
     what, why, advice : str
-        What it is; why it cannot be taken, from "of which" or "whose" on, without a full stop; and a sentence.
+        What the value is; a clause with "which" or "whose" that states the reason; a sentence that states the fix.
     """
 
     def __init__(self, what: str, why: str, advice: str) -> None:
@@ -42,9 +42,9 @@ def plain_array(values: Any, dtype: str | None = None) -> npt.NDArray[Any]:
     Parameters
     ----------
     values : object
-        Whatever NumPy makes an array of, or a tensor of torch.
+        Anything that NumPy converts to an array, or a torch tensor.
     dtype : str, optional
-        For which field it is: decides what becomes of an int or a bool of Python, as in NumPy (NEP 50). All else keeps
+        The field's dtype: decides how a Python int or bool is converted, as in NumPy (NEP 50). Everything else keeps
         its own dtype.
 
     Returns
@@ -56,21 +56,21 @@ def plain_array(values: Any, dtype: str | None = None) -> npt.NDArray[Any]:
     Raises
     ------
     NotPlainError
-        It has a unit, or masked elements that cannot be NaN; an int does not fit; or it is no array of numbers.
+        The values have a unit, or masked elements that cannot be NaN, or do not fit, or are not an array of numbers.
     """
     made = _of_int(values, dtype) if isinstance(values, int) else _made(values, dtype)
     if made.dtype == object and made.size:
-        raise NotPlainError(_kind(values), "of which NumPy makes an array of objects", _DENSE)
+        raise NotPlainError(_kind(values), "which NumPy converts to an array of objects", _DENSE)
     return made
 
 
 def plain_floats(values: Any) -> npt.NDArray[np.float64]:
-    """Make a new array of float64 of what float makes one of, as `plain_array`; raises TypeError or ValueError."""
+    """Like `plain_array`, but make a new float64 array of all that `float` accepts; raises TypeError or ValueError."""
     made = _made(values, None)
     if made.dtype == BITS_OF_BFLOAT16:
         made = (made.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     if made.dtype.kind in "cmM":
-        raise TypeError(f"{made.dtype} is no dtype of real numbers")
+        raise TypeError(f"{made.dtype} is not a dtype of real numbers")
     return made.astype(np.float64)
 
 
@@ -79,27 +79,27 @@ def plain_number(value: Any) -> float:
     _refuse_unit(value)
     kind = getattr(getattr(value, "dtype", None), "kind", "f")
     if kind in ("c", "m", "M"):
-        raise TypeError(f"{value.dtype} is no real number")
+        raise TypeError(f"{value.dtype} is not a real number")
     return float(value)
 
 
 def _made(values: Any, dtype: str | None) -> npt.NDArray[Any]:
-    """As `plain_array`, or an array of objects."""
+    """Like `plain_array`, but may return an array of objects."""
     if type(values) is np.ndarray:
         return values
     try:
         return _convert(values, dtype)
     except NotPlainError:
         raise
-    except Exception as error:  # whatever a program has may raise anything
-        raise NotPlainError(_kind(values), f"of which NumPy makes no array ({as_line(error)})", _DENSE) from None
+    except Exception as error:  # a user's object may raise anything
+        raise NotPlainError(_kind(values), f"which NumPy cannot convert ({as_line(error)})", _DENSE) from None
 
 
 def _convert(values: Any, dtype: str | None) -> npt.NDArray[Any]:
     _refuse_unit(values)
-    if _own(values, "units") is not None and hasattr(values, "magnitude"):  # no unit, of pint, which would warn
+    if _own(values, "units") is not None and hasattr(values, "magnitude"):  # of pint, without a unit: NumPy would warn
         return _made(values.magnitude, dtype)
-    if _own(values, "dims") is not None and hasattr(type(values), "data"):  # xarray: what it holds may be more, too
+    if _own(values, "dims") is not None and hasattr(type(values), "data"):  # xarray: its data may have a unit or a mask
         return _made(values.data, dtype)
     if isinstance(values, (list, tuple, deque)):
         # NumPy drops the masks of masked arrays in a list.
@@ -130,7 +130,7 @@ def _with_nan(values: object, plain: npt.NDArray[Any], mask: npt.NDArray[Any], d
     for name, kind in ((plain.dtype, plain.dtype.kind), (dtype, declared)):
         if kind not in "fc":
             why = f"which has {np.count_nonzero(mask)} masked elements, and {name} has no NaN for them"
-            advice = "Give them a value: array.filled(0), for example."
+            advice = "Give them a value, for example array.filled(0)."
             if declared == "f":
                 advice = "Convert it to floats, in which they are NaN: array.astype('float64')."
             raise NotPlainError(_kind(values), why, advice)
@@ -168,8 +168,8 @@ def _refuse_unit(values: Any) -> None:
             raise NotPlainError(
                 _kind(values),
                 f"whose unit, {str(unit) or 'none'!r:.60}, would be lost",
-                "Give its numbers in the unit that is meant: quantity.to(unit).magnitude of pint, "
-                "quantity.to_value(unit) of astropy.",
+                "Give its numbers in the intended unit: quantity.to(unit).magnitude in pint, "
+                "quantity.to_value(unit) in astropy.",
             )
 
 
@@ -179,7 +179,7 @@ def _kind(values: object) -> str:
 
 
 def _own(values: Any, name: str) -> Any:
-    """Get an attribute, unless it is a method, a text or made of a label, as pandas and xarray do; or None."""
+    """Return an attribute, or None if it is missing, a method, a text, or made from a label (pandas, xarray)."""
     if not hasattr(type(values), name) and name not in getattr(values, "__dict__", ()):
         return None
     value = getattr(values, name)

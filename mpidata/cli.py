@@ -36,7 +36,7 @@ _SET = click.option(
 
 
 class _Commands(click.Group):
-    """Shows an MpidataError as its sentence alone, and nothing for Ctrl-C."""
+    """Prints only the message of an MpidataError, and nothing for Ctrl-C."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -99,15 +99,15 @@ def run(
     if replay is not None and (restarts or name is not None):
         raise click.UsageError("A replay cannot be resumed. Leave out --restarts and --as.")
     if name is not None and resume is not None:
-        raise click.UsageError("--as finds the run to go on with by itself. Leave out --resume.")
+        raise click.UsageError("--as finds the run to resume. Leave out --resume.")
     if retry_set_aside and resume is None:
-        raise click.UsageError("--retry-set-aside is about a run that is resumed. Give --resume with its folder.")
+        raise click.UsageError("--retry-set-aside applies only to a resumed run. Give --resume with its folder.")
     if not dry_run and (place := find_place(os.environ)) is not None:
         from mpidata.launch.starting.by_hand import run_by_hand
 
         if restarts or name is not None:
             option = "--restarts" if restarts else "--as"
-            raise click.UsageError(f"{option} is for `mpidata run` without a launcher, which could not be restarted.")
+            raise click.UsageError(f"{option} needs `mpidata run` without a launcher: launchers cannot be restarted.")
         run_by_hand(job, overrides, place, resume, retry_set_aside, replay)
     from mpidata.launch.starting.local import print_command, run_local
 
@@ -194,7 +194,7 @@ def doctor(job: str | None, overrides: tuple[str, ...], with_jobs: bool, as_json
 
     leave_step(os.environ)
     if overrides and job is None:
-        raise click.UsageError("--set changes a key of a job file; give one.")
+        raise click.UsageError("--set changes a key of a job file. Give the job file.")
     found = examine(job, overrides)
     if with_jobs and not any(each.check == "libmpidata" and each.state == "failed" for each in found):
         found += try_jobs()
@@ -220,7 +220,7 @@ def scale(run: str, loaders: int | None, groups: int | None, trainers: int | Non
         if count is not None
     }
     if not wanted:
-        raise click.UsageError("Give --loaders, --groups or --trainers, with how many there are to be.")
+        raise click.UsageError("Give --loaders, --groups or --trainers, with the new number.")
     for sentence in ask(run, wanted):
         click.echo(sentence)
 
@@ -252,7 +252,7 @@ def try_(
     if (record is None) == (made_up is None):
         raise click.UsageError("Give either --record with the folder of a record, or --made-up with a job file.")
     if job is not None and record is None:
-        raise click.UsageError("--job is for --record. With --made-up the job file is given already.")
+        raise click.UsageError("--job is only for --record: --made-up already names the job file. Leave out --job.")
     sys.exit(try_script(command, record, made_up or job, overrides, steps))
 
 
@@ -309,7 +309,7 @@ def _show_notes(job: Job) -> None:
 
 
 def _refuse(error: MpidataError, command: str | None) -> NoReturn:
-    # Nothing was started; a report that fails may do so halfway.
+    # Status 2 means that nothing was started; a report may fail halfway.
     from rich.text import Text
 
     _console(stderr=True).print(Text(f"mpidata: {error}", "red"), soft_wrap=True)

@@ -1,6 +1,6 @@
-"""What the command does first: take signals that come while modules are loaded, and find a home.
+"""The first actions of the command: handle signals that arrive while modules load, and set HOME.
 
-Imports almost nothing, so that it is in place some hundredths of a second after the start.
+Imports almost nothing, so that the handlers are set some hundredths of a second after the start.
 """
 
 import os
@@ -12,13 +12,13 @@ from types import FrameType
 __all__ = ["AGAIN", "begin", "find_home", "stop_early", "take_early"]
 
 AGAIN = 75
-"""Exit status of a run that was told to end and can be run again: EX_TEMPFAIL."""
+"""Exit status of a run that was asked to end and can be started again: EX_TEMPFAIL."""
 
 
 def take_early(runs: bool) -> None:
-    """Have Ctrl-C end this process with one line until `begin`; in one that `runs` a job SIGTERM and SIGUSR1, too.
+    """Let Ctrl-C end this process with one line until `begin`; if it `runs` a job, also SIGTERM and SIGUSR1.
 
-    Signals that are ignored stay so.
+    Ignored signals stay ignored.
     """
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_early)
@@ -28,7 +28,7 @@ def take_early(runs: bool) -> None:
 
 
 def begin() -> None:
-    """Have Ctrl-C raise KeyboardInterrupt from now on."""
+    """Let Ctrl-C raise KeyboardInterrupt from now on."""
     if signal.getsignal(signal.SIGINT) == _interrupt_early:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -46,15 +46,15 @@ def stop_early(number: int, _: FrameType | None) -> None:
 
 
 def find_home(environ: MutableMapping[str, str]) -> None:
-    """Set HOME and USER where they are missing (cron, `env -i`, containers): Open MPI starts nothing without a HOME.
+    """Set HOME and USER if they are missing (cron, `env -i`, containers): Open MPI starts nothing without a HOME.
 
-    HOME becomes the folder in the user's entry of the system, or `/` if the user has no entry or the folder does not
-    exist: no folder that others can write, as launchers read settings there.
+    HOME becomes the folder in the user's passwd entry, or `/` if the user has no entry or the folder does not exist.
+    Launchers read settings from HOME, so it is never a folder that others can write.
 
     Parameters
     ----------
     environ : mutable mapping of str to str
-        `os.environ`, which all that is started gets.
+        `os.environ`, which child processes inherit.
     """
     try:
         name, home = pwd.getpwuid(os.geteuid())[0:6:5]

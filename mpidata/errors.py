@@ -107,11 +107,11 @@ def unforeseen(what: str, error: BaseException, log: str) -> str:
     log : str
         What a bug report should contain.
     """
-    fix = f"That is a fault of mpidata: report it with {log}."
+    fix = f"This is a bug in mpidata: report it with {log}."
     if isinstance(error, MemoryError):
         fix = "Give its host more memory."
     elif isinstance(error, OSError):
-        fix = "That is the system's answer: check its disks, permissions and limits."
+        fix = "The system refused a call: check its disks, permissions and limits."
     elif isinstance(error, ImportError):
-        fix = "Install mpidata anew, with all that it needs, for the Python that runs it."
+        fix = "Reinstall mpidata and its dependencies for the Python that runs it."
     return f"{what} failed with {type(error).__name__}: {as_line(error)}. {fix}"

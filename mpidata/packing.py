@@ -96,7 +96,7 @@ def _is_apart(field: Field, sample: Mapping[str, Any]) -> bool:
 def number_tensors(
     names: Sequence[str], numbers: Sequence[npt.NDArray[np.int64]] | npt.NDArray[np.int64], n_lengths: int
 ) -> dict[str, torch.Tensor]:
-    """Make the tensors of a batch from the numbers of its samples, of which the first are lengths.
+    """Make the tensors of a batch from its samples' numbers: first the lengths, then flags of optional fields.
 
     `<length>` is [B] (or [B, W]) int64, `<length>_offsets` is [B + 1] (or [B * W + 1]) int64, and the others,
     `<field>_given` of optional fields, are bool, shaped as the lengths. A single sample of one step has no offsets.
@@ -138,7 +138,7 @@ def refuse_stacking(dataset: Dataset[Any], lengths: Sequence[str], fields: str) 
     for _ in range(_FRAMES):
         if frame is None:
             return
-        if frame.f_code.co_name == "fetch":  # of no other one, as f_locals keeps alive what the variables hold
+        if frame.f_code.co_name == "fetch":  # only here, as f_locals keeps the values of all variables alive
             refuse_fetcher(frame.f_locals.get("self"), dataset, lengths, fields)
             return
         frame = frame.f_back

@@ -1,11 +1,11 @@
 """Run a module of mpidata as a program: `python run_module.py FOLDER MODULE ARGUMENT...`.
 
-As `python -m MODULE`, but what lies in the working directory is not imported: others may be able to write there.
-FOLDER, an absolute path, is looked into first instead; "" for none. Python's options do not do that: -P came with 3.11,
-and -I ignores PYTHONPATH, which sites use.
+Like `python -m MODULE`, but does not import from the working directory, which others may be able to write. Instead,
+FOLDER, an absolute path, is searched first; "" for none. Python's options do not suffice: -P requires 3.11, and -I
+ignores PYTHONPATH, which sites use.
 """
 
-import os  # loaded at every start of Python, so not looked for
+import os  # already loaded when Python starts, so not searched for
 import sys
 
 __all__ = ["module_command"]
@@ -17,18 +17,18 @@ def module_command(module: str, *arguments: str, folder: str | os.PathLike[str] 
     Parameters
     ----------
     module : str
-        Of mpidata: `mpidata.scheduler`.
+        A module of mpidata, for example `mpidata.scheduler`.
     *arguments : str
-        For it.
+        Arguments of the module.
     folder : path
-        Where what it imports for the user is looked for first.
+        The folder that is searched first for the user's modules.
     """
     absolute = os.path.abspath(folder) if folder else ""
     return (sys.executable, os.path.abspath(__file__), absolute, module, *arguments)
 
 
 def _leave_out_working_directory() -> None:
-    """Take from the module path the folder of this file, and the working directory unless PYTHONPATH names it."""
+    """Remove from the module path the folder of this file, and the working directory unless PYTHONPATH names it."""
     named = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     here = [os.path.dirname(os.path.abspath(__file__)), *({"", os.getcwd()} - set(named))]
     sys.path[:] = [entry for entry in sys.path if entry not in here]
@@ -38,7 +38,7 @@ def _main() -> None:
     _leave_out_working_directory()
     import runpy
 
-    import mpidata  # noqa: F401  # this one, whatever the folder holds
+    import mpidata  # noqa: F401  # this one, whatever FOLDER contains
 
     folder, module = sys.argv[1:3]
     del sys.argv[1:3]

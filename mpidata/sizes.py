@@ -15,13 +15,13 @@ _SIZE = re.compile(rf"([0-9]{{1,15}}(?:\.[0-9]{{1,15}})?) ?({'|'.join(UNITS)})")
 
 
 def parse_size(text: str) -> int | None:
-    """Return the bytes, rounded down; None if it is no size."""
+    """Return the number of bytes, rounded down; None if the text is not a size."""
     found = _SIZE.fullmatch(text)
     return int(Decimal(found[1]) * UNITS[found[2]]) if found else None
 
 
 def size_text(size: int) -> str:
-    """Write bytes with the greatest unit of 1024 of which they are one or more, such as `1.5 GiB`."""
+    """Format bytes in the largest unit, a power of 1024, that gives at least 1, such as `1.5 GiB`."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if size >= UNITS[unit]:
             return f"{size / UNITS[unit]:.4g} {unit}"

@@ -1,4 +1,4 @@
-"""Tensors of torch that share the memory of arrays of NumPy, in the dtypes of fields."""
+"""Torch tensors that share memory with NumPy arrays, in the dtypes of fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mpidata.dtypes import BFLOAT16
 __all__ = ["WEIGHT", "array_of", "number_tensor", "part_weights", "tensor_of"]
 
 WEIGHT = "weight"
-"""Name of the tensor with the weights of samples, which travel as a last parameter."""
+"""Name of the tensor with the weights of samples, which are sent as the last parameter."""
 
 
 def tensor_of(array: npt.NDArray[Any], dtype: str) -> torch.Tensor:
@@ -22,19 +22,19 @@ def tensor_of(array: npt.NDArray[Any], dtype: str) -> torch.Tensor:
 
 
 def array_of(tensor: torch.Tensor) -> npt.NDArray[Any]:
-    """Return the array over a tensor on the CPU, of `numpy_dtype` of its dtype."""
+    """Return the array over a CPU tensor, in the `numpy_dtype` of its dtype."""
     bits = tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor
     array: npt.NDArray[Any] = bits.numpy()
     return array
 
 
 def number_tensor(value: bool | int | float) -> torch.Tensor:
-    """Make a tensor of no dimensions, bool, int64 or float64, in memory of the CPU whatever torch's defaults are."""
+    """Make a bool, int64 or float64 tensor without dimensions, in CPU memory whatever torch's defaults are."""
     dtype = {bool: torch.bool, int: torch.int64, float: torch.float64}[type(value)]
     return torch.tensor(value, dtype=dtype, device="cpu")
 
 
 def part_weights(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Give a batch, or a sample, its weights apart: ``parameters`` ``[B, n]`` and ``weight``, ``[B]`` float32."""
+    """Split the weights of a batch or sample from its parameters: ``parameters``, [B, n], ``weight``, [B] float32."""
     parameters = tensors["parameters"]
     return tensors | {"parameters": parameters[..., :-1], WEIGHT: parameters[..., -1].float()}

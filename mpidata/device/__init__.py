@@ -1,1 +1,1 @@
-"""Batches that are copied to a device while the training loop uses those before."""
+"""Copy batches to a device while the training loop uses earlier ones."""

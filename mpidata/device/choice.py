@@ -16,21 +16,21 @@ _NEEDED = ("is_available", "device_count", "current_device", "current_stream", "
 
 
 def choose_device(device: Any, what: str, *, pin_memory: bool = False) -> Device | None:
-    """Return the device that batches are to be copied to; None for batches in the memory of the CPU.
+    """Return the device to which batches must be copied; None for batches in CPU memory.
 
     Parameters
     ----------
     device : str, torch.device, int or None
         As torch takes it. Without an index, the current device of its type.
     what : str
-        Who was given it, for the sentence.
+        The class that was given the device, for the error message.
     pin_memory : bool
-        Was given beside it.
+        The argument `pin_memory` of that class.
 
     Raises
     ------
     StreamError
-        It names no device, or one that is not here, or whose module of torch has no streams; or `pin_memory` was given.
+        `device` is invalid or not on this host, its torch module has no streams, or `pin_memory` was also given.
     """
     if device is None:
         return None
@@ -40,28 +40,26 @@ def choose_device(device: Any, what: str, *, pin_memory: bool = False) -> Device
         return None
     if pin_memory:
         raise StreamError(
-            f"{asked} does not go with pin_memory=True: the batches are on the device, and page-locked memory is used "
-            "on the way. Leave pin_memory out."
+            f"{asked} cannot be combined with pin_memory=True: the batches are on the device, and the copies already "
+            "use page-locked memory. Leave pin_memory out."
         )
     return TorchDevice(_present(parsed, asked))
 
 
 def check_prefetch(prefetch: Any) -> None:
-    """Raise StreamError if so many batches are not to be copied ahead of the loop."""
+    """Raise StreamError if `prefetch`, the number of batches copied ahead of the loop, is not 1 or 2."""
     if isinstance(prefetch, bool) or not isinstance(prefetch, int) or not 1 <= prefetch <= 2:
         raise StreamError(f"device_prefetch={prefetch!r:.100} batches cannot be copied ahead of the loop. Give 1 or 2.")
 
 
 def _parse(device: Any, asked: str) -> torch.device:
     if isinstance(device, bool) or not isinstance(device, (str, int, torch.device)):
-        raise StreamError(f'{asked}: {type(device).__name__} is no device. Give "cuda", "cuda:1" or a torch.device.')
+        raise StreamError(f'{asked}: {type(device).__name__} is not a device. Give "cuda", "cuda:1" or a torch.device.')
     try:
         return torch.device(device)
     except RuntimeError as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        raise StreamError(
-            f'{asked} names no device of torch: {reason}. Give "cuda" or "cuda:1", for example.'
-        ) from None
+        raise StreamError(f'{asked} is not a torch device: {reason}. Give "cuda" or "cuda:1".') from None
 
 
 def _present(device: torch.device, asked: str) -> torch.device:
@@ -71,7 +69,7 @@ def _present(device: torch.device, asked: str) -> torch.device:
     if device.type == "meta" or lacks:
         why = "has no memory" if device.type == "meta" else f"lacks {', '.join(lacks)} in torch {torch.__version__}"
         raise StreamError(
-            f'{asked}: batches cannot be copied to {kind!r} ahead of the loop, which {why}. Use "cuda", or leave '
+            f'{asked}: batches cannot be copied ahead of the loop to {kind!r}, which {why}. Use "cuda", or leave '
             "device out and move the batches yourself: batch[name].to(...)."
         )
     assert module is not None
@@ -86,6 +84,6 @@ def _present(device: torch.device, asked: str) -> torch.device:
         seen = ", ".join(f"{kind}:{number}" for number in range(count))
         raise StreamError(
             f"{asked}: torch sees {count} of type {kind!r} on {socket.gethostname()}: {seen}. Name one of "
-            "them: the first one of a trainer is number LOCAL_RANK times trainers.gpus_per_rank."
+            "them: the index of a trainer's first device is LOCAL_RANK * trainers.gpus_per_rank."
         )
     return torch.device(kind, index)

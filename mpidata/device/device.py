@@ -1,4 +1,4 @@
-"""What is needed of a device, and the only implementation of it: that of torch."""
+"""The interface of a device, and its only implementation, that of torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 __all__ = ["Device", "Event", "TorchDevice"]
 
-_EVENTS = {"cuda": {"blocking": True}}  # the host would spin while it waits for one
+_EVENTS = {"cuda": {"blocking": True}}  # otherwise the host would spin while it waits
 
 
 class Event(Protocol):
@@ -36,10 +36,10 @@ class Device(Protocol):
         """Return the tensor, contiguous and in page-locked memory: itself, or a copy."""
 
     def copy(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Begin to copy a page-locked tensor on the stream of copies, into memory of that stream. Does not block."""
+        """Start to copy a page-locked tensor on the stream of copies, into memory of that stream. Does not block."""
 
     def copied(self) -> Event:
-        """Return an event behind the copies that have begun."""
+        """Return an event after the copies that have been started."""
 
     def wait_for(self, event: Event) -> None:
         """Have the current stream wait for an event. Does not block."""
@@ -48,7 +48,7 @@ class Device(Protocol):
         """Keep the memory of a copy, after its last reference is gone, until the current stream is done with it."""
 
     def used(self) -> Event:
-        """Return an event behind what the current stream has been given so far."""
+        """Return an event after the work that the current stream has been given so far."""
 
 
 class TorchDevice:
@@ -84,7 +84,7 @@ class TorchDevice:
         self._current().wait_event(event)
 
     def keep(self, tensor: torch.Tensor) -> None:
-        """Tell torch's allocator of the current stream."""
+        """Report the current stream to torch's allocator."""
         tensor.record_stream(self._current())
 
     def used(self) -> Event:

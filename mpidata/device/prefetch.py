@@ -17,12 +17,12 @@ __all__ = ["Fetched", "MakePrefetcher", "Prefetcher", "choose_prefetcher"]
 
 _T = TypeVar("_T")
 Fetched: TypeAlias = tuple[_T, Callable[[], Any]]
-"""What the caller knows of a batch, and what makes the batch, in the memory of the CPU or then on the device."""
+"""What the caller knows of a batch, and a callable that makes the batch, in CPU memory or then on the device."""
 
 MakePrefetcher: TypeAlias = Callable[[bool], "Prefetcher[Any] | None"]
-"""Makes what copies the batches of an iteration; with true, none of them ahead of the loop."""
+"""Makes the prefetcher of an iteration; with true, it copies no batch ahead of the loop."""
 
-# So many steps may wait on the device behind the one that it makes: each keeps the memory of its batch.
+# Number of steps that may be queued on the device behind the current one: each keeps the memory of its batch.
 _STEPS_BEHIND = 2
 
 
@@ -32,14 +32,14 @@ class Prefetcher(Generic[_T]):
     Parameters
     ----------
     device : Device
-        Where they go.
+        Destination of the copies.
     ahead : int
-        How many batches are copied ahead, at most; with 0 each is copied when the loop asks for it.
+        Largest number of batches that are copied ahead; with 0 each is copied when the loop asks for it.
 
     Notes
     -----
-    One thread. In page-locked memory are at most `ahead` + 2 batches; on the device those that the script keeps,
-    `ahead` more, and those of two steps. Nothing blocks but `wait`, and a host that is further ahead of the device.
+    Call from one thread. At most `ahead` + 2 batches are in page-locked memory; on the device are those that the script
+    keeps, `ahead` more, and those of two steps. Only `wait` blocks, and a host that is further ahead of the device.
     """
 
     def __init__(self, device: Device, ahead: int) -> None:
@@ -47,32 +47,32 @@ class Prefetcher(Generic[_T]):
         self._device = device
         self._copied: deque[Fetched[_T]] = deque()
         self._read: deque[tuple[Event, list[torch.Tensor]]] = deque()  # memory that copies may still read
-        self._used: deque[Event] = deque()  # behind the steps on the batches before
+        self._used: deque[Event] = deque()  # after the steps on earlier batches
         self._failed: Exception | None = None
 
     @property
     def waiting(self) -> bool:
-        """Whether a batch was fetched that the loop has not had."""
+        """Whether a batch was fetched that the loop has not received."""
         return bool(self._copied)
 
     def next(self, wait: Callable[[], Fetched[_T]], ready: Callable[[], Fetched[_T] | None]) -> Fetched[_T]:
-        """Get the next batch, and begin to copy those after it.
+        """Return the next batch, and start to copy those after it.
 
         Parameters
         ----------
         wait : callable
             Waits for the next batch.
         ready : callable
-            Gets the next batch if it is there; does not block.
+            Returns the next batch, or None if there is none yet; does not block.
 
         Returns
         -------
         object, callable
-            What the caller knows of the batch; and what gives it out, once, in the stream that is current then. This
-            raises what the making of the batch has raised.
+            What the caller knows of the batch; and a callable that returns the batch, once, in the stream that is then
+            current, or raises what making the batch raised.
         """
         self._stay_near()
-        self._let_go(block=not self._copied)  # who waits may wait for the memory of the batches before
+        self._let_go(block=not self._copied)  # `wait` may wait for the memory of earlier batches
         if not self._copied:
             if self._failed is not None:
                 failed, self._failed = self._failed, None
@@ -81,23 +81,23 @@ class Prefetcher(Generic[_T]):
         try:
             while self._failed is None and len(self._copied) <= self.ahead and (fetched := ready()) is not None:
                 self._copy(*fetched)
-        except Exception as error:  # the batches before it come first
+        except Exception as error:  # earlier batches come first
             self._failed = error
         return self._copied.popleft()
 
     def now(self, batch: Any) -> Any:
-        """Return a batch on the device; for a caller that has only this one."""
+        """Return a copy of a batch on the device; for a caller that has only this one."""
         self._stay_near()
         self._let_go(block=False)
         return self._begin(batch)()
 
     def clear(self) -> None:
-        """Forget what was fetched and given to nobody."""
+        """Drop the batches that were fetched but not returned."""
         self._copied.clear()
         self._failed = None
 
     def finish(self) -> None:
-        """Block until the copies that have begun are done, and let go of what they read."""
+        """Block until all started copies are done, and release the memory that they read."""
         self._let_go(block=True)
 
     def _copy(self, known: _T, make: Callable[[], Any]) -> None:
@@ -108,7 +108,7 @@ class Prefetcher(Generic[_T]):
         self._copied.append((known, give))
 
     def _begin(self, batch: Any) -> Callable[[], Any]:
-        """Begin to copy; returns what gives the copy out."""
+        """Start to copy; return a callable that returns the copy."""
         while len(self._read) > self.ahead:
             self._let_go_of_first()
         device, read = self._device, list[torch.Tensor]()
@@ -136,13 +136,13 @@ class Prefetcher(Generic[_T]):
         return give
 
     def _stay_near(self) -> None:
-        """Block while the device is more than some steps behind, as it keeps the memory of their batches."""
+        """Block while the device is more than `_STEPS_BEHIND` steps behind, as it keeps the memory of their batches."""
         self._used.append(self._device.used())
         if len(self._used) > _STEPS_BEHIND:
             self._used.popleft().synchronize()
 
     def _let_go(self, block: bool) -> None:
-        """Let go of memory whose copies are done; of all, with `block`."""
+        """Release memory whose copies are done; with `block`, wait and release all."""
         while self._read and (block or self._read[0][0].query()):
             self._let_go_of_first()
 
@@ -151,7 +151,7 @@ class Prefetcher(Generic[_T]):
         self._read.popleft()
 
     def __del__(self, at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
-        """Keep what copies read until they are done."""
+        """Keep the memory that copies read until they are done."""
         if not at_exit():
             self.finish()
 
@@ -164,9 +164,9 @@ def _raiser(error: Exception) -> Callable[[], Any]:
 
 
 def choose_prefetcher(what: str, device: Any, prefetch: Any, *, pin_memory: bool) -> MakePrefetcher:
-    """Return what makes the prefetcher of each iteration, or None for batches in the memory of the CPU.
+    """Return a callable that makes the prefetcher of each iteration, or None for batches in CPU memory.
 
-    Parameters are those of `check_prefetch` and `choose_device`, and what they raise comes from here.
+    Takes the parameters of `check_prefetch` and `choose_device`, and raises what they raise.
     """
     check_prefetch(prefetch)
     chosen = choose_device(device, what, pin_memory=pin_memory)

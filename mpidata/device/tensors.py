@@ -1,4 +1,4 @@
-"""The tensors of a batch, one by one."""
+"""Replace each tensor of a batch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _Move = Callable[[torch.Tensor], torch.Tensor]
 
 
 def map_tensors(batch: Any, move: _Move) -> Any:
-    """Return a batch with other tensors in the places of its own.
+    """Return a batch with each of its tensors replaced.
 
     Parameters
     ----------
     batch : object
-        Tensors in mappings, lists and tuples, named ones included. All else stays.
+        Tensors in mappings, lists and tuples, including named tuples. Everything else stays.
     move : callable
-        Gets each dense tensor, and returns the other one. Of a nested tensor it gets the values and the offsets.
+        Gets each dense tensor, and returns its replacement. Of a nested tensor it gets the values and the offsets.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def _moved(tensor: torch.Tensor, move: _Move) -> torch.Tensor:
 
 
 def _like(batch: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
-    """Make a mapping of the batch's own kind."""
+    """Make a mapping of the batch's type."""
     if type(batch) is dict:
         return values
     if isinstance(batch, MutableMapping):

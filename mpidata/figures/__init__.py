@@ -1,1 +1,1 @@
-"""What is written about a run while it goes on, besides the scheduler's own files: loggers, pictures, the machine."""
+"""What a run writes besides the scheduler's own files: values for loggers, pictures, a description of the machine."""

@@ -1,4 +1,4 @@
-"""The loggers of `log` in the job file, which get what the script reports, in a thread of the scheduler."""
+"""The loggers of `log` in the job file, which receive the script's reports, in a thread of the scheduler."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOOK_S = 1.0  # between two looks for pictures
 
 
 class Logger(Protocol):
-    """What `log` names. All calls come from one thread."""
+    """The interface of what `log` names. All calls come from one thread."""
 
     def open(self, run: Path, job: dict[str, Any]) -> None:
         """Begin: `run` is the run folder, `job` the job file with all defaults."""
@@ -52,12 +52,12 @@ class Loggers:
     job : mapping
         The job file with all defaults.
     say : callable, optional
-        Told what goes wrong, one sentence at a time.
+        Called with each error message.
 
     Notes
     -----
-    `write` and `close` are for one thread. What a logger raises is said once, and does not matter otherwise; a logger
-    that fails in `open` is not called again.
+    Call `write` and `close` from one thread. The first exception of each logger is reported, others are ignored; a
+    logger that fails in `open` is not called again.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class Loggers:
         self._failed: set[str] = set()
         self._lost = 0
         self._thread: threading.Thread | None = None
-        self._pictures = self._read_pictures() or set()  # those before a resume, which the loggers have had
+        self._pictures = self._read_pictures() or set()  # those before a resume, which the loggers already have
 
     def start(self) -> None:
-        """Open the loggers, in their thread; does nothing where there are none."""
+        """Open the loggers, in their thread; does nothing if there are none."""
         if self._names:
             self._thread = threading.Thread(target=self._work, name="loggers", daemon=True)
             self._thread.start()
@@ -89,7 +89,7 @@ class Loggers:
         self._tasks.put(lambda: self._call(lambda logger: logger.write(at, batch, dict(kept))))
 
     def write_reports(self, at: float, values: Iterable[tuple[str, int, float]]) -> None:
-        """Hand on what a trainer has reported: name, batch and value of each, in order."""
+        """Pass on the reports of a trainer: name, batch and value of each, in order."""
         if self._thread is None:
             return
         of, together = -1, dict[str, float]()
@@ -102,7 +102,7 @@ class Loggers:
             self.write(at, of, together)
 
     def close(self, status: str, within_s: float) -> None:
-        """Close the loggers, and wait for that for so many seconds at most."""
+        """Close the loggers, and wait at most `within_s` seconds for them."""
         if self._thread is None:
             return
         self._tasks.put(self._look_for_pictures)
@@ -112,7 +112,7 @@ class Loggers:
         if self._lost:
             self._say(f"mpidata: {self._lost} values were not logged: the loggers of `log` were too slow.")
         if self._thread.is_alive():
-            self._say(f"mpidata: the loggers of `log` had not ended {within_s:g} s after the job; it did not wait.")
+            self._say(f"mpidata: the loggers of `log` had not ended {within_s:g} s after the job, and were abandoned.")
         self._thread = None
 
     def _work(self) -> None:
@@ -139,7 +139,7 @@ class Loggers:
             self._call(lambda logger, one=one: _give_picture(logger, one))  # type: ignore[misc]
 
     def _read_pictures(self) -> set[Picture] | None:
-        """Read what is there; None if the folder cannot be read now, which is tried again at the next look."""
+        """Return the pictures in the run folder; None if it cannot be read now: the next look tries again."""
         try:
             return set(read_pictures(RunFolder(self._run))) if self._names else set()
         except OSError:
@@ -157,17 +157,17 @@ class Loggers:
     def _try(self, name: str, call: Callable[[], None]) -> None:
         try:
             call()
-        except BaseException as error:  # SystemExit, too: it would end the thread without a word
+        except BaseException as error:  # also SystemExit, which would silently end the thread
             if name in self._failed:
                 return
             self._failed.add(name)
             frame = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{type(error).__name__}: {error}, in {frame.filename} line {frame.lineno}"
-            self._say(f"mpidata: the logger {name!r} of `log` fails with {where}. The job goes on; this is said once.")
+            self._say(f"mpidata: the logger {name!r} of `log` fails with {where}. The job continues; reported once.")
 
 
 def load_loggers(run: RunFolder) -> Loggers:
-    """Make the loggers that the job file of a run names; none are opened yet."""
+    """Make the loggers that a run's job file names, without opening them."""
     try:
         job = yaml.safe_load(run.job.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):

@@ -1,4 +1,4 @@
-"""On what a run runs: host, processor, memory, GPUs, MPI and versions. The scheduler writes it into the run folder."""
+"""The machine of a run: host, processor, memory, GPUs, MPI and versions, for a file in the run folder."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PACKAGES = ("mpidata", "torch", "numpy", "mpi4py", "h5py", "pyarrow")
 
 
 def describe_machine(mpi: MpiName | None = None, proc: Path = Path("/proc")) -> dict[str, object]:
-    """Describe the host of this process, and what is installed; nothing is imported for it.
+    """Describe the host of this process and the installed packages, without importing them.
 
     Parameters
     ----------
     mpi : MpiName, optional
-        The one that runs the job; without it the one that mpidata was built with.
+        The MPI that runs the job; the default is the one that mpidata was built with.
     """
     return {
         "host": platform.node(),

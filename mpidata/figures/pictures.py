@@ -51,14 +51,14 @@ def draw(name: str, picture: Any) -> bytes:
     Parameters
     ----------
     name : str
-        Of the picture, for the error.
+        Name of the picture, for the error message.
     picture : array, tensor or figure
         What `MPIStreamDataset.picture` takes.
 
     Raises
     ------
     StreamError
-        It is none of these, is too large, or matplotlib is missing.
+        The picture has another type or is too large, or matplotlib is missing.
     """
     file = io.BytesIO()
     if hasattr(picture, "savefig"):
@@ -69,7 +69,7 @@ def draw(name: str, picture: Any) -> bytes:
         from matplotlib.image import imsave
     except ImportError:
         raise StreamError(
-            "picture: drawing an array needs matplotlib, which is not installed. Get it with: "
+            "picture: drawing an array needs matplotlib, which is not installed. Install it with: "
             "pip install 'mpidata[report]'"
         ) from None
     times = max(1, _SMALL // max(values.shape[:2]))  # so that a point of a coarse field can be seen
@@ -117,6 +117,6 @@ def read_pictures(run: RunFolder) -> list[Picture]:
     for path in run.pictures.glob("[!.]*-*.png"):
         name, _, batch = path.stem.rpartition("-")
         if name and batch.isdecimal():
-            with contextlib.suppress(FileNotFoundError):  # somebody has removed it
+            with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
                 found.append(Picture(name, int(batch), path, path.stat().st_mtime))
     return sorted(found, key=lambda picture: (picture.time, picture.batch, picture.name))

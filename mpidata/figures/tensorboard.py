@@ -21,11 +21,11 @@ class TensorBoard:
 
     Notes
     -----
-    With the package `tensorboard` alone: the scheduler need not load torch.
+    Uses only the package `tensorboard`, so that the scheduler need not load torch.
     """
 
     def open(self, run: Path, job: dict[str, Any]) -> None:
-        """Begin a file of events."""
+        """Start an event file."""
         folder = run / "tensorboard"
         self._resumed = folder.is_dir()
         self._writer = EventFileWriter(str(folder), flush_secs=_FLUSH_S)
@@ -49,5 +49,5 @@ class TensorBoard:
         self._writer.add_event(Event(wall_time=time, step=batch, summary=Summary(value=values)))
 
     def close(self, status: str) -> None:
-        """End the file."""
+        """Close the file."""
         self._writer.close()

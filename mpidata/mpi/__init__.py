@@ -1,1 +1,1 @@
-"""The MPIs of this machine: their names and versions, their launchers, and the networks that they use."""
+"""The MPIs of this machine: their names and versions, their launchers and networks."""

@@ -1,4 +1,4 @@
-"""What starts a carried program: srun in an allocation of Slurm, else the mpirun of the program's own MPI."""
+"""The launcher of a carried program: srun in a Slurm allocation, else the mpirun of the program's own MPI."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ __all__ = ["is_linked_with", "launcher_of", "most_steps", "starts_by_srun"]
 
 _LIBRARIES = {"libmpi.so": "openmpi", "libmpich.so": "mpich", "libmpi_cray.so": "cray"}
 _TIMEOUT_S = 10.0
-_HEAD_BYTES = 16 << 20  # of an executable, with the names of its libraries
+_HEAD_BYTES = 16 << 20  # of an executable, where the names of its libraries are
 
 
 def launcher_of(program: Sequence[str], ranks: int, carriers: int = 1) -> tuple[str, ...]:
-    """Compose the launcher of a program's ranks.
+    """Return the launcher command for a program's ranks.
 
     Parameters
     ----------
     program : sequence of str
         The program, executable first.
     ranks : int
-        How many of it to start.
+        Number of ranks to start.
     carriers : int
-        How many there are in a group: if more than one, the ranks go to the hosts of all these, else to this one.
+        Number of carriers in a group: if more than one, the ranks run on the hosts of all of them, else on this one.
 
     Returns
     -------
     tuple of str
-        What stands before the program, with `{hosts}` for their names, "node1,node2", and `{nodes}` for their number;
-        empty for one rank, which is started directly.
+        The words before the program, with `{hosts}` for the hosts' names, "node1,node2", and `{nodes}` for their
+        number; empty for one rank, which is started directly.
     """
     if ranks == 1:
         return ()
     if starts_by_srun():
-        # The job's own step has all CPUs and the memory; a rank's death is to end the others.
+        # The job's own step has all CPUs and the memory. The death of a rank must end the others.
         options = ["--overlap", "--exact", "--mem=0", "--cpu-bind=none", "--kill-on-bad-exit=1", "--input=none"]
         return ("srun", *options, "--nodes={nodes}", "--nodelist={hosts}", "-n", str(ranks))
     library = next(_linked(program[0]), None)
@@ -52,19 +52,19 @@ def launcher_of(program: Sequence[str], ranks: int, carriers: int = 1) -> tuple[
 
 
 def starts_by_srun() -> bool:
-    """Whether `launcher: auto` takes srun: in an allocation of Slurm."""
+    """Whether `launcher: auto` uses srun: in a Slurm allocation."""
     return bool(os.environ.get("SLURM_JOB_ID")) and shutil.which("srun") is not None
 
 
 def most_steps() -> int | None:
-    """How many steps this Slurm lets a job make: MaxStepCount; None if it does not tell."""
+    """Return the number of steps that Slurm allows in a job, MaxStepCount; None if unknown."""
     told = _told("scontrol", "show", "config")
     found = re.search(r"^MaxStepCount\s*=\s*(\d+)", told, re.MULTILINE)
     return int(found[1]) if found else None
 
 
 def is_linked_with(program: str, library: str) -> bool:
-    """Whether an executable names a library, "libmpidata.so" say, among those that it needs."""
+    """Whether an executable contains the name of a library, for example "libmpidata.so", as one that it needs."""
     path = shutil.which(program)
     try:
         with open(path or program, "rb") as file:
@@ -75,7 +75,7 @@ def is_linked_with(program: str, library: str) -> bool:
 
 
 def _told(*command: str) -> str:
-    """Get what a command prints; "" where it cannot be run."""
+    """Return what a command prints; "" if it cannot be run."""
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
@@ -84,7 +84,7 @@ def _told(*command: str) -> str:
 
 
 def _linked(program: str) -> Iterator[Path]:
-    """MPI libraries that an executable is linked with, as the loader of this host finds them."""
+    """Yield the MPI libraries that an executable is linked with, as this host's dynamic linker finds them."""
     path = shutil.which(program)
     if path is None:
         return

@@ -1,4 +1,4 @@
-"""Names and versions of MPIs, from what their libraries and their mpirun say of themselves."""
+"""Names and versions of MPIs, from the version texts of their libraries and their mpirun."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["OPEN_MPI", "MpiName", "mpi_of_launcher", "mpi_of_library"]
 OPEN_MPI = "Open MPI"
 _HYDRA = "MPICH"
 
-# The first that fits counts: others call themselves MPICH somewhere too.
+# The first match counts: other MPIs also call themselves MPICH somewhere.
 _LIBRARIES = {
     OPEN_MPI: r"^Open MPI v(\S+?)(?:,|\s|$)",
     "Cray MPICH": r"CRAY MPICH version (\S+)",
@@ -34,7 +34,7 @@ class MpiName:
     name : str
         `Open MPI`, `MPICH`, `Intel MPI`, `Cray MPICH`, `MVAPICH`, or the text that was not understood.
     version : str
-        As in `5.0.11`; empty where it is not known.
+        For example `5.0.11`; empty if unknown.
     """
 
     name: str
@@ -46,28 +46,28 @@ class MpiName:
 
     @property
     def major(self) -> str:
-        """First number of the version; empty where it is not known."""
+        """First number of the version; empty if unknown."""
         found = re.match(r"\d+", self.version)
         return found[0] if found else ""
 
     def is_same(self, other: MpiName) -> bool:
-        """Whether a program of the one may run on the other: name and first number of the version agree."""
+        """Whether a program built with one may run with the other: name and first number of the version agree."""
         return (self.name, self.major) == (other.name, other.major)
 
     def starts(self, library: MpiName) -> bool:
-        """Whether this launcher starts programs of a library."""
+        """Whether this launcher can start programs built with a library."""
         if OPEN_MPI in (self.name, library.name):
             return self.is_same(library)
         return True  # Hydra's relatives all speak PMI
 
 
 def mpi_of_library(text: str) -> MpiName:
-    """Read what MPI_Get_library_version gives, or its first line."""
+    """Parse the text of MPI_Get_library_version, or its first line."""
     return _find(_LIBRARIES, text) or MpiName(text.split("\n")[0].split(",")[0].strip("\0 \t") or "an unknown MPI")
 
 
 def mpi_of_launcher(text: str) -> MpiName | None:
-    """Read what `mpirun --version` prints; None where it is not understood."""
+    """Parse the output of `mpirun --version`; None if it is not recognized."""
     return _find(_LAUNCHERS, text)
 
 

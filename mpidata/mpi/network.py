@@ -1,7 +1,7 @@
-"""Which hardware there is between hosts, and what the MPI of a process uses: seen in /sys and in its open files.
+"""The network adapters of a host, read from /sys, and those that the MPI of a process uses, from its open files.
 
-A transport opens the devices that it uses when MPI is initialised, whichever MPI it belongs to: InfiniBand, RoCE, EFA
-and Omni-Path a file of /dev/infiniband or /dev/hfi1, Slingshot one of /dev/cxi; shared memory is mapped.
+The transports of every MPI open their devices when MPI is initialized: InfiniBand, RoCE, EFA and Omni-Path a file of
+/dev/infiniband or /dev/hfi1, Slingshot one of /dev/cxi. They map shared memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Fabric:
     Parameters
     ----------
     name : str
-        `InfiniBand mlx5_0 (100 Gb/sec (4X EDR))`, say.
+        For example `InfiniBand mlx5_0 (100 Gb/sec (4X EDR))`.
     active : bool
         Whether one of its ports has a link.
     """
@@ -38,12 +38,12 @@ class Fabric:
 
 @dataclasses.dataclass(frozen=True)
 class Usage:
-    """What a process has open.
+    """The transports that a process uses.
 
     Parameters
     ----------
     devices : tuple of str
-        Files of network adapters.
+        Open device files of network adapters.
     shared_memory : bool
         Whether it shares memory with others.
     """
@@ -52,7 +52,7 @@ class Usage:
     shared_memory: bool = False
 
     def __str__(self) -> str:
-        """Say it in a few words."""
+        """Return the transports, separated by commas."""
         ways = [*(["shared memory"] if self.shared_memory else []), *self.devices]
         return ", ".join(ways) or "TCP"
 
@@ -65,7 +65,7 @@ def find_fabrics(sys: Path = Path("/sys")) -> list[Fabric]:
 
 
 def look_at_process(proc: Path = Path("/proc/self")) -> Usage:
-    """Look at a process whose MPI is initialised."""
+    """Return the transports of a process whose MPI is initialized."""
     devices = set()
     for entry in _entries(proc / "fd"):
         try:
@@ -82,42 +82,42 @@ def look_at_process(proc: Path = Path("/proc/self")) -> Usage:
 def slower_than_it_could_be(
     usage: Usage, fabrics: list[Fabric], one_host: bool, spawned: bool, mpi: MpiName
 ) -> list[str]:
-    """Say where two processes of a job use a slower transport than the hardware has.
+    """Return a sentence for each case in which processes of a job use a slower transport than the hardware offers.
 
     Parameters
     ----------
     usage : Usage
-        Of one of its ranks.
+        Transports of one of the ranks.
     fabrics : list of Fabric
-        Of the host.
+        Network adapters of its host.
     one_host : bool
-        Whether all ranks of the world are there.
+        Whether all ranks of the job's world are on that host.
     spawned : bool
         Whether solver groups are spawned.
     mpi : MpiName
-        Of the job.
+        The MPI of the job.
 
     Returns
     -------
     list of str
-        Sentences; none where all is well.
+        The sentences; empty if no case applies.
     """
     sentences = []
     active = [fabric.name for fabric in fabrics if fabric.active]
     if not one_host and active and not usage.devices:
         sentences.append(
-            f"Ranks on different hosts talk over TCP, although this host has {', '.join(active)}, which {mpi} does not "
+            f"Ranks on different hosts use TCP, although this host has {', '.join(active)}, which {mpi} does not "
             f"use. {_PAGE}"
         )
     if one_host and not usage.shared_memory:
         sentences.append(
-            f"Ranks on this host do not share memory: {mpi} sends their data over {usage}, which is slower. Look for "
-            f"settings of MPI in the environment, and at the room in /dev/shm. {_PAGE}"
+            f"Ranks on this host do not share memory: {mpi} sends their data over {usage}, which is slower. Check the "
+            f"settings of MPI in the environment, and the free space in /dev/shm. {_PAGE}"
         )
     if spawned and mpi.name == OPEN_MPI and not usage.devices:
         sentences.append(
-            f"Groups that are spawned talk over TCP, on one host too, as {mpi} shares memory only among ranks that "
-            f"start together: about a quarter of the speed of `start: split`. {_PAGE}"
+            f"Spawned groups use TCP, also on one host, because {mpi} shares memory only among ranks that start "
+            f"together. This is about a quarter of the speed of `start: split`. {_PAGE}"
         )
     return sentences
 

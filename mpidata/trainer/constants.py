@@ -1,4 +1,4 @@
-"""Fields that are put once a simulation, as the trainer holds them: views without a copy."""
+"""Fields that are put once per simulation, as the trainer holds them: views without a copy."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["DrawnConstants", "HeldConstants", "find_constants", "of_validation"]
 
 
 class HeldConstants:
-    """The constants of one try of a simulation, in the library's memory, which is kept as long as this object.
+    """The constants of one try of a simulation, in memory of the library that lives as long as this object.
 
     Parameters
     ----------
     trainer : Trainer
-        Who holds them.
+        The trainer that holds them.
     address : int
-        Of `mpidata_try_constants`, with a reference that is given back at the end; an attribute, too.
+        Address of `mpidata_try_constants`, whose reference is released at the end; also an attribute.
     """
 
     def __init__(self, trainer: Trainer, address: int) -> None:
@@ -42,7 +42,7 @@ class HeldConstants:
         self._held = look(trainer.library, address, len(self._plan.fields), len(self._plan.numbers))
 
     def array(self, number: int) -> npt.NDArray[np.generic] | None:
-        """View the values of a field, by its number in the plan, flat; None: it has none, or was not put."""
+        """Return a flat view of a field's values, by its number in the plan; None if it has none or was not put."""
         field, address = self._plan.fields[number], self._held.values[number]
         if not address:
             return None
@@ -53,7 +53,7 @@ class HeldConstants:
         return max(0, int(self._held.numbers[list(self._plan.numbers).index(field.length)]))
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """View them: by field, in its own shape; zeros in place of an optional one that was not put."""
+        """Return views of the fields by name, in their own shapes; zeros for an optional field that was not put."""
         views = {}
         for number, field in enumerate(self._plan.fields):
             if not field.per_simulation:
@@ -68,21 +68,21 @@ class HeldConstants:
 
 
 class DrawnConstants:
-    """The constants of what is drawn, which are held as long as the batch.
+    """The constants of drawn samples, which are held as long as the batch.
 
     Parameters
     ----------
     trainer : Trainer
-        Who draws.
+        The trainer that draws.
     count : int or None
-        Samples in a batch, at most; None for single samples, which have views.
+        Largest number of samples in a batch; None for single samples, which have views.
     views : bool
         Whether single samples have views.
 
     Attributes
     ----------
     views : bool
-        Whether what is drawn has views.
+        Whether drawn samples have views.
     """
 
     def __init__(self, trainer: Trainer, count: int | None, *, views: bool) -> None:
@@ -91,7 +91,7 @@ class DrawnConstants:
         self._list = (ctypes.c_void_p * ((count or 1) * trainer.plan.samples_window))()
 
     def of_batch(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """Hold those of the batch that was drawn last; returns what a single sample has of them."""
+        """Hold the constants of the batch that was drawn last; return the views of a single sample."""
         found = ctypes.c_int64()
         library = self._trainer.library
         check(library, library.mpidata_trainer_constants_drawn(self._list, ctypes.byref(found)))
@@ -103,14 +103,14 @@ class DrawnConstants:
 
 
 def find_constants(trainer: Trainer, simulation: int) -> HeldConstants | None:
-    """Find the newest constants of a simulation that the trainer holds."""
+    """Return the newest constants of a simulation that the trainer holds."""
     found = ctypes.c_void_p()
     check(trainer.library, trainer.library.mpidata_trainer_constants_find(simulation, ctypes.byref(found)))
     return HeldConstants(trainer, found.value) if found.value else None
 
 
 def of_validation(trainer: Trainer, index: int) -> HeldConstants:
-    """Find those of a step of the validation samples."""
+    """Return the constants of a step of the validation samples."""
     found = ctypes.c_void_p()
     check(trainer.library, trainer.library.mpidata_trainer_validation_constants(index, ctypes.byref(found)))
     assert found.value is not None
@@ -118,4 +118,4 @@ def of_validation(trainer: Trainer, index: int) -> HeldConstants:
 
 
 def _keep(held: HeldConstants) -> None:
-    """Do nothing; to refer to this keeps the values."""
+    """Do nothing: a reference to this call keeps the values alive."""

@@ -1,4 +1,4 @@
-"""Counting the batches that loaders bring to a trainer, in a job without a stream: between two of them, checkpoints."""
+"""Count the batches that a trainer gets from loaders in a job without a stream; checkpoints are taken between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["count_batch", "turns"]
 
 @functools.cache
 def turns() -> Turns:
-    """Get the turns of this process's iterations; joins the job. Beside a stream only its own batches count."""
+    """Return the turns of this process's iterations; joins the job. If there is a stream, only its batches count."""
     trainer = join.join()
     trainer.turns = Turns((lambda: None) if trainer.plan.has_stream else functools.partial(count_batch, trainer))
     if trainer.members is not None and trainer.members.meeting is not None:
@@ -25,12 +25,12 @@ def turns() -> Turns:
 
 
 def count_batch(trainer: Trainer) -> bool:
-    """Count a batch, and take a snapshot before it where one is due; False where something else is first.
+    """Count a batch, and take a snapshot before it if one is due; False if something else comes first.
 
     Raises
     ------
     StreamError
-        The checkpoint that this run continues holds states that the script has not registered anything for.
+        The checkpoint that this run resumes holds states for which the script has registered nothing.
     LibraryError
         The job has failed.
 
@@ -48,7 +48,7 @@ def count_batch(trainer: Trainer) -> bool:
                 return False
         elif status == constants.ERR_AGAIN and trainer.members is not None:
             trainer.members.look()
-    if status not in (constants.ERR_AGAIN, constants.END):  # a job that is over is found out by who waits for the batch
+    if status not in (constants.ERR_AGAIN, constants.END):  # if the job is over, the wait for the batch finds out
         check(trainer.library, status)
         trainer.drawn += 1
     return True

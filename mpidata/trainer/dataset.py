@@ -178,7 +178,7 @@ class MPIStreamDataset(
         return self._trainer.plan.told
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        """Start a pass; raises StreamError if a DataLoader around it, or where a framework resumes, is wrong."""
+        """Start a pass; raises StreamError if a DataLoader around it, or the step of a resumed framework, is wrong."""
         if overfits():
             return Refused(overfitting())
         plan = self._trainer.plan
@@ -187,7 +187,7 @@ class MPIStreamDataset(
         self._trainer.begin_pass(warn=not asks_for_an_empty_pass() and not self._given_back)
         try:
             check_skipping(compare_steps(self._trainer))
-        except StreamError as error:  # Lightning puts an error of its own in the place of one of `iter`
+        except StreamError as error:  # Lightning replaces an error of `iter` by its own
             self._trainer.end_pass()
             return Refused(error)
         ahead = fetched_ahead() if self._trainer.members is None else 0

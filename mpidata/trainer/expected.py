@@ -1,4 +1,4 @@
-"""How many batches a stream will have, where that follows from the number of its samples."""
+"""The number of batches of a stream, if it follows from the number of its samples."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["expected_batches", "expected_of_stream"]
 
 
 def expected_of_stream(trainer: Trainer, steps: int | None) -> int | None:
-    """Count the batches of a trainer's whole stream, None where that is not known; steps None: as simulations had."""
+    """Return the number of batches of a trainer's whole stream, None if unknown; steps None: as simulations had."""
     restored, grouping = trainer.checkpoints.restored, trainer.grouping
     fewer = trainer.members is not None and trainer.members.generation > 0
     if grouping is None or fewer or (restored.batch and restored.trainers != trainer.plan.first_trainers):
         return None
     if steps is None and isinstance(trainer, FirstTrainer):
-        steps = trainer.facts.steps  # as its mates know it
+        steps = trainer.facts.steps  # as its mates know them
     elif steps is None:
         known = ctypes.c_int64()
         check(trainer.library, trainer.library.mpidata_trainer_steps(ctypes.byref(known)))
@@ -34,21 +34,21 @@ def expected_of_stream(trainer: Trainer, steps: int | None) -> int | None:
 
 
 def expected_batches(plan: Plan, steps: int, grouping: Grouping) -> int | None:
-    """Count the batches that each trainer draws where all simulations have so many steps and none fails.
+    """Return the number of batches that each trainer draws if all simulations have `steps` steps and none fails.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The plan of the job.
     steps : int
-        Of each simulation.
+        Number of steps of each simulation.
     grouping : Grouping
-        How samples make batches.
+        How samples are grouped into batches.
 
     Returns
     -------
     int or None
-        None for a reservoir, which gives samples more than once, unless `buffer.repeats` says how often.
+        None for a reservoir, which draws samples more than once, unless `buffer.repeats` limits it.
     """
     if plan.policy == "reservoir":
         if not plan.repeats:
@@ -64,15 +64,15 @@ def expected_batches(plan: Plan, steps: int, grouping: Grouping) -> int | None:
 
 
 def _samples(plan: Plan, steps: int) -> int:
-    """Count the samples of a simulation: the steps at which one begins."""
+    """Return the number of samples of a simulation: the steps at which one begins."""
     return max(0, steps - plan.span)
 
 
 def _share(plan: Plan, steps: int, trainer: int) -> int:
-    """Count the samples of one trainer."""
+    """Return the number of samples of one trainer."""
     samples, run = _samples(plan, steps), plan.samples_run
     share = 0
-    for first in range(plan.first_trainers):  # the simulations are dealt out in turn
+    for first in range(plan.first_trainers):  # the simulations are assigned in turn
         simulations = len(range(first, plan.simulations, plan.first_trainers))
         share += simulations * own_count(plan.first_trainers, run, trainer, first, samples)
     return share

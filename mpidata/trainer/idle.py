@@ -1,4 +1,4 @@
-"""A trainer that takes no batch for long, though it could have one: the user is told where it stands."""
+"""Report a trainer that takes no batch for a long time although one is ready, with its threads' stacks."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from mpidata.run.side_channel import append
 __all__ = ["IdleWatch", "Pace", "pace_of_stream"]
 
 _LOOK_EVERY_S = 5.0
-_BUSY = 0.2  # of a core: who computes so much does not wait
+_BUSY = 0.2  # of a core: a process that computes this much does not wait
 # Files of torch in whose functions a trainer waits for the others.
 _COLLECTIVES = ("/torch/distributed/", "/torch/nn/parallel/distributed", "/torch/autograd/")
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How far a trainer's script is.
+    """The progress of a trainer's script.
 
     Attributes
     ----------
     batches : int
-        That it has taken.
+        Number of batches that it has taken.
     holds_up : bool
-        Whether the next one is there, and it does not ask for it.
+        Whether the next batch is ready, and the script does not ask for it.
     why : str
-        What that keeps waiting, to stand behind "has drawn nothing for 60 s".
+        What is kept waiting, to follow "has drawn nothing for 60 s".
     outside : bool
         Whether the script has left its loop over the stream.
     """
@@ -48,34 +48,34 @@ class Pace:
 
 
 def pace_of_stream(library: Library, plan: Plan, waits: bool, outside: bool) -> Pace | None:
-    """Ask the library how far a stream is; `waits`: the script waits for its next batch. None: it is closed."""
+    """Return the progress of a stream, None if it is closed; `waits`: the script waits for its next batch."""
     figures = structures.Statistics()
     if library.mpidata_trainer_statistics(ctypes.byref(figures)):
         return None
-    one = figures.fill // max(1, figures.windows) if plan.capacity_in_bytes else 0  # more, where one did not fit
+    one = figures.fill // max(1, figures.windows) if plan.capacity_in_bytes else 0  # full if one more does not fit
     holds_up = figures.fill + one >= figures.capacity and not waits
     return Pace(figures.drawn, holds_up, "its buffer is full, so the solvers wait for it", outside)
 
 
 class IdleWatch:
-    """Tells once, with its threads' stacks, that this trainer has taken no batch for long though it holds others up.
+    """Reports once, with its threads' stacks, if this trainer takes no batch for a long time and holds others up.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The plan of the job.
     index : int
         Number of this trainer.
     pace : callable
-        Gives its `Pace`; None when there is nothing more to watch.
+        Returns its `Pace`; None when there is nothing more to watch.
     waits : callable, optional
-        Told, again and again, for how many seconds the script has waited for the other trainers; 0.0 when it goes on.
+        Called repeatedly with the seconds for which the script waits for other trainers; with 0.0 when it continues.
     after_s, every_s : float
-        How long it may take nothing, and how often to look.
+        How long it may take no batch, and the interval between checks.
 
     Notes
     -----
-    `start` starts a thread, which sleeps between its looks; `stop` ends it.
+    `start` starts a thread, which sleeps between checks; `stop` ends it.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class IdleWatch:
         self._thread = threading.Thread(target=self._watch, name="mpidata-idle", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start to watch."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more; does not block."""
+        """Stop watching; does not block."""
         self._stopped.set()
 
     def _watch(self) -> None:
@@ -128,7 +128,7 @@ class IdleWatch:
     def _tell(self, pace: Pace, in_collective: bool) -> None:
         text = (
             f"mpidata: Trainer {self._index} has drawn nothing for {self._after_s:g} s (after {pace.batches} batches), "
-            f"though {pace.why}. "
+            f"although {pace.why}. "
         )
         if pace.outside and not in_collective:
             text += "Its script has left the loop over the stream. The next pass continues; the job stops at "
@@ -136,18 +136,18 @@ class IdleWatch:
         elif in_collective:
             text += "It waits for the other trainers, in a collective of torch.distributed. "
         else:
-            text += "If it does not compute, it waits for the other trainers: "
-            text += "each must draw from its own stream, all the same number of batches. "
+            text += "If it does not compute, it waits for other trainers: "
+            text += "each must draw the same number of batches from its own stream. "
         if in_collective or not pace.outside:
-            text += "Its threads are here:\n" + "".join(_stacks())
+            text += "Stacks of its threads:\n" + "".join(_stacks())
         print(text, end="", file=sys.stderr, flush=True)
         log = RunFolder(self._plan.run).idle_log
-        if self._index > 0 and not in_collective:  # one that waits is not the one that holds up the job
+        if self._index > 0 and not in_collective:  # a trainer that waits is not the one that holds up the job
             append(log, text)
 
 
 def _is_in_collective() -> bool:
-    """Whether the main thread is in a function of torch in which trainers wait for one another."""
+    """Whether the main thread is in a torch function in which trainers wait for one another."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         if any(part in frame.f_code.co_filename for part in _COLLECTIVES):

@@ -1,4 +1,4 @@
-"""Whether several iterators or threads draw from one stream in turn, of which a resume may lose a batch."""
+"""Detect several iterators or threads that draw from one stream in turn: a resume may then lose a batch."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ __all__ = ["InTurn"]
 
 
 class InTurn:
-    """Warns, once, where one draws again after another one has drawn.
+    """Warns once if one of them draws again after another one has drawn.
 
-    For a checkpoint a batch is used when the next one is drawn, whoever draws it.
+    A checkpoint counts a batch as used when the next one is drawn, whoever draws it.
     """
 
     def __init__(self) -> None:
-        self._number = self._thread = -1  # of who drew last
+        self._number = self._thread = -1  # of the last draw
         self._before: set[tuple[int, int]] = set()
         self._said = False
 
     def take(self, number: int) -> None:
-        """Take note of who draws: the pass of this number, in the calling thread."""
-        if number == self._number and get_ident() == self._thread:  # nearly always, so this must cost nothing
+        """Note that the pass of this number draws in the calling thread."""
+        if number == self._number and get_ident() == self._thread:  # the usual case, which must be fast
             return
         last, who = (self._number, self._thread), (number, get_ident())
         self._number, self._thread = who
         if who in self._before and not self._said:
             self._said = True
             warnings.warn(
-                "Several iterators or threads draw from this stream in turn. A checkpoint that is taken between them "
-                "counts a batch as used that may not have been trained on, and a run that is resumed from it loses it. "
-                "Draw by one iterator, in one thread, each batch after the step on the one before. For a step "
-                "on more samples give a larger batch_size.",
+                "Several iterators or threads draw from this stream in turn. A checkpoint between them may count a "
+                "batch as used that was not trained on, and a run that resumes from it loses this batch. Draw with one "
+                "iterator in one thread, each batch after the step on the previous one. For steps on more samples, use "
+                "a larger batch_size.",
                 stacklevel=3,
             )
         self._before.add(last)

@@ -1,4 +1,4 @@
-"""The place of this process in the job: joining it as a trainer, once, and leaving it in order whatever happens."""
+"""Join the job as a trainer, once per process, and leave it properly whatever happens."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ _join_lock = threading.Lock()
 
 
 def join() -> Trainer:
-    """Join the job as a trainer, or be one without a job under `mpidata try`; the same object at every call.
+    """Join the job as a trainer, or become one without a job under `mpidata try`; every call returns the same object.
 
     Raises
     ------
     StreamError
         This process is not part of a job, or its MPI lacks MPI_THREAD_MULTIPLE.
     LibraryError
-        The job is not the one that was planned, or this rank is no trainer of it.
+        The job is not the planned one, or this rank is not one of its trainers.
 
     Notes
     -----
-    The first call is collective over all ranks of the job, initialises MPI if need be, and sleeps until they have come.
+    The first call is collective over all ranks of the job. It initializes MPI if needed, and sleeps until all join.
     """
     global _trainer
     with _join_lock:
@@ -66,7 +66,7 @@ def join() -> Trainer:
 
 @functools.cache
 def loaders() -> Loaders:
-    """Get the way to the loaders of the job, the same object at every call; joins the job as `join` does."""
+    """Return the connection to the job's loaders, the same object at every call; joins the job as `join` does."""
     trainer = join()
     return trainer.loaders(functools.partial(MpiLoaders, trainer.library, trainer.raise_interrupt))
 
@@ -90,16 +90,16 @@ def _join_job() -> Trainer:
         script = Path(sys.argv[0]).name if sys.argv[0].endswith(".py") else "train.py"
         raise StreamError(
             "This process is not part of a job (MPIDATA_RUN is not set), and only a job streams samples. Name the "
-            "script under `trainers: program:` in a job file, and start the job with `mpidata run job.yaml`. To try it "
-            f"alone: `mpidata try --made-up job.yaml {script}` gives it random samples as the job's would be, and "
-            f"`mpidata try --record runs/NAME/1/record {script}` recorded ones."
+            "script under `trainers: program:` in a job file, and start the job with `mpidata run job.yaml`. To test "
+            f"the script alone, use `mpidata try --made-up job.yaml {script}` for random samples like the job's, "
+            f"or `mpidata try --record runs/NAME/1/record {script}` for recorded samples."
         )
     if (
         os.environ.get("TORCHELASTIC_RUN_ID", os.environ["MPIDATA_RUN"]) != os.environ["MPIDATA_RUN"]
     ):  # as set by the job
         raise StreamError(
-            "torchrun has started this script, so RANK and WORLD_SIZE are not those of the job. Let the trainers' "
-            "program start it with python: mpidata starts one process for each of 'trainers.ranks'."
+            "torchrun has started this script, so RANK and WORLD_SIZE are not those of the job. Start the script "
+            "with python in 'trainers.program': mpidata starts one process for each of 'trainers.ranks'."
         )
     plan = Plan.read(run.plan)
     from mpi4py import MPI
@@ -108,12 +108,12 @@ def _join_job() -> Trainer:
     end_on_exception(plan.folder, _report)
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
         raise StreamError(
-            "A trainer needs MPI_THREAD_MULTIPLE, and MPI was initialised without it. Import mpidata before other "
-            "packages that initialise MPI, leave mpi4py.rc.threads alone, or use an MPI built with thread support."
+            "A trainer needs MPI_THREAD_MULTIPLE, but MPI was initialized without it. Import mpidata before other "
+            "packages that initialize MPI, do not set mpi4py.rc.threads, or use an MPI built with thread support."
         )
     library, rank = load_checked(), MPI.COMM_WORLD.rank
     role, index, rank_in_group = plan.role_of(rank) if MPI.COMM_WORLD.size == plan.world else ("trainer", 0, 0)
-    recorder = _recorder(plan, library, rank)  # first, as samples may come at once
+    recorder = _recorder(plan, library, rank)  # first, because samples may arrive at once
     trainer = _join_as_mate(plan, library, index, rank_in_group) if role == "mate" else _join_as_trainer(plan, library)
     if plan.pinned and role != "mate":
         _lock_pages(trainer)
@@ -128,7 +128,7 @@ def _join_job() -> Trainer:
         prepare(trainer)
     trainer.begin()
     os.environ[_JOINED] = f"{os.getpid()} {os.environ['MPIDATA_RUN']}"
-    # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions; or a script itself.
+    # Before MPI is finalized, by mpi4py after all of Python's own exit functions, or by a script.
     atexit.register(_close_at_exit, trainer, os.getpid())
     _close_before_exit(trainer, os.getpid())
     _note_exit_status()
@@ -160,13 +160,13 @@ def _lock_pages(trainer: Trainer) -> None:
     try:
         if not torch.cuda.is_available():
             raise StreamError(
-                "The job file has 'buffer.pinned: true', but torch has no CUDA or ROCm device here. Take that out, or "
-                "install torch for the GPU of this node; `mpidata doctor` tells what torch sees."
+                "The job file has 'buffer.pinned: true', but torch has no CUDA or ROCm device here. Remove the key, or "
+                "install torch for the GPU of this node; `mpidata doctor` prints what torch sees."
             )
         torch.cuda.init()  # type: ignore[no-untyped-call]
         check(trainer.library, trainer.library.mpidata_trainer_lock_pages(torch.cuda.current_device()))
     except MpidataError as error:
-        trainer.begin()  # its thread tells the scheduler
+        trainer.begin()  # its thread reports to the scheduler
         trainer.fail(str(error))
         raise
 
@@ -181,14 +181,14 @@ def _join_as_mate(plan: Plan, library: Library, trainer: int, rank: int) -> Trai
 
 
 def _refuse_children() -> None:
-    """Raise StreamError in a program that a trainer started: for MPI it would be the same rank, and both would hang."""
+    """Raise StreamError in a program that a trainer started: MPI would see the same rank twice, and both would hang."""
     process, _, run = os.environ.get(_JOINED, "").partition(" ")
     if run and run == os.environ.get("MPIDATA_RUN") and process != str(os.getpid()):
         raise StreamError(
             f"This process, {os.getpid()}, was started by a trainer, process {process}, and has no part in the job "
-            "itself: use the stream, the loaders and mpidata.init_process_group in the trainer alone. Where "
-            "multiprocessing starts it (spawn, forkserver), it runs the script from the top: put what only the trainer "
-            "shall do under `if __name__ == '__main__':`."
+            "itself: use the stream, the loaders and mpidata.init_process_group only in the trainer. Processes of "
+            "multiprocessing (spawn, forkserver) run the script from the top: put the code that only the trainer "
+            "should run under `if __name__ == '__main__':`."
         )
 
 
@@ -211,7 +211,7 @@ def _report(_: BaseException, sentence: str) -> None:
 
 
 def _close_before_exit(trainer: Trainer, process: int) -> None:
-    """Leave in order, too, where a script or framework that is done ends by `os._exit(0)`, which calls nothing."""
+    """Also leave properly if a finished script or framework ends by `os._exit(0)`, which calls no exit functions."""
     from mpi4py import MPI
 
     leave = os._exit
@@ -226,7 +226,7 @@ def _close_before_exit(trainer: Trainer, process: int) -> None:
 
 
 def _note_exit_status() -> None:
-    """Have `sys.exit` note its status, of which Python tells no exit function."""
+    """Make `sys.exit` note its status, which Python does not pass to exit functions."""
     leave = sys.exit
 
     def note_and_leave(status: Any = None, /) -> NoReturn:
@@ -248,6 +248,6 @@ def _close_at_exit(trainer: Trainer, process: int) -> None:
         trainer.close(_ended_by)
     except LibraryError as error:
         fail(str(error))
-    except Exception as error:  # Python would go on, and wait in MPI_Finalize for those that wait for this one
+    except Exception as error:  # else Python would wait in MPI_Finalize for ranks that wait for this one
         traceback.print_exc()
         fail(unforeseen("Leaving the job", error, "this log"))

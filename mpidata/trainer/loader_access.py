@@ -1,4 +1,4 @@
-"""Where a dataset on loaders is: which trainer of which job, and how to reach the job's loaders."""
+"""The place of a dataset on loaders: the trainer, the job, and the connection to the job's loaders."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ class Place:
     Attributes
     ----------
     loaders : Loaders
-        The way to the loaders.
+        The connection to the loaders.
     trainer, trainers : int
-        Number of this trainer, and how many there are.
+        Number of this trainer, and number of trainers.
     workers : int
-        How many loaders the job file asks for.
+        Number of loaders in the job file.
     retries : int
-        How often an index at which a loader has died is tried again.
+        How often an index at which a loader has died is retried.
     seed : int
-        Of the job.
+        Seed of the job.
     hold : callable
-        Has the state of an object, by a name, in the checkpoints of the job, and restores it.
+        Keeps the state of an object, under a name, in the job's checkpoints, and restores it.
     turns : Turns
-        Whose batches count.
+        Determines which batches count.
     shared : Counter
-        How many datasets of each class share their samples among the trainers.
+        Number of datasets of each class that share their samples among the trainers.
     members : Members or None
-        The trainers that live, in a job that goes on when one dies.
+        The living trainers, in a job that continues when one dies.
     report : callable
-        Takes a number by its name to the scheduler; does not block.
+        Sends a number with a name to the scheduler; does not block.
     when_leaving : callable
-        Has something called when this trainer leaves the job.
+        Registers a callable that is called when this trainer leaves the job.
     asks : bool
-        Whether it asks the loaders itself: the first rank of a replica does so for its mates.
+        Whether it asks the loaders itself: the first rank of a replica asks for its mates.
     """
 
     loaders: Loaders
@@ -84,12 +84,12 @@ def place() -> Place:
     alone = trainer.is_alone
     if plan.loaders == 0:
         raise StreamError(
-            "This job has no loaders, which make the batches of DataLoader and FileDataset. Add `loaders: {ranks: 2}` "
-            "to the job file."
+            "This job has no loaders, but DataLoader and FileDataset need them. Add `loaders: {ranks: 2}` to the job "
+            "file."
         )
     index, members = trainer.replica.number, trainer.members
 
-    def report(name: str, value: float) -> None:  # where the job is over, the next batch says so
+    def report(name: str, value: float) -> None:  # if the job is over, the next batch reports it
         if not trainer.replica.rank:  # else the first rank of the replica does
             trainer.library.mpidata_trainer_report(name.encode(), value)
 

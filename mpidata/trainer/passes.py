@@ -27,14 +27,14 @@ _Share: TypeAlias = "tuple[int, int] | None"
 
 
 class OnItsWay(NamedTuple):
-    """What is known of a batch that is copied to a device.
+    """Information on a batch that is being copied to a device.
 
     Attributes
     ----------
     when_had : callable
-        To be called when the loop gets it. Refers to no pass, as another one may give the batch out.
+        Call this when the loop gets the batch. Refers to no pass, because another one may return the batch.
     constants : torch.Tensor or None
-        Holds its constants.
+        Keeps its constants alive.
     """
 
     when_had: Callable[[], object]
@@ -42,26 +42,26 @@ class OnItsWay(NamedTuple):
 
 
 class Pass(Iterator[dict[str, torch.Tensor]]):
-    """A pass. Holds no batch, so that the memory of one comes back when the user lets go of it.
+    """A pass. Holds no batch, so that its memory is returned when the user releases it.
 
-    But where a framework fetches ahead: what it has not used when its loop is left, the next pass begins with.
+    The exception is a framework that fetches ahead: the next pass starts with what it has not used.
 
     Parameters
     ----------
     trainer : Trainer
-        Who draws.
+        The trainer that draws.
     memory : BatchMemory, PackedMemory or BySize
-        Of the batches.
+        Memory of the batches.
     limit : int or None
-        After how many it ends; None: where the stream does.
+        Number of batches after which it ends; None: at the end of the stream.
     constants : DrawnConstants or None
-        Those of batches, in a job that has any.
+        The constants of batches; None if the job has none.
     given_back : deque
-        What other passes over the same dataset have given back, for whoever is next.
+        Batches that other passes over the same dataset have given back, for the next pass.
     ahead : int
-        How many batches, or single samples, the caller fetches before it uses them.
+        Number of batches, or single samples, that the caller fetches before it uses them.
     prefetcher : Prefetcher, optional
-        Of the dataset, if its batches go to a device.
+        The prefetcher of the dataset, if its batches go to a device.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         self._drawn = trainer.members.drawn if trainer.members is not None else None
 
     def __next__(self) -> dict[str, torch.Tensor]:
-        """Give the next batch, or single sample."""
+        """Return the next batch, or single sample."""
         try:
-            if self._count == self._limit or (self._count and self._trainer.closed):  # by the loop itself
+            if self._count == self._limit or (self._count and self._trainer.closed):  # closed by the loop itself
                 raise StopIteration
             self._trainer.in_turn.take(self._number)
             tensors = self._given_back.popleft() if self._given_back else self._next()
-        except StopIteration:  # who fetches ahead uses all now
+        except StopIteration:  # a caller that fetches ahead now uses all
             self._ahead.clear()
             raise
         self._count += 1
@@ -135,7 +135,7 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         return tensors
 
     def _take(self, ahead: bool) -> tuple[dict[str, torch.Tensor], _Share]:
-        """Draw a batch; also returns its share, if all trainers draw it together. StopIteration: there is none."""
+        """Draw a batch; also return its share, if all trainers draw it together. Raises StopIteration at the end."""
         trainer, pages = self._trainer, self._pages
         trainer.shared.begin_draw()
         page = None if pages is None else trainer.draw_page(pages.size, ahead=ahead)
@@ -179,15 +179,15 @@ def _count(trainer: Trainer, samples: int, share: _Share, *, ahead: bool) -> Non
 
 
 def _counted() -> None:
-    """Do nothing, as the batch was counted when it was drawn."""
+    """Do nothing, because the batch was counted when it was drawn."""
 
 
 def _let_go(_: object) -> None:
-    """Do nothing; a finalizer keeps what it is to be called with."""
+    """Do nothing; a finalizer keeps its arguments alive."""
 
 
 class Refused(Iterator[dict[str, torch.Tensor]]):
-    """A pass that gives nothing: its first batch raises the error."""
+    """A pass without batches: the first one raises the error."""
 
     def __init__(self, error: StreamError) -> None:
         self._error = error

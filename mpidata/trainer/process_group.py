@@ -61,7 +61,7 @@ def init_process_group(backend: str | None = None) -> None:
     """
     if dist.is_initialized():
         raise StreamError(
-            "torch.distributed is initialised already. Call mpidata.init_process_group() once, in place of "
+            "torch.distributed is already initialized. Call mpidata.init_process_group() once, instead of "
             "torch.distributed.init_process_group()."
         )
     if not in_job():
@@ -81,17 +81,17 @@ def init_process_group(backend: str | None = None) -> None:
         made = [members.generation]
 
         def set_up_anew(change: Change) -> None:
-            if members.generation > made[0]:  # of several changes, or where this one has come with them, all are known
+            if members.generation > made[0]:  # else an earlier call has already included this change
                 made[0] = members.generation
                 _set_up_living(members, backend)
 
         members.on_change(set_up_anew)
-    # Runs before the trainer leaves the job, as it is registered later.
+    # Runs before the trainer leaves the job, because it is registered later.
     atexit.register(_destroy, trainer)
 
 
 def _set_up_living(members: Members, backend: str | None) -> None:
-    """Initialize it over the living trainers, after destroying an earlier group."""
+    """Initialize torch.distributed over the living trainers, after destroying an earlier group."""
     from mpi4py import MPI
 
     if dist.is_initialized():
@@ -100,7 +100,7 @@ def _set_up_living(members: Members, backend: str | None) -> None:
         _set_up(members.communicator, members.rank, backend)
     except MPI.Exception as error:
         raise StreamError(
-            f"A trainer has died while torch.distributed was set up ({error}), which the others do not survive."
+            f"A trainer died while torch.distributed was initialized ({error}). The others cannot continue."
         ) from None
 
 
@@ -181,6 +181,6 @@ def _start_store(host: str, size: int) -> TCPStore:
 
 
 def _destroy(trainer: Trainer) -> None:
-    # Only in a job that ended by itself: with trainers that have left early, this may wait for them.
+    # Only if the job ended normally: if trainers have left early, this may wait for them.
     if trainer.ended and dist.is_initialized():
         dist.destroy_process_group()

@@ -104,7 +104,7 @@ def picture_of(trainer: Trainer, name: str, picture: Any) -> None:
         return
     try:
         write_picture(RunFolder(trainer.plan.run), name, trainer.drawn, png)
-    except OSError as error:  # a full disk, which should not end the training
+    except OSError as error:  # a full disk should not end the training
         print(
             f"mpidata: the picture {name!r} cannot be written: {error}. Training continues.",
             file=sys.stderr,
@@ -134,4 +134,4 @@ def _number(name: str, value: Any) -> float:
     try:
         return plain_number(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
-        raise StreamError(f"report: {name}={value!r} is no number. Report one float for each name.") from None
+        raise StreamError(f"report: {name}={value!r} is not a number. Report one float for each name.") from None

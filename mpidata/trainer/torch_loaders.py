@@ -1,4 +1,4 @@
-"""Uses of a stream in a DataLoader, or in what wraps one, that would go wrong without a word."""
+"""Detect uses of a stream in a DataLoader, or in a wrapper of one, that would silently go wrong."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mpidata.trainer.shares.grouping import Grouping
 __all__ = ["NotCopied", "check_skipping", "refuse_loader", "refuse_pinning", "refuse_workers"]
 
 _FETCHER = "_IterableDatasetFetcher"
-# Of accelerate.
+# Classes of accelerate.
 _DEALERS = ("DataLoaderDispatcher", "IterableDatasetShard")
 _SKIPPERS = ("DataLoaderDispatcher", "DataLoaderShard", "SkipDataLoader")
 
 
 def _no_workers(what: str) -> str:
-    """Say why there can be no worker processes."""
+    """Return why there can be no worker processes."""
     return (
         f"{what} does not work with MPIStreamDataset: a DataLoader's workers are forked processes, and MPI does not "
         "survive a fork. Use num_workers=0: a thread of the library already receives samples in the background."
@@ -32,16 +32,16 @@ def _no_workers(what: str) -> str:
 
 
 def _no_copy(how: str) -> str:
-    """Say why there is only one stream."""
+    """Return why there is only one stream."""
     return (
         f"MPIStreamDataset cannot be {how}: its samples exist only once, in this trainer's stream. Use the same "
-        "object, or make another MPIStreamDataset with the same batch_size: each sample goes to one of them. "
-        "Where an object with the stream as an attribute is copied or saved, leave the stream out."
+        "object, or create another MPIStreamDataset with the same batch_size: each sample goes to one of them. "
+        "If an object with the stream as an attribute is copied or saved, exclude the stream."
     )
 
 
 class NotCopied:
-    """What is neither copied nor pickled, with a sentence that says so."""
+    """Base class of objects that cannot be copied or pickled, with an error that explains it."""
 
     def __copy__(self) -> NoReturn:
         """Refuse to be copied."""
@@ -64,31 +64,31 @@ def refuse_workers() -> None:
 
 
 def refuse_pinning(on_device: bool) -> None:
-    """Raise StreamError if a DataLoader of torch would put batches that are on a device into page-locked memory."""
+    """Raise StreamError if a torch DataLoader would put batches that are on a device into page-locked memory."""
     if on_device and any(getattr(caller, "_pin_memory", False) for caller in callers()):
         raise StreamError(
             "DataLoader(pin_memory=True) cannot page-lock batches that are on a device. Leave its pin_memory out: "
-            "page-locked memory is used on the way there."
+            "the copies to the device already use page-locked memory."
         )
 
 
 def refuse_loader(stream: IterableDataset[Any], grouping: Grouping, trainers: int, lengths: Sequence[str]) -> None:
-    """Look at what begins a pass: raises StreamError, or warns, where its arguments do not suit a stream.
+    """Check the callers that start a pass: raises StreamError, or warns, if their arguments do not fit a stream.
 
     Parameters
     ----------
     stream : IterableDataset
-        Whose pass it is.
+        The stream of the pass.
     grouping : Grouping
-        Of the stream.
+        The grouping of the stream.
     trainers : int
         Number of trainers of the job.
     lengths : sequence of str
-        Names of the lengths that samples have for themselves.
+        Names of the lengths that differ between samples.
 
     Notes
     -----
-    To be called by the dataset's `__iter__`. A dataset is not told who iterates over it, so this looks at the callers.
+    The dataset's `__iter__` calls this. A dataset does not know who iterates over it, so this inspects the callers.
     """
     refuse_workers()
     check_processes(trainers)
@@ -104,35 +104,35 @@ def refuse_loader(stream: IterableDataset[Any], grouping: Grouping, trainers: in
             refuse_fetcher(caller, stream, lengths, "stream.fields")
         if name == _FETCHER and caller.drop_last:
             warnings.warn(
-                "drop_last=True leaves out the last samples of each pass, though a stream has them only once. Give "
-                "batch_size to MPIStreamDataset: then all batches are whole, and buffer.tail says what becomes of the "
-                "rest.",
+                "drop_last=True leaves out the last samples of each pass, but a stream has them only once. Give "
+                "batch_size to MPIStreamDataset: then all batches are full, and buffer.tail determines what happens to "
+                "the remaining samples.",
                 stacklevel=4,
             )
         if name in _DEALERS and trainers > 1 and getattr(caller, "num_processes", None) != 1:
             raise StreamError(
-                "accelerator.prepare(DataLoader(stream)) would deal the batches of one trainer out to all, but each "
-                "trainer has a stream of its own, with other samples. Import accelerate, or transformers, before the "
-                "stream is made: then each trainer has all of its own."
+                "accelerator.prepare(DataLoader(stream)) would divide the batches of one trainer among all, but each "
+                "trainer has its own stream, with other samples. Import accelerate, or transformers, before the stream "
+                "is created: then each trainer keeps all of its samples."
             )
 
 
 def check_skipping(in_place: bool) -> None:
-    """Raise StreamError if accelerate would drop the first batches of a pass; if `in_place`, have it drop none.
+    """Raise StreamError if accelerate would drop the first batches of a pass; if `in_place`, make it drop none.
 
     Parameters
     ----------
     in_place : bool
-        The job's checkpoint has brought the stream to where batches are to be skipped up to.
+        Whether the job's checkpoint has already moved the stream to where accelerate would skip to.
     """
     for caller in callers():
-        # accelerate with use_stateful_dataloader gives its own name to torchdata's class, which skips nothing
+        # with use_stateful_dataloader accelerate gives its own name to torchdata's class, which skips nothing
         skipped = getattr(caller, "skip_batches", 0) if type(caller).__name__ in _SKIPPERS else 0
         if skipped and not in_place:
             raise StreamError(
-                f"accelerate would drop the first {skipped} batches of this pass over the stream, which nobody has "
-                "trained on. A stream cannot be skipped forward: `mpidata run --resume` continues it where the job's "
-                "checkpoint is. Leave skip_first_batches out; with transformers, give "
+                f"accelerate would drop the first {skipped} batches of this pass over the stream, which were not used "
+                "for training. A stream cannot skip batches: `mpidata run --resume` continues it from the job's "
+                "checkpoint. Leave skip_first_batches out; with transformers, give "
                 "TrainingArguments(ignore_data_skip=True)."
             )
         if skipped:

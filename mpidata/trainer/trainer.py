@@ -1,4 +1,4 @@
-"""A trainer of the job: drawing, and leaving the job in order."""
+"""A trainer of the job: drawing batches, and leaving the job properly."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from mpidata.trainer.served.link import Link
 
 _T = TypeVar("_T")
-SLICE_S = 0.2  # longest time in the library while it waits, so that Python gets to handle signals
-_AHEAD_S = -1.0  # as c_api/src/trainer/draw.h has it
-# At the end, others may have hours of work left, and waiting costs nothing; after a failure the scheduler acts at once.
+SLICE_S = 0.2  # longest wait in the library, so that Python can handle signals
+_AHEAD_S = -1.0  # as in c_api/src/trainer/draw.h
+# At the end others may have hours of work left, and waiting costs nothing; after a failure the scheduler acts at once.
 _CLOSE_S = 7 * 86400.0
 
 
@@ -56,34 +56,34 @@ class Trainer:
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The plan of the job.
     library : Library
-        Opened as a trainer; in a forked child, each of its functions raises StreamError.
+        The library, opened as a trainer; in a forked child, each of its functions raises StreamError.
     communicator : mpi4py.MPI.Intracomm or None
-        Of the trainers; None on a mate, and without a job.
+        Communicator of the trainers; None on a mate, and without a job.
 
     Attributes
     ----------
     scripts : mpi4py.MPI.Intracomm or None
-        Of all ranks that run the script: the trainers and their mates.
+        Communicator of all ranks that run the script: the trainers and their mates.
     replica : Replica
-        The place among the copies of the model.
+        The position among the copies of the model.
     ended : bool
-        The stream is over, or there is none.
+        Whether the stream is over, or there is none.
     closed, is_alone : bool
-        This trainer has left the job; there is no job.
+        Whether this trainer has left the job; whether there is no job.
     drawn, samples : int
-        Batches (or single samples) drawn so far, those before a resume included; samples while `apart` is set.
+        Batches (or single samples) drawn so far, including those before a resume; samples while `apart` is set.
     members, apart : Members or None, Apart or None
-        The trainers that live, in a job that goes on when one dies; where they make steps of their own.
+        The living trainers, in a job that continues when one dies; set if trainers make their own steps.
     leaves : list of callable
-        Called when this trainer trains no more.
+        Called when this trainer stops training.
     grouping : Grouping or None
-        How samples make batches, once that is fixed.
+        How samples are grouped into batches, once this is set.
     share, checkpoints : Share, Checkpoints
-        This trainer's part in the batches of all, and in checkpoints.
+        This trainer's share in the batches of all, and its part in checkpoints.
     passes, passes_begun : int
-        Over the stream.
+        Number of open passes over the stream, and of passes begun.
     shared, in_turn, losses, turns, recorder : SharedStream, InTurn, Telling, Turns, Recorder or None
         See their classes.
     """
@@ -103,7 +103,7 @@ class Trainer:
         self.closed = self._parted = self.is_alone = False
         self.apart: Apart | None = None
         self.leaves: list[Callable[[], object]] = []
-        self.servers: Link | None = None  # the way to the parameter servers
+        self.servers: Link | None = None  # the connection to the parameter servers
         self.drawn = self.samples = self.passes = self.passes_begun = 0
         self._index = communicator.Get_rank() if communicator else 0
         self.replica = Replica(self._index, plan.trainers)
@@ -120,12 +120,12 @@ class Trainer:
         self._when_drawn: list[tuple[int, Callable[[], object]]] = []
 
     def begin(self) -> None:
-        """Continue the plan's checkpoint, if any, and let samples come in.
+        """Resume from the plan's checkpoint, if any, and start to receive samples.
 
         Raises
         ------
         StreamError, LibraryError
-            The checkpoint cannot be continued; the job has been told.
+            The job cannot resume from the checkpoint; the scheduler has been informed.
         """
         error: MpidataError | None = None
         try:
@@ -142,11 +142,11 @@ class Trainer:
 
     @property
     def waits_for_place(self) -> bool:
-        """Whether this is a spare, which trains when another one has died."""
+        """Whether this is a spare, which trains only after another trainer has died."""
         return self.members is not None and self.members.waits
 
     def start(self, grouping: Grouping) -> None:
-        """Fix how samples of the process's one stream make batches; raises StreamError where that is done otherwise."""
+        """Set how samples of the process's one stream are grouped; raises StreamError if already set differently."""
         if self._forked:
             raise forked_error()
         if not self.plan.has_stream:
@@ -162,7 +162,7 @@ class Trainer:
             self.grouping.check_alike(grouping)
 
     def draw(self, fields: Any, rest: Any, *, shifted: bool = True, fill: Any = None, ahead: bool = False) -> bool:
-        """Fill one batch; False when the stream is over, or with `ahead` of the loop, if none is there. May sleep.
+        """Fill one batch; False when the stream is over, or, with `ahead` of the loop, if none is ready. May sleep.
 
         `fields` has the addresses of the fields in the job's order, `rest` those of parameters, time, step and
         simulation; `shifted` and `fill` are as in PackedMemory. `count_draw` follows when the loop has the batch.
@@ -173,45 +173,45 @@ class Trainer:
         return self._wait(functools.partial(draw, fields, *rest), ahead)
 
     def draw_numbers(self, numbers: int, *, ahead: bool = False) -> bool:
-        """Draw one batch, of which `draw` then fills the memory; False when the stream is over.
+        """Draw one batch, whose memory `draw` then fills; False when the stream is over.
 
-        `numbers` is the address of int64 for them: for each number of a sample those of all steps of the batch.
+        `numbers` is the address of an int64 array: for each number of a sample its values for all steps of the batch.
         """
         return self._wait(functools.partial(self.library.mpidata_trainer_draw_numbers, numbers), ahead)
 
     def draw_share(self, *, ahead: bool = False) -> tuple[int, int] | None:
-        """Draw this trainer's share of one batch, as `draw_numbers`: its samples, and of how many trainers."""
+        """Draw this trainer's share of one batch, like `draw_numbers`: its number of samples, and that of trainers."""
         count, trainers = ctypes.c_int64(), ctypes.c_int64()
         draw = functools.partial(self.library.mpidata_trainer_draw_share, ctypes.byref(count), ctypes.byref(trainers))
         return (count.value, trainers.value) if self._wait(draw, ahead) else None
 
     def draw_page(self, size: int, *, ahead: bool = False) -> tuple[int, Callable[[], None]] | None:
-        """Draw one batch, of `size` bytes, without a copy, where there is one that can be. Sleeps while it waits.
+        """Draw one batch, of `size` bytes, without a copy if possible. Sleeps while it waits.
 
-        Gives its address, and what gives it back, in any thread. None: `draw` has a batch, or the stream is over.
+        Returns its address, and a callable for any thread that gives it back; None: use `draw`, or the stream is over.
         """
         came = self._wait(functools.partial(self.library.mpidata_trainer_draw_page, size, *self._page_found), ahead)
         address, page = self._page
         return (address.value, functools.partial(self._give_back, page.value)) if came and address.value else None
 
     def alike(self, what: str, make: Callable[[], _T]) -> _T:
-        """Make something that all ranks of the replica are to have, of tensors and plain values; the first makes it."""
+        """Return tensors and plain values for all ranks of the replica; the first rank makes them."""
         return make()
 
     def loaders(self, make: Callable[[], Loaders]) -> Loaders:
-        """Give the way to the loaders, which `make` makes."""
+        """Return the connection to the loaders, which `make` makes."""
         return make()
 
     def ask_checkpoint(self) -> None:
-        """Ask for a checkpoint at one of the next batches; does not block."""
+        """Request a checkpoint at one of the next batches; does not block."""
         check(self.library, self.library.mpidata_trainer_checkpoint())
 
     def count_batch(self) -> int:
-        """Count a batch of loaders, for at most `SLICE_S`; gives a status code."""
+        """Count a batch of loaders, for at most `SLICE_S`; return a status code."""
         return int(self.library.mpidata_trainer_count_batch(SLICE_S))
 
     def when_drawn(self, batches: int, call: Callable[[], object]) -> None:
-        """Have something called once, when so many batches have been drawn, or with the next one if more have."""
+        """Register a call for when `batches` batches have been drawn, or for the next batch if more have."""
         self._when_drawn.append((batches, call))
 
     def count_draw(self, share: tuple[int, int] | None = None, *, ahead: bool = False) -> None:
@@ -227,7 +227,7 @@ class Trainer:
                 call() if batches <= self.drawn else self._when_drawn.append((batches, call))
 
     def is_over(self) -> bool:
-        """Whether there is no further batch: the same on all trainers after as many. Sleeps until that is known."""
+        """Whether there is no further batch: the same on all trainers at the same batch. Sleeps until this is known."""
         self.shared.begin_draw()
         return self.closed or not self._wait(self.library.mpidata_trainer_ahead)
 
@@ -236,24 +236,24 @@ class Trainer:
             self.library.mpidata_trainer_give_back(page)
 
     def release_constants(self, addresses: Sequence[int]) -> None:
-        """Give back a reference to each of these constants, in any thread."""
+        """Release a reference to each of these constants, in any thread."""
         for address in addresses if not self._forked else ():
             self.library.mpidata_trainer_constants_release(address)
 
     def _forget_library(self) -> None:
-        """Use the library no more, as this is a forked child."""
+        """Stop using the library, because this is a forked child."""
         self._forked = True
         self.library = ForkedLibrary()
 
     def _wait(self, call: Callable[[float], int], ahead: bool = False) -> bool:
-        """Call until there is a batch; False when the stream is over, or with `ahead` if none is there now."""
+        """Call until there is a batch; False when the stream is over, or with `ahead` if none is ready."""
         while not self.ended:
             if self.closed:
                 raise StreamError("The stream is closed. Iterate before stream.close().")
             self._waiting = True
             status = self.shared.draw(call, _AHEAD_S if ahead else SLICE_S)
             self._waiting = False
-            if not status:  # nearly always
+            if not status:  # the usual case
                 return True
             if status == constants.ERR_AGAIN:
                 if ahead:
@@ -275,22 +275,22 @@ class Trainer:
         return False
 
     def meet(self) -> None:
-        """Come together with the other trainers, as the stream ends, or as one has left for which they would wait."""
+        """Meet the other trainers when the stream ends, or when one has left for which they would wait."""
         assert self.members is not None
         meet(self.library, self.members)
 
     def is_done(self) -> bool:
-        """Whether the script has all that it asked for: the stream is over or closed, or no epoch is under way."""
+        """Whether the script is done: the stream is over or closed, or no epoch is in progress."""
         return self.ended or self.closed if self.plan.has_stream else not self.turns.in_epoch
 
     def is_stopped(self) -> bool:
-        """Whether the stream was cut short: by a signal to the job, or as another trainer left."""
+        """Whether the stream was cut short: by a signal to the job, or because another trainer left."""
         stopped = ctypes.c_int()
         check(self.library, self.library.mpidata_trainer_stopped(ctypes.byref(stopped)))
         return stopped.value != 0
 
     def raise_interrupt(self) -> None:
-        """Raise KeyboardInterrupt, once, if Ctrl-C has stopped the job; to be called when nothing more comes."""
+        """Raise KeyboardInterrupt, once, if Ctrl-C has stopped the job; call this when nothing more comes."""
         self._asked_in_vain = True
         if self._interrupted:
             return
@@ -300,9 +300,9 @@ class Trainer:
             raise JobInterrupt("Ctrl-C in `mpidata run`")
 
     def begin_pass(self, warn: bool = True) -> None:
-        """Begin a pass over the stream; raises StreamError if the script has not claimed its state in a checkpoint.
+        """Start a pass over the stream; raises StreamError if the script has not claimed its state in a checkpoint.
 
-        With `warn` it warns of a pass over a stream that is over.
+        With `warn`, warns if the stream is over.
         """
         if self._forked:
             raise forked_error()
@@ -312,17 +312,17 @@ class Trainer:
         if self.ended and warn:
             how = "the job was stopped" if self.is_stopped() else "the stream was over"
             warnings.warn(
-                f"This pass over the stream is empty: {how} after {self._progress()}. A loop over epochs ends in time "
-                "with `while not stream.over:`.",
+                f"This pass over the stream is empty: {how} after {self._progress()}. Use `while not stream.over:` as "
+                "the loop over epochs.",
                 stacklevel=3,
             )
 
     def end_pass(self) -> None:
-        """Note that the script has left its loop; the next pass goes on with the samples that follow."""
+        """Note that the script has left its loop; the next pass continues with the samples that follow."""
         self.passes -= 1
 
     def _pace(self) -> Pace | None:
-        """Tell, in another thread, how far the script is."""
+        """Return the progress of the script; for another thread."""
         if not self.plan.has_stream:
             return Pace(self.turns.given, self.turns.is_computing(), "it is within a loop over its batches")
         outside = not self.passes and self.drawn > self.checkpoints.restored.batch
@@ -332,12 +332,12 @@ class Trainer:
         check(self.library, self.library.mpidata_trainer_regroup(living.py2f()))
 
     def note_trained(self, samples: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
-        """Note with which samples all trainers have made a step, and how many each trainer has drawn of them."""
+        """Note the samples of a step of all trainers, and how many of them each trainer has drawn."""
         trained = self.library.mpidata_trainer_trained
         check(self.library, trained(len(samples), samples.ctypes.data, len(drawn), drawn.ctypes.data))
 
     def _say_waits(self, seconds: float) -> None:
-        """Tell for how long this trainer has waited for the others in a step."""
+        """Report how long this trainer has waited for the others in a step."""
         self.library.mpidata_trainer_report(STEP_WAITS_S.encode(), seconds)
 
     def _wait_for_others(self, seconds: float) -> None:
@@ -348,7 +348,7 @@ class Trainer:
         return f"{'sample' if self.grouping == Grouping() else 'batch'} {self.drawn}"
 
     def fail(self, sentence: str) -> None:
-        """Tell the scheduler that the script ended with an error, and stay a moment so that it hears of it."""
+        """Report to the scheduler that the script ended with an error, and wait briefly until it knows."""
         if self._forked:
             return
         with self._lock:
@@ -360,7 +360,7 @@ class Trainer:
         self._part(deadlines.FAILED_RECORDER_S, constants.AFTER_ERROR_MS / 1e3)
 
     def leave_stream(self, why: str = "the script called stream.close()") -> None:
-        """Draw no more; stops the job when the stream is not over. Waits for nobody, and the script may go on."""
+        """Draw no more; stops the job if the stream is not over. Does not wait, and the script may continue."""
         if self._forked:
             return
         with self._lock:
@@ -373,7 +373,7 @@ class Trainer:
                 self.library.mpidata_trainer_stop(0, reason.encode())
 
     def close(self, why: str = "the script ended") -> None:
-        """Leave the job; stops it when the stream is not over. Sleeps until all solvers and trainers have ended."""
+        """Leave the job; stops it if the stream is not over. Sleeps until all solvers and trainers have ended."""
         if self._forked:
             return
         self.leave_stream(why)
@@ -391,7 +391,7 @@ class Trainer:
         check(self.library, self._part(math.inf, _CLOSE_S))
 
     def _part(self, recorder_s: float, close_s: float) -> int:
-        """Bring what is left to where it belongs, and leave the job; gives a status code."""
+        """Send or write remaining losses, statistics and records, and leave the job; return a status code."""
         self.losses.end()
         if self.plan.statistics and (self.members.is_first if self.members is not None else self._index == 0):
             write_statistics(self.plan, self.library)

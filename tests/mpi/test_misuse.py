@@ -154,7 +154,7 @@ def test_a_forked_child_of_a_trainer_ends_by_itself(folder: JobFolder) -> None:
             "Field 'u' has dtype float32, but bool was put. Solver rank 2 (group 0, its rank 0), ",
             marks=pytest.mark.full,
         ),
-        ("ragged", "Field 'u': list was put, of which NumPy makes no array ("),
+        ("ragged", "Field 'u': list was put, which NumPy cannot convert ("),
         (
             "masked",
             "MaskedArray was put, which has 20 masked elements, and int64",

@@ -145,4 +145,4 @@ def test_steps_of_a_solver_that_died_count_once_and_what_is_not_finite_apart(fol
         good.std(), rel=1e-12
     )
     assert (found["min"], found["max"]) == (good.min(), good.max())
-    assert re.search("'u' has none by the channels of axis 1. Name the axis in the job file", result.logs())
+    assert re.search("'u' has none for the channels of axis 1. Name the axis in the job file", result.logs())

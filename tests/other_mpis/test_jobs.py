@@ -102,7 +102,7 @@ def test_spawned_groups_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
     write_job(tmp_path, groups=3, start="spawn", function="sim:simulate")
     check_complete(mpich, tmp_path)
     log = (tmp_path / "runs" / "job" / "1" / "logs" / "rank-0000-scheduler.log").read_text()
-    assert "talk over TCP" not in log  # MPICH shares memory with spawned ranks
+    assert "use TCP" not in log  # MPICH shares memory with spawned ranks
 
 
 @pytest.mark.full

@@ -78,4 +78,4 @@ def test_a_full_output_is_one_sentence() -> None:
             [sys.executable, "-m", "mpidata", "config", "--prefix"], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert done.returncode == 2
-    assert done.stderr == "mpidata: cannot write: No space left on device. Make room, or send the output elsewhere.\n"
+    assert done.stderr == "mpidata: cannot write: No space left on device. Free disk space, or redirect the output.\n"

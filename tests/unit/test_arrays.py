@@ -196,7 +196,7 @@ UNIT = "whose unit, 'metre', would be lost"
         (Masked(np.array([1, 2]), [True, False]), None, "1 masked elements, and int64 has no NaN"),
         (torch.ones(2).to_sparse(), None, "Sparse"),
         (torch.ones(2, device="meta"), None, "no data"),
-        ([[1, 2], [3]], None, "no array .*inhomogeneous"),
+        ([[1, 2], [3]], None, "cannot convert .*inhomogeneous"),
         (scipy.sparse.csr_array(np.eye(3)), None, "an array of objects"),
         ({1.0, 2.0}, None, "an array of objects"),
         ({"a": 1}, None, "an array of objects"),

@@ -1,1 +1,1 @@
-"""Memory of batches: of samples that are alike, and of samples with lengths of their own."""
+"""Memory of batches: of samples with equal shapes, and of samples with lengths of their own."""

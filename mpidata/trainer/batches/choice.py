@@ -1,4 +1,4 @@
-"""The choice of how samples with lengths of their own share a batch."""
+"""Choose the layout of batches of samples with lengths of their own."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ Memory: TypeAlias = "BatchMemory | PackedMemory | BySize[BatchMemory | PackedMem
 
 
 def check_ragged(grouping: Grouping, ragged: Any, pad: Any) -> None:
-    """Raise StreamError if these arguments of MPIStreamDataset do not go together."""
+    """Raise StreamError if these arguments of MPIStreamDataset cannot be combined."""
     if ragged not in KINDS:
         raise StreamError(f"ragged={ragged!r} is unknown. Use one of {', '.join(map(repr, KINDS))}.")
     if grouping.most is None and ragged != "packed":
         raise StreamError(
-            f"ragged={ragged!r} needs batch_size: a single sample has its own lengths, and nothing to share. Give "
-            "batch_size, or leave ragged out."
+            f"ragged={ragged!r} needs batch_size: a single sample has its own lengths and is not joined with others. "
+            "Give batch_size, or leave ragged out."
         )
     if pad is None:
         return
     if ragged != "padded":
-        raise StreamError(f"pad={pad!r} does not go with ragged={ragged!r}, which pads nothing. Leave pad out.")
+        raise StreamError(f"pad={pad!r} has no effect with ragged={ragged!r}, which pads nothing. Leave pad out.")
     if isinstance(pad, bool) or not isinstance(pad, Real):
-        raise StreamError(f"pad={pad!r} is no number. Give a float, for example pad=0.0.")
+        raise StreamError(f"pad={pad!r} is not a number. Give a float, for example pad=0.0.")
     try:
         float(pad)
     except OverflowError:
-        raise StreamError("pad is a number too great for a float. Give a smaller one.") from None
+        raise StreamError("pad is too large for a float. Give a smaller one.") from None
 
 
 def make_memory(
     plan: Plan, grouping: Grouping, ragged: str, pad: float | None, *, gathers: Collection[str], pinned: bool
 ) -> Memory:
-    """Make the memory of batches; arguments as in MPIStreamDataset. Raises StreamError if they do not suit the job."""
+    """Make the memory of batches; arguments as in MPIStreamDataset. Raises StreamError if they do not fit the job."""
     make = partial(_make, plan, ragged=ragged, pad=pad, gathers=gathers, pinned=pinned)
     return make(grouping.batch_size) if grouping.total is None else BySize(make, grouping.largest(plan.first_trainers))
 

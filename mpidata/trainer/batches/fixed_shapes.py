@@ -30,9 +30,9 @@ class Batch:
     addresses : list of int
         Address of each tensor, in the same order.
     pointers : ctypes array of void pointers
-        Those of the fields, for the library; null for constants that are left out.
+        Addresses of the fields, for the library; null for constants that are left out.
     memory : ndarray or torch.Tensor
-        Lives as long as any of the tensors does; of page-locked ones, as long as `simulation`.
+        Lives as long as any of the tensors; if they are page-locked, as long as `simulation`.
     """
 
     tensors: dict[str, torch.Tensor]
@@ -53,13 +53,13 @@ class BatchMemory:
     count : int or None
         Samples in a batch; None for single samples without the leading dimension.
     window : int
-        Steps of a sample; with 1 they have no dimension of their own.
+        Steps of a sample; 1 adds no dimension.
     pinned : bool
-        Page-locked memory, from torch's own pool, which knows when a copy to the device has ended.
+        Use page-locked memory from torch's own pool, which knows when a copy to the device has ended.
 
     Notes
     -----
-    `take` may be called from several threads; memory may come back in any thread.
+    `take` may be called from several threads; memory may be returned in any thread.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class BatchMemory:
         # As mpidata_page_layout in c_api/src/buffer/slots.h.
         lead = () if count is None else (count,)
         steps = lead if window == 1 else (*lead, window)
-        # NumPy's dtype and the place of each are looked up once: small batches take some microseconds.
+        # NumPy's dtype and the offset of each are computed once: small batches take some microseconds.
         self._layout: list[tuple[str, tuple[int, ...], str, np.dtype[Any], int]] = []
         size = 0
         for field in (field for field in fields if not field.per_simulation):
@@ -85,7 +85,7 @@ class BatchMemory:
             size = self._add(name, shape, dtype, size)
         self._size = size
         self._bfloat16 = [name for name, _, dtype, *_ in self._layout if dtype == BFLOAT16]
-        # Of each field the number of its tensor; None: it has none.
+        # The number of each field's tensor; None if it has none.
         numbers = iter(range(len(fields)))
         self._places = [None if field.per_simulation else next(numbers) for field in fields]
         self._leaves_out = None in self._places
@@ -100,7 +100,7 @@ class BatchMemory:
 
     @property
     def size(self) -> int:
-        """Bytes of a block."""
+        """Size of a block in bytes."""
         return self._size
 
     @property
@@ -110,11 +110,11 @@ class BatchMemory:
 
     @property
     def free(self) -> int:
-        """Number of blocks that wait to be used again."""
+        """Number of blocks that wait for reuse."""
         return self._pool.free
 
     def take(self) -> Batch:
-        """Memory that nothing else refers to, with undefined contents; it comes back by itself."""
+        """Return memory that nothing else refers to, with undefined contents; it goes back by itself when unused."""
         memory: Any = None if self._pinned else self._pool.take(self._size)
         tensors = self._pinned_tensors() if self._pinned else self._tensors(memory)
         addresses = [tensor.data_ptr() for tensor in tensors.values()]
@@ -125,7 +125,7 @@ class BatchMemory:
         return Batch(tensors, addresses, pointers, tensors["simulation"] if self._pinned else memory)
 
     def at(self, address: int, give_back: Callable[[], object]) -> dict[str, torch.Tensor]:
-        """Tensors of a block elsewhere; `give_back` is called, in any thread, when nothing refers to them any more."""
+        """Return tensors over a block elsewhere; `give_back` is called, in any thread, when nothing refers to them."""
         return self._tensors(lease(address, self._size, give_back))
 
     def _tensors(self, memory: npt.NDArray[np.uint8]) -> dict[str, torch.Tensor]:

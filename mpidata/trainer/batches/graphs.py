@@ -1,4 +1,4 @@
-"""Packed batches as batches of torch_geometric."""
+"""Packed batches as torch_geometric batches."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ class Graphs(IterableDataset[Any]):
         return self._graph(packed)[0]
 
     def __iter__(self) -> Iterator[Any]:
-        """Begin a pass over the stream, as its own `__iter__` does."""
+        """Start a pass over the stream, as its own `__iter__` does."""
         return map(self._graph, iter(self._stream))  # holds no batch
 
     def _graph(self, packed: Mapping[str, torch.Tensor]) -> Any:
-        """Make what torch_geometric's collate makes of the samples."""
+        """Make the batch that torch_geometric's collate would make of the samples."""
         ptr = packed[f"{self._nodes}_offsets"]
         count = len(ptr) - 1
         each, none = torch.arange(count + 1, device="cpu"), torch.zeros(count, dtype=torch.int64, device="cpu")
@@ -129,7 +129,7 @@ class Graphs(IterableDataset[Any]):
         return graph
 
     def _joined(self, packed: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Make the attributes' tensors, and `batch`, the graph of each node; copies are in memory that is reused."""
+        """Make the tensors of the attributes and `batch`, the graph of each node; copies use memory that is reused."""
         parts = {attribute.name: attribute.parts(packed) for attribute in self._attributes}
         joined = {name: of[0] for name, of in parts.items() if len(of) == 1 and of[0].is_contiguous()}
         entries: list[Entry] = [
@@ -148,7 +148,7 @@ class Graphs(IterableDataset[Any]):
 
 @dataclasses.dataclass(frozen=True)
 class _Attribute:
-    """An attribute of the graphs: its fields, and the length that they have; empty: one for each graph."""
+    """An attribute of the graphs: its fields and their length; an empty length means one value for each graph."""
 
     name: str
     fields: tuple[str, ...]
@@ -159,7 +159,7 @@ class _Attribute:
     transposed: bool
 
     def parts(self, packed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
-        """View what its tensor is joined of, side by side."""
+        """Return views of the parts that are joined, side by side, into its tensor."""
         tensors = [packed[name] for name in self.fields]
         if self.columns:
             return [tensor.unsqueeze(1) if tensor.ndim == 1 else tensor for tensor in tensors]
@@ -178,9 +178,9 @@ def _torch_geometric() -> Any:
 
 def _check_stream(stream: Any) -> None:
     if not isinstance(stream, MPIStreamDataset):
-        raise StreamError(f"graphs: {type(stream).__name__} is no MPIStreamDataset. Give the stream itself.")
+        raise StreamError(f"graphs: {type(stream).__name__} is not an MPIStreamDataset. Give the stream itself.")
     if stream.batch_size is None and stream.global_batch_size is None:
-        raise StreamError("graphs: the stream gives single samples. Give batch_size to MPIStreamDataset.")
+        raise StreamError("graphs: the stream yields single samples. Give batch_size to MPIStreamDataset.")
     if stream.ragged != "packed":
         raise StreamError(
             f"graphs: the stream has ragged={stream.ragged!r}. Leave it out: graphs are made of packed batches."
@@ -207,10 +207,10 @@ def _nodes_of(fields: Mapping[str, Field], name: str) -> str:
 
 
 def _attribute(fields: Mapping[str, Field], nodes: str, name: str, given: str | Sequence[str]) -> _Attribute:
-    """Check that torch_geometric takes the attribute for what it is; its rules are in Data.__cat_dim__ and __inc__."""
+    """Check that torch_geometric will treat the attribute correctly, by Data.__cat_dim__ and Data.__inc__."""
     taken = (*_OF_SAMPLES, *_given(fields), WEIGHT, "ptr", "num_nodes")
     if name in taken or "batch" in name:
-        raise StreamError(f"graphs: the attribute {name!r} has a meaning of its own in a batch. Choose another name.")
+        raise StreamError(f"graphs: the attribute name {name!r} is reserved in a batch. Choose another name.")
     counts_nodes = "index" in name or name == "face"
     columns = not isinstance(given, str)
     names = (given,) if isinstance(given, str) else tuple(given)
@@ -247,17 +247,17 @@ def _field(fields: Mapping[str, Field], attribute: str, name: str) -> Field:
 
 
 def _check_columns(name: str, found: Sequence[Field]) -> None:
-    """Raise StreamError unless the fields can stand side by side, as they are."""
+    """Raise StreamError unless the fields can be columns of one tensor."""
     shown = ", ".join(f"{field.name} {_shown(field)} {field.dtype}" for field in found)
     if not found or len({(field.length, field.dtype) for field in found}) > 1:
         raise StreamError(
-            f"graphs: {name} is made of columns, so its fields need one length and one dtype. They are: "
+            f"graphs: {name} consists of columns, so its fields need the same length and dtype. They are: "
             f"{shown or 'none'}."
         )
     most = 2 if found[0].length else 1
     if any(len(field.shape) > most for field in found):
         raise StreamError(
-            f"graphs: {name} is made of columns, so a field has at most one dimension beside its length. They are: "
+            f"graphs: {name} consists of columns, so a field has at most one dimension besides its length. They are: "
             f"{shown}."
         )
 
@@ -266,7 +266,7 @@ def _unlike_index(name: str, field: Field, nodes: str) -> str:
     if field.index and field.index != nodes:
         return (
             f"graphs: {name}={field.name!r} counts along {field.index!r}, and edge_index along {nodes!r}: "
-            "torch_geometric shifts numbers of nodes only. Leave the field out."
+            "torch_geometric shifts only node numbers. Leave the field out."
         )
     if field.index:
         return (
@@ -274,8 +274,8 @@ def _unlike_index(name: str, field: Field, nodes: str) -> str:
             f"attribute's name contains 'index'. Name it {name}_index."
         )
     return (
-        f"graphs: {name}={field.name!r} has no index: {nodes} in the job file, and torch_geometric takes attributes of "
-        "this name for numbers of nodes. Choose another name, or give the field an index."
+        f"graphs: {name}={field.name!r} has no index: {nodes} in the job file, and torch_geometric treats attributes "
+        "of this name as node numbers. Choose another name, or give the field an index."
     )
 
 

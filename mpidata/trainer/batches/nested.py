@@ -1,4 +1,4 @@
-"""Memory of nested batches: torch's nested tensors, over packed values."""
+"""Memory of nested batches: torch's nested tensors over packed values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NestedMemory(PackedMemory):
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The plan of the job.
     count : int
         Samples in a batch.
     gathers, pinned
@@ -42,18 +42,18 @@ class NestedMemory(PackedMemory):
     ) -> None:
         if plan.samples_window > 1:
             raise StreamError(
-                f"ragged='nested' does not go with samples.window, {plan.samples_window} in the job file: a nested "
-                "tensor has one length in each sample, not one in each step. Use 'packed' or 'padded'."
+                f"ragged='nested' does not support samples.window, {plan.samples_window} in the job file: a nested "
+                "tensor has one length for each sample, not one for each step. Use 'packed' or 'padded'."
             )
         if not hasattr(torch.nested, "nested_tensor_from_jagged"):
             raise StreamError(
-                f"ragged='nested' needs torch 2.4 or newer, and this is {torch.__version__}. Install a newer one, or "
+                f"ragged='nested' needs torch 2.4 or newer, but torch is {torch.__version__}. Install a newer one, or "
                 "use 'packed' or 'padded'."
             )
         super().__init__(plan, count, gathers=gathers, pinned=pinned)
 
     def take(self, numbers: npt.NDArray[np.int64]) -> Batch:
-        """Memory for a batch, as in PackedMemory; fields of one length share their offsets."""
+        """Return memory for a batch, as in PackedMemory; fields of one length share their offsets."""
         batch = super().take(numbers)
         tensors = dict(batch.tensors)
         offsets = {length.name: tensors.pop(f"{length.name}_offsets") for length in self._plan.lengths}

@@ -1,4 +1,4 @@
-"""What copies the batches of a stream to a device."""
+"""The prefetcher that copies the batches of a stream to a device."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ def choose_device_of_stream(grouping: Grouping, device: Any, prefetch: Any, *, p
 
 
 def prefetcher_of(trainer: Trainer, device: Device | None, asked: Mapping[str, Any]) -> Prefetcher[Any] | None:
-    """Return what copies batches to the device, the same for all datasets of a trainer, as they share one stream.
+    """Return the prefetcher of a trainer, the same for all its datasets, because they share one stream.
 
     Parameters
     ----------
     trainer : Trainer
-        Who draws.
+        The trainer that draws.
     device : Device or None
-        Where batches go; None if they stay in the memory of the CPU.
+        The device of the batches; None if they stay in CPU memory.
     asked : mapping
-        The arguments that decide what a batch has and where it goes.
+        The arguments that determine the contents and the device of a batch.
 
     Raises
     ------
     StreamError
-        Another dataset was made with other arguments: a batch that was copied ahead would not be what this one gives.
+        Another dataset has other arguments, so batches that were copied ahead would not fit this one.
 
     Notes
     -----
-    Nothing is drawn ahead where trainers may die, as what each has drawn is known with each step, nor in replicas of
+    Nothing is drawn ahead if trainers may die, because each step must know what each has drawn, nor in replicas of
     several ranks, whose mates get each batch before the script does.
     """
     if trainer not in _of_trainers:
@@ -58,12 +58,12 @@ def prefetcher_of(trainer: Trainer, device: Device | None, asked: Mapping[str, A
         made = Prefetcher[Any](device, asked["device_prefetch"] if alone else 0) if device is not None else None
         _of_trainers[trainer] = asked, made
         if made is not None:
-            trainer.leaves.append(made.finish)  # as copies may read the buffer
+            trainer.leaves.append(made.finish)  # because copies may read the buffer
     before, prefetcher = _of_trainers[trainer]
     if before != asked and (device is not None or prefetcher is not None):
         raise StreamError(
-            f"MPIStreamDataset({_listed(asked)}) cannot be made: this trainer's batches are copied ahead, and another "
-            f"dataset has {_listed(before)}. A process has one stream; give its datasets the same arguments."
+            f"MPIStreamDataset({_listed(asked)}) cannot be created: this trainer copies batches ahead, and another "
+            f"dataset has {_listed(before)}. A process has one stream: give its datasets the same arguments."
         )
     return prefetcher
 

@@ -1,4 +1,4 @@
-"""Memory of batches of samples with lengths of their own, which are joined along them."""
+"""Memory of batches whose samples have lengths of their own and are joined along them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class PackedMemory:
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The plan of the job.
     count : int or None
         Samples in a batch; None for single samples without the leading dimension.
     gathers : collection of str, optional
-        The constants that batches have, like the other fields; all, if it is left out.
+        The constants that batches contain like other fields; the default is all.
     pinned : bool
-        Page-locked memory, from torch's own pool, which knows when a copy to the device has ended.
+        Use page-locked memory from torch's own pool, which knows when a copy to the device has ended.
 
     Attributes
     ----------
     shifted : bool
-        Values of index fields count along the joined samples.
+        Whether values of index fields count along the joined samples.
     fill : ctypes array of void pointers, or None
-        Of padded batches: the element behind the values of each field, for the library.
+        In padded batches the element after the values of each field, for the library.
     """
 
     shifted = True
@@ -66,11 +66,11 @@ class PackedMemory:
         return self._pinned
 
     def numbers(self) -> npt.NDArray[np.int64]:
-        """Make room for the numbers of a batch's samples: of each those of all steps."""
+        """Return an array for the numbers of a batch's samples, for all steps of each."""
         return np.empty((len(self._plan.numbers), *self._steps), np.int64)
 
     def take(self, numbers: npt.NDArray[np.int64]) -> Batch:
-        """Memory for a batch of samples with these numbers, with undefined contents; it comes back by itself."""
+        """Return memory for a batch of samples with these numbers; its contents are undefined."""
         plan = self._plan
         extents = {length.name: self._extent(of) for length, of in zip(plan.lengths, numbers, strict=False)}
         entries: list[Entry] = [(field.name, self._shape(field, extents), field.dtype) for field in self._fields]
@@ -90,7 +90,7 @@ class PackedMemory:
         return Batch(tensors, addresses, pointers, memory)
 
     def _extent(self, lengths: npt.NDArray[np.int64]) -> int:
-        """Return the extent, in a batch, of a length that is `lengths` in its steps."""
+        """Return the extent in a batch of a length whose values in the steps are `lengths`."""
         return int(lengths.sum())
 
     def _shape(self, field: Field, extents: Mapping[str, int]) -> tuple[int, ...]:
@@ -108,7 +108,7 @@ def make_tensors(pool: MemoryPool, entries: Sequence[Entry], *, pinned: bool) ->
     offsets, size = [], 0
     for _, shape, dtype in entries:
         offsets.append(size)
-        # An empty one has its own place, too: torch.save refuses tensors of two dtypes in one.
+        # Empty tensors also need their own place: torch.save refuses tensors of two dtypes in one.
         size = round_up(size + max(1, math.prod(shape) * numpy_dtype(dtype).itemsize), ALIGNMENT)
     memory = pool.take(size, room=size // 4)
     tensors = {

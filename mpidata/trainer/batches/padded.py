@@ -27,11 +27,11 @@ class PaddedMemory(PackedMemory):
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The plan of the job.
     count : int
         Samples in a batch.
     pad : float
-        Behind the values of real fields. Index fields have -1 there, other whole numbers 0, bool False.
+        The value after the values of float and complex fields; other fields have 0 or False there, index fields -1.
     gathers, pinned
         As in PackedMemory.
 
@@ -47,11 +47,11 @@ class PaddedMemory(PackedMemory):
         self, plan: Plan, count: int, pad: float, *, gathers: Collection[str] | None = None, pinned: bool = False
     ) -> None:
         super().__init__(plan, count, gathers=gathers, pinned=pinned)
-        self._elements = [_element(field, pad) for field in plan.fields]  # kept, as `fill` has their addresses
+        self._elements = [_element(field, pad) for field in plan.fields]  # kept, because `fill` has their addresses
         self.fill = (ctypes.c_void_p * len(self._elements))(*(element.ctypes.data for element in self._elements))
 
     def take(self, numbers: npt.NDArray[np.int64]) -> Batch:
-        """Memory for a batch, as in PackedMemory; without offsets."""
+        """Return memory for a batch, as in PackedMemory, but without offsets."""
         batch = super().take(numbers)
         offsets = {f"{length.name}_offsets" for length in self._plan.lengths}
         return dataclasses.replace(batch, tensors={k: v for k, v in batch.tensors.items() if k not in offsets})
@@ -64,13 +64,13 @@ class PaddedMemory(PackedMemory):
 
 
 def _element(field: Field, pad: float) -> npt.NDArray[Any]:
-    """Make what is behind the values of a field, in the `numpy_dtype` of its dtype."""
+    """Make the element after the values of a field, in the `numpy_dtype` of its dtype."""
     dtype: torch.dtype = getattr(torch, field.dtype)
     if not (dtype.is_floating_point or dtype.is_complex):
         return np.array([-1 if field.index else 0], field.dtype)
     element = torch.tensor([pad], dtype=torch.float64, device="cpu").to(dtype)
     if field.length and math.isfinite(pad) and not element.isfinite().all():
         raise StreamError(
-            f"pad={pad!r} is too great for field {field.name!r}, which is {field.dtype}. Give a smaller one."
+            f"pad={pad!r} is too large for field {field.name!r}, which is {field.dtype}. Give a smaller one."
         )
     return array_of(element)

@@ -1,4 +1,4 @@
-"""Batches that are handed out where they were received, without a copy in the memory of the CPU."""
+"""Batches that are passed to the script where they were received, without a copy in CPU memory."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ __all__ = ["buffer_is_page_locked", "hands_out_pages"]
 
 
 def buffer_is_page_locked(plan: Plan) -> bool:
-    """Whether the buffer of the job's trainers is in page-locked memory, from which devices copy without staging."""
+    """Whether the trainers' buffer is in page-locked memory, from which devices copy without staging."""
     return bool(plan.pinned)
 
 
 def hands_out_pages(plan: Plan, memory: Memory, constants: DrawnConstants | None, *, on_device: bool) -> bool:
-    """Whether batches may be pages of the buffer, which come back when no tensor refers to them any more.
+    """Whether batches may be pages of the buffer, which are returned when no tensor refers to them.
 
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The plan of the job.
     memory : BatchMemory, PackedMemory or BySize
-        Into which batches are copied otherwise.
+        The memory into which batches are otherwise copied.
     constants : DrawnConstants or None
-        Those of batches, in a job that has any.
+        The constants of batches; None if the job has none.
     on_device : bool
-        Batches are copied to a device: from pages only if these are page-locked, and hold no constants, which the batch
-        on the device would let go.
+        Whether batches are copied to a device: from pages only if these are page-locked and hold no constants, which a
+        batch on the device would not keep alive.
     """
     if plan.policy != "fifo":
         return False

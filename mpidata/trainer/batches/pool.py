@@ -1,4 +1,4 @@
-"""Memory that is used again, but only when no tensor the user holds refers to it."""
+"""Memory that is reused only when none of the user's tensors refers to it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["ALIGNMENT", "MemoryPool", "lease", "round_up"]
 ALIGNMENT = 64
 _HUGE_PAGE = 2 << 20
 _PAGE = 4096
-# Free blocks that are kept: as many as fit into this, but two of any size.
+# Free blocks are kept up to this total size, but at least two of any size.
 _KEEP_BYTES = 64 << 20
 
-# Memory of the pool, where the block begins in it, and its bytes.
+# Memory of the pool, the address of the block in it, and its size in bytes.
 _Block: TypeAlias = "tuple[npt.NDArray[np.uint8], int, int]"
 
 
@@ -35,31 +35,31 @@ class _Lease:
         self._give_back = give_back
 
     def __del__(self, at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not at_exit():  # what gives it back may be gone then
+        if not at_exit():  # the objects that `give_back` needs may be gone then
             self._give_back()
 
 
 def lease(address: int, size: int, give_back: Callable[[], object]) -> npt.NDArray[np.uint8]:
-    """Make an array of memory elsewhere; `give_back` is called, in any thread, when nothing refers to it any more."""
+    """Make an array over memory elsewhere; `give_back` is called, in any thread, when nothing refers to it."""
     return np.asarray(_Lease(address, size, give_back))
 
 
 class MemoryPool:
-    """Blocks of memory; `take` may be called from several threads, and they may come back in any thread."""
+    """Blocks of memory; `take` may be called from several threads, and blocks may be returned in any thread."""
 
     def __init__(self) -> None:
         self._free: list[_Block] = []
-        self._lock = threading.RLock()  # a block may come back while this thread is inside `take`
+        self._lock = threading.RLock()  # a block may be returned while this thread is inside `take`
 
     @property
     def free(self) -> int:
-        """Number of blocks that wait to be used again."""
+        """Number of blocks that wait for reuse."""
         return len(self._free)
 
     def take(self, size: int, room: int = 0) -> npt.NDArray[np.uint8]:
-        """Take `size` bytes that nothing else refers to, with undefined contents; they come back by themselves.
+        """Return `size` bytes that nothing else refers to, with undefined contents; they go back when unused.
 
-        A new block gets `room` more bytes, so that it serves for others of about this size.
+        A new block gets `room` more bytes, so that it can be reused for slightly larger sizes.
         """
         with self._lock:
             # Last in, first out: the block most likely still in cache.
@@ -81,9 +81,9 @@ def _new_block(size: int) -> _Block:
     if size < _HUGE_PAGE // 2:
         memory = np.empty(size + ALIGNMENT, np.uint8)
         return memory, round_up(memory.ctypes.data, ALIGNMENT), size
-    # Private: a forked process has its own, and the wish below does not apply to shared memory.
+    # Private: a forked process has its own, and the advice below does not apply to shared memory.
     mapped = mmap.mmap(-1, size + _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(AttributeError, OSError):  # a wish: without it all works, slower
+    with contextlib.suppress(AttributeError, OSError):  # only advice: without huge pages it is slower
         mapped.madvise(mmap.MADV_HUGEPAGE)
     memory = np.frombuffer(mapped, np.uint8)
     return memory, round_up(memory.ctypes.data, _HUGE_PAGE), size

@@ -1,1 +1,1 @@
-"""Simulations that the training needs no more."""
+"""Cancel simulations that the training no longer needs."""

@@ -70,7 +70,7 @@ def _as_ids(ids: Any) -> NDArray[np.int64]:
         return _as_ids([listed])
     try:
         array = plain_array(listed)
-    except Exception:  # of whatever it is
+    except Exception:  # any object may be given
         raise _refusal(ids) from None
     if isinstance(listed, bool) or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
         raise _refusal(ids)
@@ -91,6 +91,5 @@ def _is_integer(value: Any) -> bool:
 
 def _refusal(value: Any) -> TypeError:
     return TypeError(
-        f"cancel: {value!r:.100} is no id of a simulation. Give whole numbers, those of batch['simulation'] for "
-        "example."
+        f"cancel: {value!r:.100} is not a simulation id. Give whole numbers, for example those of batch['simulation']."
     )

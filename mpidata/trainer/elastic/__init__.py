@@ -1,1 +1,1 @@
-"""How the trainers go on when one of them dies: who lives, one agreement a step, whose rows come again."""
+"""Continue when a trainer dies: who lives, one agreement per step, and which rows are drawn again."""

@@ -1,4 +1,4 @@
-"""What those that train do together: operations, an agreement, and a communicator without those that have died."""
+"""What the trainers do together: operations, an agreement, and a communicator without dead trainers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Attempt", "agree", "and_all", "come_together", "split", "unlike_call
 
 
 class Attempt:
-    """Operations in a communicator, to be brought to their end together.
+    """Operations in a communicator, which are completed together.
 
     Parameters
     ----------
     communicator : mpi4py.MPI.Intracomm
-        Of those who take part. Where one of them has died, it is revoked, so that nobody waits in it any more.
+        The ranks that take part. If one has died, the communicator is revoked, so that no rank waits in it any more.
     report : callable
-        Told of long waits, in seconds, once a second, and of their ends: 0.
+        Called once per second with the length of a long wait in seconds, and with 0 at its end.
     """
 
     def __init__(self, communicator: MPI.Intracomm, report: Callable[[float], object]) -> None:
@@ -35,7 +35,7 @@ class Attempt:
         self._failed = False
 
     def post(self, call: Callable[..., MPI.Request], *arguments: Any) -> None:
-        """Begin an operation of the communicator; does nothing once one has failed."""
+        """Start an operation of the communicator; does nothing once one has failed."""
         from mpi4py import MPI
 
         if self._failed:
@@ -46,7 +46,7 @@ class Attempt:
             self._fail()
 
     def wait(self) -> bool:
-        """Wait until all have ended; False where any has failed."""
+        """Wait until all operations have ended; False if any has failed."""
         ended = [wait(request, self._report, self._is_broken, self._fail) for request in self._requests]
         return all(ended) and not self._failed
 
@@ -62,34 +62,34 @@ class Attempt:
 
 
 def unlike_calls() -> StreamError:
-    """Make the error of operations that fail again and again, as only those do that do not go together."""
+    """Make the error for operations that keep failing, because the trainers' calls do not match."""
     return StreamError(
-        "The trainers cannot reduce: MPI fails again and again, though nobody has died. Make the same calls on all "
-        "trainers, with tensors of the same sizes; the other trainers' logs tell where they were."
+        "The trainers cannot reduce: MPI fails repeatedly, although no trainer has died. Make the same calls on all "
+        "trainers, with tensors of the same sizes. The other trainers' logs show where they were."
     )
 
 
 def split(communicator: MPI.Intracomm, belongs: bool) -> MPI.Intracomm:
-    """Make a communicator of those that belong to it, in their order; of no use to the others. Collective; blocks."""
+    """Make a communicator of the ranks that belong to it, in order; others get none. Collective; blocks."""
     from mpi4py import MPI
 
     return cast("MPI.Intracomm", communicator.Split(0 if belongs else MPI.UNDEFINED, communicator.Get_rank()))
 
 
 def and_all(communicator: MPI.Intracomm, flag: int, report: Callable[[float], object], point: str = "and") -> int:
-    """Give the bits that all have set in `flag`: the same on all trainers that live. Collective; sleeps."""
+    """Return the bits of `flag` that all have set, the same on all living trainers. Collective; sleeps."""
     flags = np.array([flag], np.int32)
     with alone():
         request = communicator.Iagree(flags)
     reached(point)
-    wait(request, report, testing=alone)  # an error says only that somebody has died since
+    wait(request, report, testing=alone)  # an error only means that a trainer has died since
     return int(flags[0])
 
 
 def agree(communicator: MPI.Intracomm, done: bool, report: Callable[[float], object]) -> tuple[bool, bool]:
-    """Tell whether all are done, and whether nobody has seen a death: the same on all trainers that live.
+    """Return whether all are done, and whether none has seen a death: the same on all living trainers.
 
-    Collective; sleeps. `report` is as of `Attempt`.
+    Collective; sleeps. `report` is that of `Attempt`.
     """
     communicator.Ack_failed()
     dead = communicator.Get_failed()
@@ -102,7 +102,7 @@ def agree(communicator: MPI.Intracomm, done: bool, report: Callable[[float], obj
 def come_together(
     communicator: MPI.Intracomm, report: Callable[[float], object]
 ) -> tuple[MPI.Intracomm, MPI.Intracomm]:
-    """Make two communicators of those that live; again where another one dies meanwhile. As `agree`."""
+    """Make two communicators of the living trainers; repeats if another one dies meanwhile. Like `agree`."""
     from mpi4py import MPI
 
     with alone():
@@ -112,7 +112,7 @@ def come_together(
             living = communicator.Shrink()
             assert isinstance(living, MPI.Intracomm)
             communicator = living
-            # None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then.
+            # No rank may revoke it after another death while others still create it: Open MPI 5.0 then crashes.
             and_all(living, 0, report)
             made = 1
             try:

@@ -84,9 +84,7 @@ def all_reduce(tensor: torch.Tensor, op: str = "sum") -> torch.Tensor:
     if op not in _OPERATIONS:
         raise StreamError(f'all_reduce: op is {op!r}. Give "sum", "mean", "max" or "min".')
     if op == "mean" and not (tensor.is_floating_point() or tensor.is_complex()):
-        raise StreamError(
-            f"all_reduce: the tensor is {tensor.dtype}, and whole numbers have no mean. Give tensor.float()."
-        )
+        raise StreamError(f"all_reduce: the tensor is {tensor.dtype}, and integers have no mean. Give tensor.float().")
     members = _members()
     count = _over_group(tensor, op) if members is None else _over_members(tensor, op, members)
     return tensor.div_(count) if op == "mean" else tensor
@@ -105,7 +103,7 @@ def _over_members(tensor: torch.Tensor, op: str, members: Members) -> int:
     if tensor.device.type != "cpu" or tensor.dtype in (torch.bfloat16, torch.float16):
         raise StreamError(
             f"all_reduce: the tensor is {tensor.dtype} on {tensor.device}. With 'trainers.elastic' give one in CPU "
-            "memory, of float32, float64 or whole numbers."
+            "memory, of float32, float64 or an integer dtype."
         )
     refuse_new(members, "all_reduce")
     own = tensor.detach().contiguous().clone()

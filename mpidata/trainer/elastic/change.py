@@ -1,4 +1,4 @@
-"""Changes of the set of trainers, their new numbers, and what a shared dataset does then."""
+"""Changes of the set of trainers, the new numbers, and the interface of a dataset that trainers share."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Shared(Protocol):
         """Return the position of this trainer."""
 
     def lose(self, lost: dict[int, Place], change: Change) -> None:
-        """Divide again what these trainers, by their former numbers, had not trained on at their positions."""
+        """Divide again the rows that these trainers, by former number, had not trained on at their positions."""
 
     @property
     def may_be_dealt_anew(self) -> bool:
         """Whether `deal_anew` may be called now."""
 
     def deal_anew(self, number: int, trainers: int) -> None:
-        """Divide the rest among this number of trainers, which are all at the same position."""
+        """Divide the remaining rows among this number of trainers, which are all at the same position."""
 
 
 def without(of: Sequence[int], lost: Sequence[int]) -> list[int]:
@@ -70,7 +70,7 @@ def without(of: Sequence[int], lost: Sequence[int]) -> list[int]:
 
 
 def among(of: Sequence[int], joined: Sequence[int], holes: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Give joining trainers the places of lost ones, the last first; a trainer that had filled it gets a new number.
+    """Give joining trainers the places of lost ones, the last first; a trainer that filled such a place is renumbered.
 
     Returns the numbers, and the remaining holes.
     """

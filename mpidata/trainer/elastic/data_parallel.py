@@ -63,8 +63,8 @@ class DistributedDataParallel(TorchDistributedDataParallel):
         self._weighs = False
         if trainer is not None and trainer.apart is not None:
             raise StreamError(
-                "mpidata.DistributedDataParallel: the trainers of this script run apart, by mpidata.LocalSGD or "
-                "ParameterServer. Use one of them."
+                "mpidata.DistributedDataParallel: this script already uses mpidata.LocalSGD or ParameterServer, with "
+                "which the trainers run apart. Use only one of them."
             )
         if trainer is not None and "process_group" not in options:
             trainer.replica.refuse("mpidata.DistributedDataParallel averages over all trainers")
@@ -78,8 +78,8 @@ class DistributedDataParallel(TorchDistributedDataParallel):
         torch.nn.Module.__init__(self)
         if others := sorted(options.keys() - _IGNORED):
             raise StreamError(
-                f"mpidata.DistributedDataParallel does not know {', '.join(others)} with 'trainers.elastic'. Leave it "
-                "out."
+                f"mpidata.DistributedDataParallel does not support {', '.join(others)} with 'trainers.elastic'. Leave "
+                "it out."
             )
         self.module = module
         self.require_backward_grad_sync = True
@@ -134,8 +134,8 @@ class DistributedDataParallel(TorchDistributedDataParallel):
             super().register_comm_hook(None, lambda _, bucket: weights.sum(bucket))
         except RuntimeError as error:
             raise StreamError(
-                f"mpidata.DistributedDataParallel: gradients cannot be weighed, as the model has a comm hook: {error}. "
-                "Remove it, or use a global_batch_size that can be shared evenly, and no weight."
+                f"mpidata.DistributedDataParallel: a model with a comm hook cannot weight gradients: {error}. Remove "
+                "the hook, or use a global_batch_size that divides evenly among the trainers, and no weight."
             ) from None
 
     def train(self, mode: bool = True) -> DistributedDataParallel:
@@ -160,7 +160,7 @@ class DistributedDataParallel(TorchDistributedDataParallel):
     @staticmethod
     def _refuse(what: str) -> NoReturn:
         raise StreamError(
-            f"DistributedDataParallel.{what} does not go with 'trainers.elastic'. Remove the call, or the key."
+            f"DistributedDataParallel.{what} cannot be used with 'trainers.elastic'. Remove the call, or the key."
         )
 
 
@@ -170,6 +170,6 @@ def _check(trained: list[torch.nn.Parameter], everything: list[Any]) -> None:
         raise StreamError("mpidata.DistributedDataParallel: no parameter of the module requires a gradient.")
     if elsewhere := sorted({str(tensor.device) for tensor in everything if tensor.device.type != "cpu"}):
         raise StreamError(
-            f"mpidata.DistributedDataParallel: a parameter is on {elsewhere[0]}. With 'trainers.elastic' models are in "
-            "CPU memory so far. Leave the model there, or remove 'trainers.elastic'."
+            f"mpidata.DistributedDataParallel: a parameter is on {elsewhere[0]}. 'trainers.elastic' supports only "
+            "models in CPU memory. Leave the model there, or remove 'trainers.elastic'."
         )

@@ -1,4 +1,4 @@
-"""A script that ends in the middle while the other trainers go on: for them this is a death as any other."""
+"""A script that ends early while the other trainers continue: they treat this like any death of a trainer."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _LOOKS_S = 0.05
 
 
 def must_die(trainer: Trainer, exits: bool, status: int) -> bool:
-    """Whether this trainer is to end without leaving the job; sleeps until that is known.
+    """Whether this trainer must end without leaving the job; sleeps until this is known.
 
     Parameters
     ----------
     trainer : Trainer
-        Whose script has ended.
+        The trainer whose script has ended.
     exits : bool
-        By `sys.exit` in its loop; else it had left that.
+        Whether the script ended by `sys.exit` in its loop; otherwise it had left the loop.
     status : int
-        With which it ends.
+        Exit status of the script.
 
     Notes
     -----
-    With status 0 the others may end likewise, as where the time is up: then all leave in order. Where one of them waits
-    for this trainer in a step instead, or draws from a stream, the scheduler has this process killed, which sleeps.
+    With status 0 the others may also end, for example because time is up: then all leave normally. If instead one of
+    them waits for this trainer in a step, or draws from a stream, the scheduler has this sleeping process killed.
     """
     members = trainer.members
-    ends_the_stream = trainer.plan.has_stream and not exits  # as it has left the loop, the stream is over for all
+    ends_the_stream = trainer.plan.has_stream and not exits  # once it has left the loop, the stream is over for all
     if members is None or members.waits or trainer.servers is not None or trainer.is_done():
         return False
     if status or ends_the_stream:
@@ -48,5 +48,5 @@ def must_die(trainer: Trainer, exits: bool, status: int) -> bool:
 
 
 def may_leave(order: int, count: int) -> bool:
-    """Whether nobody trains any more, by the newest order of how many are to train; -1: the job is stopping."""
+    """Whether no trainer trains any more, by the newest order and its number of trainers; -1: the job is stopping."""
     return count < 0 or (order > 0 and not count)

@@ -1,4 +1,4 @@
-"""What a trainer that takes a place gets of the others: the lowest one that lives gives its state, in pieces."""
+"""The state for a trainer that takes a place: the living trainer with the lowest number sends it, in pieces."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _TAG, _PIECE = 2, 64 << 20
 
 
 class Giving:
-    """Gives states, and gets them.
+    """Sends and receives states.
 
     Attributes
     ----------
     pack : callable
-        Gives the state of this trainer.
+        Returns the state of this trainer.
     begin : callable
-        Called where this one is about to get a state.
+        Called when this trainer is about to receive a state.
     model : callable or bytes or None
-        Gives the values of the model, all behind one another; of a trainer that has just taken a place: these values.
+        Returns the concatenated values of the model; in a trainer that has just taken a place: these values.
     """
 
     def __init__(self) -> None:
@@ -40,20 +40,20 @@ class Giving:
         self.model: Callable[[], bytes] | bytes | None = None
 
     def give(self, members: Members, takers: Sequence[int]) -> bytes | None:
-        """Give those that have taken a place, by their ranks at the start, the state; what this one gets, if it has.
+        """Send the state to trainers that have taken a place, by initial rank; return the state that this one received.
 
-        Collective over those that train; sleeps. Raises StreamError where nobody is left who has a state.
+        Collective over the active trainers; sleeps. Raises StreamError if no trainer that has a state is left.
         """
         while True:
             generation = members.generation
             given, state = self._try(members, takers)
-            if given and members.generation == generation:  # else somebody has died, and the state says nothing of that
+            if given and members.generation == generation:  # else a trainer has died, and the state does not reflect it
                 return state
 
     def _try(self, members: Members, takers: Sequence[int]) -> tuple[bool, bytes | None]:
         givers = [one for one in members.numbers if one not in takers]
         if not givers:
-            raise StreamError("All trainers have died while a spare got their state: nobody has it any more.")
+            raise StreamError("All trainers died while a spare received their state: no rank has it any more.")
         gives, giver, generation = members.is_own(givers[0]), members.rank_of(givers[0]), members.generation
         own = np.frombuffer(self.pack() if gives else b"", np.uint8)
         size = np.array([len(own)], np.int64)
@@ -85,9 +85,9 @@ def _pass_on(
 
 
 def refuse_new(members: Members, what: str) -> None:
-    """Raise StreamError, which begins with `what`, in a trainer that has just taken a place, as it is alone."""
+    """Raise StreamError, starting with `what`, in a trainer that has just taken a place, as it is alone."""
     if members.is_new:
         raise StreamError(
-            f"{what}: this trainer has just taken the place of another one, and the others are in their loop. "
-            "Before the first batch leave the call out where the dataset's `resumed` says that it goes on."
+            f"{what}: this trainer has just replaced another one, and the others are already in their loop. Before "
+            "the first batch, skip the call if the dataset's `resumed` is neither 0 nor (0, 0)."
         )

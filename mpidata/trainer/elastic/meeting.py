@@ -1,4 +1,4 @@
-"""Where the trainers that train and the spares come together, and what follows for who trains: the same on all."""
+"""Meetings of active trainers and spares, which decide who trains from then on: the same on all."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _TAG = 1
 
 @dataclass(frozen=True)
 class Row:
-    """What each says at a meeting.
+    """What each rank reports at a meeting.
 
     Attributes
     ----------
     own : int
-        Its rank at the start of the job, among trainers and spares.
+        Its initial rank, among trainers and spares.
     generation : int
-        Number of the newest change; -1 of a spare, whose other values say nothing.
+        Number of the newest change; -1 for a spare, whose other values mean nothing.
     order : (int, int)
-        The newest order of how many are to train, and how many.
+        Number of the newest order to change the number of trainers, and the number that it requests.
     may_join : bool
-        Whether its datasets can be dealt anew now.
+        Whether its datasets can be divided again now.
     numbers : list of int
-        By number, the ranks at the start of those that train.
+        The initial ranks of the active trainers, by number.
     holes : list of int
-        Numbers of those that were lost, for which no spare has come.
+        Numbers of lost trainers that no spare has replaced.
     places : ndarray, int64, shape (MOST_DATASETS, 2)
-        Where its datasets are.
+        Positions of its datasets.
     """
 
     own: int
@@ -55,14 +55,14 @@ class Row:
     places: NDArray[np.int64]
 
     def pack(self, most: int) -> NDArray[np.int64]:
-        """Make an array of as many numbers as all have, where there are so many trainers and spares."""
+        """Return an array of the same size on all ranks; `most` is the number of trainers and spares."""
         lists = [[*of, *[-1] * (most - len(of))] for of in (self.numbers, self.holes)]
         head = [self.own, self.generation, *self.order, self.may_join]
         return np.concatenate([head, *lists, self.places.reshape(-1)]).astype(np.int64)
 
     @classmethod
     def unpack(cls, packed: NDArray[np.int64], most: int) -> Row:
-        """Read what `pack` has made."""
+        """Make a row from the array of `pack`."""
         own, generation, order, count, may_join = packed[:5].tolist()
         numbers, holes = packed[5 : 5 + most].tolist(), packed[5 + most : 5 + 2 * most].tolist()
         places = packed[5 + 2 * most :].reshape(MOST_DATASETS, 2)
@@ -72,26 +72,26 @@ class Row:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a meeting has decided. Trainers and spares are named by their ranks at the start.
+    """The decision of a meeting. Trainers and spares are identified by their initial ranks.
 
     Attributes
     ----------
     before : list of int
-        By number, who has trained.
+        The trainers so far, by number.
     generation : int
-        Of that.
+        Their generation.
     lost : list of int
         Numbers of those that have died.
     numbers, holes : list of int
-        As of `Row`, from now on.
+        As in `Row`, from now on.
     joined, retired : list of int
-        Who takes a place, and who leaves.
+        The spares that take a place, and the trainers that leave.
     order : int
-        Number of the order that is carried out with this; -1 where the datasets cannot be dealt anew now.
+        Number of the order that this carries out; -1 if the datasets cannot be divided again now.
     places : ndarray
-        Where all datasets are; with the furthest, where they are not at the same places.
+        Positions of all datasets; the furthest ones if they differ between trainers.
     alike : bool
-        Whether they are.
+        Whether the positions are the same on all trainers.
     """
 
     before: Sequence[int]
@@ -107,10 +107,10 @@ class Decision:
 
 
 def decide(rows: Sequence[Row]) -> Decision:
-    """Decide who trains from now on; raises StreamError where nobody is left that has trained."""
+    """Decide who trains from now on; raises StreamError if no trainer that has trained is left."""
     training = {row.own: row for row in rows if row.generation >= 0}
     if not training:
-        raise StreamError("All trainers have died before a spare could take a place: nobody has their state any more.")
+        raise StreamError("All trainers died before a spare could take a place: no rank has their state any more.")
     one = next(iter(training.values()))
     before, holes = list(one.numbers), list(one.holes)
     lost = [number for number, own in enumerate(before) if own not in training]
@@ -129,14 +129,14 @@ def decide(rows: Sequence[Row]) -> Decision:
 
 
 class Meeting:
-    """The trainers and spares that live.
+    """The living trainers and spares.
 
     Parameters
     ----------
     everyone : mpi4py.MPI.Intracomm
-        Of all of them, for this object alone.
+        Communicator of all of them, for this object alone.
     report : callable
-        As of `Attempt`.
+        As in `Attempt`.
     """
 
     def __init__(self, everyone: MPI.Intracomm, report: Callable[[float], object]) -> None:
@@ -146,7 +146,7 @@ class Meeting:
         self._owns = list(range(self.most))
 
     def call(self, training: Sequence[int]) -> None:
-        """Call the spares, who look for that; each of those that train does so, as any may die."""
+        """Call the spares, which poll for it; every active trainer does so, because any may die."""
         from mpi4py import MPI
 
         for rank in [rank for rank, own in enumerate(self._owns) if own not in training]:
@@ -156,7 +156,7 @@ class Meeting:
                 continue
 
     def is_called(self) -> bool:
-        """Whether those that train have called."""
+        """Whether an active trainer has called."""
         from mpi4py import MPI
 
         try:
@@ -166,18 +166,18 @@ class Meeting:
             return False
 
     def meet(self, row: Row) -> tuple[Decision, MPI.Intracomm, MPI.Intracomm]:
-        """Come together; again where somebody dies meanwhile.
+        """Meet the other ranks; repeats if one dies meanwhile.
 
         Returns
         -------
         Decision
-            The same on all.
+            The decision, the same on all.
         MPI.Intracomm, MPI.Intracomm
-            Two of those that train from now on, in the order of their ranks; of no use to the others.
+            Two communicators of the trainers that train from now on, in the order of their ranks; null on the others.
 
         Notes
         -----
-        Collective over trainers and spares that live; sleeps until all have come.
+        Collective over the living trainers and spares; sleeps until all have called it.
         """
         from mpi4py import MPI
 
@@ -188,7 +188,7 @@ class Meeting:
                 living = self._everyone.Shrink()
                 assert isinstance(living, MPI.Intracomm)
                 self._everyone = living
-                self._agree(True)  # none may revoke it while others are still making it: Open MPI 5.0 crashes then
+                self._agree(True)  # no rank may revoke it while others still create it: Open MPI 5.0 then crashes
                 try:
                     decision = decide(self._gather(row))
                     made = [split(living, row.own in decision.numbers) for _ in range(2)]

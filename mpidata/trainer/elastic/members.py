@@ -1,7 +1,7 @@
-"""The trainers that live: one agreement a step, and what follows when one has died.
+"""The living trainers: one agreement per step, and what follows when one has died.
 
-The agreement is MPIX_Comm_agree of ULFM (Bland et al., Post-failure recovery of MPI communication capability, 2013):
-all who live learn whether all of them have what was reduced, so either all use it or none, whoever died meanwhile.
+The agreement is MPIX_Comm_agree of ULFM (Bland et al., Post-failure recovery of MPI communication capability, 2013): it
+reports to all living trainers whether all have the reduced values, so either all use them or none, whoever has died.
 """
 
 from __future__ import annotations
@@ -37,53 +37,53 @@ _SPARE_LOOKS_S = 0.02
 
 
 class Members:
-    """The trainers of a job that goes on when one dies.
+    """The trainers of a job that continues when one dies.
 
-    A trainer's number is at first its rank among them; when one has died, the living one with the highest number takes
-    its place.
+    A trainer's number is initially its rank among them. When one has died, the living trainer with the highest number
+    takes its place.
 
     Parameters
     ----------
     everyone : mpi4py.MPI.Intracomm
-        Of all trainers and spares, for this object alone.
+        Communicator of all trainers and spares, for this object alone.
     report : callable
-        As of `Attempt`.
+        As in `Attempt`.
     hand_over : callable
-        Gets another communicator of those that train after each change, to keep.
+        After each change called with another communicator of the active trainers, to keep.
     spares : int
-        How many of them, the last ones, wait for a place at first.
+        How many of them, the last ones, initially wait for a place.
 
     Attributes
     ----------
     communicator : mpi4py.MPI.Intracomm
-        Of those that train and live.
+        Communicator of the living active trainers.
     numbers : list of int
-        By number, the rank at the start of the job.
+        The initial ranks, by number.
     generation : int
-        Counts the changes.
+        Number of changes so far.
     is_new : bool
-        Whether this trainer has just taken a place, and its script has had no batch yet.
+        Whether this trainer has just taken a place, and its script has received no batch yet.
     orders : callable
-        Gives the newest order of how many are to train, and how many.
+        Returns the number of the newest order to change the number of trainers, and the requested number.
     giving : Giving
-        What a trainer that takes a place gets of the others.
+        Sends the state of the others to a trainer that takes a place.
     retire : callable
-        Called where this trainer is to train no more; does not return.
+        Called when this trainer must stop training; does not return.
     apart : Apart or None
-        Where the trainers make steps of their own; whatever all do together waits until they have come there.
+        Set if trainers make their own steps; collective operations wait until all trainers have come there.
     report : callable
         As given.
     place_of : callable or None
-        Tells where a trainer that has died, by its rank at the start, had trained in each dataset, as `places`; None:
-        the steps tell, which all make together.
+        Returns how far a dead trainer, by initial rank, had trained in each dataset, as `places`; None if this is known
+        from the steps, which all make together.
     learn : callable
-        Called before others get a place or leave, where the steps do not tell what was trained on.
+        Called before trainers join or leave, if the steps do not show what was trained on.
     drawn : Drawn or None
-        What was drawn from a stream, which the trainers tell one another with each step.
+        Samples drawn from a stream, which the trainers exchange with each step.
 
     Notes
     -----
-    For the thread of the training script. The methods that say so are collective over the living trainers.
+    For the thread of the training script. The methods marked as collective are so over the living trainers.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Members:
 
     @property
     def waits(self) -> bool:
-        """Whether this one is a spare, or trains no more."""
+        """Whether this rank is a spare, or no longer trains."""
         return self._own not in self.numbers
 
     @property
@@ -137,69 +137,69 @@ class Members:
 
     @property
     def count(self) -> int:
-        """How many live, as far as is known."""
+        """Number of living trainers, as far as known."""
         return len(self.numbers)
 
     @property
     def root(self) -> int:
-        """Rank in the communicator of the trainer with number 0."""
+        """Rank of the trainer with number 0 in the communicator."""
         return self.rank_of(self.numbers[0])
 
     def is_own(self, one: int) -> bool:
-        """Whether this is the trainer that has had this rank at the start."""
+        """Whether this is the trainer with this initial rank."""
         return one == self._own
 
     @property
     def is_first(self) -> bool:
-        """Whether this has number 0; one that does not train has none."""
+        """Whether this trainer has number 0; a rank that does not train has none."""
         return self.is_own(self.numbers[0])
 
     def rank_of(self, one: int) -> int:
-        """Rank in the communicator of the trainer that has had this one at the start."""
+        """Rank of the trainer with this initial rank in the communicator."""
         return self._ranks.index(one)
 
     def share(self, dataset: Shared) -> None:
-        """Have the rows of a dataset dealt out anew when a trainer has died; in the same order on all trainers."""
+        """Divide the rows of a dataset again after each death; call in the same order on all trainers."""
         self._datasets.add(dataset)
 
     def places(self) -> NDArray[np.int64]:
-        """Where this trainer is in each dataset, shape (MOST_DATASETS, 2)."""
+        """Position of this trainer in each dataset, shape (MOST_DATASETS, 2)."""
         return self._datasets.places()
 
     def on_change(self, call: Callable[[Change], object]) -> None:
-        """Have something called after each change, by `tell`."""
+        """Register a callable for `tell` to call after each change."""
         self._tell.append(call)
 
     def tell(self) -> None:
-        """Tell of the changes since the last call. To be called between two steps."""
+        """Report the changes since the last call. Call it between two steps."""
         changes, self._changes = self._changes, []
         for change in changes:
             for call in list(self._tell):
                 call(change)
 
     def attempt(self, report: Callable[[float], object] | None = None) -> Attempt:
-        """Begin to begin something collective, which `together` brings to its end."""
+        """Return an attempt in which to start a collective operation that `together` completes."""
         return Attempt(self.communicator, report or self.report)
 
     def together(
         self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool | Shared = False
     ) -> int:
-        """Do something collective, until it has come to its end on all trainers that live.
+        """Repeat a collective operation until it has completed on all living trainers.
 
         Parameters
         ----------
         begin : callable
-            Begins it. It is called again where a trainer died before all had the outcome, which then counts nowhere.
+            Starts the operation. Called again if a trainer died before all had the result, which then counts nowhere.
         attempt : Attempt, optional
-            In which it was begun already.
+            The attempt in which the operation was already started.
         step : bool or Shared
-            This is the reduction of a training step: what was drawn before it counts as trained with it. A dataset:
-            it is the end of an epoch of it, with which only what was drawn from that counts.
+            True for the reduction of a training step: what was drawn before it then counts as trained. A dataset for
+            the end of one of its epochs: then only what was drawn from this dataset counts.
 
         Returns
         -------
         int
-            How many trainers have contributed.
+            Number of trainers that contributed.
 
         Notes
         -----
@@ -217,7 +217,7 @@ class Members:
     def once(
         self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool | Shared = False
     ) -> bool:
-        """Try that once; False where it counts nowhere, as somebody has died. Collective as `together`; sleeps."""
+        """Try it once; False if it counts nowhere because a trainer died. Collective like `together`; sleeps."""
         if attempt is None:
             attempt = self.attempt()
             begin(attempt)
@@ -245,7 +245,7 @@ class Members:
         return everywhere
 
     def drawing(self, turn: Turn) -> None:
-        """Take in that a batch is about to be drawn. Collective where those that train are to be others from now on."""
+        """Note that a batch is about to be drawn. Collective if the set of trainers is about to change."""
         self.is_new = False
         if self._orders.is_of_step(turn):
             if self.apart is not None:
@@ -257,22 +257,22 @@ class Members:
         self._orders.drew(turn)
 
     def stepped(self) -> None:
-        """Take in that this trainer makes a step with what it has drawn, where the trainers make steps of their own."""
+        """Note that this trainer makes a step with what it has drawn, if the trainers make their own steps."""
         self._orders.stepped()
 
     @property
     def has_news(self) -> bool:
-        """Whether there is an order of which the others may not have heard."""
+        """Whether there is an order that the others may not know."""
         return self.orders()[0] > self._orders.heard
 
     def _all_have_come(self) -> bool:
-        """Whether all are at the same place, for which those that run apart wait where the furthest one was."""
+        """Whether all are at the same position; trainers that run apart wait for it where the furthest one was."""
         if self.apart is None:
             return True
         return self._orders.has_reached(self._datasets.places()) and self.apart.come(How.JOINING)
 
     def wait_for_place(self) -> bytes | None:
-        """As a spare, sleep until there is a place; gives the others' state, None where there will be none."""
+        """As a spare, sleep until there is a place; return the others' state, or None if there will be no place."""
         assert self.meeting is not None
         while True:
             if self.meeting.is_called() and (state := self._meet()) is not None:
@@ -283,11 +283,11 @@ class Members:
             time.sleep(_SPARE_LOOKS_S)
 
     def meet(self, done: bool) -> bool:
-        """Come together where nothing is reduced; tell whether all are done, and nobody has died: the same on all.
+        """Meet without a reduction; return whether all are done and none has died: the same on all.
 
         Notes
         -----
-        Collective over the living trainers, also with `together` of others, which they repeat then; sleeps.
+        Collective over the living trainers, also with `together` on others, which then repeat it; sleeps.
         """
         reached("meet")
         if self.apart is not None and not done:
@@ -302,33 +302,33 @@ class Members:
 
     @property
     def one_has_died(self) -> bool:
-        """Whether MPI knows of one that has died, and without which this one is to go on."""
+        """Whether MPI has detected a death after which this trainer must regroup."""
         failed = self.communicator.Get_failed()
         died = failed.Get_size() > 0
         free(failed)
         return died
 
     def look(self) -> None:
-        """Go on without those that have died, where this one waits for the others' word on a checkpoint.
+        """Continue without dead trainers, while this one waits for the others to agree on a checkpoint.
 
-        Collective as `meet` where somebody has died; else returns at once.
+        Collective like `meet` if a trainer has died, else returns at once.
         """
         if self.one_has_died:
             if self.apart is not None:
                 self.apart.rest()
-            self.communicator.Revoke()  # so that nobody waits for this one in it
+            self.communicator.Revoke()  # so that none waits for this trainer in it
             agree(self.communicator, False, self.report)
             self._regroup()
 
     def _regroup(self) -> None:
-        """Go on without those that have died."""
+        """Continue without the dead trainers."""
         reached("regroup")
         self.communicator, other = come_together(self.communicator, self.report)
         reached("regrouped")
         group = self.communicator.Get_group()
         self._ranks = sorted(group.Translate_ranks(None, self._first))
         group.Free()
-        # None: it is only not known yet, and the next try fails, too.
+        # If none is lost, the death is not known yet, and the next try also fails.
         self._lose([number for number, rank in enumerate(self.numbers) if rank not in self._ranks])
         self._hand_over(other)
 
@@ -342,13 +342,13 @@ class Members:
         change = Change(self.rank, self.count, len(before), tuple(lost), self.generation)
         trained = {number: self._trained[before[number]] for number in lost if before[number] in self._trained}
         if self.place_of is not None:
-            for number in lost:  # of one that has made no step yet since the last meeting that one knows
+            for number in lost:  # if it made no step since the last meeting, the meeting's position is later
                 trained[number] = furthest(self.place_of(before[number]), trained.get(number))
         self._datasets.lose(trained, change)
         self._changes.append(change)
 
     def _meet(self) -> bytes | None:
-        """Meet the spares; gives the others' state where this one has taken a place."""
+        """Meet the spares; return the others' state if this one has taken a place."""
         assert self.meeting is not None
         reached("meet")
         trained = not self.waits
@@ -373,14 +373,14 @@ class Members:
         state = None
         if decision.joined:
             state = self.giving.give(self, decision.joined)
-            # Once more, as who has come does: others may have died meanwhile.
+            # Repeated, as in the trainer that has joined: others may have died meanwhile.
             self._datasets.deal_anew(self.rank, self.count)
         if self.communicator is active:
             self._hand_over(other)
         return state
 
     def _take(self, decision: Decision) -> None:
-        """Go on with those that a meeting has decided on."""
+        """Continue with the trainers that a meeting has decided on."""
         was = len(decision.before) - len(decision.lost)
         self.numbers, self._holes = list(decision.numbers), list(decision.holes)
         if not (decision.joined or decision.retired):

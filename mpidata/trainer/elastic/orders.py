@@ -1,4 +1,4 @@
-"""Which orders of how many are to train all have heard of, and before which batch they are carried out."""
+"""Orders to change the number of trainers: which are known to all, and before which batch they are carried out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Orders"]
 
 
 class Orders:
-    """Orders, by their numbers.
+    """The orders, by number.
 
-    They are carried out before a batch of the dataset that the last step was of: there a script that resumes begins.
+    They are carried out before a batch of the dataset of the last step, where a resumed script also starts.
 
     Attributes
     ----------
     heard, done : int
-        The newest that all have heard of, and that was carried out.
+        The newest order that all know, and the newest that was carried out.
     """
 
     def __init__(self) -> None:
@@ -33,46 +33,46 @@ class Orders:
         self._step_of: weakref.ref[object] | None = None
 
     def drew(self, turn: Turn) -> None:
-        """Take in that a batch was drawn."""
+        """Note that a batch was drawn."""
         self._put_off = False
         if turn.of is not None:
             self._drawn.append(weakref.ref(turn))
 
     def stepped(self) -> None:
-        """Take in that a step is made with what was drawn since the last one."""
+        """Note that a step is made with what was drawn since the last one."""
         turns = [turn for turn in (ref() for ref in self._drawn) if turn is not None and not turn.over]
         if turns:
             self._step_of = weakref.ref(turns[0].of)
         self._drawn = []
 
     def hear(self, order: int, places: NDArray[np.int64]) -> None:
-        """Take in the newest order that one of all knows, and where they are, shape (trainers, MOST_DATASETS, 2)."""
+        """Note the newest order that any trainer knows, and all positions, shape (trainers, MOST_DATASETS, 2)."""
         self.heard = max(self.heard, order)
         self._furthest = keys(places).max(axis=0)
 
     def carried_out(self, order: int) -> None:
-        """Take in that this was done."""
+        """Note that an order was carried out."""
         self.done = max(self.done, order)
         self.heard = max(self.heard, order)
 
     @property
     def is_due(self) -> bool:
-        """Whether one is to be carried out now."""
+        """Whether an order must be carried out now."""
         return self.heard > self.done and not self._put_off
 
     def put_off(self, places: NDArray[np.int64] | None = None) -> None:
-        """Take in that nothing could be done: all go on, or who is at the furthest of these places waits there."""
+        """Note that nothing could be done: all continue, or the trainer at the furthest of these positions waits."""
         if places is None:
             self._put_off = True
         else:
             self._furthest = keys(places)
 
     def is_of_step(self, turn: Turn) -> bool:
-        """Whether a batch is of the dataset of the last step; of one that has joined, its first batch is."""
+        """Whether a batch is of the dataset of the last step; true for the first batch of a trainer that has joined."""
         if self._step_of is None:
             return self.done > 0 and turn.of is not None
         return turn.of is self._step_of()
 
     def has_reached(self, places: NDArray[np.int64]) -> bool:
-        """Whether one that is at these places is where the furthest one was as all heard of the order."""
+        """Whether these positions are where the furthest trainer was when all learned of the order."""
         return bool((keys(places) >= self._furthest).all())

@@ -12,7 +12,7 @@ _times: Counter[str] = Counter()
 
 
 def reached(point: str) -> None:
-    """Say that a point is reached; the process is killed there when this is the time that a test has chosen."""
+    """Note that a point is reached; kill the process if a test has chosen this occurrence."""
     wanted = os.environ.get("MPIDATA_TEST_KILL")
     if not wanted:
         return

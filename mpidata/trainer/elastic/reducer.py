@@ -1,4 +1,4 @@
-"""The sum of the trainers' gradients: in buckets while the backward pass goes on, repeated where a trainer dies."""
+"""The sum of the trainers' gradients: in buckets during the backward pass, repeated if a trainer dies."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from mpidata.trainer.shares.weights import weigh
 
 __all__ = ["Reducer", "SharedTensors", "bytes_of", "make_alike"]
 
-# The first bucket is small, so that its sum is under way early, as in torch's DistributedDataParallel.
+# The first bucket is small, so that its sum starts early, as in torch's DistributedDataParallel.
 _FIRST_BYTES, _BUCKET_BYTES = 1 << 20, 25 << 20
 
 
 class Reducer:
     """Averages the gradients over the living trainers at the end of each backward pass.
 
-    A trainer's own gradients are kept until all know that the sum counts. What is not used in a pass on any trainer
-    keeps its gradient; what is used on some counts as zero on the others.
+    A trainer's own gradients are kept until all know that the sum counts. A parameter that no trainer uses in a pass
+    keeps its gradient; one that only some use counts as zero on the others.
 
     Parameters
     ----------
     parameters : sequence of torch.nn.Parameter
-        Those that are trained, in the same order on all trainers; in CPU memory.
+        The trained parameters, in the same order on all trainers; in CPU memory.
     buffers : sequence of torch.Tensor
-        After each pass those of the trainer with number 0 are on all.
+        After each pass all trainers have the buffers of the trainer with number 0.
     members : Members
         The trainers.
     weigh : callable
-        Gives, once for each mean, the weight of this trainer's gradients in it.
+        Returns, once for each mean, the weight of this trainer's gradients in it.
 
     Attributes
     ----------
     on : bool
-        Whether the next backward pass is one; within `no_sync` it is not.
+        Whether the next backward pass averages; false within `no_sync`.
 
     Notes
     -----
@@ -60,13 +60,13 @@ class Reducer:
         self._buffers = list(buffers)
         self._buckets = list(_in_buckets(parameters))
         self._of: dict[torch.Tensor, _Bucket] = {p: bucket for bucket in self._buckets for p in bucket.parameters}
-        self._next = 0  # the buckets are summed in their order, which is that of all trainers
+        self._next = 0  # the buckets are summed in order, the same on all trainers
         self._attempt: Attempt | None = None
         for parameter in parameters:
             parameter.register_post_accumulate_grad_hook(self._came)  # type: ignore[no-untyped-call]
 
     def _came(self, parameter: torch.Tensor) -> None:
-        """Take a gradient that is there."""
+        """Take a gradient that is complete."""
         if not self.on:
             return
         if self._attempt is None:
@@ -81,10 +81,10 @@ class Reducer:
         self._sum_whole(self._attempt)
 
     def check(self) -> None:
-        """Raise StreamError where the last backward pass has not come to its end: the others wait for its sums."""
+        """Raise StreamError if the last backward pass has not ended: the others wait for its sums."""
         if self._attempt is not None:
             raise StreamError(
-                "mpidata.DistributedDataParallel: the last backward pass has raised an exception, and the others "
+                "mpidata.DistributedDataParallel: the last backward pass raised an exception, and the other trainers "
                 "wait for its gradients. Let the script end with that exception."
             )
 
@@ -117,7 +117,7 @@ class Reducer:
 
 
 class _Bucket:
-    """Gradients of one dtype that are summed together, behind them for each whether there is one, and their weight."""
+    """Gradients of one dtype that are summed together, followed by a flag for each that exists, and their weight."""
 
     def __init__(self, parameters: Sequence[torch.nn.Parameter]) -> None:
         self.parameters = parameters
@@ -151,7 +151,7 @@ class _Bucket:
             place.zero_()
         elif grad.is_sparse:
             raise StreamError(
-                "mpidata.DistributedDataParallel takes no sparse gradients. Make the embedding with sparse=False."
+                "mpidata.DistributedDataParallel does not support sparse gradients. Give the embedding sparse=False."
             )
         else:
             place.copy_((torch.view_as_real(grad) if grad.is_complex() else grad).reshape(-1))
@@ -160,12 +160,12 @@ class _Bucket:
         self._there[number] = float(grad is not None)
 
     def take_rest(self) -> None:
-        """Take what this pass did not use: what an earlier one has left, or nothing."""
+        """Take the gradients that this pass did not compute: those of an earlier pass, or none."""
         for parameter in list(self._lacking):
             self.take(parameter)
 
     def renew(self) -> None:
-        """Leave the memory of a sum that has failed to it."""
+        """Get new memory, because a failed sum may still write to the old."""
         self._all = torch.empty_like(self._all)
 
     def sum(self, attempt: Attempt) -> None:
@@ -185,7 +185,7 @@ class _Bucket:
 
 
 class SharedTensors:
-    """Tensors that all trainers are to have as the one with number 0 has them."""
+    """Tensors whose values are taken from the trainer with number 0."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], members: Members) -> None:
         self._tensors, self._members = list(tensors), members
@@ -193,14 +193,14 @@ class SharedTensors:
         self._received = self._bytes
 
     def send(self, attempt: Attempt) -> None:
-        """Begin to bring the values of the trainer with number 0 to the others."""
+        """Start to send the values of the trainer with number 0 to the others."""
         if len(self._bytes):
             own = self._members.rank == 0
             self._received = self._bytes if own else torch.empty_like(self._bytes)
             attempt.post(attempt.communicator.Ibcast, self._received.numpy(), self._members.root)
 
     def give(self) -> None:
-        """Give the tensors what has come."""
+        """Copy the received values into the tensors."""
         if self._received is self._bytes:
             return
         sizes = [tensor.numel() * tensor.element_size() for tensor in self._tensors]
@@ -208,13 +208,13 @@ class SharedTensors:
 
 
 def _bytes_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Copy the values of tensors behind one another."""
+    """Return the concatenated values of tensors, copied to CPU memory."""
     flat = [tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in tensors]
     return torch.cat(flat).cpu() if flat else torch.empty(0, dtype=torch.uint8, device="cpu")
 
 
 def bytes_of(tensors: Sequence[torch.Tensor]) -> bytes:
-    """Copy the values of tensors behind one another."""
+    """Return the concatenated values of tensors."""
     return _bytes_of(tensors).numpy().tobytes()
 
 
@@ -225,10 +225,10 @@ def _give(tensors: Sequence[torch.Tensor], sizes: Sequence[int], flat: torch.Ten
 
 
 def make_alike(tensors: Sequence[torch.Tensor], members: Members, what: str) -> None:
-    """Have the tensors of a module on all trainers as the one with number 0 has them.
+    """Set the tensors of a module on all trainers to the values of the trainer with number 0.
 
-    Raises StreamError, which begins with `what`, where they are not of the same kind. Collective over the living, but
-    for one that has just taken a place, which takes what it was given; sleeps.
+    Raises StreamError, starting with `what`, if they differ in number, shape or dtype. Collective over the living
+    trainers, except one that has just taken a place, which uses the values that it was given; sleeps.
     """
     if members.is_new:
         given = members.giving.model
@@ -237,8 +237,8 @@ def make_alike(tensors: Sequence[torch.Tensor], members: Members, what: str) -> 
         alike = _are_alike(tensors, members)
     if not alike:
         raise StreamError(
-            f"{what}: the module is not the same on all trainers: numbers, shapes or dtypes of its parameters differ. "
-            "Make the same model on each."
+            f"{what}: the module differs between trainers: the number, shapes or dtypes of its parameters are not the "
+            "same. Create the same model on each trainer."
         )
     if not members.is_new:
         shared = SharedTensors(tensors, members)
@@ -247,7 +247,7 @@ def make_alike(tensors: Sequence[torch.Tensor], members: Members, what: str) -> 
 
 
 def _take(tensors: Sequence[torch.Tensor], values: bytes) -> bool:
-    """Give tensors the values of `bytes_of`; False where they are not as many."""
+    """Set tensors to the values of `bytes_of`; False if the sizes differ."""
     sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
     if sum(sizes) != len(values):
         return False
@@ -272,7 +272,7 @@ def _are_alike(tensors: Sequence[torch.Tensor], members: Members) -> bool:
 
 
 def _in_buckets(parameters: Sequence[torch.nn.Parameter]) -> Iterator[_Bucket]:
-    """Put the parameters into buckets, the last ones first, as their gradients come so."""
+    """Put the parameters into buckets, the last ones first, because their gradients come first."""
     limit = _FIRST_BYTES
     kinds: dict[Any, list[torch.nn.Parameter]] = {}
     for parameter in reversed(parameters):

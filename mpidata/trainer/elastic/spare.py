@@ -1,4 +1,4 @@
-"""A trainer that waits until another one has died, and takes its place with the state of the others."""
+"""A trainer that waits until another one has died, and replaces it with the state of the others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["orders_of", "prepare", "wait_for_place"]
 
 
 def prepare(trainer: Trainer) -> None:
-    """Teach the trainers of a job that has spares what is to be given to one, and what the scheduler says."""
+    """Set the callables of `Members` in a job with spares, for the state to send and the scheduler's orders."""
     members = _members(trainer)
     members.orders = orders_of(trainer.library)
     members.giving.pack = lambda: _pack(trainer)
@@ -33,7 +33,7 @@ def prepare(trainer: Trainer) -> None:
 
 
 def orders_of(library: Library) -> Callable[[], tuple[int, int]]:
-    """Give what tells the newest order of how many are to train, and how many; -1 where the job stops."""
+    """Return a callable that returns the newest order and its number of trainers; -1 if the job stops."""
     number, count = ctypes.c_int64(), ctypes.c_int64()
 
     def orders() -> tuple[int, int]:
@@ -44,7 +44,7 @@ def orders_of(library: Library) -> Callable[[], tuple[int, int]]:
 
 
 def wait_for_place(trainer: Trainer) -> None:
-    """Sleep until this one has a place, and take over the others' state; where none is needed the script ends here."""
+    """Sleep until this spare has a place, and take over the others' state; if it is not needed, end the script."""
     members, library = _members(trainer), trainer.library
     _load()
     state = members.wait_for_place()
@@ -63,11 +63,11 @@ def wait_for_place(trainer: Trainer) -> None:
 def _take_place(trainer: Trainer) -> None:
     check(trainer.library, trainer.library.mpidata_trainer_takes_place())
     if trainer.servers is not None:
-        trainer.servers.settle()  # before the first agreement: no checkpoint that has this trainer is saved without it
+        trainer.servers.settle()  # before the first agreement: no checkpoint with this trainer is saved without it
 
 
 def _load() -> None:
-    """Load what takes torch seconds, as the first optimizer does: the others wait for a trainer that takes a place."""
+    """Load what takes torch seconds with the first optimizer: the others wait for a trainer that takes a place."""
     import torch
 
     torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
@@ -82,8 +82,8 @@ def _pack(trainer: Trainer) -> bytes:
     states, model = trainer.checkpoints.states(), _members(trainer).giving.model
     if parted := [name for name, saved in states.items() if saved.layout]:
         raise StreamError(
-            f"The trainers have parts of {parted[0]}, of which a spare that takes a place would need all. Remove "
-            "'trainers.spares', or register what each trainer has as a whole."
+            f"Each trainer has only a part of {parted[0]}, but a spare that takes a place would need all parts. Remove "
+            "'trainers.spares', or register an object that each trainer holds as a whole."
         )
     drawn = _members(trainer).drawn
     of_stream = None if drawn is None else (pack_trained(trainer.library), drawn.room)
@@ -98,7 +98,7 @@ def _retire(trainer: Trainer) -> NoReturn:
 
 
 def _leave(trainer: Trainer) -> NoReturn:
-    """Leave the job, and end the script in order."""
+    """Leave the job, and end the script normally."""
     check(trainer.library, trainer.library.mpidata_trainer_rests())
     trainer.ended = True
     trainer.close()

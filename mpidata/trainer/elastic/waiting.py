@@ -1,4 +1,4 @@
-"""Waiting asleep for what the trainers do together, in which some may die; and making calls of MPI alone."""
+"""Sleep until operations of all trainers end, although some may die; and call MPI from one thread alone."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["alone", "free", "hold_by", "left", "wait"]
 _YIELDS_S, _LONGEST_S, _TELLS_S, _ENDS_S = 2e-3, 5e-4, 1.0, 5.0
 
 left: list[MPI.Request] = []
-"""Requests that do not end, with their memory."""
+"""Requests that never end; this keeps their memory."""
 
 _hold: Callable[[bool], object] = bool  # no thread to hold
 
 
 def hold_by(hold: Callable[[bool], object]) -> None:
-    """Have the receive thread kept out of MPI, and let in again, by this call."""
+    """Set the callable that keeps the receive thread out of MPI, and lets it in again."""
     global _hold
     _hold = hold
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Make calls of MPI while the receive thread makes none.
+    """Call MPI while the receive thread does not.
 
-    A message of an agreement that comes while another thread is within one reaches it garbled (Open MPI 5.0), those
-    included of which MPIX_Comm_shrink is made. Pairs may be within others.
+    Open MPI 5.0 garbles a message of an agreement, also of those within MPIX_Comm_shrink, if it arrives while another
+    thread is in such a call. Contexts may be nested.
     """
     _hold(True)
     try:
@@ -57,10 +57,10 @@ def wait(
     testing: Callable[[], AbstractContextManager[object]] = nullcontext,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Wait for a request asleep, but for the first moments; False where it has failed, as somebody has died.
+    """Wait for a request, asleep after the first moments; False if it failed because a rank has died.
 
-    Of a death Open MPI's collectives give MPI_ERR_PROC_FAILED, MPI_ERR_REVOKED, now and then another error, and now and
-    then nothing: so this looks itself once a second, and leaves a request that does not end though it cannot succeed.
+    After a death Open MPI's collectives return MPI_ERR_PROC_FAILED, MPI_ERR_REVOKED, sometimes another error, and
+    sometimes nothing: so this checks once per second, and abandons a request that does not end but cannot succeed.
     """
     from mpi4py import MPI
 

@@ -1,1 +1,1 @@
-"""Statistics of the fields of a stream, and what normalizes with them."""
+"""Statistics of the fields of a stream, and a module that normalizes with them."""

@@ -1,4 +1,4 @@
-"""Normalizer: fields with mean 0 and standard deviation 1, with scales that are constant from some batch on."""
+"""Normalizer: fields with mean 0 and standard deviation 1, with scales that are constant after a given batch."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class Normalizer(nn.Module):
     def __init__(self, stream: MPIStreamDataset, after: int = 100) -> None:
         super().__init__()
         if isinstance(after, bool) or not isinstance(after, int) or after < 1:
-            raise StreamError(f"Normalizer: after={after!r} is no positive whole number. Give a number of batches.")
+            raise StreamError(f"Normalizer: after={after!r} is not a positive integer. Give a number of batches.")
         self._stream = stream
         self._axes = {name: (len(field.shape), stream.channel_axes.get(name)) for name, field in stream.fields.items()}
         self.register_buffer("frozen", torch.tensor(False))
         statistics = stream.statistics()
         self._scaled = frozenset(statistics)
         for name, of in statistics.items():
-            # On torch's default device, as the buffers of other modules.
+            # On torch's default device, like the buffers of other modules.
             self.register_buffer(f"mean_{name}", torch.zeros(of.mean.shape, dtype=torch.float64))
             self.register_buffer(f"std_{name}", torch.ones(of.std.shape, dtype=torch.float64))
         stream.when_drawn(after, self._freeze)

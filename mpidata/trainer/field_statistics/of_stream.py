@@ -1,4 +1,4 @@
-"""The methods of MPIStreamDataset about the scales of its data."""
+"""The methods of MPIStreamDataset for the scales of its data."""
 
 from __future__ import annotations
 

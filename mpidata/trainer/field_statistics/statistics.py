@@ -1,4 +1,4 @@
-"""What a trainer knows of the scales of its stream's fields."""
+"""The statistics that a trainer keeps of its stream's fields."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FieldStatistics:
 def read_statistics(
     plan: Plan, library: Library, axes: Mapping[str, int | None] | None = None
 ) -> dict[str, FieldStatistics]:
-    """Read what `MPIStreamDataset.statistics` returns; raises StreamError or LibraryError as that does."""
+    """Return what `MPIStreamDataset.statistics` returns; raises StreamError or LibraryError like it."""
     found = _by_field(plan, library)
     for name, axis in (axes or {}).items():
         field = next((field for field in plan.fields if field.name == name), None)
@@ -58,20 +58,20 @@ def read_statistics(
             names = ", ".join(field.name for field in plan.fields)
             raise StreamError(f"statistics: there is no field {name!r}. The fields are {names}.")
         if name not in found:
-            raise StreamError(f"statistics: field {name!r}, of {field.dtype}, has none. See 'fields' in the job file.")
+            raise StreamError(f"statistics: {name!r} is {field.dtype} and has none. See 'fields' in the job file.")
         if axis is None:
             found[name] = merge([row[None] for row in found[name]])
         elif _counted_from_the_front(field, axis) != plan.channel_axes.get(name):
             raise StreamError(
-                f"statistics: {name!r} has none by the channels of axis {axis}. Name the axis in the job file, "
-                f"'samples: {{statistics: {{{name}: {axis}}}}}', as they are counted where the samples are put."
+                f"statistics: {name!r} has none for the channels of axis {axis}. Name the axis in the job file, "
+                f"'samples: {{statistics: {{{name}: {axis}}}}}', because solvers compute them when they put samples."
             )
     whole = {name for name in found if plan.channel_axes.get(name) is None or (axes and axes.get(name, 0) is None)}
     return {name: _statistics(of[0] if name in whole else of) for name, of in found.items()}
 
 
 def write_statistics(plan: Plan, library: Library) -> None:
-    """Write statistics.json of the run folder, by field; numbers that are not finite as null."""
+    """Write statistics.json in the run folder, by field; numbers that are not finite become null."""
     told = {
         name: {
             key: [number if np.isfinite(number) else None for number in values.tolist()]
@@ -80,7 +80,7 @@ def write_statistics(plan: Plan, library: Library) -> None:
         for name, of in _by_field(plan, library).items()
     }
     text = json.dumps({"channel_axes": plan.channel_axes, "fields": told}, indent=1)
-    with contextlib.suppress(OSError):  # the script can ask for them, too
+    with contextlib.suppress(OSError):  # the script can also ask for them
         RunFolder(plan.run).statistics.write_text(text + "\n", encoding="utf-8")
 
 
@@ -105,7 +105,7 @@ def _statistics(of: Moments) -> FieldStatistics:
 
 
 def _columns(of: Moments) -> dict[str, npt.NDArray[np.float64]]:
-    """Compute what FieldStatistics has, without torch, which cannot be imported as the script ends."""
+    """Compute the columns of FieldStatistics without torch, which cannot be imported while the script ends."""
     count = column(of, "count")
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(count > 0, column(of, "mean"), np.nan)

@@ -1,1 +1,1 @@
-"""What frameworks around the training loop need to know of streams and shares; none of them is imported here."""
+"""Support for frameworks that run the training loop; none of them is imported here."""

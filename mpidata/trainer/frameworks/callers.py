@@ -1,4 +1,4 @@
-"""What of a framework begins a pass over a dataset: a dataset is not told, so this looks at the stack."""
+"""Find the framework objects that start a pass over a dataset, by inspecting the stack: a dataset does not know."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FRAMEWORKS = (*_LIGHTNING, "accelerate", "torch", "torchdata", "transformers")
 
 
 def _frames_above(depth: int, most: int | None = _FRAMES) -> Iterator[FrameType]:
-    """Go through the frames from `depth` above the caller's own on, innermost first, at most so many."""
+    """Yield at most `most` frames, innermost first, starting `depth` above the caller's own."""
     frame: FrameType | None = sys._getframe(depth + 1)
     while frame is not None and most != 0:
         yield frame
@@ -36,30 +36,30 @@ def _frames_above(depth: int, most: int | None = _FRAMES) -> Iterator[FrameType]
 
 
 def callers() -> Iterator[Any]:
-    """Find the frameworks' objects whose methods have led to this call, innermost first."""
+    """Yield the framework objects whose methods led to this call, innermost first."""
     for frame in _frames_of(_FRAMEWORKS, _FRAMES):
         if (caller := frame.f_locals.get("self")) is not None:
             yield caller
 
 
 def _frames_of(packages: Collection[str], most: int | None = None) -> Iterator[FrameType]:
-    """Go through the frames of functions of these packages alone: f_locals keeps alive what the variables hold."""
+    """Yield only frames of functions of these packages: f_locals keeps alive what the variables hold."""
     for frame in _frames_above(2, most):
         if str(frame.f_globals.get("__name__")).partition(".")[0] in packages:
             yield frame
 
 
 def overfits() -> bool:
-    """Whether a Trainer of Lightning with `overfit_batches`, which wants the same batches in each pass, is running."""
+    """Whether a Lightning Trainer with `overfit_batches`, which needs the same batches in each pass, is running."""
     if not any(name in sys.modules for name in _LIGHTNING):
         return False
     return any(getattr(frame.f_locals.get("self"), "overfit_batches", 0) for frame in _frames_of(_LIGHTNING))
 
 
 def fetched_ahead() -> int:
-    """Count what whoever begins this pass has fetched and not used where its loop is left: samples, or one batch.
+    """Return how many samples, or batches, the caller of this pass has fetched but not used when its loop is left.
 
-    accelerate's loaders and Lightning's fetcher are a batch ahead of the loop, to know the last one.
+    accelerate's loaders and Lightning's fetcher are a batch ahead of the loop, to detect the last one.
     """
     size = 1
     for frame in _frames_of(_FRAMEWORKS, _MORE_FRAMES):
@@ -74,13 +74,13 @@ def fetched_ahead() -> int:
 
 
 def validates() -> bool:
-    """Whether Lightning begins this pass for a validation; its sanity check leaves one open during the training."""
+    """Whether Lightning starts this pass for a validation; its sanity check leaves one open during training."""
     loops = (frame.f_locals.get("self") for frame in _frames_of(_LIGHTNING, _MORE_FRAMES))
     return any(type(loop).__name__ == "_EvaluationLoop" for loop in loops)
 
 
 def refuses_empty() -> bool:
-    """Whether Lightning makes a sampler, and refuses one without samples where other trainers have some."""
+    """Whether Lightning makes a sampler, and refuses one without samples if other trainers have some."""
     for frame in _frames_of(_LIGHTNING, _MORE_FRAMES):
         module = getattr(getattr(frame.f_locals.get("self"), "trainer", None), "lightning_module", None)
         if module is not None:
@@ -89,7 +89,7 @@ def refuses_empty() -> bool:
 
 
 def leave_whole(dealt: bool) -> None:
-    """Have accelerate's IterableDatasetShard, if it calls, pass on what each trainer has for itself."""
+    """Let accelerate's IterableDatasetShard, if it is a caller, pass on the samples of each trainer undivided."""
     for caller in callers():
         if type(caller).__name__ == "IterableDatasetShard":
             caller.batch_size, caller.split_batches = 1, False
@@ -98,14 +98,14 @@ def leave_whole(dealt: bool) -> None:
 
 
 def counts_passes() -> bool:
-    """Whether a loader of accelerate calls `set_epoch` as it begins a pass, with its own count of passes."""
+    """Whether a loader of accelerate calls `set_epoch` when it starts a pass, with its own count of passes."""
     frame = next((frame for frame in _frames_above(2) if frame.f_code.co_name != "set_epoch"), None)
     caller = None if frame is None or frame.f_code.co_name != "__iter__" else frame.f_locals.get("self")
     return type(caller).__name__ in ("DataLoaderShard", "DataLoaderDispatcher")
 
 
 def overfitting() -> StreamError:
-    """Say why a stream cannot give the same batches again."""
+    """Return the error that a stream cannot repeat the same batches."""
     return StreamError(
         "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record the "
         "samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."

@@ -1,4 +1,4 @@
-"""accelerate, and transformers' Trainer, which is built on it: what is dealt out to the trainers stays undivided."""
+"""Keep accelerate, and transformers' Trainer, which uses it, from dividing what the trainers already share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 __all__ = ["Batches", "Joined", "Make", "kept", "teach_accelerate", "undivided_stream"]
 
-# Of a DataLoader of torch, for another one around the same samples.
+# Arguments of a torch DataLoader, for another one around the same samples.
 _KEPT = ("num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context",
          "generator", "prefetch_factor", "persistent_workers")  # fmt: skip
 
@@ -24,20 +24,20 @@ _makers: dict[type, Make] = {}
 
 
 def teach_accelerate(kind: type | None = None, make: Make | None = None) -> None:
-    """Have accelerate leave a DataLoader around what is dealt out already undivided; if it is imported, and once.
+    """Keep accelerate from dividing DataLoaders of datasets that the trainers already share; once, if it is imported.
 
     Parameters
     ----------
     kind : type, optional
-        Of datasets that are dealt out.
+        Class of datasets that the trainers already share.
     make : callable, optional
-        Gets a DataLoader around one, and among how many parts its batches are to be split; gives the DataLoader that
-        this trainer is to iterate over, or None if accelerate is to deal it out.
+        Gets a DataLoader around one, and the number of parts into which its batches must be split; returns the
+        DataLoader for this trainer to iterate over, or None to let accelerate divide it.
 
     Notes
     -----
-    accelerate asks no dataset whether it is to be dealt out, and has no switch for one of several DataLoaders. So this
-    puts a function around its public `prepare_data_loader`, which passes other arguments on for these DataLoaders.
+    accelerate does not ask a dataset whether to divide it, and has no option for one of several DataLoaders. So this
+    wraps its public `prepare_data_loader` in a function that changes the arguments for these DataLoaders.
     """
     if kind is not None and make is not None:
         _makers[kind] = make
@@ -68,7 +68,7 @@ def _around(prepare: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def undivided_stream(loader: Any, parts: int) -> Any:
-    """Make of a DataLoader around a stream what this trainer is to iterate over."""
+    """Return the DataLoader for this trainer to iterate over, from one around a stream."""
     size = loader.batch_size
     if size is None or parts == 1:
         return loader
@@ -76,63 +76,63 @@ def undivided_stream(loader: Any, parts: int) -> Any:
 
 
 def kept(loader: Any) -> dict[str, Any]:
-    """Give the arguments of a DataLoader for another one around the same samples."""
+    """Return the arguments of a DataLoader for another one around the same samples."""
     return {name: getattr(loader, name) for name in _KEPT}
 
 
 class Joined(Dataset[Any]):
-    """Validation samples, as accelerate is to see them.
+    """Validation samples as accelerate must see them.
 
     Parameters
     ----------
     dataset : Dataset
-        Of this trainer.
+        The samples of this trainer.
     length : int
-        Samples of all trainers.
+        Number of samples of all trainers.
     filled_up_from : int
-        How many rows of what the trainers have in the last step are real, those at the beginning; 0: all.
+        How many rows of all trainers in the last step are real, from the first one on; 0: all.
 
     Attributes
     ----------
     total_dataset_length : int
-        accelerate divides it by the batch size of all trainers, and cuts what `gather_for_metrics` joins in the last
-        step to the rest.
+        accelerate divides it by the batch size of all trainers, and truncates the rows that `gather_for_metrics` joins
+        in the last step to the remainder.
     """
 
     def __init__(self, dataset: Dataset[Any], length: int, filled_up_from: int) -> None:
         self._dataset, self._length, self.total_dataset_length = dataset, length, filled_up_from
 
     def __len__(self) -> int:
-        """Count the samples of all trainers, which frameworks report."""
+        """Return the number of samples of all trainers, which frameworks report."""
         return self._length
 
     def __getitem__(self, index: int) -> Any:
-        """Get a sample of this trainer."""
+        """Return a sample of this trainer."""
         return self._dataset[index]
 
 
 class Batches(Sampler[list[int]]):
-    """Indices of n samples in batches that are equally large on all trainers in each step, each sample once.
+    """Indices of n samples, each once, in batches that have the same size on all trainers in each step.
 
-    If the trainers do not divide n, the last of them have a sample of the first ones again in the last step.
+    If n is not a multiple of `trainers`, the last trainers repeat a sample of the first ones in the last step.
 
     Parameters
     ----------
     n : int
         Number of samples.
     batch_size : int
-        At most so many in a batch; they are about equally large, as some losses are means over batches.
+        Largest size of a batch; sizes are nearly equal, because some losses are means over batches.
     trainer, trainers : int
-        Number of this trainer, and how many there are.
+        Number of this trainer, and number of trainers.
     drop_last : bool
-        Leave out what does not fill a batch on all trainers.
+        Leave out the samples that do not fill a batch on all trainers.
 
     Attributes
     ----------
     batch_size, num_processes : int
-        By whose product accelerate divides.
+        accelerate divides by their product.
     real_in_last_step : int
-        Number of samples in the last step without those that come again; 0 if none does.
+        Number of samples in the last step without repeated ones; 0 if none is repeated.
     """
 
     def __init__(self, n: int, batch_size: int, trainer: int, trainers: int, *, drop_last: bool) -> None:
@@ -145,11 +145,11 @@ class Batches(Sampler[list[int]]):
         self.real_in_last_step = len(self._step(self._steps - 1)) * trainers - again if again else 0
 
     def __len__(self) -> int:
-        """Count the batches."""
+        """Return the number of batches."""
         return self._steps
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Go through the batches of this trainer."""
+        """Yield the batches of this trainer."""
         for number in range(self._steps):
             step = self._step(number)
             first = step.start * self.num_processes + self._trainer * len(step)

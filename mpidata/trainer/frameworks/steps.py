@@ -1,4 +1,4 @@
-"""The place of a framework that resumed from a checkpoint of its own, beside that of the job's checkpoint."""
+"""Compare the step at which a framework resumed from its own checkpoint with that of the job's checkpoint."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 __all__ = ["asks_for_an_empty_pass", "compare_steps"]
 
-# The module that has the class of a training loop, what users call it, and how they have it resume.
+# The module with the class of a training loop, the framework's name, and its argument to resume.
 _LOOPS = {
     "lightning.pytorch": ("Lightning", "ckpt_path"),
     "pytorch_lightning": ("Lightning", "ckpt_path"),
     "transformers.trainer": ("transformers", "resume_from_checkpoint"),
 }
-_METHODS = ("fit", "train")  # of no others, as f_locals keeps alive what the variables hold
+_METHODS = ("fit", "train")  # only these, as f_locals keeps alive what the variables hold
 _NAME = "mpidata: steps of the framework"
 
 
 class FrameworkSteps:
-    """How many optimizer steps a framework has made; kept in the job's checkpoints.
+    """The number of optimizer steps that a framework has made; kept in the job's checkpoints.
 
     Parameters
     ----------
     module : str
-        That has the class of the loop.
+        The module with the class of the loop.
     loop : object
         A Trainer of Lightning or transformers.
 
     Attributes
     ----------
     saved : int or None
-        Those at the checkpoint that the job continues; None: it has none of them.
+        The steps at the checkpoint from which the job resumes; None if it has none.
     """
 
     def __init__(self, module: str, loop: Any) -> None:
@@ -48,12 +48,12 @@ class FrameworkSteps:
         self.follow(module, loop)
 
     def follow(self, module: str, loop: Any) -> None:
-        """Count those of this loop from now on."""
+        """Count the steps of this loop from now on."""
         self.framework, self.argument = _LOOPS[module]
         self._loop, self._of_lightning = weakref.ref(loop), self.framework == "Lightning"
 
     def now(self) -> int:
-        """Count the steps that the loop has made, those before a resume included."""
+        """Return the number of steps that the loop has made, including those before a resume."""
         loop = self._loop()
         return 0 if loop is None else int(loop.global_step if self._of_lightning else loop.state.global_step)
 
@@ -65,7 +65,7 @@ class FrameworkSteps:
         return self.now() > 0
 
     def weights(self) -> set[int]:
-        """Ids of the parameters that the loop trains; none where it has trained all that it was to."""
+        """Return the ids of the parameters that the loop trains; empty if the loop is done."""
         loop = self._loop()
         if loop is None or (self._of_lightning and loop.fit_loop.done):
             return set()
@@ -73,7 +73,7 @@ class FrameworkSteps:
         return {id(weight) for weight in model.parameters()}
 
     def train_on(self) -> None:
-        """Have the loop go on, although the stream was over at its checkpoint."""
+        """Let the loop continue, although the stream was over at its checkpoint."""
         if self._of_lightning and (loop := self._loop()) is not None:
             loop.fit_loop.epoch_loop.batch_progress.is_last_batch = False
 
@@ -95,7 +95,7 @@ def compare_steps(trainer: Trainer) -> bool:
     Parameters
     ----------
     trainer : Trainer
-        Of the stream.
+        The trainer of the stream.
 
     Returns
     -------
@@ -105,12 +105,12 @@ def compare_steps(trainer: Trainer) -> bool:
     Raises
     ------
     StreamError
-        It resumed at another place, and its model is not registered.
+        The framework resumed at another step, and its model is not registered.
 
     Notes
     -----
-    At the first pass of a process; later ones only have the steps counted. A dataset is not told who iterates over it,
-    so this looks at the callers.
+    Compares only at the first pass of a process; later passes only count the steps. A dataset does not know who
+    iterates over it, so this inspects the callers.
     """
     found = next(_loops(), None)
     if found is None:
@@ -135,19 +135,19 @@ def compare_steps(trainer: Trainer) -> bool:
         or_else = f", or resume from the checkpoint of step {steps.saved}"
     raise StreamError(
         f"{steps.framework} resumed from a checkpoint of step {now} ({steps.argument}), but {where}: samples of the "
-        f"stream would be left out or trained on again. Leave {steps.argument} out and register the model and the "
-        f"optimizer with stream.register(...), which the job's checkpoints then hold{or_else}. To start from the "
-        "weights alone, load them into the model."
+        f"stream would be skipped or trained on again. Leave {steps.argument} out and register the model and the "
+        f"optimizer with stream.register(...), so that the job's checkpoints contain them{or_else}. To start only "
+        "from the weights, load them into the model."
     )
 
 
 def asks_for_an_empty_pass() -> bool:
-    """Whether a loop of transformers calls: it finds the end of a stream by a pass that gives nothing."""
+    """Whether a transformers loop is a caller: it detects the end of a stream by an empty pass."""
     return any(_LOOPS[module][0] == "transformers" for module, _ in _loops())
 
 
 def _went_back(trainer: Trainer, steps: FrameworkSteps) -> bool:
-    """Give a model that is registered the weights that belong to the place in the stream; False where it is not."""
+    """Restore the weights of a registered model for the position in the stream; False if it is not registered."""
     registered = trainer.checkpoints.registered
     modules = [thing for thing in registered.values() if isinstance(thing, torch.nn.Module)]
     weights = steps.weights()
@@ -155,11 +155,11 @@ def _went_back(trainer: Trainer, steps: FrameworkSteps) -> bool:
         return False
     trainer.checkpoints.restore_registered()
     has_optimizer = any(isinstance(thing, torch.optim.Optimizer) for thing in registered.values())
-    advice = "Leave" if has_optimizer else "Register the optimizer, too, and leave"
+    advice = "Leave" if has_optimizer else "Also register the optimizer, and leave"
     warnings.warn(
         f"{steps.framework} resumed from a checkpoint of step {steps.now()} ({steps.argument}), but the job's "
-        f"checkpoint, and with it the stream, is of step {steps.saved}. So what is registered goes on from the job's "
-        f"checkpoint ({', '.join(registered)}), and all else from that of {steps.framework}. {advice} "
+        f"checkpoint, and with it the stream, is of step {steps.saved}. Registered objects ({', '.join(registered)}) "
+        f"continue from the job's checkpoint, everything else from that of {steps.framework}. {advice} "
         f"{steps.argument} out.",
         stacklevel=4,
     )
@@ -169,15 +169,15 @@ def _went_back(trainer: Trainer, steps: FrameworkSteps) -> bool:
 def _refuse_untrained(trainer: Trainer, steps: FrameworkSteps) -> None:
     if steps.saved and not trainer.checkpoints.registered:
         raise StreamError(
-            f"The job's checkpoint is of step {steps.saved} of {steps.framework}, which now begins at step 0, and the "
-            "script has registered nothing: the stream would go on with an untrained model. Register the model and the "
+            f"The job's checkpoint is of step {steps.saved} of {steps.framework}, which now starts at step 0, and the "
+            "script has registered nothing: the stream would continue with an untrained model. Register the model and "
             f"optimizer with stream.register(...), or resume from the framework's checkpoint of step {steps.saved} "
             f"({steps.argument})."
         )
 
 
 def _loops() -> Iterator[tuple[str, Any]]:
-    """Find loops of frameworks whose methods have led to this call, innermost first."""
+    """Yield the frameworks' loops whose methods led to this call, innermost first."""
     classes = [(name, sys.modules[name].Trainer) for name in _LOOPS if hasattr(sys.modules.get(name), "Trainer")]
     frame = sys._getframe(2) if classes else None
     while frame is not None:

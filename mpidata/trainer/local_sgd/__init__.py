@@ -1,1 +1,1 @@
-"""Trainers that run apart for some steps, and average what they have learned."""
+"""Trainers that run apart for some steps, and then average their parameters."""

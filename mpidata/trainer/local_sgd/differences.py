@@ -1,4 +1,4 @@
-"""By how much the parameters of each trainer have changed since the last average, and the mean of that over all."""
+"""The changes of each trainer's parameters since the last average, and their mean over all trainers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["Differences"]
 
 
 class Differences:
-    """The parameters as they were at the last average, alike on all trainers, less what they are.
+    """The parameters at the last average, which are the same on all trainers, minus the current ones.
 
     Parameters
     ----------
     parameters : sequence of torch.nn.Parameter
-        Those that are trained, in the same order on all trainers.
+        The trained parameters, in the same order on all trainers.
 
     Attributes
     ----------
     anchors : list of torch.nn.Parameter
-        What they were.
+        The parameters at the last average.
     """
 
     def __init__(self, parameters: Sequence[torch.nn.Parameter]) -> None:
@@ -35,23 +35,23 @@ class Differences:
         ]
 
     def begin(self) -> None:
-        """Have the parameters as they are now be those of the last average."""
+        """Store the current parameters as those of the last average."""
         with torch.no_grad():
             for parameter, anchor in zip(self._parameters, self.anchors, strict=True):
                 anchor.copy_(parameter)
 
     def take(self, weight: float) -> None:
-        """Take this trainer's own differences, times a weight."""
+        """Compute this trainer's own differences, times a weight."""
         for part in self._parts:
             part.take(weight)
 
     def sum(self, attempt: Attempt) -> None:
-        """Begin to add them up over the trainers."""
+        """Start to sum the differences over the trainers."""
         for part in self._parts:
             part.sum(attempt)
 
     def to_gradients(self, weight: float) -> None:
-        """Make the sum, over a weight, the gradients of `anchors`."""
+        """Set the gradients of `anchors` to the sum divided by a weight."""
         for part in self._parts:
             part.to_gradients(weight)
 
@@ -63,7 +63,7 @@ class Differences:
                 anchor.sub_(anchor.grad)
 
     def give(self) -> None:
-        """Give the parameters the values of `anchors`, which need their gradients no more."""
+        """Set the parameters to `anchors`, and drop the gradients."""
         with torch.no_grad():
             for parameter, anchor in zip(self._parameters, self.anchors, strict=True):
                 parameter.copy_(anchor)
@@ -71,7 +71,7 @@ class Differences:
 
 
 class _Part:
-    """Those that are added up in one dtype, behind one another in CPU memory."""
+    """The differences that are summed in one dtype, concatenated in CPU memory."""
 
     def __init__(self, pairs: Sequence[tuple[torch.nn.Parameter, torch.nn.Parameter]]) -> None:
         self._pairs = pairs
@@ -86,7 +86,7 @@ class _Part:
         self._all = self._own
 
     def sum(self, attempt: Attempt) -> None:
-        self._all = torch.empty_like(self._own)  # of an earlier try MPI may still have the memory
+        self._all = torch.empty_like(self._own)  # MPI may still use the memory of an earlier try
         attempt.post(attempt.communicator.Iallreduce, self._own.numpy(), self._all.numpy())
 
     def to_gradients(self, weight: float) -> None:

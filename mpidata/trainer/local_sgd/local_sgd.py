@@ -26,7 +26,7 @@ from mpidata.trainer.trainer import Trainer
 __all__ = ["LocalSGD"]
 
 _NAME = "mpidata.LocalSGD"
-_ASKS_S = 60.0  # for so long one that waits for the others' next average leaves them to themselves
+_ASKS_S = 60.0  # after this wait for the others' next average a trainer requests one
 
 Outer = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
 
@@ -76,7 +76,7 @@ class LocalSGD:
         self._every = every
         self._trainer, self._members = _join()
         if self._trainer is not None and self._trainer.apart is not None:
-            raise StreamError("mpidata.LocalSGD: this script has one already. Make one, before the loop.")
+            raise StreamError("mpidata.LocalSGD: this script already has one. Create only one, before the loop.")
         if self._members is not None:
             make_alike(everything, self._members, _NAME)
             self._asks = Asks(self._members)
@@ -86,7 +86,7 @@ class LocalSGD:
         self._buffers = list(model.buffers())
         self._differences = Differences(parameters)
         self._outer = None if outer is None else outer(self._differences.anchors)
-        self._begun = False  # whether the anchors are those of the last average: a script may load a state meanwhile
+        self._begun = False  # whether anchors were stored since the last average: a script may load a state before
         self._had = self._samples()
         if self._trainer is not None:
             if self._outer is not None:
@@ -124,7 +124,7 @@ class LocalSGD:
     def come(self, how: How) -> bool:
         """Average with the others until all have arrived; False if the set of trainers changes. For mpidata itself."""
         members = self._members
-        if members is not None and members.waits:  # it trains no more
+        if members is not None and members.waits:  # it no longer trains
             return True
         generation = 0 if members is None else members.generation
         while True:
@@ -216,8 +216,8 @@ def _join() -> tuple[Trainer | None, Members | None]:
 
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             raise StreamError(
-                "mpidata.LocalSGD averages over the trainers of a job, and this process is in none. Start the script "
-                "with `mpidata run`."
+                "mpidata.LocalSGD averages over the trainers of a job, but this process is not in a job. Start the "
+                "script with `mpidata run`."
             )
         return None, None
     trainer = job.join()
@@ -230,17 +230,17 @@ def _join() -> tuple[Trainer | None, Members | None]:
 def _check(model: torch.nn.Module, optimizer: torch.optim.Optimizer, every: int, outer: Outer | None) -> None:
     if isinstance(model, DistributedDataParallel):
         raise StreamError(
-            "mpidata.LocalSGD: the model is a DistributedDataParallel, which adds up gradients in each step. Give the "
+            "mpidata.LocalSGD: the model is a DistributedDataParallel, which sums gradients in each step. Give the "
             "module itself."
         )
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise StreamError(f"mpidata.LocalSGD: {type(optimizer).__name__} is no optimizer of torch. Give one.")
+        raise StreamError(f"mpidata.LocalSGD: {type(optimizer).__name__} is not a torch optimizer. Give one.")
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise StreamError(f"mpidata.LocalSGD: every={every!r} is no positive whole number. Give a number from 1.")
+        raise StreamError(f"mpidata.LocalSGD: every={every!r} is not a positive integer. Give 1 or more.")
     if outer is not None and (isinstance(outer, torch.optim.Optimizer) or not callable(outer)):
         raise StreamError(
-            "mpidata.LocalSGD: outer is to make an optimizer from parameters, as "
-            "`lambda parameters: torch.optim.SGD(parameters, lr=0.7, momentum=0.9, nesterov=True)` does."
+            "mpidata.LocalSGD: outer must be a function that makes an optimizer from parameters, for example "
+            "`lambda parameters: torch.optim.SGD(parameters, lr=0.7, momentum=0.9, nesterov=True)`."
         )
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise StreamError("mpidata.LocalSGD: no parameter of the model requires a gradient.")

@@ -1,4 +1,4 @@
-"""What the rest of a trainer tells trainers that run apart: where all have to be at the same point."""
+"""How the rest of a trainer reaches trainers that run apart, when all must be at the same point."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["Apart", "How", "come"]
 
 
 class How(IntEnum):
-    """Why a trainer makes no steps of its own, but averages with the others."""
+    """The reason why a trainer makes no steps, but averages with the others."""
 
-    HERE = 1  # it waits until all have come to the same point
-    JOINING = 2  # the same, where spares may take a place
+    HERE = 1  # it waits until all have reached the same point
+    JOINING = 2  # the same, and spares may take a place there
     LEAVING = 3  # its script has ended
 
 
@@ -20,22 +20,22 @@ class Apart(Protocol):
     """Trainers that run apart."""
 
     def hear(self) -> None:
-        """Have all hear of an order of how many are to train, where their steps do not tell it."""
+        """Inform all of an order to change the number of trainers, if their steps do not."""
 
     def look(self) -> None:
-        """Average where another trainer has asked for it. To be called while the script waits for a batch."""
+        """Average if another trainer has requested it. Call this while the script waits for a batch."""
 
     def average_now(self) -> None:
-        """Ask the others for an average, and make it with them."""
+        """Request an average from the others, and join it."""
 
     def rest(self) -> None:
-        """Let nobody wait for this trainer's next step; it may wait for the others now."""
+        """Let no trainer wait for this one's next step, because it may now wait for the others."""
 
     def come(self, how: How) -> bool:
-        """Average with the others until all have come; False where these have become others meanwhile."""
+        """Average with the others until all have arrived; False if the set of trainers changes meanwhile."""
 
 
 def come(apart: Apart | None) -> None:
-    """Wait until all trainers have come to this point, where they run apart."""
+    """Wait until all trainers have reached this point, if they run apart."""
     while apart is not None and not apart.come(How.HERE):
         pass

@@ -1,4 +1,4 @@
-"""How a trainer asks the others for an average: a message to each, which they find at their next step."""
+"""Requests for an average: a trainer sends a message to each other one, which finds it at its next step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAG = 3
 
 
 class Asks:
-    """Asks for averages, and finds out whether others ask.
+    """Requests averages, and checks whether others request them.
 
     Parameters
     ----------
@@ -29,11 +29,11 @@ class Asks:
     def __init__(self, members: Members) -> None:
         self._members = members
         self._communicator = members.communicator
-        self._round = self._asked = 0  # how many averages there were, and up to which one others have asked
+        self._round = self._asked = 0  # number of averages so far, and the last one that others have requested
         self._sent: list[tuple[MPI.Request, object]] = []
 
     def ask(self, again: bool = False) -> None:
-        """Ask the others for the next average, or for that which this one waits in; does not block."""
+        """Request the next average from the others; `again`: the one in which this trainer waits. Does not block."""
         from mpi4py import MPI
 
         if not again:
@@ -44,7 +44,7 @@ class Asks:
                 self._sent.append((self._communicator.Isend(number, rank, _TAG), number))
 
     def asked(self) -> bool:
-        """Whether another one has asked for the next average, or has died; does not block."""
+        """Whether another trainer has requested the next average, or has died; does not block."""
         from mpi4py import MPI
 
         self._renew()
@@ -58,7 +58,7 @@ class Asks:
         return self._asked > self._round
 
     def averaged(self) -> None:
-        """Take in that there was an average."""
+        """Note that there was an average."""
         from mpi4py import MPI
 
         if not self._renew():
@@ -67,7 +67,7 @@ class Asks:
             self._sent = [one for one in self._sent if not one[0].Test()]
 
     def _renew(self) -> bool:
-        """Count anew where the trainers have become others, as those do that have come; tell whether they have."""
+        """Restart the count if the set of trainers has changed, as new ones do; return whether it has."""
         if self._communicator is self._members.communicator:
             return False
         self._communicator = self._members.communicator

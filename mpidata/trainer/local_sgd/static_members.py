@@ -13,21 +13,21 @@ __all__ = ["Fixed"]
 
 
 class Fixed(Members):
-    """Trainers as `Members`, of whom none is lost; without ULFM, and without an agreement."""
+    """Like `Members`, but no trainer is lost; without ULFM, and without an agreement."""
 
     def attempt(self, report: Callable[[float], object] | None = None) -> Attempt:
-        """Begin to begin something collective."""
+        """Return an attempt in which to start a collective operation."""
         return _Attempt(self.communicator, report or self.report)
 
     def once(
         self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool | Shared = False
     ) -> bool:
-        """Do something collective; raises StreamError where MPI fails."""
+        """Complete a collective operation; raises StreamError if MPI fails."""
         if attempt is None:
             attempt = self.attempt()
             begin(attempt)
         if not attempt.wait():
-            raise StreamError("The trainers cannot reduce: MPI fails, as a trainer has died perhaps.")
+            raise StreamError("The trainers cannot reduce: an MPI call failed, perhaps because a trainer has died.")
         return True
 
 

@@ -1,1 +1,1 @@
-"""What a trainer publishes for solvers to read."""
+"""Arrays that a trainer publishes for solvers."""

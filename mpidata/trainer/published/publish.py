@@ -95,9 +95,9 @@ def _compare_alone(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     for now, first in zip(described, _first_alone, strict=True):
         if now != first:
             raise StreamError(
-                f"publish: {now[0]!r} is of {now[1]} and shape {list(now[2])}, but in its place the first call had "
-                f"{first[0]!r} of {first[1]} and shape {list(first[2])}. Names, their order, dtypes and shapes stay "
-                "those of the first call."
+                f"publish: {now[0]!r} is of {now[1]} and shape {list(now[2])}, but the first call had "
+                f"{first[0]!r} of {first[1]} and shape {list(first[2])} here. Names, their order, dtypes and shapes "
+                "must be those of the first call."
             )
 
 
@@ -121,12 +121,12 @@ def _name(name: object) -> str:
         raise StreamError("publish: the name of an array is empty. Give it one.")
     if "\0" in name:
         raise StreamError(
-            f"publish: the name {name!r:.100} has a zero byte in it, where a name ends in C. Leave it out."
+            f"publish: the name {name!r:.100} contains a zero byte, which ends a name in C. Leave it out."
         )
     if (length := len(name.encode())) >= constants.NAME_MAX:
         raise StreamError(
-            f"publish: the name {name!r:.100} has {length} bytes, at most {constants.NAME_MAX - 1} are possible. Give "
-            "it a shorter one."
+            f"publish: the name {name!r:.100} has {length} bytes, at most {constants.NAME_MAX - 1} are possible. Use "
+            "a shorter name."
         )
     return name
 
@@ -135,10 +135,10 @@ def _array(name: str, values: Any, copies: bool) -> npt.NDArray[Any]:
     """Return the contiguous array to copy; without `copies`, any array of its shape and dtype."""
     if hasattr(values, "full_tensor"):
         raise StreamError(
-            f"publish: {name!r} is a DTensor, of which this trainer has a part. Publish its full_tensor(), which all "
-            "trainers that have parts of it call."
+            f"publish: {name!r} is a DTensor, and this trainer has only a part. Publish its full_tensor(), which all "
+            "trainers that have parts of it must call."
         )
-    if hasattr(values, "detach") and hasattr(values, "numpy"):  # a tensor of torch
+    if hasattr(values, "detach") and hasattr(values, "numpy"):  # a torch tensor
         kind = _fits(name, str(values.dtype).removeprefix("torch."))
         if not copies:
             return np.broadcast_to(np.zeros((), array_dtype(kind)), tuple(values.shape))
@@ -164,6 +164,6 @@ def _fits(name: str, dtype: str) -> str:
     if dtype in constants.DTYPES:
         return dtype
     raise StreamError(
-        f"publish: {name!r} is of {dtype}, a dtype that no field has. Convert it to one of "
+        f"publish: {name!r} is of {dtype}, a dtype that fields do not support. Convert it to one of "
         f"{', '.join(constants.DTYPES)}."
     )

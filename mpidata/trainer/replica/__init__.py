@@ -1,1 +1,1 @@
-"""Replicas of several ranks: the first one draws, and its mates get the same batches."""
+"""Replicas of several ranks: the first rank draws, and its mates get the same batches."""

@@ -1,4 +1,4 @@
-"""Checkpoints of a replica: one file, which has the states of all its ranks."""
+"""Checkpoints of a replica: one file with the states of all its ranks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["FirstCheckpoints", "MateCheckpoints"]
 
 
 class FirstCheckpoints(Checkpoints):
-    """Those of the first rank, which writes the states of its mates beside its own.
+    """The checkpoints of the first rank, which writes the states of its mates with its own.
 
     Parameters
     ----------
     plan, library, index
-        As of `Checkpoints`.
+        As in `Checkpoints`.
     link : Link
-        To the mates.
+        The link to the mates.
     """
 
     def __init__(self, plan: Plan, library: Library, index: int, link: Link) -> None:
@@ -36,10 +36,10 @@ class FirstCheckpoints(Checkpoints):
         self._taken = 0
 
     def take(self) -> bool:
-        """Have the mates take part, at this batch."""
+        """Take a checkpoint at this batch, together with the mates."""
         self.finish()
         self._taken += 1
-        if self._plan.has_stream:  # else each finds it as it counts a batch
+        if self._plan.has_stream:  # else each mate finds it when it counts a batch
             self._link.send(self._link.mates, Tag.STREAM, pack(Kind.CHECKPOINT), wait=False)
         return super().take()
 
@@ -48,7 +48,7 @@ class FirstCheckpoints(Checkpoints):
         states = []
         for rank in self._link.mates:
             of, error, names, arrays = 0, "", list[str](), list[bytes]()
-            while of != self._taken:  # else of one that this rank has given up
+            while of != self._taken:  # skips states of a checkpoint that this rank has abandoned
                 incoming = self._link.receive(rank, Tag.STATE)
                 of, error, names = unpack(incoming.head)
                 arrays = [array.tobytes() for array in incoming.arrays()]
@@ -60,21 +60,21 @@ class FirstCheckpoints(Checkpoints):
 
 
 class MateCheckpoints(Checkpoints):
-    """Those of a mate, which sends its states to the first rank; parameters as of `FirstCheckpoints`."""
+    """The checkpoints of a mate, which sends its states to the first rank; parameters as in `FirstCheckpoints`."""
 
     def __init__(self, plan: Plan, library: Library, index: int, link: Link) -> None:
         super().__init__(plan, library, index)
         self._link, self._rank, self._taken = link, link.rank, 0
 
     def restore(self) -> None:
-        """Take over what the plan's checkpoint has of this rank."""
+        """Take over the state of this rank from the plan's checkpoint."""
         if self._plan.checkpoint:
             with open_all(self._folder()) as files:
                 own = files[self._index % len(files)]
                 self.restored = Restored(own.head.batch, own.state(self._rank), len(files))
 
     def take(self) -> bool:
-        """Send this rank's states to the first rank, which has come to the same checkpoint."""
+        """Send this rank's states to the first rank, which takes the same checkpoint."""
         self.finish()
         self._taken += 1
         error, state = "", dict[str, Saved]()

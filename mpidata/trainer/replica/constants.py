@@ -1,4 +1,4 @@
-"""Fields that are put once a simulation, on the mates: sent with the first batch that needs them."""
+"""Fields that are put once per simulation, on the mates: sent with the first batch that needs them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Constants", "FirstConstants", "MateConstants"]
 Constants = dict[str, torch.Tensor]
 _T = TypeVar("_T")
 _KEPT = 64
-"""Simulations whose constants a mate keeps, or as many as a batch has; the first rank counts along."""
+"""Number of simulations whose constants a mate keeps, or as many as a batch has; the first rank keeps track."""
 
 
 class _Kept(Generic[_T]):
-    """Those of the simulations that batches were of last."""
+    """The constants of the simulations of the latest batches."""
 
     def __init__(self) -> None:
         self.of: OrderedDict[int, _T] = OrderedDict()
@@ -35,20 +35,20 @@ class _Kept(Generic[_T]):
 
 
 class FirstConstants:
-    """Knows which constants the mates have; parameters as of `find_constants`."""
+    """Keeps track of the constants that the mates have; parameters as in `find_constants`."""
 
     def __init__(self, trainer: Trainer) -> None:
         self._trainer = trainer
         self._kept: _Kept[HeldConstants] = _Kept()
 
     def lacking(self, simulations: Iterable[int]) -> dict[int, Constants]:
-        """Give those of a batch's simulations that the mates do not have, which they have from then on."""
+        """Return the constants of a batch's simulations that the mates lack; they have them from then on."""
         several, found = dict.fromkeys(simulations), dict[int, Constants]()
         for simulation in several:
             held, before = find_constants(self._trainer, simulation), self._kept.of.get(simulation)
             if held is None:
                 continue
-            if before is None or before.address != held.address:  # or those of another try
+            if before is None or before.address != held.address:  # or from another try
                 found[simulation] = held.tensors()
                 before = held
             self._kept.use(simulation, before)
@@ -57,14 +57,14 @@ class FirstConstants:
 
 
 class MateConstants:
-    """Those that a mate has."""
+    """The constants that a mate has."""
 
     def __init__(self) -> None:
         self._kept: _Kept[Constants] = _Kept()
         self._of_validation: dict[int, Constants] = {}
 
     def take(self, simulations: Iterable[int], came: Mapping[int, Constants]) -> None:
-        """Take those that came with a batch of these simulations."""
+        """Take the constants that came with a batch of these simulations."""
         several = dict.fromkeys(simulations)
         for simulation in several:
             if (held := came.get(simulation) or self._kept.of.get(simulation)) is not None:
@@ -72,9 +72,9 @@ class MateConstants:
         self._kept.drop_old(len(several))
 
     def hold(self, of_validation: Mapping[int, Constants]) -> None:
-        """Keep those of validation simulations."""
+        """Keep the constants of validation simulations."""
         self._of_validation |= of_validation
 
     def find(self, simulation: int) -> Constants | None:
-        """Find those of a simulation."""
+        """Return the constants of a simulation."""
         return self._kept.of.get(simulation) or self._of_validation.get(simulation)

@@ -1,4 +1,4 @@
-"""The first rank of a replica: it draws, and gives its mates what it has drawn."""
+"""The first rank of a replica: it draws, and sends its mates what it has drawn."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ __all__ = ["FirstTrainer"]
 
 _T = TypeVar("_T")
 _LOOKS_S = 0.01
-_ENDS_WITH_JOB_S = 30.0  # where a mate has died, the scheduler ends this process before
+_ENDS_WITH_JOB_S = 30.0  # if a mate has died, the scheduler ends this process earlier
 
 
 class FirstTrainer(Trainer):
-    """The trainer of a replica of several ranks, the first of them.
+    """The trainer of a replica of several ranks: its first rank.
 
-    Parameters are those of `Trainer`. What becomes of the stream is told to the mates as it happens, in its order: so
-    each of their calls finds what the same call has found here.
+    Parameters are those of `Trainer`. Events of the stream are sent to the mates as they happen, in order, so that each
+    of their calls finds the same as this call here.
     """
 
     def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm) -> None:
@@ -59,13 +59,13 @@ class FirstTrainer(Trainer):
         self._late = LateMates(lambda said: say_late(plan.run, f"Trainer {self._index} {said}"))
         self._in_script = set(self.link.mates)
         self.losses: FirstTelling = FirstTelling(library, plan.simulations + plan.validation, lambda: self.drawn)
-        self._asked = -1  # batch at which a checkpoint was asked for last
+        self._asked = -1  # batch of the last request for a checkpoint
         self._told_end = False
         self.facts = Facts()  # that the mates know
         self._share: tuple[int, int] | None = None
 
     def start(self, grouping: Grouping) -> None:
-        """Fix how samples of the process's one stream make batches."""
+        """Set how samples of the process's one stream are grouped into batches."""
         try:
             super().start(grouping)
         except MpidataError as error:
@@ -73,15 +73,15 @@ class FirstTrainer(Trainer):
             raise
 
     def tell(self, kind: Kind, *things: Any) -> None:
-        """Tell the mates; does not block. Nothing in a forked child, which MPI does not survive."""
+        """Send a record to the mates; does not block. Does nothing in a forked child, which MPI does not support."""
         if self._forked:
             return
         self.link.send(self.link.mates, Tag.STREAM, pack(kind, *things), wait=False)
 
     def give(self, tensors: dict[str, torch.Tensor], constants_apart: bool) -> None:
-        """Give the mates a batch that was drawn; sleeps until they have it, as the script may change it then.
+        """Send the mates a drawn batch; sleeps until they have it, because the script may change it afterwards.
 
-        With `constants_apart` they get its constants beside it, as far as they do not have them.
+        With `constants_apart` they also get its constants, if they do not have them.
         """
         parts = [tensors]
         if constants_apart:
@@ -97,11 +97,11 @@ class FirstTrainer(Trainer):
         self._hear()
 
     def fail_mates(self, error: BaseException) -> None:
-        """Have the mates raise an error of this rank."""
+        """Make the mates raise an error of this rank."""
         self.tell(Kind.ERROR, *pack_error(error))
 
     def alike(self, what: str, make: Callable[[], _T]) -> _T:
-        """Make something that the mates get, too; see `Trainer.alike`."""
+        """Make something that the mates also get; see `Trainer.alike`."""
         try:
             made = make()
         except JobInterrupt:
@@ -128,11 +128,11 @@ class FirstTrainer(Trainer):
         return over
 
     def loaders(self, make: Callable[[], Loaders]) -> Loaders:
-        """Give the way to the loaders, of which the mates hear, too."""
+        """Return the connection to the loaders, whose messages also go to the mates."""
         return FirstLoaders(make(), self.link)
 
     def count_batch(self) -> int:
-        """Count a batch of loaders, and tell the mates what was found."""
+        """Count a batch of loaders, and send the mates the status."""
         status = super().count_batch()
         self._hear()
         if status != constants.ERR_AGAIN:
@@ -177,7 +177,7 @@ class FirstTrainer(Trainer):
         self._hear()
 
     def _hear(self) -> None:
-        """Take what the mates have said. Does not block."""
+        """Take the messages of the mates. Does not block."""
         for rank in self._in_script.copy():
             while (incoming := self.link.received(rank, Tag.WORD)) is not None:
                 self._take(rank, *unpack(incoming.head))
@@ -197,7 +197,7 @@ class FirstTrainer(Trainer):
             cancel(self, things[0])
 
     def ask_checkpoint(self, batch: int | None = None) -> None:
-        """Ask for a checkpoint, once at each batch, whichever rank asks."""
+        """Request a checkpoint, once at each batch, whichever rank requests it."""
         batch = self.drawn if batch is None else batch
         with self._lock:
             asked, self._asked = self._asked, max(self._asked, batch)
@@ -211,7 +211,7 @@ class FirstTrainer(Trainer):
             self._end()
 
     def _part(self, recorder_s: float, close_s: float) -> int:
-        """Leave the job when the mates' scripts have ended, too."""
+        """Leave the job when the mates' scripts have also ended."""
         while self._in_script and recorder_s == math.inf:  # else the script has failed
             self._hear()
             time.sleep(_LOOKS_S)
@@ -222,5 +222,5 @@ class FirstTrainer(Trainer):
         return status
 
     def _await_end(self) -> None:
-        """Sleep until this process is ended with the job, as a rank of the replica has died."""
+        """Sleep until this process is ended with the job, because a rank of the replica has died."""
         time.sleep(_ENDS_WITH_JOB_S)

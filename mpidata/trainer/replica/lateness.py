@@ -1,4 +1,4 @@
-"""A mate that takes a batch late: the user is told, once, as the trainer and the solvers wait for it."""
+"""A mate that takes a batch late: reported once, because the trainer and the solvers wait for it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["LateMates"]
 
 
 class LateMates:
-    """Knows for how long the first rank of a replica has waited for its mates.
+    """Measures how long the first rank of a replica waits for its mates.
 
     Parameters
     ----------
     say : callable
-        Gets what to say.
+        Called with the message.
     clock : callable, optional
-        Gives seconds.
+        Returns seconds.
     """
 
     def __init__(self, say: Callable[[str], object], clock: Callable[[], float] = time.monotonic) -> None:
@@ -27,11 +27,11 @@ class LateMates:
         self._batch = 0
 
     def begin(self, batch: int) -> None:
-        """Begin to wait for the mates to take a batch."""
+        """Start to wait for the mates to take a batch."""
         self._since, self._batch = self._clock(), batch
 
     def look(self) -> None:
-        """Say it, if that lasts long."""
+        """Report the wait, if it is long."""
         if self._since is not None and self._clock() - self._since > deadlines.SILENT_S:
             self._since = None
             self._say(
@@ -40,5 +40,5 @@ class LateMates:
             )
 
     def end(self) -> None:
-        """They have taken it."""
+        """Note that the mates have taken the batch."""
         self._since = None

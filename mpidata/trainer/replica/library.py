@@ -1,4 +1,4 @@
-"""What takes the place of the library of trainers on a mate, which has no buffer."""
+"""The replacement of the trainers' library on a mate, which has no buffer."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["MateLibrary"]
 
 
 class MateLibrary:
-    """Answers from what the first rank has told, and passes on what the script says.
+    """Answers with what the first rank has sent, and passes on the script's calls.
 
     Parameters
     ----------
     simulations : int
-        That are trained on.
+        Number of simulations that are trained on.
     facts : callable
-        Gives what is known now.
+        Returns the current facts.
     say : callable
-        Tells the first rank.
+        Sends a word to the first rank.
     """
 
     def __init__(self, simulations: int, facts: Callable[[], Facts], say: Callable[..., None]) -> None:
@@ -33,11 +33,11 @@ class MateLibrary:
         self._version = 0
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuse what only the first rank of a replica can do."""
+        """Refuse calls that only the first rank of a replica can make."""
         what = name.removeprefix("mpidata_trainer_")
         raise StreamError(
-            f"This is a further rank of a replica, which cannot do this itself ({what}). Do it on the first rank, "
-            "where mpidata.replica().rank is 0."
+            f"This is not the first rank of its replica, and only the first rank can do this ({what}). Do it where "
+            "mpidata.replica().rank is 0."
         )
 
     def mpidata_trainer_start(self, batch_size: int) -> int:
@@ -49,7 +49,7 @@ class MateLibrary:
         return 0
 
     def mpidata_trainer_steps(self, steps: Any) -> int:
-        """Tell how many steps simulations have."""
+        """Return the number of steps of simulations."""
         steps._obj.value = self._facts().steps
         return 0
 
@@ -65,11 +65,11 @@ class MateLibrary:
         return 0
 
     def mpidata_trainer_losses(self, address: int, count: int, last: int) -> int:
-        """Do nothing: the first rank was told."""
+        """Do nothing: the first rank has the losses."""
         return 0
 
     def mpidata_trainer_cancel(self, wanted: int, n: int, taken: int, count: Any) -> int:
-        """Have simulations cancelled; those are taken that this rank has not cancelled before."""
+        """Cancel simulations; accept those that this rank has not cancelled before."""
         ids = dict.fromkeys(np.frombuffer(ctypes.string_at(wanted, 8 * n), np.int64).tolist())
         told = [one for one in ids if 0 <= one < self._simulations and one not in self._cancelled]
         self._cancelled.update(told)
@@ -79,15 +79,15 @@ class MateLibrary:
         return 0
 
     def mpidata_trainer_publish(self, n: int, *rest: Any) -> int:
-        """Count the calls, of which those of trainer 0 have the values."""
+        """Count the calls; the values are those of trainer 0."""
         self._version += 1
         rest[-1]._obj.value = self._version
         return 0
 
     def state_dict(self) -> dict[str, int]:
-        """Return how often the script has published, for checkpoints."""
+        """Return the number of calls of `publish`, for checkpoints."""
         return {"version": self._version}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on counting."""
+        """Continue the count."""
         self._version = int(state["version"])

@@ -23,7 +23,7 @@ Bytes: TypeAlias = "NDArray[np.uint8]"
 """Flat, contiguous memory of an array."""
 
 _INLINE = 16 << 10
-"""Arrays of at most so many bytes travel with the head: there a copy costs less than a message."""
+"""Largest array, in bytes, that is sent with the head: up to this size a copy costs less than a message."""
 
 _PIECE = 64 << 20
 _ALIGNMENT = 64
@@ -35,12 +35,12 @@ _COUNT = struct.Struct("<q")
 class Tag(IntEnum):
     """Kinds of messages; each is sent and received by one thread at a time."""
 
-    STREAM = 1  # to the mates: what becomes of the stream, in order
+    STREAM = 1  # to the mates: events of the stream, in order
     COUNT = 2  # to the mates: batches of loaders that are counted
     OVER = 3  # to the mates: the job is over
-    WORD = 4  # to the first rank: what a mate has to say
+    WORD = 4  # to the first rank: a mate's message
     STATE = 5  # to the first rank: a mate's part of a checkpoint
-    DATASET = 16  # to the mates: what has come from loaders; this and above, by dataset
+    DATASET = 16  # to the mates: messages from loaders; this and above, by dataset
 
 
 class Link:
@@ -49,17 +49,17 @@ class Link:
     Parameters
     ----------
     communicator : mpi4py.MPI.Intracomm
-        Of them, the first one rank 0.
+        Communicator of the replica; its first rank is rank 0.
     replica : int
-        Its number, for errors.
+        Number of the replica, for errors.
     look : callable, optional
-        Called now and then while this waits; what it raises comes from there.
+        Called periodically during a wait, which raises what it raises.
     when_died : callable, optional
-        Called where a rank of the replica has died, before RankDiedError.
+        Called if a rank of the replica has died, before RankDiedError is raised.
 
     Notes
     -----
-    Any thread. What waits sleeps between looks, each longer than the one before.
+    Any thread. Waits sleep between looks, with increasing pauses.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Link:
             raise self._died(error) from None
 
     def flush(self) -> None:
-        """Sleep until all that was sent without waiting has left."""
+        """Sleep until all messages sent without waiting have left."""
         with self._lock:
             requests = [request for kept, _ in self._unsent for request in kept]
             try:
@@ -114,7 +114,7 @@ class Link:
             self._unsent = []
 
     def receive(self, source: int, tag: int) -> Incoming:
-        """Wait for the next message; its arrays are to be received by `Incoming.fill` then."""
+        """Wait for the next message; receive its arrays with `Incoming.fill` afterwards."""
         try:
             incoming: Incoming = self._sleep_until(lambda: self._probe(source, tag))
         except self._mpi.Exception as error:
@@ -122,14 +122,14 @@ class Link:
         return incoming
 
     def received(self, source: int, tag: int) -> Incoming | None:
-        """Get the next message, if one is there. Does not block."""
+        """Return the next message, or None if there is none. Does not block."""
         try:
             return self._probe(source, tag)
         except self._mpi.Exception as error:
             raise self._died(error) from None
 
     def drop_until(self, source: int, tag: int) -> None:
-        """Receive and forget all messages of a rank until one with this tag comes; no other thread may receive."""
+        """Receive and drop all messages of a rank until one with this tag arrives; no other thread may receive."""
         status = self._mpi.Status()
         came = -1
         try:
@@ -175,18 +175,18 @@ class Link:
 
     def _died(self, error: Exception) -> RankDiedError:
         self._when_died()
-        return RankDiedError(f"A rank of replica {self._replica} has died, and the replica cannot go on ({error}).")
+        return RankDiedError(f"A rank of replica {self._replica} has died, and the replica cannot continue ({error}).")
 
 
 class Incoming:
-    """A message that has come, but for its large arrays.
+    """A message that has arrived, except for its large arrays.
 
     Attributes
     ----------
     head : memoryview
-        Of bytes.
+        The head, as bytes.
     sizes : list of int
-        Of the arrays, in bytes.
+        Sizes of the arrays in bytes.
     """
 
     def __init__(self, link: Link, source: int, tag: int, packed: Bytes) -> None:
@@ -200,7 +200,7 @@ class Incoming:
         self._inline = packed[_aligned(at + length) :]
 
     def fill(self, places: Sequence[Bytes]) -> None:
-        """Receive the arrays to these places; sleeps."""
+        """Receive the arrays into these places; sleeps."""
         at, large = 0, []
         for size, place in zip(self.sizes, places, strict=True):
             if size > _INLINE:
@@ -224,7 +224,7 @@ def bytes_of(buffer: Any) -> Bytes:
 
 
 def _pack(head: bytes, arrays: Sequence[Bytes]) -> tuple[Bytes, list[Bytes]]:
-    """Make one message of the head and the small arrays; the others are to follow."""
+    """Make one message of the head and the small arrays; the others follow separately."""
     sizes = [len(one) for one in arrays]
     first = _aligned((2 + len(sizes)) * _COUNT.size + len(head))
     packed = np.zeros(first + sum(_aligned(size) for size in sizes if size <= _INLINE), np.uint8)

@@ -1,7 +1,7 @@
-"""The loaders as the ranks of a replica see them: what comes to the first one comes to its mates, in the same order.
+"""The loaders as the ranks of a replica see them: the mates get all messages of the first rank, in the same order.
 
-A dataset on loaders computes what it asks for from what has come. So a mate runs the same code, asks nobody, and is
-given what each call of the first rank has returned: both come to the same batches, made once.
+A dataset on loaders computes its requests from the messages so far. So a mate runs the same code, sends no requests,
+and gets what each call returned on the first rank: both get the same batches, which are made once.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from mpidata.trainer.replica.records import error_of, pack, pack_error, unpack
 __all__ = ["FirstLoaders", "MateLoaders"]
 
 _Event: TypeAlias = "Parcel | Joined | Retires | Lost | Closed | None"
-_ASKS = (Kind.BATCH, Kind.CREDIT)  # of other requests nobody looks whether they were sent
-_NOTHING: Any = b""  # in place of what travels beside it
+_ASKS = (Kind.BATCH, Kind.CREDIT)  # for other requests nobody checks whether they were sent
+_NOTHING: Any = b""  # in place of what is sent separately
 _SENT, _CAME, _FAILED = "sent", "came", "failed"
 
 
@@ -31,9 +31,9 @@ class FirstLoaders:
     Parameters
     ----------
     loaders : Loaders
-        The way to them.
+        The connection to the loaders.
     link : Link
-        To the mates.
+        The link to the mates.
     """
 
     def __init__(self, loaders: Loaders, link: Link) -> None:
@@ -45,14 +45,14 @@ class FirstLoaders:
         return self._alive
 
     def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> bool:
-        """Send a request; False: this loader takes none any more."""
+        """Send a request; False if this loader takes no more requests."""
         sent = self._loaders.send(loader, dataset, kind, number, payload)
         if kind in _ASKS:
             self._tell(dataset, pack(_SENT, sent))
         return sent
 
     def take(self, dataset: int, timeout_s: float) -> _Event:
-        """Get the next that concerns this dataset; sleeps until the mates have it, too."""
+        """Return the next event of this dataset; sleeps until the mates also have it."""
         try:
             event = self._loaders.take(dataset, timeout_s)
         except JobInterrupt:
@@ -71,7 +71,7 @@ class FirstLoaders:
         return event
 
     def drop(self, dataset: int) -> None:
-        """Have the loaders forget a dataset."""
+        """Make the loaders forget a dataset."""
         self._loaders.drop(dataset)
 
     def _tell(self, dataset: int, head: bytes, arrays: list[Bytes] | None = None) -> None:
@@ -84,9 +84,9 @@ class MateLoaders:
     Parameters
     ----------
     link : Link
-        To the first rank.
+        The link to the first rank.
     when_closed : callable
-        Called before `take` says that nothing more comes; what it raises comes from `take`.
+        Called before `take` returns that nothing more comes; `take` raises what it raises.
     """
 
     def __init__(self, link: Link, when_closed: Callable[[], object]) -> None:
@@ -99,14 +99,14 @@ class MateLoaders:
         return self._alive
 
     def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> bool:
-        """Find out whether the first rank could send this request."""
+        """Return whether the first rank could send this request."""
         if kind not in _ASKS:
             return True
         sent: bool = self._next(dataset, _SENT)[1][0]
         return sent
 
     def take(self, dataset: int, timeout_s: float) -> _Event:
-        """Get what the first rank has got."""
+        """Return the event that the first rank got."""
         event: _Event
         incoming, (event, self._alive) = self._next(dataset, _CAME)
         if isinstance(event, Closed):
@@ -117,7 +117,7 @@ class MateLoaders:
         return event
 
     def drop(self, dataset: int) -> None:
-        """Do nothing: the first rank has the loaders forget it."""
+        """Do nothing: the first rank makes the loaders forget it."""
 
     def _next(self, dataset: int, what: str) -> tuple[Incoming, tuple[Any, ...]]:
         incoming = self._link.receive(0, Tag.DATASET + dataset)
@@ -126,13 +126,13 @@ class MateLoaders:
             raise error_of(*things)
         if found != what:
             raise StreamError(
-                "A rank of a replica iterates over its loaders otherwise than the first one. Let all ranks of a "
-                "replica make the same calls of DataLoader and FileDataset, in the same order."
+                "A rank of a replica iterates over its loaders differently from the first rank. Make the same calls of "
+                "DataLoader and FileDataset on all ranks of a replica, in the same order."
             )
         return incoming, tuple(things)
 
     def _received(self, incoming: Incoming) -> list[memoryview]:
-        """Receive a parcel into one block of memory, which is used again when nothing refers to it any more."""
+        """Receive a parcel into one block of memory, which is reused when nothing refers to it."""
         ends = np.cumsum([round_up(size, ALIGNMENT) for size in incoming.sizes]).tolist()
         memory = self._pool.take(ends[-1], ends[-1] // 4)
         places = [

@@ -1,4 +1,4 @@
-"""Losses by simulation in a replica: those of a batch count once, whichever of its ranks tells them."""
+"""Losses by simulation in a replica: those of a batch count once, whichever rank reports them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mpidata.trainer.replica.records import Word
 __all__ = ["FirstTelling", "MateTelling"]
 
 _KEPT = 1024
-"""Batches of which the first rank remembers who has told their losses."""
+"""Number of batches for which the first rank remembers which rank reported their losses."""
 
 
 class FirstTelling(Telling):
-    """That of the first rank, which takes those of its mates, too.
+    """The losses of the first rank, which also takes those of its mates.
 
     Parameters
     ----------
     library, simulations
-        As of `Telling`.
+        As in `Telling`.
     batch : callable
-        Gives the number of the last batch.
+        Returns the number of the last batch.
     """
 
     def __init__(self, library: Library, simulations: int, batch: Callable[[], int]) -> None:
@@ -41,12 +41,12 @@ class FirstTelling(Telling):
         return self._add(sums) if self._counts(0, self._batch()) else 0
 
     def take_from(self, rank: int, batch: int, packed: bytes) -> None:
-        """Take those that a mate has told."""
+        """Take the losses that a mate reported."""
         if self._counts(rank, batch):
             self._add(np.frombuffer(packed, structures.LOSSES).copy())
 
     def _counts(self, rank: int, batch: int) -> bool:
-        """Whether this rank was the first to tell those of a batch: then what it tells of it counts."""
+        """Whether this rank was the first to report losses of a batch: then its losses count."""
         with self._lock:
             if len(self._told) > _KEPT:
                 self._told.pop(next(iter(self._told)))
@@ -54,7 +54,7 @@ class FirstTelling(Telling):
 
 
 class MateTelling(Telling):
-    """That of a mate, which tells the first rank; parameters as of `FirstTelling`, and `say`."""
+    """The losses of a mate, which sends them to the first rank; parameters as in `FirstTelling`, and `say`."""
 
     def __init__(self, library: Library, simulations: int, batch: Callable[[], int], say: Callable[..., None]) -> None:
         super().__init__(library, simulations)

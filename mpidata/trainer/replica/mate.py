@@ -1,4 +1,4 @@
-"""A mate: a further rank of a replica, which gets the batches that the first one has drawn."""
+"""A mate: a rank of a replica that gets the batches that the first rank has drawn."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class MateTrainer(Trainer):
     Parameters
     ----------
     plan : Plan
-        Of the job.
+        The plan of the job.
     library : Library
-        Opened as a mate.
+        The library, opened as a mate.
     trainer, rank : int
         Number of the replica, and this one's rank in it, from 1.
     """
@@ -58,20 +58,20 @@ class MateTrainer(Trainer):
         self.constants = MateConstants()
         self.memory = {pinned: TensorMemory(pinned) for pinned in (False, True)}  # of batches, page-locked or not
         self._stopped = False
-        self._next: _Record | None = None  # that has come, and nobody has used
+        self._next: _Record | None = None  # received, but not used yet
 
     def begin(self) -> None:
-        """Go on from the plan's checkpoint, if any."""
+        """Resume from the plan's checkpoint, if any."""
         self.checkpoints.restore()
         self.checkpoints.hold("mpidata.published", self.library)
         self.drawn = self.checkpoints.restored.batch
 
     def ask_checkpoint(self) -> None:
-        """Ask for a checkpoint."""
+        """Request a checkpoint."""
         self.say(Word.CHECKPOINT, self.drawn)
 
     def say(self, word: Word, *things: Any) -> None:
-        """Tell the first rank; does not block."""
+        """Send a word to the first rank; does not block."""
         if self._forked:
             raise forked_error()
         self.link.send([0], Tag.WORD, pack(word, *things), wait=False)
@@ -108,13 +108,13 @@ class MateTrainer(Trainer):
         return tensors | ((self.constants.find(simulations[0]) or {}) if single else {})
 
     def is_over(self) -> bool:
-        """Whether there is no further batch: what the first rank has found out."""
+        """Whether there is no further batch, according to the first rank."""
         if self.ended or self.closed:
             return True
         record = self._await(Kind.AHEAD, Kind.BATCH, Kind.END, asked="stream.over")
         if record[0] == Kind.END:
             self._end(*record[1])
-        elif record[0] == Kind.BATCH:  # it has not asked
+        elif record[0] == Kind.BATCH:  # the first rank has not asked
             self._next = record
         return self.ended
 
@@ -123,16 +123,16 @@ class MateTrainer(Trainer):
         return self._stopped
 
     def loaders(self, make: Callable[[], Loaders]) -> Loaders:
-        """Give what takes the place of the way to the loaders."""
+        """Return the replacement of the connection to the loaders."""
         return MateLoaders(self.link, self.raise_interrupt)
 
     def count_batch(self) -> int:
-        """Wait for what the first rank has found as it counted a batch of loaders; a status code."""
+        """Wait for the status code with which the first rank counted a batch of loaders."""
         status: int = unpack(self.link.receive(0, Tag.COUNT).head)[0]
         return status
 
     def alike(self, what: str, make: Callable[[], _T]) -> _T:
-        """Get what the first rank has made; see `Trainer.alike`."""
+        """Return what the first rank has made; see `Trainer.alike`."""
         _, things, incoming = self._await(Kind.ALIKE, asked=what)
         if things != (what,):
             raise StreamError(self._unlike(what, things[0]))
@@ -168,7 +168,7 @@ class MateTrainer(Trainer):
     def _unlike(self, here: str, there: str) -> str:
         return (
             f"Rank {self.replica.rank} of replica {self.replica.number} asks for {here} after batch {self.drawn}, but "
-            f"the first rank has gone on with {there}. Let all ranks of a replica make the same calls of mpidata, in "
+            f"the first rank has continued with {there}. Make the same calls of mpidata on all ranks of a replica, in "
             "the same order."
         )
 
@@ -178,19 +178,19 @@ class MateTrainer(Trainer):
             self.raise_interrupt()
 
     def begin_pass(self, warn: bool = True) -> None:
-        """Begin a pass over the stream."""
+        """Start a pass over the stream."""
         super().begin_pass(warn=False)
         if self.ended and warn:
             warnings.warn("This pass over the stream is empty, as on the first rank of the replica.", stacklevel=3)
 
     def fail(self, sentence: str) -> None:
-        """Leave word of why the script ended with an error: the job ends as this rank does."""
+        """Note why the script ended with an error: the job ends when this rank does."""
         if not self._forked:
             self._native.mpidata_beat_at(f"raised {sentence}".encode(errors="replace"))
             self.closed = self._parted = True
 
     def leave_stream(self, why: str = "the script called stream.close()") -> None:
-        """Draw no more; stops the job when the stream is not over."""
+        """Draw no more; stops the job if the stream is not over."""
         if self._forked or self.closed:
             return
         self.closed = True

@@ -1,4 +1,4 @@
-"""Passes over the stream on the ranks of a replica: the first one draws for all."""
+"""Passes over the stream on the ranks of a replica: the first rank draws for all."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["constants_of", "pass_of"]
 
 
 def pass_of(trainer: Trainer, pinned: bool, gathers: bool) -> Callable[..., Pass]:
-    """Tell what makes the passes of a trainer.
+    """Return a callable that makes the passes of a trainer.
 
-    With `pinned` a mate's batches lie in page-locked memory; with `gathers` batches have constants like other fields.
+    With `pinned` a mate's batches are in page-locked memory; with `gathers` batches have constants like other fields.
     """
     if isinstance(trainer, MateTrainer):
         return functools.partial(_MatePass, pinned=pinned)
@@ -30,7 +30,7 @@ def pass_of(trainer: Trainer, pinned: bool, gathers: bool) -> Callable[..., Pass
 
 
 def constants_of(trainer: Trainer, simulation: int) -> dict[str, torch.Tensor] | None:
-    """Find the constants of a simulation that a trainer, or a mate, holds."""
+    """Return the constants of a simulation that a trainer, or a mate, holds."""
     if isinstance(trainer, MateTrainer):
         return trainer.constants.find(simulation)
     held = find_constants(trainer, simulation)
@@ -38,7 +38,7 @@ def constants_of(trainer: Trainer, simulation: int) -> dict[str, torch.Tensor] |
 
 
 class _FirstPass(Pass):
-    """That of the first rank, which gives its mates each batch before the script has it."""
+    """The pass of the first rank, which sends its mates each batch before the script gets it."""
 
     _trainer: FirstTrainer
 
@@ -57,7 +57,7 @@ class _FirstPass(Pass):
 
 
 class _MatePass(Pass):
-    """That of a mate."""
+    """The pass of a mate."""
 
     _trainer: MateTrainer
 

@@ -1,4 +1,4 @@
-"""What the first rank of a replica tells its mates of the stream, and what they tell it."""
+"""Messages on the stream between the first rank of a replica and its mates."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ __all__ = ["Facts", "Kind", "Word", "error_of", "pack", "pack_error", "unpack"]
 
 
 class Kind(IntEnum):
-    """Of a record for the mates."""
+    """The kind of a record for the mates."""
 
-    BATCH = 1  # what it is made of, and `Facts`; the memory of its tensors follows
+    BATCH = 1  # its description, and `Facts`; the memory of its tensors follows
     AHEAD = 2  # there is another batch
-    CHECKPOINT = 3  # to be taken now
+    CHECKPOINT = 3  # take it now
     END = 4  # whether the job was stopped, and `Facts`
     ERROR = 5  # see `pack_error`
     ALIKE = 6  # what the first rank has made, as torch.save writes it
 
 
 class Word(IntEnum):
-    """What a mate says."""
+    """The kind of a mate's message."""
 
-    LEFT = 1  # its loop, and why
+    LEFT = 1  # it has left its loop, and why
     GONE = 2  # its script has ended
     REPORT = 3  # a name and a value
     LOSSES = 4  # the number of a batch, and sums
-    CHECKPOINT = 5  # is wanted, after which batch
+    CHECKPOINT = 5  # a request, after which batch
     CANCEL = 6  # ids
 
 
 class Facts(NamedTuple):
-    """What else is known with a batch.
+    """Further facts that are known with a batch.
 
     Attributes
     ----------
     steps : int
-        Of each simulation; negative: not known.
+        Number of steps of each simulation; negative if unknown.
     moments : ndarray or None
-        Of the statistics of the fields.
+        Moments of the statistics of the fields.
     share : (int, int) or None
-        Samples of the batch, and how many trainers share it, where they do.
+        Samples of the batch, and number of trainers that share it, if they do.
     """
 
     steps: int = -1
@@ -55,21 +55,21 @@ class Facts(NamedTuple):
 
 
 def pack(*things: Any) -> bytes:
-    """Write down a record or a word; no tensors, and no arrays but small ones."""
+    """Pack a record or a word; without tensors, and only with small arrays."""
     return pickle.dumps(things, pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(head: memoryview) -> tuple[Any, ...]:
-    """Read what `pack` has written, on a rank of the same job."""
+    """Unpack what `pack` has packed, on a rank of the same job."""
     things: tuple[Any, ...] = pickle.loads(head)
     return things
 
 
 def pack_error(error: BaseException) -> tuple[bool, str]:
-    """Write down an error of mpidata: whether it is the library's, and its text."""
+    """Return whether an error of mpidata is the library's, and its text."""
     return isinstance(error, LibraryError), str(error)
 
 
 def error_of(of_library: bool, text: str) -> LibraryError | StreamError:
-    """Make the error that the first rank has had."""
+    """Make the error that the first rank raised."""
     return (LibraryError if of_library else StreamError)(text)

@@ -34,22 +34,22 @@ class Replica:
     size: int = 1
 
     def refuse(self, what: str) -> None:
-        """Raise StreamError if a replica has several ranks; `what`: the call, and why it does not fit them."""
+        """Raise StreamError if a replica has several ranks; `what`: the call, and why it does not support them."""
         if self.size > 1:
             raise StreamError(
                 f"{what}, but with 'trainers.ranks_per_replica' {self.size} ranks hold one copy of the model together. "
-                "Average over the ranks of a device mesh's data-parallel dimension: by torch's fully_shard, or by its "
-                "DistributedDataParallel with their process_group."
+                "Average over the ranks of a device mesh's data-parallel dimension, with torch's fully_shard, or with "
+                "its DistributedDataParallel and their process_group."
             )
 
 
 def join_scripts(plan: Plan) -> MPI.Intracomm:
-    """Make the communicator of all ranks that run the script, replica by replica; collective over them."""
+    """Create the communicator of all ranks that run the script, replica by replica; collective over them."""
     return _make([rank for trainer in range(plan.trainers) for rank in plan.replica_ranks(trainer)], 1)
 
 
 def join_replica(plan: Plan, trainer: int) -> MPI.Intracomm:
-    """Make the communicator of a replica; collective over its ranks."""
+    """Create the communicator of a replica; collective over its ranks."""
     return _make(plan.replica_ranks(trainer), 2)
 
 

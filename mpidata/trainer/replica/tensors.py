@@ -1,4 +1,4 @@
-"""A batch as messages have it: a description, and the memory of its tensors."""
+"""A batch in a message: a description, and the memory of its tensors."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["Described", "TensorMemory", "describe"]
 
 
 class Described(NamedTuple):
-    """What a batch is made of.
+    """The description of a batch.
 
     Attributes
     ----------
     plain : tuple of (str, tuple of int)
         Dtype and shape of each tensor whose memory is sent.
     named : tuple of (str, tuple)
-        By name: the number of the tensor; or, of a nested one, those of its values and its offsets, and the dimension
-        with lengths of its own.
+        By name: the number of the tensor; for a nested one the numbers of its values and offsets, and its ragged
+        dimension.
     """
 
     plain: tuple[tuple[str, tuple[int, ...]], ...]
@@ -32,7 +32,7 @@ class Described(NamedTuple):
 
 
 def describe(tensors: Mapping[str, torch.Tensor]) -> tuple[Described, list[Bytes]]:
-    """Describe tensors in CPU memory, and view their memory; a copy of it where it is not contiguous."""
+    """Describe tensors in CPU memory, and return views of their memory, or copies if it is not contiguous."""
     plain: list[torch.Tensor] = []
     numbers: dict[int, int] = {}
     kept: list[torch.Tensor] = []  # so that no two have the same id
@@ -46,7 +46,7 @@ def describe(tensors: Mapping[str, torch.Tensor]) -> tuple[Described, list[Bytes
 
     named: list[tuple[str, tuple[int, ...]]] = []
     for name, tensor in tensors.items():
-        if tensor.is_nested:  # those of one length share their offsets
+        if tensor.is_nested:  # nested tensors of one length share their offsets
             jagged: Any = tensor
             named.append((name, (add(jagged.values()), add(jagged.offsets()), int(jagged._ragged_idx))))
         else:
@@ -56,12 +56,12 @@ def describe(tensors: Mapping[str, torch.Tensor]) -> tuple[Described, list[Bytes
 
 
 class TensorMemory:
-    """Makes tensors of what has come, in memory that is used again when nothing refers to it any more.
+    """Receives tensors, in memory that is reused when nothing refers to it.
 
     Parameters
     ----------
     pinned : bool
-        Page-locked memory, from torch's own pool.
+        Use page-locked memory from torch's own pool.
     """
 
     def __init__(self, pinned: bool = False) -> None:
@@ -69,7 +69,7 @@ class TensorMemory:
         self._pool = MemoryPool()
 
     def receive(self, described: Sequence[Described], incoming: Incoming) -> list[dict[str, torch.Tensor]]:
-        """Receive the memory of all of them, and give the tensors of each, in a block of their own; sleeps."""
+        """Receive the memory of all batches, and return the tensors of each, in a block of their own; sleeps."""
         plain = [self._take(one) for one in described]
         incoming.fill([_bytes(tensor) for of_one in plain for tensor in of_one])
         return [self._named(*pair) for pair in zip(described, plain, strict=True)]
@@ -101,7 +101,7 @@ class TensorMemory:
 
 
 def _bytes(tensor: torch.Tensor) -> Bytes:
-    """View a contiguous tensor's memory; one of a single element may have any strides."""
+    """Return a view of a contiguous tensor's memory; with a single element it may have any strides."""
     if not tensor.numel():
         return np.empty(0, np.uint8)
     flat: Bytes = tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8).numpy()

@@ -1,1 +1,1 @@
-"""Trainers whose weights are on parameter servers."""
+"""Training with weights on parameter servers."""

@@ -43,7 +43,7 @@ class ServedEmbedding(torch.nn.Module):
         for name, value, least in (("rows", rows, 1), ("dim", dim, 1), ("seed", seed, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise StreamError(
-                    f"mpidata.ServedEmbedding: {name}={value!r} is no whole number from {least} on. Give one."
+                    f"mpidata.ServedEmbedding: {name}={value!r} is not an integer of at least {least}. Give one."
                 )
         self.served = Rows(rows, dim, seed)
         self._get: Callable[[torch.Tensor], torch.Tensor] | None = None
@@ -53,12 +53,12 @@ class ServedEmbedding(torch.nn.Module):
         """Return the rows of these indices, which may have any shape: shape ``(*indices.shape, dim)``."""
         if self._get is None:
             raise StreamError(
-                "mpidata.ServedEmbedding: its rows are on no server yet. Give the model that it is in to "
-                "mpidata.ParameterServer first."
+                "mpidata.ServedEmbedding: its rows are not on a server yet. First pass the model that contains it to "
+                "mpidata.ParameterServer."
             )
         if not isinstance(indices, torch.Tensor) or indices.dtype.is_floating_point or indices.dtype.is_complex:
             what = indices.dtype if isinstance(indices, torch.Tensor) else type(indices).__name__
-            raise StreamError(f"mpidata.ServedEmbedding: indices are {what}. Give a tensor of whole numbers.")
+            raise StreamError(f"mpidata.ServedEmbedding: indices are {what}. Give a tensor of integers.")
         rows, inverse = torch.unique(indices.to(torch.int64), return_inverse=True)
         if len(rows) and not 0 <= rows[0] <= rows[-1] < self.served.number:
             raise IndexError(f"rows {int(rows[0])} to {int(rows[-1])} of an embedding of {self.served.number} rows")

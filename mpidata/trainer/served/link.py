@@ -1,4 +1,4 @@
-"""How a trainer talks with the parameter servers."""
+"""Messages between a trainer and the parameter servers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _REPORTS_S = 0.2
 
 
 class Link:
-    """The way to the servers. All methods that wait sleep.
+    """The connection to the servers. All methods that wait sleep.
 
     Parameters
     ----------
     everyone : Everyone
         The trainers, and the servers.
     report : callable
-        Told now and then, and at the end, how many pushes this trainer has made.
+        Called periodically, and at the end, with the number of pushes of this trainer.
 
     Attributes
     ----------
     servers : int
-        How many there are.
+        Number of servers.
     """
 
     def __init__(self, everyone: Everyone, report: Callable[[int], object]) -> None:
@@ -47,22 +47,22 @@ class Link:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is trainer 0, whose weights are the first ones."""
+        """Whether this is trainer 0, which has the initial weights."""
         return self._communicator.Get_rank() == 0
 
     def make(self, making: Making, version: int, states: Sequence[State]) -> None:
-        """Tell each server what to keep; for trainer 0."""
+        """Send each server what to keep; for trainer 0."""
         for rank, state in zip(self._ranks, states, strict=True):
             for piece in pieces((making, version, state)):
                 self._send(piece, rank, Tag.MAKE)
         self._wait_for_sent()
 
     def join(self, digest: int) -> None:
-        """Tell server 0 what this trainer's model is like."""
+        """Send server 0 the digest of this trainer's model."""
         self._ask(Ask.JOIN, digest)
 
     def push(self, gradients: Sequence[Any]) -> None:
-        """Send each server the gradients of its part, as bytes; they may change only after `wait_for_push`."""
+        """Send each server the gradients of its part, as bytes; change them only after `wait_for_push`."""
         for rank, gradient in zip(self._ranks, gradients, strict=True):
             self._send(gradient, rank, Tag.PUSH)
             reached("push")
@@ -72,11 +72,11 @@ class Link:
             self._report(self._pushes)
 
     def wait_for_push(self) -> None:
-        """Wait until all that was pushed has been taken."""
+        """Wait until all pushes have been taken."""
         self._wait_for_sent()
 
     def pull(self, parts: Sequence[Any]) -> tuple[int, int]:
-        """Get the weights; tells their version, and by how many pushes this trainer is ahead of the slowest one."""
+        """Get the weights; return their version, and by how many pushes this trainer is ahead of the slowest one."""
         from mpi4py import MPI
 
         came = [
@@ -91,7 +91,7 @@ class Link:
         return version, ahead
 
     def rows(self, table: int, wanted: Sequence[Any], dim: int) -> list[Any]:
-        """Get rows of a table, of each server those that are wanted of it: int64; gives float32, shape (rows, dim)."""
+        """Return rows of a table, float32, shape (rows, dim), from each server; `wanted` has their indices, int64."""
         from mpi4py import MPI
 
         came, requests = [], []
@@ -110,13 +110,13 @@ class Link:
         self._ask(Ask.REST, self._pushes)
 
     def settle(self) -> None:
-        """As `pause`, and wait until all that was pushed counts."""
+        """Like `pause`, and wait until all pushes count."""
         self._ask(Ask.SETTLE, self._pushes)
         reached("settle")
         self._go()
 
     def pause(self) -> None:
-        """As `rest`, but this one will save where the others do."""
+        """Like `rest`, but this trainer will save when the others do."""
         self._ask(Ask.PAUSE, self._pushes)
 
     def absent(self, checkpoint: int) -> None:
@@ -124,9 +124,9 @@ class Link:
         self._ask(Ask.ABSENT, self._pushes, checkpoint)
 
     def save(self, checkpoint: int, come_away: Callable[[], bool] = lambda: False) -> tuple[int, list[State]] | None:
-        """Wait until all trainers have come to a checkpoint; gives the first one the version and each server's state.
+        """Wait until all trainers reach a checkpoint; return the version and, on the first, each server's state.
 
-        None, on any of them, where it was to come away first: then it is to be called again.
+        Returns None, on any of them, if it had to withdraw first: then call it again.
         """
         withdrawn = False
 
@@ -144,25 +144,25 @@ class Link:
         return version, [self._read(rank, Tag.STATE) for rank in self._ranks] if own else []
 
     def lost(self, trainer: int, place: Any) -> None:
-        """Tell where a trainer that has died was when it made its last push that counts; from now on none does."""
+        """Get, in `place`, the position of a dead trainer at its last push that counts; no later push counts."""
         came = self._communicator.Irecv(place, self._ranks[0], Tag.PLACE)
         self._ask(Ask.LOST, trainer)
         self._wait(came)
 
     def ask_trained(self, changes: int) -> None:
-        """Ask for the samples that all have trained on; `changes` counts those of who trains."""
+        """Request the samples that all have trained on; `changes` is the number of changes of the set of trainers."""
         self._ask(Ask.TRAINED, changes)
 
     def trained(self) -> tuple[Any, Any]:
-        """After `ask_trained`, `lost` and, with ``trainers.elastic``, `save`: get the samples since the last time.
+        """After `ask_trained`, `lost` and, with ``trainers.elastic``, `save`: return the samples since the last time.
 
-        As of `Trained.take`.
+        Returns what `Trained.take` returns.
         """
         samples, drawn = self._read(self._ranks[0], Tag.TRAINED)
         return samples, drawn
 
     def leave(self) -> None:
-        """Push and pull no more."""
+        """Stop pushing and pulling."""
         self._report(self._pushes)
         self._ask(Ask.LEAVE, self._pushes)
         self._wait_for_sent()
@@ -193,6 +193,6 @@ class Link:
     def _wait(self, request: MPI.Request, meanwhile: Callable[[], object] = lambda: None) -> None:
         if not wait(request, lambda seconds: None, meanwhile=meanwhile):
             raise StreamError(
-                "mpidata.ParameterServer: no parameter server answers: one has died, or the job is ending. The "
-                "summary of the job says why."
+                "mpidata.ParameterServer: no parameter server answers: one has died, or the job is ending. See the "
+                "job's summary for the reason."
             )

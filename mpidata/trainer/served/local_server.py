@@ -17,14 +17,14 @@ class Alone:
 
     servers = 1
     is_first = True
-    made: ClassVar = False  # whether this process has one
+    made: ClassVar = False  # whether this process has such a server
 
     def make(self, making: Making, version: int, states: Sequence[State]) -> None:
-        """Make the server."""
+        """Create the server."""
         self._part, self._version = Part(making, 0, 1, states[0]), version
 
     def join(self, digest: int) -> None:
-        """Tell nobody."""
+        """Do nothing: there is no other trainer."""
 
     def push(self, gradients: Sequence[Any]) -> None:
         """Make a step."""
@@ -32,22 +32,22 @@ class Alone:
         self._version += 1
 
     def wait_for_push(self) -> None:
-        """Return at once: it has been taken."""
+        """Return at once: the push has been taken."""
 
     def pull(self, parts: Sequence[Any]) -> tuple[int, int]:
-        """Give the weights."""
+        """Get the weights."""
         parts[0][:] = self._part.bytes.numpy()
         return self._version, 0
 
     def rows(self, table: int, wanted: Sequence[Any], dim: int) -> list[Any]:
-        """Get rows of a table."""
+        """Return rows of a table."""
         return [self._part.tables[table].get(torch.from_numpy(wanted[0])).numpy()]
 
     def rest(self) -> None:
-        """Tell nobody."""
+        """Do nothing: there is no other trainer."""
 
     pause = settle = rest
 
     def save(self, checkpoint: int, come_away: Any = None) -> tuple[int, list[State]]:
-        """Give the state."""
+        """Return the state."""
         return self._version, [self._part.state()]

@@ -102,7 +102,7 @@ class ParameterServer:
         first = [*self._weights.state(), *(None for _ in tables)]
         self._kept = _Kept({"version": 0, "weights": first, "optimizer": [{} for _ in first]})
         if Alone.made if trainer is None else trainer.apart is not None:
-            raise StreamError(f"{NAME}: this script has one already, or a LocalSGD. Make one, before the loop.")
+            raise StreamError(f"{NAME}: this script already has one, or a LocalSGD. Create only one, before the loop.")
         if trainer is not None:
             self._be_of(trainer)
         Alone.made = trainer is None
@@ -168,8 +168,8 @@ class ParameterServer:
         if members is None:
             self._link.rest()
             return True
-        self._link.settle()  # so that its samples count, or come again, whoever dies next
-        if how is How.HERE and members.drawn is not None:  # else all come to as many batches, and save there together
+        self._link.settle()  # so that its samples count or are drawn again, whoever dies next
+        if how is How.HERE and members.drawn is not None:  # else all reach the same batch, and save there
             self._link.rest()
         generation = members.generation
         while True:
@@ -190,7 +190,7 @@ class ParameterServer:
         return agreed.value, before.value
 
     def _round(self, how: How | None, members: Members) -> tuple[NDArray[np.int64], int]:
-        """Wait for all; returns the number of waiting trainers, by `How`, and of all trainers. Collective; sleeps."""
+        """Wait for all; return the number of waiting trainers, by `How`, and of all trainers. Collective; sleeps."""
         own, totals = np.zeros(1 + max(How), np.int64), [np.zeros(0, np.int64)]
         if how is not None:
             own[how] = 1

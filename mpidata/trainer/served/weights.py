@@ -1,4 +1,4 @@
-"""The parameters of a model, in the parts that the servers have of them."""
+"""The parameters of a model, divided into the servers' parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Weights"]
 
 
 class _Place(NamedTuple):
-    """Where a part of a parameter is."""
+    """The place of a part of a parameter."""
 
     parameter: torch.nn.Parameter
     within: slice
@@ -22,20 +22,20 @@ class _Place(NamedTuple):
 
 
 class Weights:
-    """Brings parameters and gradients to the parts, and back.
+    """Copies gradients to the parts, and weights from them.
 
     Parameters
     ----------
     parameters : sequence of torch.nn.Parameter
-        In CPU memory, in the same order on all trainers.
+        The parameters, in CPU memory, in the same order on all trainers.
     servers : int
-        How many there are.
+        Number of servers.
 
     Attributes
     ----------
     parameters : list of torch.nn.Parameter
     kinds : list of Kind
-        What the servers keep.
+        Kinds of weights that the servers keep.
     parts, gradients : list of ndarray
         The bytes of each server's part: of the weights, and of their gradients.
     """
@@ -68,14 +68,14 @@ class Weights:
             begin = end
 
     def state(self) -> list[torch.Tensor]:
-        """Copy all weights, by dtype."""
+        """Return a copy of all weights, by dtype."""
         return [
             torch.cat([one.detach().reshape(-1) for one in self.parameters if one.dtype == kind.dtype])
             for kind in self.kinds
         ]
 
     def take_gradients(self) -> None:
-        """Copy the gradients to `gradients`; one that is not there is 0."""
+        """Copy the gradients to `gradients`; a missing one counts as 0."""
         for place in self._places:
             gradient: Any = place.parameter.grad
             if gradient is None:
@@ -84,7 +84,7 @@ class Weights:
                 place.gradients.copy_(gradient.reshape(-1)[place.within])
 
     def give(self) -> None:
-        """Give the parameters the values in `parts`."""
+        """Copy the values in `parts` to the parameters."""
         with torch.no_grad():
             for place in self._places:
                 parameter = place.parameter

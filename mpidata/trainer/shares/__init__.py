@@ -1,1 +1,1 @@
-"""Batches that all trainers draw together, and the weights that gradients have then."""
+"""Batches that all trainers draw together, and the resulting weights of gradients."""

@@ -1,4 +1,4 @@
-"""How samples make batches, and the memory of batches that differ in size."""
+"""How samples are grouped into batches, and the memory of batches that differ in size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Memory = TypeVar("_Memory")
 
 @dataclass(frozen=True)
 class Grouping:
-    """How samples make batches.
+    """How samples are grouped into batches.
 
     Attributes
     ----------
@@ -31,49 +31,49 @@ class Grouping:
     total: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse both."""
+        """Refuse both together."""
         if self.batch_size is not None and self.total is not None:
             raise StreamError(
                 f"MPIStreamDataset has batch_size={self.batch_size}, for each trainer, and "
-                f"global_batch_size={self.total}, for all of them together. Give one of the two."
+                f"global_batch_size={self.total}, for all of them together. Give only one of the two."
             )
 
     def __str__(self) -> str:
-        """Show the argument."""
+        """Return the argument as text."""
         return f"batch_size={self.batch_size}" if self.total is None else f"global_batch_size={self.total}"
 
     def start(self, library: Library) -> None:
-        """Have the library draw such batches."""
+        """Let the library draw such batches."""
         if self.total is None:
             check(library, library.mpidata_trainer_start(self.batch_size or 1))
         else:
             check(library, library.mpidata_trainer_start_together(self.total))
 
     def check_alike(self, other: Grouping) -> None:
-        """Raise StreamError where another dataset is to have other batches."""
+        """Raise StreamError if another dataset would have other batches."""
         if self != other:
             raise StreamError(
-                f"MPIStreamDataset({other}) cannot be made: this trainer's stream already has {self}. A process has "
-                "one stream; use one batch size for its datasets."
+                f"MPIStreamDataset({other}) cannot be created: this trainer's stream already has {self}. A process has "
+                "one stream: use the same batch size for all its datasets."
             )
 
     @property
     def most(self) -> int | None:
-        """Samples that a batch has at most, whoever draws it; None: these are single samples."""
+        """Largest number of samples in a batch, whoever draws it; None for single samples."""
         return self.batch_size if self.total is None else self.total
 
     def largest(self, trainers: int) -> int:
-        """Count the samples of the largest batch that one of so many trainers draws."""
+        """Return the size of the largest batch that one of this number of trainers draws."""
         return (self.batch_size or 1) if self.total is None else -(-self.total // trainers)
 
     def drawn_by_all(self, trainers: int) -> int:
-        """Count the samples that so many trainers draw with a batch each."""
+        """Return the number of samples that this number of trainers draw with one batch each."""
         return trainers * (self.batch_size or 1) if self.total is None else self.total
 
     def filled(self, samples: int, trainer: int, trainers: int, *, whole: bool) -> int:
-        """Count the batches of this trainer that so many samples fill, or else, that they need.
+        """Return the number of batches of this trainer that its samples fill if `whole`, or else need.
 
-        As c_api/src/stream/shares/shares.h has it.
+        Like c_api/src/stream/shares/shares.h.
         """
         if self.total is None:
             size = self.batch_size or 1
@@ -84,14 +84,14 @@ class Grouping:
 
 
 class BySize(Generic[_Memory]):
-    """Memory of batches of different sizes, made when a size is first needed; `first` at once."""
+    """Memory of batches of different sizes, made when a size is first needed; that of size `first` at once."""
 
     def __init__(self, make: Callable[[int], _Memory], first: int) -> None:
         self._make = make
         self._made = {first: make(first)}
 
     def of(self, size: int) -> _Memory:
-        """Give the memory of batches of this size."""
+        """Return the memory of batches of this size."""
         if size not in self._made:
             if len(self._made) > 1:  # there are two sizes, until a trainer dies
                 del self._made[next(iter(self._made))]
@@ -100,15 +100,15 @@ class BySize(Generic[_Memory]):
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Raise StreamError where an argument is neither None nor a whole number from 1."""
+    """Raise StreamError if an argument is neither None nor a positive integer."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise StreamError(f"{name}={value!r} is no positive whole number. Give a number from 1, or leave it out.")
+        raise StreamError(f"{name}={value!r} is not a positive integer. Give 1 or more, or leave it out.")
 
 
 def check_even(grouping: Grouping, replica: Replica) -> None:
-    """Raise StreamError where replicas of several ranks would have batches of unlike sizes, which nothing weighs."""
+    """Raise StreamError if replicas of several ranks would have batches of unequal sizes: nothing weights these."""
     if replica.size > 1 and grouping.total is not None and grouping.total % replica.count:
         raise StreamError(
-            f"MPIStreamDataset({grouping}) cannot be shared evenly by {replica.count} replicas of {replica.size} "
-            "ranks, and no weights are given to their gradients. Make it a multiple of the number of replicas."
+            f"MPIStreamDataset({grouping}) does not divide evenly among {replica.count} replicas of {replica.size} "
+            "ranks, whose gradients are not weighted. Use a multiple of the number of replicas."
         )

@@ -1,4 +1,4 @@
-"""What a trainer has drawn of batches that all trainers draw together, as a weight of its gradients."""
+"""The share of a trainer in batches that all trainers draw together, as the weight of its gradients."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["Share"]
 
 
 class Share:
-    """What this trainer has drawn of the batches of all, as a weight of its gradients: 1 where all draw as many.
+    """The share of this trainer in the batches of all, as the weight of its gradients: 1 if all shares are equal.
 
     Attributes
     ----------
     total : int or None
-        Samples of all trainers in a batch; None: batches are not drawn together.
+        Samples of all trainers in a batch; None if batches are not drawn together.
     weighed : bool
         Whether the script averages with weights.
 
@@ -29,24 +29,24 @@ class Share:
         self._batches = 0
 
     def took(self, samples: int, trainers: int) -> None:
-        """Take in a batch of so many samples, of as many trainers; warns where nobody weighs what is unlike."""
+        """Note a batch of this many samples, drawn by this many trainers; warn if uneven batches are not weighted."""
         assert self.total is not None
         self._weight += samples * trainers / self.total
         self._batches += 1
         if self._batches == 2 and not self.weighed and self.is_uneven(trainers) and _averages():
             warnings.warn(
-                f"The trainers' batches differ in size, as {trainers} trainers share {self.total} samples, and torch's "
-                "DistributedDataParallel gives all the same weight. Use mpidata.DistributedDataParallel, or a "
-                "global_batch_size that can be shared evenly.",
+                f"The trainers' batches differ in size, because {trainers} trainers share {self.total} samples, but "
+                "torch's DistributedDataParallel weights them equally. Use mpidata.DistributedDataParallel, or a "
+                "global_batch_size that divides evenly among the trainers.",
                 stacklevel=6,
             )
 
     def is_uneven(self, trainers: int) -> bool:
-        """Whether batches differ where so many trainers share them."""
+        """Whether batches differ in size if this number of trainers share them."""
         return self.total is not None and self.total % trainers > 0
 
     def take(self) -> float:
-        """Give the weight of what was drawn since the last call, or that of before where nothing was."""
+        """Return the weight of what was drawn since the last call, or the previous weight if nothing was."""
         if self._weight:
             self._before, self._weight = self._weight, 0.0
         return self._before

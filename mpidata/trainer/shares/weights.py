@@ -15,7 +15,7 @@ __all__ = ["Weights", "check_weight", "weigh"]
 
 
 def weigh(gradients: torch.Tensor, factor: float) -> None:
-    """Multiply gradients by a factor, in place; by 0 all become 0, NaN as well."""
+    """Multiply gradients by a factor, in place; by 0 all become 0, also NaN."""
     if factor:
         gradients.mul_(factor)
     else:
@@ -23,7 +23,7 @@ def weigh(gradients: torch.Tensor, factor: float) -> None:
 
 
 def check_weight(weight: Any) -> float | None:
-    """Give a weight as a float; raises StreamError where it is none."""
+    """Return a weight as a float; raises StreamError if it is invalid."""
     if weight is None:
         return None
     try:
@@ -32,21 +32,21 @@ def check_weight(weight: Any) -> float | None:
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
         raise StreamError(
-            f"mpidata.DistributedDataParallel: weight is {weight!r:.100}. Give a finite number from 0, such as how "
-            "many values the loss is the mean of, or None for the samples that were drawn."
+            f"mpidata.DistributedDataParallel: weight is {weight!r:.100}. Give a finite number of at least 0, such as "
+            "the number of values of which the loss is the mean, or None for the number of samples drawn."
         )
     return number
 
 
 class Weights:
-    """Has torch's DistributedDataParallel take a mean with weights.
+    """Makes torch's DistributedDataParallel compute weighted means.
 
     Parameters
     ----------
     group : torch.distributed.ProcessGroup
-        That of the model.
+        Process group of the model.
     own : callable
-        Gives, once for each mean, the weight of this trainer.
+        Returns, once for each mean, the weight of this trainer.
     """
 
     def __init__(self, group: dist.ProcessGroup, own: Callable[[], float]) -> None:
@@ -54,9 +54,9 @@ class Weights:
         self._factor = 1.0
 
     def sum(self, bucket: Any) -> torch.futures.Future[torch.Tensor]:
-        """Sum a bucket of gradients over the trainers, as torch asks for one after the other, from the first one on.
+        """Sum a bucket of gradients over the trainers; torch asks for one after the other, starting with the first.
 
-        `bucket` is a `torch.distributed.GradBucket`; the sum is there when what this gives has come.
+        `bucket` is a `torch.distributed.GradBucket`; the returned future completes with the sum.
         """
         gradients = bucket.buffer()
         if bucket.index() == 0:

@@ -29,7 +29,7 @@ class LocalLoaders:
 
     Notes
     -----
-    One thread. Nothing comes any more when a loop waits in vain, so that `take` returns at once.
+    One thread. When a loop waits for something that will not come, `take` returns at once.
     """
 
     def __init__(self, trainer: int = 0) -> None:
@@ -40,11 +40,11 @@ class LocalLoaders:
         self._workers = (_Batches(self), FileWork(self))
 
     def alive(self) -> frozenset[int]:
-        """Give the number of the loader."""
+        """Return the number of the loader."""
         return frozenset({_LOADER})
 
     def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> bool:
-        """Give the loader a request."""
+        """Send the loader a request."""
         self._parcels.setdefault(dataset, deque())
         request = Request(self._trainer, dataset, int(kind), number, memoryview(bytes(payload)))
         with here.serving():
@@ -52,7 +52,7 @@ class LocalLoaders:
         return True
 
     def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Retires | Lost | Closed | None:
-        """Get the next that concerns this dataset; with a `timeout_s` the loader works until there is one."""
+        """Return the next event of this dataset; with a `timeout_s` the loader works until there is one."""
         self._forget_dropped()
         if dataset not in self._joined:
             self._joined.add(dataset)
@@ -65,7 +65,7 @@ class LocalLoaders:
         return parcels.popleft() if parcels else None
 
     def drop(self, dataset: int) -> None:
-        """Have the loader forget a dataset, at the next `take`: garbage collection may call this at any moment."""
+        """Make the loader forget a dataset at the next `take`: garbage collection may call this at any time."""
         self._dropped.append(dataset)
 
     def _forget_dropped(self) -> None:
@@ -76,7 +76,7 @@ class LocalLoaders:
                 del self._parcels[dataset]
 
     def next(self, timeout_s: float) -> Request | Closed | None:
-        """Get the next request: `send` has given all of them to the workers."""
+        """Return None: `send` has given all requests to the workers."""
         return None
 
     def answer(self, request: Request, status: int, pickle: Buffer, buffers: Sequence[Buffer] = ()) -> None:
@@ -88,11 +88,11 @@ class LocalLoaders:
             )
 
     def sign_of_life(self, at: str, long: bool = False) -> None:
-        """Nobody listens."""
+        """Do nothing: nobody listens."""
 
 
 class _Batches(Batches):
-    """Leaves the random numbers of the script alone, which a loader seeds before each batch."""
+    """Preserves the script's random states, because a loader seeds them before each batch."""
 
     def work(self) -> bool:
         """Make a batch."""

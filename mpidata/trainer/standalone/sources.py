@@ -1,4 +1,4 @@
-"""Where the samples of a trainer without a job come from: a record, or chance."""
+"""The samples of a trainer without a job: from a record, or random."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PARAMETERS, _SOURCE = "parameters.npy", "source.json"
 class Sample:
     """A sample; `fields` (contiguous, in the `numpy_dtype` of their dtypes) and `numbers` are in the plan's order.
 
-    Those of a try of a simulation have the same constants.
+    Samples of one try of a simulation have the same constants.
     """
 
     simulation: int
@@ -44,7 +44,7 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class _Constants:
-    """Fields of a simulation that are put once, their lengths, and which optional ones were put."""
+    """The fields with ``per: simulation`` of a simulation, their lengths, and which optional ones were put."""
 
     fields: dict[str, npt.NDArray[Any]]
     lengths: dict[str, int]
@@ -55,13 +55,13 @@ _NO_CONSTANTS = _Constants({}, {}, {})
 
 
 class Source(Protocol):
-    """Gives each sample once, those of validation apart."""
+    """Yields each sample once, validation samples separately."""
 
     def samples(self, validation: bool) -> Iterator[Sample]:
-        """Give all samples, as they would come from the job's groups: side by side."""
+        """Yield all samples in the order of the job's groups, which run in parallel."""
 
     def steps(self, simulation: int) -> int | None:
-        """Tell the number of steps of a simulation, all of which are given; None: some are not."""
+        """Return the number of steps of a simulation if all of them are yielded, else None."""
 
 
 class MadeUp:
@@ -70,13 +70,13 @@ class MadeUp:
     Parameters
     ----------
     plan : Plan
-        Has shapes and dtypes: normal numbers if these are floats or complex, 0 or 1 if bool, indices that fit their
-        length, else 0 to 9; zeros where an optional one was not put. A length is 1 to 20 in each sample, or to its
-        limit if that is less. Those that are put once a simulation are the same in all its samples.
+        Determines shapes and dtypes. Floats and complex numbers are normally distributed; bools are 0 or 1, indices fit
+        their length, other integers are 0 to 9, and optional fields that were not put are zeros. A length is 1 to 20 in
+        each sample, or to its limit if smaller. Fields with ``per: simulation`` are the same in all its samples.
     parameters : ndarray of float64, shape (simulations + validation, n)
-        Of the simulations.
+        Parameters of the simulations.
     steps : int
-        Of each simulation.
+        Number of steps of each simulation.
     """
 
     def __init__(self, plan: Plan, parameters: npt.NDArray[np.float64], steps: int) -> None:
@@ -84,7 +84,7 @@ class MadeUp:
         self._constants: dict[int, _Constants] = {}
 
     def samples(self, validation: bool) -> Iterator[Sample]:
-        """Give all samples; the same for the same seed."""
+        """Yield all samples; the same for the same seed."""
         plan, chance = self._plan, np.random.default_rng([self._plan.seed, validation])
         for beside in _side_by_side(plan, validation):
             if plan.constants:
@@ -123,21 +123,21 @@ class MadeUp:
         return _Constants(values, own, given)
 
     def steps(self, simulation: int) -> int:
-        """Tell the number of steps of each."""
+        """Return the number of steps of each simulation."""
         return self._steps
 
 
 def _unlike(plan: Plan, there: RecordedDataset) -> str:
-    """Say what of the record is not as in the job file."""
+    """Return how the record differs from the job file."""
     here = {field.name: field for field in plan.fields}
     names = [name for name in {**here, **there.fields} if here.get(name) != there.fields.get(name)]
     if names:
-        return f"the fields {', '.join(names)} are not alike"
+        return f"the fields {', '.join(names)} differ"
     if there.parameter_names != plan.told:
-        return f"parameters {', '.join(there.parameter_names)}, and {', '.join(plan.told)} in the job file"
+        return f"parameters {', '.join(there.parameter_names)}, but {', '.join(plan.told)} in the job file"
     if there.has_weights != bool(plan.weights):
-        return f"parameters.weights {there.has_weights}, and {bool(plan.weights)} in the job file"
-    return "the fields have another order, or parameters other texts"
+        return f"parameters.weights {there.has_weights}, but {bool(plan.weights)} in the job file"
+    return "the order of the fields or the texts of parameters differ"
 
 
 class Recorded:
@@ -146,9 +146,9 @@ class Recorded:
     Parameters
     ----------
     plan : Plan
-        What is asked for.
+        Determines the requested samples.
     folder : Path
-        Of the record; raises StreamError where it has other fields or parameters, or no window.
+        Folder of the record; raises StreamError if it has other fields or parameters, or no window.
     """
 
     def __init__(self, plan: Plan, folder: Path) -> None:
@@ -176,13 +176,13 @@ class Recorded:
         window, stride = self._plan.samples_window, self._plan.samples_stride
         if window > 1 and self._datasets[False] and not RecordedDataset(folder, window=window, stride=stride):
             raise StreamError(
-                f"{folder} holds no {window} steps of one simulation that are {stride} apart, as a window of this job "
-                f"file has them. Give --set samples.stride=N if the job recorded every N-th step (`record.every`), or "
-                "--set samples.window=1."
+                f"{folder} does not contain {window} steps of one simulation that are {stride} apart, which a window "
+                f"of this job file needs. Give --set samples.stride=N if the job recorded every N-th step "
+                "(`record.every`), or --set samples.window=1."
             )
 
     def samples(self, validation: bool) -> Iterator[Sample]:
-        """Give all samples."""
+        """Yield all samples."""
         dataset = self._datasets[validation]
         for beside in _side_by_side(self._plan, validation):
             for step in range(max((len(self._of.get(simulation, ())) for simulation in beside), default=0)):
@@ -192,7 +192,7 @@ class Recorded:
                         yield _sample(dataset[indices[step]], self._plan, dataset.by_try(indices[step]))
 
     def steps(self, simulation: int) -> int | None:
-        """Tell the number of steps where all were recorded."""
+        """Return the number of steps if all were recorded, else None."""
         indices = self._of.get(simulation)
         dataset = self._datasets[simulation >= self._plan.simulations]
         if not indices or int(dataset[indices[-1]]["step"]) != len(indices) - 1:
@@ -201,18 +201,18 @@ class Recorded:
 
 
 def write_recorded(folder: Path, record: Path) -> None:
-    """Have `read_source` give the samples of a record."""
+    """Make `read_source` return the samples of a record."""
     (folder / _SOURCE).write_text(json.dumps({"record": str(record)}), encoding="utf-8")
 
 
 def write_made_up(folder: Path, parameters: npt.NDArray[np.float64], steps: int) -> None:
-    """Have `read_source` make samples up: so many steps of each of the simulations with these parameters."""
+    """Make `read_source` return random samples: `steps` steps of each simulation, which have these parameters."""
     np.save(folder / _PARAMETERS, parameters)
     (folder / _SOURCE).write_text(json.dumps({"record": None, "steps": steps}), encoding="utf-8")
 
 
 def read_source(folder: Path, plan: Plan) -> Source:
-    """Make the source that a folder tells of."""
+    """Return the source that a folder describes."""
     what = json.loads((folder / _SOURCE).read_text(encoding="utf-8"))
     if what["record"] is not None:
         return Recorded(plan, Path(what["record"]))
@@ -220,7 +220,7 @@ def read_source(folder: Path, plan: Plan) -> Source:
 
 
 def _side_by_side(plan: Plan, validation: bool) -> Iterator[range]:
-    """Give the simulations that would run at once."""
+    """Yield the ranges of simulations that would run at the same time."""
     first, end = (plan.simulations, plan.simulations + plan.validation) if validation else (0, plan.simulations)
     for begin in range(first, end, plan.groups):
         yield range(begin, min(begin + plan.groups, end))

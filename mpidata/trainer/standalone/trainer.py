@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy.random  # noqa: F401, which numpy loads when it is used: a fork while the thread does so would never end
+import numpy.random  # noqa: F401, numpy loads it at first use: a fork while the thread does so would hang
 
 from mpidata.native import constants, structures
 from mpidata.native.library import Library, check
@@ -25,7 +25,7 @@ TRY = "MPIDATA_TRY"
 
 
 def open_alone(folder: Path) -> AloneTrainer:
-    """Open the trainer that a folder of `mpidata try` tells of."""
+    """Open the trainer that a folder of `mpidata try` describes."""
     plan = Plan.read(RunFolder(folder).plan)
     source, library = read_source(folder, plan) if plan.has_stream else None, load()
     check(library, library.mpidata_trainer_open_alone(plan.text().encode()))
@@ -33,16 +33,16 @@ def open_alone(folder: Path) -> AloneTrainer:
 
 
 class AloneTrainer(Trainer):
-    """The only trainer, which is given samples by a thread of its own.
+    """The only trainer, which gets samples from its own thread.
 
     Parameters
     ----------
     plan : Plan
-        Of a job with one trainer, which need not run.
+        The plan of a job with one trainer, which need not run.
     library : Library
-        Opened alone.
+        The library, opened alone.
     source : Source or None
-        Of the samples; None in a job without a stream.
+        The source of the samples; None in a job without a stream.
     """
 
     def __init__(self, plan: Plan, library: Library, source: Source | None) -> None:
@@ -53,18 +53,18 @@ class AloneTrainer(Trainer):
         self._giving = threading.Thread(target=self._give_all, name="mpidata-try", daemon=True)
 
     def begin(self) -> None:
-        """Let samples come in."""
+        """Start to receive samples."""
         if self._source is not None:
             self._giving.start()
 
     def fail(self, sentence: str) -> None:
-        """Nobody is to be told."""
+        """Close without a report: there is no scheduler."""
         self.closed = self._parted = True
 
     def _part(self, recorder_s: float, close_s: float) -> int:
-        """Say what was drawn; waits for nothing but the sample that is being read or made."""
+        """Print what was drawn; waits only for the sample that is being read or made."""
         if self._giving.is_alive() and threading.current_thread() is not self._giving:
-            self._giving.join()  # as code of torch ends the process if its thread outlives Python
+            self._giving.join()  # torch ends the process if this thread outlives Python
         if self.turns.given:
             print(f"mpidata try: {self.turns.given} batches taken from the loader.", file=sys.stderr, flush=True)
         if self._source is None:
@@ -73,7 +73,7 @@ class AloneTrainer(Trainer):
         check(self.library, self.library.mpidata_trainer_statistics(ctypes.byref(figures)))
         print(f"mpidata try: {self._progress()} drawn, of {figures.received} samples.", file=sys.stderr, flush=True)
         if self._error:
-            fail(f"mpidata try: there would have been more: {self._error}")
+            fail(f"mpidata try: the samples are incomplete: {self._error}")
         return 0
 
     def _give_all(self) -> None:
@@ -84,7 +84,7 @@ class AloneTrainer(Trainer):
                 self._give_training(self._source)
         except Exception as error:
             self._error = describe(error, None)
-            print(f"mpidata try: no more samples come: {self._error}", file=sys.stderr, flush=True)
+            print(f"mpidata try: no further samples: {self._error}", file=sys.stderr, flush=True)
         finally:
             self.library.mpidata_trainer_end_alone()
 
@@ -98,7 +98,7 @@ class AloneTrainer(Trainer):
                 return
 
     def _give(self, sample: Sample) -> bool:
-        """Give a sample; False where no more are wanted."""
+        """Pass on a sample; False if no more are wanted."""
         places = [field.ctypes.data for field in sample.fields]
         fields = (ctypes.c_void_p * len(places))(*places)
         status = constants.ERR_AGAIN

@@ -1,4 +1,4 @@
-"""Shares of the validation samples under accelerate, and transformers, which is built on it."""
+"""Shares of the validation samples under accelerate, and under transformers, which uses it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["in_step"]
 
 
 def in_step(loader: Any, parts: int) -> Any:
-    """Deal out validation samples in batches that accelerate can join: as many on all trainers, of the same sizes."""
+    """Divide validation samples into batches that accelerate can join: same number and sizes on all trainers."""
     share: Dealt = loader.dataset
     if share.trainer.plan.trainers == 1:
         return None
     if loader.batch_size is None or not isinstance(loader.sampler, SequentialSampler):
         raise StreamError(
-            "accelerator.prepare(DataLoader(stream.validation())) needs a batch_size, and no shuffle and no sampler. "
-            "Leave them out, or use stream.validation(share=False)."
+            "accelerator.prepare(DataLoader(stream.validation())) needs a batch_size, without shuffle and sampler. "
+            "Leave these out, or use stream.validation(share=False)."
         )
     trainer = share.trainer
     counts = trainer.alike("counts", lambda: all_counts(trainer.communicator, share.count()))

@@ -46,22 +46,22 @@ class WholeValidation(Dataset[dict[str, torch.Tensor]]):
         return cls(*collected, [length.name for length in share.trainer.plan.lengths])
 
     def __len__(self) -> int:
-        """Count the samples of all trainers."""
+        """Return the number of samples of all trainers."""
         return len(self._samples)
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        """Copy one sample; raises IndexError."""
+        """Return a copy of one sample; raises IndexError."""
         try:
             sample = self._samples[index]
         except IndexError:
-            raise IndexError(f"There is no sample {index}: there are {len(self)} of them.") from None
+            raise IndexError(f"There is no sample {index}: the trainers hold {len(self)} of them.") from None
         refuse_stacking(self, self._lengths, "stream.fields")
         copied = {name: tensor.clone() for name, tensor in sample.items()}
         return copied | self._constants.get(int(sample["simulation"]), {})
 
 
 def _shares(share: ValidationDataset) -> Iterable[Any]:
-    """Collect what all trainers hold; once more where one has died meanwhile and its samples have come again."""
+    """Collect the samples of all trainers; again if one has died meanwhile and its samples were sent again."""
     trainer, found = share.trainer, None
     if trainer.members is None:
         return all_objects(trainer.communicator, [share.copies(), share.constants()])

@@ -1,4 +1,4 @@
-"""Shares of the validation samples that are equally long on all trainers."""
+"""Shares of the validation samples that have the same length on all trainers."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class EvenValidation(Dealt):
         return cls(share, max(counts), filler)
 
     def count(self) -> int:
-        """Count the samples, with those that fill up."""
+        """Return the number of samples, including padding."""
         return self._length
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        """Copy one sample; raises IndexError, and StreamError in a DataLoader's worker process."""
+        """Return a copy of one sample; raises IndexError, and StreamError in a DataLoader's worker process."""
         refuse_stacking(self, [length.name for length in self.trainer.plan.lengths], "stream.fields")
         place, own = range(self._length)[index], self._share.count()
         sample = self._share[place % own] if own else {name: of.clone() for name, of in (self._filler or {}).items()}

@@ -1,4 +1,4 @@
-"""What the trainers tell each other about their shares of the validation samples."""
+"""Exchange of numbers and objects between the trainers, for their shares of the validation samples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 30  # MPI counts in int
 
 
 def all_counts(communicator: MPI.Intracomm | None, own: int) -> list[int]:
-    """Collect a number of each trainer; collective over them, sleeps until all have come."""
+    """Collect a number from each trainer; collective over them, sleeps until all have called it."""
     if communicator is None:  # `mpidata try`
         return [own]
     from mpi4py import MPI
@@ -38,11 +38,11 @@ def all_counts(communicator: MPI.Intracomm | None, own: int) -> list[int]:
 
 
 def all_objects(communicator: MPI.Intracomm | None, own: Any) -> Iterator[Any]:
-    """Collect what torch.save can write without pickled classes, of each trainer; collective, to be gone through whole.
+    """Yield an object of each trainer, which torch.save can write without pickled classes; collective: exhaust it.
 
     Notes
     -----
-    Takes memory for what one trainer sends, three times, while it is read.
+    Needs three times the memory of one trainer's object while it is read.
     """
     if communicator is None:
         yield own
@@ -57,7 +57,7 @@ def all_objects(communicator: MPI.Intracomm | None, own: Any) -> Iterator[Any]:
 
 
 def objects_of_living(members: Members, own: Any, generation: int) -> list[Any] | None:
-    """Collect them from the trainers that live; None, on all, where one has died since that generation of this one."""
+    """Collect objects from the living trainers; None, on all, if one has died since this one's `generation`."""
     memory, found = _packed(own), list[Any]()
     sizes = np.zeros((members.count, 2), np.int64)
     size = np.array([memory.getbuffer().nbytes, generation], np.int64)

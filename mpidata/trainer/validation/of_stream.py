@@ -1,4 +1,4 @@
-"""The methods of MPIStreamDataset about validation samples."""
+"""The methods of MPIStreamDataset for validation samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which validation samples a script asks for."""
+"""The validation samples that a script requests."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Validation: TypeAlias = ValidationDataset | EvenValidation | WholeValidation
 
 
 class AskedValidation:
-    """The datasets that `MPIStreamDataset.validation` gives, each made when it is asked for first.
+    """The datasets that `MPIStreamDataset.validation` returns, each made at its first request.
 
     Parameters
     ----------
     trainer : Trainer
-        Who holds the share.
+        The trainer that holds the share.
     gathers : bool
         Whether samples have copies of the fields with ``per: simulation``.
     """
@@ -40,17 +40,17 @@ class AskedValidation:
         self._whole: WholeValidation | None = None
 
     def get(self, *, share: bool, even: bool) -> Validation:
-        """Get the samples; arguments and errors are those of `MPIStreamDataset.validation`."""
+        """Return the samples; arguments and errors are those of `MPIStreamDataset.validation`."""
         teach_accelerate(Dealt, in_step)
         if even and not share:
             raise StreamError(
                 "stream.validation(share=False, even=True): all trainers have all samples, so there is nothing to pad. "
-                "Leave one of the two out."
+                "Leave out one of the two."
             )
         if even and self._trainer.members is not None:
             raise StreamError(
-                "stream.validation(even=True) does not go with 'trainers.elastic', as shares change when a trainer "
-                "dies. Use stream.validate, which needs no shares of one length, or leave `even` out."
+                "stream.validation(even=True) cannot be used with 'trainers.elastic', because shares change when a "
+                "trainer dies. Use stream.validate, which allows shares of different lengths, or leave `even` out."
             )
         members = self._trainer.members
         if not share and members is not None:
@@ -67,7 +67,7 @@ class AskedValidation:
         return own
 
     def _one_lacks_whole(self) -> bool:
-        """Whether a trainer has not all samples yet; with spares collective, as one may have joined that has not."""
+        """Whether a trainer lacks samples; collective with spares, because one that lacks them may have joined."""
         members, own = self._trainer.members, np.array([self._whole is None], np.int64)
         if members is None or not self._trainer.plan.trainer_spares:
             return self._whole is None
@@ -79,7 +79,7 @@ class AskedValidation:
         return bool(lacking[0])
 
     def share(self) -> ValidationDataset:
-        """Get this trainer's share, with what has come again since the last call."""
+        """Return this trainer's share, with samples that were sent again since the last call."""
         if self._own is None:
             self._own = ValidationDataset.wait(self._trainer, gathers=self._gathers)
         self._own.refresh()

@@ -1,4 +1,4 @@
-"""Samples that are dealt out to the trainers already, which samplers must not deal out again."""
+"""Samples that are already divided among the trainers, so that samplers must not divide them again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEEP = 4  # samplers within samplers
 
 
 def no_workers(what: str) -> str:
-    """Say why validation samples have no worker processes."""
+    """Return why worker processes cannot be used with validation samples."""
     return (
         f"{what} does not work with validation samples: a DataLoader's workers are other processes, and the samples "
         "are in this one's memory. Use num_workers=0."
@@ -37,11 +37,11 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
     Attributes
     ----------
     trainer : Trainer
-        Whose share it is.
+        The trainer that has the share.
 
     Notes
     -----
-    A DistributedSampler that asks for the length gets all of the share, as each sample is on one trainer only.
+    A DistributedSampler that asks for the length gets the whole share, because each sample is on only one trainer.
     """
 
     trainer: Trainer
@@ -52,18 +52,18 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
             raise StreamError(no_workers("num_workers > 0"))
         raise StreamError(
             "stream.validation() cannot be copied or pickled: its samples are in this trainer's memory. Use the same "
-            "object, or list(stream.validation()), whose samples are tensors of your own."
+            "object, or list(stream.validation()), whose samples are independent copies."
         )
 
     def count(self) -> int:
-        """Count the samples."""
+        """Return the number of samples."""
         raise NotImplementedError
 
     def refresh(self) -> None:
-        """Take in what has changed, before a pass."""
+        """Update the share before a pass."""
 
     def __len__(self) -> int:
-        """Count the samples in this trainer's share."""
+        """Return the number of samples in this trainer's share."""
         self.refresh()
         teach_accelerate()
         for caller in callers():
@@ -77,14 +77,14 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
         if not count and plan.trainers > 1 and plan.validation and refuses_empty():
             raise StreamError(
                 "This trainer's share of the validation samples is empty, which Lightning refuses. Use "
-                "stream.validation(even=True), or more of them (`validation: count:`)."
+                "stream.validation(even=True), or more validation samples (`validation: count:`)."
             )
         return count
 
     def refuse_dealing(self) -> None:
-        """Raise StreamError if the DataLoader that asks for a sample deals out a dataset around this one.
+        """Raise StreamError if the DataLoader that requests a sample divides a dataset around this one.
 
-        Of a Subset, for example, the sampler sees the length only.
+        Of a Subset, for example, a sampler sees only the length.
         """
         if self.trainer.plan.trainers * self.trainer.replica.size == 1:
             return
@@ -101,6 +101,6 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
 
 def _dealt_again(what: str, advice: str) -> StreamError:
     return StreamError(
-        f"{what} would deal out stream.validation() a second time, and part of the samples would be seen by no "
-        f"trainer. {advice}, or use stream.validation(share=False)."
+        f"{what} would divide stream.validation() a second time, and some of the samples would be on no trainer. "
+        f"{advice}, or use stream.validation(share=False)."
     )

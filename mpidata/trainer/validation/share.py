@@ -1,4 +1,4 @@
-"""The share of a trainer of the validation samples, as an ordinary map-style dataset."""
+"""A trainer's share of the validation samples, as an ordinary map-style dataset."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["ValidationDataset"]
 
 @dataclasses.dataclass(frozen=True)
 class _Step:
-    """Number of a step among those of the validation samples, its own numbers, and what else it has beside fields."""
+    """The index of a step among those of the validation samples, its numbers, and its values other than fields."""
 
     index: int
     numbers: npt.NDArray[np.int64]
@@ -74,10 +74,10 @@ class ValidationDataset(Dealt):
 
     @classmethod
     def wait(cls, trainer: Trainer, *, gathers: bool = False) -> ValidationDataset:
-        """Wait, asleep, until the trainer's share is complete; raises StreamError when it never will be.
+        """Sleep until the trainer's share is complete; raises StreamError if it never will be.
 
-        With `gathers`, samples have copies of the constants like those of the other fields. The mates of a trainer get
-        copies of its share.
+        With `gathers`, samples have copies of the constants, as of the other fields. The mates of a trainer get copies
+        of its share.
         """
         made: list[ValidationDataset] = []
 
@@ -89,7 +89,7 @@ class ValidationDataset(Dealt):
         return made[0] if made else _CopiedShare(trainer, samples, constants_of)
 
     def refresh(self) -> None:
-        """Wait, asleep, until the samples of trainers that have died have come again; behind those there were."""
+        """Sleep until the samples of dead trainers have been sent again; they follow the existing samples."""
         if self.trainer.members is None or self.trainer.closed:
             return
         if (count := _wait(self.trainer)) != self.count():
@@ -101,7 +101,7 @@ class ValidationDataset(Dealt):
         return len(self._samples)
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        """Copy one sample; raises IndexError, and StreamError in a DataLoader's worker process."""
+        """Return a copy of one sample; raises IndexError, and StreamError in a DataLoader's worker process."""
         info = get_worker_info()
         if info is not None:
             raise StreamError(no_workers(f"num_workers={info.num_workers}"))
@@ -120,7 +120,7 @@ class ValidationDataset(Dealt):
         return [self._copy(steps) for steps in self._samples]
 
     def constants(self) -> dict[int, dict[str, torch.Tensor]]:
-        """View the fields with ``per: simulation`` that samples have as views, by simulation."""
+        """Return views of the fields with ``per: simulation``, by simulation; empty if samples have copies of them."""
         first = {steps[0].simulation: steps[0].index for steps in reversed(self._samples)} if self._views else {}
         return {simulation: of_validation(self.trainer, index).tensors() for simulation, index in first.items()}
 
@@ -158,7 +158,7 @@ class _CopiedShare(ValidationDataset):
         trainer.constants.hold(constants_of)
 
     def refresh(self) -> None:
-        """Do nothing, as no trainer may die."""
+        """Do nothing, because no trainer may die."""
 
     def count(self) -> int:
         """Count the samples."""
@@ -169,7 +169,7 @@ class _CopiedShare(ValidationDataset):
         return [{name: tensor.clone() for name, tensor in sample.items()} for sample in self._held]
 
     def constants(self) -> dict[int, dict[str, torch.Tensor]]:
-        """View the fields with ``per: simulation``, by simulation."""
+        """Return the fields with ``per: simulation``, by simulation."""
         return self._constants
 
     def _at(self, number: int) -> dict[str, torch.Tensor]:
@@ -179,7 +179,7 @@ class _CopiedShare(ValidationDataset):
 
 
 def _wait(trainer: Trainer) -> int:
-    """Wait, asleep, until this trainer has all validation samples that are its; gives their number."""
+    """Sleep until this trainer has all of its validation samples; return their number."""
     reached("validation.wait")
     count = ctypes.c_int64()
     status = constants.ERR_AGAIN
@@ -194,8 +194,8 @@ def _wait(trainer: Trainer) -> int:
     if status == constants.END:
         trainer.raise_interrupt()
         raise StreamError(
-            "The job was stopped before the validation samples were complete. See the run folder's summary for the "
-            "reason, or what `mpidata try` has printed."
+            "The job was stopped before the validation samples were complete. See the run folder's summary, or the "
+            "output of `mpidata try`, for the reason."
         )
     check(trainer.library, status)
     return count.value

@@ -1,4 +1,4 @@
-"""Sums over the validation samples of all trainers, in which each counts once, whoever dies meanwhile."""
+"""Sums over the validation samples of all trainers; each counts once, whichever trainer dies meanwhile."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _Numbers = NDArray[np.float64]
 def sum_over(
     ask: Callable[[], ValidationDataset], measure: _Measure, batch_size: int, collate: _Collate
 ) -> torch.Tensor:
-    """Sum what `measure` gives of batches of validation samples; arguments and errors as of `stream.validate`.
+    """Sum the results of `measure` over batches of validation samples; arguments and errors as in `stream.validate`.
 
-    `ask` waits until all samples are there, and gives this trainer's share.
+    `ask` waits until all samples are there, and returns this trainer's share.
     """
     seen, own, everything = 0, np.zeros(0), None
     while everything is None:
@@ -63,20 +63,20 @@ def _measured(measure: _Measure, batch: dict[str, Any]) -> _Numbers:
 def _add(own: _Numbers, more: _Numbers) -> _Numbers:
     if len(own) and len(own) != len(more):
         raise StreamError(
-            f"stream.validate: `measure` gave {len(own)} numbers for one batch, and {len(more)} for another. Let it "
-            "give as many for each."
+            f"stream.validate: `measure` returned {len(own)} numbers for one batch, and {len(more)} for another. "
+            "Return the same number for each."
         )
     return own + more if len(own) else more.copy()
 
 
 def _over_trainers(trainer: Trainer, own: _Numbers, generation: int) -> _Numbers | None:
-    """Sum over the trainers; None, on all that live, where one has died since this one asked, in that `generation`."""
+    """Sum over the trainers; None, on all living ones, if one has died since this one's `generation`."""
     communicator, members = trainer.communicator, trainer.members
     if communicator is None:
         return own
     from mpi4py import MPI
 
-    size = np.array([len(own), -generation], np.int64)  # 0 where there is no sample
+    size = np.array([len(own), -generation], np.int64)  # 0 without samples
     if members is None:
         _reduce(communicator, size, MPI.MAX)
         everything = _widened(own, int(size[0]))
@@ -101,7 +101,7 @@ def _reduce(communicator: MPI.Intracomm, numbers: NDArray[Any], operation: MPI.O
 def _widened(own: _Numbers, size: int) -> _Numbers:
     if len(own) not in (0, size):
         raise StreamError(
-            f"stream.validate: `measure` gave {len(own)} numbers on this trainer, and {size} on another. Let it give "
-            "as many on each."
+            f"stream.validate: `measure` returned {len(own)} numbers on this trainer, and {size} on another. Return "
+            "the same number on each."
         )
     return own.copy() if len(own) else np.zeros(size)

@@ -79,7 +79,7 @@ def test_a_resume_continues_what_is_registered(folder: JobFolder, how: str, trai
     "resumes_from, sentence",
     [
         ("older", "transformers resumed from a checkpoint of step 5 (resume_from_checkpoint), but the job's"),
-        ("nothing", "the stream would go on with an untrained model"),
+        ("nothing", "the stream would continue with an untrained model"),
     ],
 )
 def test_a_checkpoint_of_another_step_is_refused(folder: JobFolder, resumes_from: str, sentence: str) -> None:

@@ -44,7 +44,7 @@ def test_a_resume_with_more_replicas(folder: JobFolder) -> None:
         ({"raises": 2}, "ValueError: this rank is not well (stream.py line"),
         (
             {"unlike": 1},
-            "Rank 1 of replica 0 asks for validation samples after batch 0, but the first rank has gone on with",
+            "Rank 1 of replica 0 asks for validation samples after batch 0, but the first rank has continued with",
         ),
     ],
 )

@@ -142,7 +142,7 @@ def test_samples_that_cannot_be_given_are_no_end(folder: Path) -> None:
     )
     (folder / "train.py").write_text(break_it + "for batch in mpidata.MPIStreamDataset(batch_size=4):\n    pass\n")
     status, said = attempt(folder, "train.py", "--made-up", "job.yaml")
-    assert status == 1 and "there would have been more: IndexError: list index out of range" in said
+    assert status == 1 and "the samples are incomplete: IndexError: list index out of range" in said
 
 
 def test_a_script_ends_while_samples_are_made(folder: Path) -> None:

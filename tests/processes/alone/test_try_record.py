@@ -131,8 +131,8 @@ def test_a_damaged_validation_sample_ends_the_wait_for_them(folder: Path) -> Non
     changes |= {"validation": {"count": 1}, "samples": {}, "trainers": {"program": ["python"]}}
     sets = [f"--set={name}={json.dumps(value)}" for name, value in changes.items()]
     status, said = attempt(folder, "train.py", "5", "--record", "record", "--job", "job.yaml", *sets)
-    assert status == 1 and "mpidata try: no more samples come: Sample 19 cannot be read from row 79 of" in said, said
-    assert "stopped before the validation samples were complete" in said and "there would have been more" in said
+    assert status == 1 and "mpidata try: no further samples: Sample 19 cannot be read from row 79 of" in said, said
+    assert "stopped before the validation samples were complete" in said and "the samples are incomplete" in said
 
 
 def check_same(batch: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> None:

@@ -64,7 +64,7 @@ def test_resume_by_hand(tmp_path: Path, start: Callable[..., "subprocess.Complet
     assert (run / "logs" / "rank-0002-solver-0-0.log").read_text() == "started\nstarted\n"
     assert os.listdir(tmp_path / "runs" / "job") == ["1"]
     started = time.monotonic()
-    assert "--restarts is for `mpidata run` without a launcher" in start(3, job, "--restarts", "1").stderr
+    assert "--restarts needs `mpidata run` without a launcher" in start(3, job, "--restarts", "1").stderr
     assert time.monotonic() - started < 15
 
 

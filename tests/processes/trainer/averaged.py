@@ -144,16 +144,16 @@ def refusals():
     model = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     new = local_sgd.LocalSGD
-    assert "every=0 is no positive" in refused(lambda: new(model, optimizer, 0))
-    assert "outer is to make an optimizer" in refused(lambda: new(model, optimizer, outer=optimizer))
-    assert "int is no optimizer" in refused(lambda: new(model, 3))
+    assert "every=0 is not a positive" in refused(lambda: new(model, optimizer, 0))
+    assert "outer must be a function" in refused(lambda: new(model, optimizer, outer=optimizer))
+    assert "int is not a torch optimizer" in refused(lambda: new(model, 3))
     assert "no parameter of the model requires" in refused(
         lambda: new(nn.Linear(2, 2).requires_grad_(False), optimizer)
     )
     assert "is a DistributedDataParallel" in refused(lambda: new(nn.parallel.DistributedDataParallel(model), optimizer))
-    assert "is not the same on all" in refused(lambda: new(nn.Linear(2, 2 + (RANK == 1)), optimizer))
+    assert "the module differs between trainers" in refused(lambda: new(nn.Linear(2, 2 + (RANK == 1)), optimizer))
     new(model, optimizer)
-    assert "has one already" in refused(lambda: new(model, optimizer))
+    assert "already has one" in refused(lambda: new(model, optimizer))
     data_parallel.in_job, data_parallel.job = local_sgd.in_job, local_sgd.job
     assert "run apart" in refused(lambda: data_parallel.DistributedDataParallel(model))
 

@@ -41,14 +41,14 @@ def test_a_device_without_a_number_is_the_current_one(two_gpus, device):
         ("cuda:999", r"device='cuda:999'\): torch sees 2 of type 'cuda'"),  # which torch takes for -25
         (
             "meta",
-            r"cannot be copied to 'meta' ahead of the loop, which has no memory. Use \"cuda\", or leave device out",
+            r"cannot be copied ahead of the loop to 'meta', which has no memory. Use \"cuda\", or leave device out",
         ),
-        ("mps", r"cannot be copied to 'mps' ahead of the loop, which lacks current_device, .*stream.* in torch 2"),
-        ("gpu", r"MPIStreamDataset\(device='gpu'\) names no device of torch: Expected one of cpu, .* Give \"cuda\""),
-        ("cuda:x", r"names no device of torch: Invalid device string: 'cuda:x'. Give \"cuda\""),
-        (1.5, r"MPIStreamDataset\(device=1.5\): float is no device. Give \"cuda\", \"cuda:1\" or a torch.device."),
-        (True, "bool is no device"),
-        (["cuda"], r"device=\['cuda'\]\): list is no device"),
+        ("mps", r"cannot be copied ahead of the loop to 'mps', which lacks current_device, .*stream.* in torch 2"),
+        ("gpu", r"MPIStreamDataset\(device='gpu'\) is not a torch device: Expected one of cpu, .* Give \"cuda\""),
+        ("cuda:x", r"is not a torch device: Invalid device string: 'cuda:x'. Give \"cuda\""),
+        (1.5, r"MPIStreamDataset\(device=1.5\): float is not a device. Give \"cuda\", \"cuda:1\" or a torch.device."),
+        (True, "bool is not a device"),
+        (["cuda"], r"device=\['cuda'\]\): list is not a device"),
         (torch.device("cuda", 7), r"MPIStreamDataset\(device='cuda:7'\): torch sees 2"),
     ],
 )
@@ -66,7 +66,7 @@ def test_a_torch_that_sees_no_device_says_so(two_gpus, monkeypatch):
 
 
 def test_page_locked_batches_cannot_be_had_beside(two_gpus):
-    with pytest.raises(StreamError, match=r"FileDataset\(device='cuda'\) does not go with pin_memory=True.* Leave pin"):
+    with pytest.raises(StreamError, match=r"FileDataset\(device='cuda'\) cannot be combined with pin_memory=True"):
         choose_device("cuda", "FileDataset", pin_memory=True)
 
 

@@ -70,4 +70,4 @@ def test_slower_than_it_could_be() -> None:
     (memory,) = slower_than_it_could_be(TCP, [], one_host=True, spawned=False, mpi=MPICH)
     assert "do not share memory: MPICH 5.0.2 sends their data over TCP" in memory
     (spawned,) = slower_than_it_could_be(SHARED, [], one_host=True, spawned=True, mpi=OPEN_MPI)
-    assert "spawned talk over TCP" in spawned
+    assert "Spawned groups use TCP" in spawned

@@ -199,7 +199,7 @@ def test_files_are_shared_by_the_processes_of_a_group(tmp_path, monkeypatch):
 
 def test_reports_and_registered_objects_are_checked_and_nothing_else():
     mpidata.report(loss=torch.tensor(1.0))
-    with pytest.raises(StreamError, match="is no number"):
+    with pytest.raises(StreamError, match="is not a number"):
         mpidata.report(loss="high")
     assert mpidata.register(model=torch.nn.Linear(1, 1)) is None
     with pytest.raises(StreamError, match="lacks state_dict"):

@@ -208,7 +208,7 @@ def test_a_class_draws_all_rows(tmp_path: Path) -> None:
         ("return None", "returns no array of numbers|returns shape"),
         (
             "return numpy.full((count, 2), 1j)",
-            "no array of numbers: complex128 is no dtype of real numbers. Correct it.",
+            "no array of numbers: complex128 is not a dtype of real numbers. Correct it.",
         ),
         ("return numpy.ma.masked_less(numpy.eye(count, 2), 1)", "row 0, 'left' of its sample is nan. Return finite"),
         ("return numpy.ma.masked_less(numpy.eye(count, 2, dtype=int), 1)", "masked elements, and int64 has no NaN for"),

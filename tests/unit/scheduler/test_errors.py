@@ -197,10 +197,10 @@ def test_a_death_while_joining_is_told_by_its_record(
 
 
 UNFORESEEN = {
-    "ours": (KeyError("u"), "KeyError: 'u'. That is a fault of mpidata: report it with the log of rank 0."),
+    "ours": (KeyError("u"), "KeyError: 'u'. This is a bug in mpidata: report it with the log of rank 0."),
     "of the installation": (
         ImportError("no module"),
-        "ImportError: no module. Install mpidata anew, with all that it needs, for the Python that runs it.",
+        "ImportError: no module. Reinstall mpidata and its dependencies for the Python that runs it.",
     ),
     "of its memory": (MemoryError(), "MemoryError: MemoryError. Give its host more memory."),
 }

@@ -106,19 +106,19 @@ def test_gradients_travel() -> None:
 
 
 def test_mistakes_give_a_sentence() -> None:
-    for arguments, said in (((0, 2), "rows=0 is no whole number from 1"), ((2, 1.5), "dim=1.5"), ((2, 2, -1), "seed")):
+    for arguments, said in (((0, 2), "rows=0 is not an integer of"), ((2, 1.5), "dim=1.5"), ((2, 2, -1), "seed")):
         with pytest.raises(StreamError, match=said):
             ServedEmbedding(*arguments)  # type: ignore[arg-type]
     model = Model(ServedEmbedding(5, 3))
-    with pytest.raises(StreamError, match="its rows are on no server yet"):
+    with pytest.raises(StreamError, match="its rows are not on a server yet"):
         model(torch.tensor([1]))
-    with pytest.raises(StreamError, match="which goes with Adagrad, Adam, SGD"):
+    with pytest.raises(StreamError, match="which supports Adagrad, Adam, SGD"):
         ParameterServer(model, torch.optim.AdamW)
-    with pytest.raises(StreamError, match="stepped by SGD, with lr. Leave out momentum"):
+    with pytest.raises(StreamError, match="SGD steps the rows of a ServedEmbedding, with lr. Leave out momentum"):
         ParameterServer(model, torch.optim.SGD, lr=0.1, momentum=0.9)
     ParameterServer(model, torch.optim.SGD, lr=0.1)
     for indices in (torch.tensor([1.0]), [1]):
-        with pytest.raises(StreamError, match="indices are (torch.float32|list). Give a tensor of whole numbers"):
+        with pytest.raises(StreamError, match="indices are (torch.float32|list). Give a tensor of integers"):
             model.embedding(indices)
     with pytest.raises(IndexError, match="rows -1 to 7 of an embedding of 5 rows"):
         model.embedding(torch.tensor([7, -1]))

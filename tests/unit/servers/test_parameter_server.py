@@ -37,10 +37,10 @@ def test_one_group_on_a_cpu_with_an_elementwise_optimizer() -> None:
     refused: list[tuple[Any, dict[str, Any], str]] = [
         (torch.optim.LBFGS, {}, "the optimizer is LBFGS"),
         (torch.optim.SGD(model.parameters(), lr=0.1), {}, "the optimizer is a SGD. Give a class"),
-        (torch.optim.SGD, {"staleness": -1}, "staleness=-1 is no whole number"),
-        (torch.optim.SGD, {"staleness": True}, "staleness=True is no whole number"),
-        (torch.optim.SGD, {"lr": -1.0}, "SGD does not take these settings: Invalid learning rate: -1.0"),
-        (torch.optim.SGD, {"rate": 1.0}, "SGD does not take these settings"),
+        (torch.optim.SGD, {"staleness": -1}, "staleness=-1 is not an integer"),
+        (torch.optim.SGD, {"staleness": True}, "staleness=True is not an integer"),
+        (torch.optim.SGD, {"lr": -1.0}, "SGD does not accept these settings: Invalid learning rate: -1.0"),
+        (torch.optim.SGD, {"rate": 1.0}, "SGD does not accept these settings"),
     ]
     for optimizer, settings, said in refused:
         with pytest.raises(StreamError, match=said):
@@ -67,5 +67,5 @@ def test_a_script_outside_a_job_has_one_as_within_a_job() -> None:
     with pytest.raises(StreamError, match="the optimizer is LBFGS"):  # which is none
         ParameterServer(torch.nn.Linear(2, 2), torch.optim.LBFGS)
     ParameterServer(torch.nn.Linear(2, 2), torch.optim.SGD)
-    with pytest.raises(StreamError, match="this script has one already, or a LocalSGD. Make one, before the loop"):
+    with pytest.raises(StreamError, match="this script already has one, or a LocalSGD. Create only one, before"):
         ParameterServer(torch.nn.Linear(2, 2), torch.optim.SGD)

@@ -87,7 +87,7 @@ def test_dtype_that_cannot_be_sent(library, value):
 def test_what_is_no_array_of_numbers(library):
     simulation = next(solver.simulations())
     for value, kind in (([[1, 2], [3]], "list"), (torch.ones(2).to_sparse(), "torch.Tensor"), (None, "NoneType")):
-        with pytest.raises(LibraryError, match=f"^Field 'temperature': {kind} was put, of which NumPy makes "):
+        with pytest.raises(LibraryError, match=f"^Field 'temperature': {kind} was put, which NumPy c"):
             simulation.put(temperature=value)
     with pytest.raises(LibraryError, match="^step: the time is 'now'. Where. Pass a number."):
         simulation.step("now")
@@ -103,7 +103,7 @@ def test_masked_elements(library):
         LibraryError, match="^Field 'scalar': .*MaskedArray was put, which has 1 masked elements, and int"
     ):
         simulation.put(scalar=np.ma.array(3, mask=True))
-    with pytest.raises(LibraryError, match="Where. Give them a value: array.filled"):
+    with pytest.raises(LibraryError, match="Where. Give them a value, for example array.filled"):
         simulation.put_block("scalar", np.ma.array(3, mask=True), ())
 
 

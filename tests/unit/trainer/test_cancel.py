@@ -56,6 +56,6 @@ def test_whatever_holds_whole_numbers_is_taken(ids: Any, asked: list[int]) -> No
 )  # fmt: skip
 def test_what_is_no_integer_is_refused_in_a_sentence(ids: Any) -> None:
     library = Library()
-    with pytest.raises(TypeError, match="is no id of a simulation. Give whole numbers"):
+    with pytest.raises(TypeError, match="is not a simulation id. Give whole numbers"):
         cancel(SimpleNamespace(library=library), ids)  # type: ignore[arg-type]
     assert library.asked == []

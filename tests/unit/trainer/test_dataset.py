@@ -124,13 +124,13 @@ def test_second_dataset_shares_the_stream(library):
     pairs = list(zip(first, second, strict=True))
     assert [[numbers(a), numbers(b)] for a, b in pairs] == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]
     assert library.calls == ["start"]
-    with pytest.raises(StreamError, match=r"MPIStreamDataset\(batch_size=4\) cannot be made.*already has batch_size=2"):
+    with pytest.raises(StreamError, match=r"MPIStreamDataset\(batch_size=4\) cannot be created.*has batch_size=2"):
         MPIStreamDataset(4)
 
 
 @pytest.mark.parametrize("arguments", [{"batch_size": 0}, {"batch_size": 2.5}, {"batch_size": True}])
 def test_wrong_batch_size_is_refused(library, arguments):
-    with pytest.raises(StreamError, match="is no positive whole number"):
+    with pytest.raises(StreamError, match="is not a positive integer"):
         MPIStreamDataset(**arguments)
 
 

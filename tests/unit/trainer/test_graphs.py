@@ -135,7 +135,7 @@ def test_a_convolution_takes_a_batch() -> None:
         ({"x": "velocity"}, "x='velocity' is not a field of the job. The fields are u, xy, flux"),
         ({"x": "drag"}, "x='drag' has no length 'nodes', along which edge_index='edge_index' counts"),
         ({"x": "flux"}, "x='flux' has no length 'nodes'"),
-        ({"x": ["u", "flux"]}, "x is made of columns, so its fields need one length and one dtype"),
+        ({"x": ["u", "flux"]}, "x consists of columns, so its fields need the same length and dtype"),
         ({"x": []}, "They are: none."),
         ({"edge_index": "u"}, "edge_index='u' has shape [nodes] and index null"),
         ({"edge_index": "wall"}, "edge_index='wall' has shape [walls]"),
@@ -143,9 +143,9 @@ def test_a_convolution_takes_a_batch() -> None:
         ({"pos": "beside"}, "the shape of a field must begin with its length, 'nodes'"),
         ({"a_index": "u"}, "a_index='u' has no index: nodes in the job file"),
         ({"face": "faces"}, "face='faces' counts along 'cells', and edge_index along 'nodes'"),
-        ({"ptr": "u"}, "the attribute 'ptr' has a meaning of its own"),
-        ({"my_batch": "u"}, "the attribute 'my_batch' has a meaning of its own"),
-        ({"drag_given": "u"}, "the attribute 'drag_given' has a meaning of its own"),
+        ({"ptr": "u"}, "the attribute name 'ptr' is reserved"),
+        ({"my_batch": "u"}, "the attribute name 'my_batch' is reserved"),
+        ({"drag_given": "u"}, "the attribute name 'drag_given' is reserved"),
     ],
 )
 @alone
@@ -159,7 +159,7 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Any], sentence: str) ->
 @pytest.mark.parametrize(
     ("arguments", "window", "sentence"),
     [
-        ({"batch_size": None}, 1, "the stream gives single samples. Give batch_size"),
+        ({"batch_size": None}, 1, "the stream yields single samples. Give batch_size"),
         ({"batch_size": 4, "ragged": "padded"}, 1, "the stream has ragged='padded'"),
         ({"batch_size": 4}, 2, "samples.window is 2 in the job file"),
     ],
@@ -173,7 +173,7 @@ def test_streams_that_make_no_graphs_are_refused(arguments: dict[str, Any], wind
 
 
 def test_what_is_no_stream_is_refused() -> None:
-    with pytest.raises(StreamError, match="DataLoader is no MPIStreamDataset. Give the stream itself"):
+    with pytest.raises(StreamError, match="DataLoader is not an MPIStreamDataset. Give the stream itself"):
         mpidata.graphs(DataLoader([1]), x="u", edge_index="e")
 
 

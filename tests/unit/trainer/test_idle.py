@@ -54,7 +54,7 @@ def test_it_tells_once_with_the_stacks(tmp_path: Path, capfd: pytest.CaptureFixt
     release.set()
     told = capfd.readouterr().err
     assert told.startswith(
-        "mpidata: Trainer 1 has drawn nothing for 0.05 s (after 3 batches), though its buffer is full"
+        "mpidata: Trainer 1 has drawn nothing for 0.05 s (after 3 batches), although its buffer is full"
     )
     assert "  Thread training:\n" in told and "in waits_for_the_others\n    release.wait()\n" in told.replace(
         "      ", "    "

@@ -73,7 +73,7 @@ def test_nobody_joins_where_the_others_are_not_alike(other: dict[str, object]) -
 
 
 def test_the_state_is_gone_where_all_have_died_that_had_it() -> None:
-    with pytest.raises(StreamError, match="nobody has their state"):
+    with pytest.raises(StreamError, match="no rank has their state"):
         met([2, 3], [0, 1], 2)
 
 

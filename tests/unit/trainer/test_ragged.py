@@ -196,12 +196,12 @@ def test_no_memory_is_made_once_the_lengths_are_known(kind: Any, monkeypatch: py
         ({"ragged": "dense"}, "ragged='dense' is unknown. Use one of 'packed', 'padded', 'nested'."),
         ({"batch_size": None, "ragged": "padded"}, "ragged='padded' needs batch_size"),
         ({"batch_size": None, "ragged": "nested"}, "ragged='nested' needs batch_size"),
-        ({"pad": 1.0}, "pad=1.0 does not go with ragged='packed'"),
-        ({"ragged": "nested", "pad": 0.0}, "pad=0.0 does not go with ragged='nested'"),
-        ({"ragged": "padded", "pad": "0"}, "pad='0' is no number"),
-        ({"ragged": "padded", "pad": True}, "pad=True is no number"),
-        ({"ragged": "padded", "pad": 10**400}, "pad is a number too great for a float"),
-        ({"ragged": "padded", "pad": 1e300}, "pad=1e+300 is too great for field 'xy', which is float32"),
+        ({"pad": 1.0}, "pad=1.0 has no effect with ragged='packed'"),
+        ({"ragged": "nested", "pad": 0.0}, "pad=0.0 has no effect with ragged='nested'"),
+        ({"ragged": "padded", "pad": "0"}, "pad='0' is not a number"),
+        ({"ragged": "padded", "pad": True}, "pad=True is not a number"),
+        ({"ragged": "padded", "pad": 10**400}, "pad is too large for a float"),
+        ({"ragged": "padded", "pad": 1e300}, "pad=1e+300 is too large for field 'xy', which is float32"),
     ],
 )
 @alone
@@ -215,7 +215,7 @@ def test_what_does_not_go_together_is_refused(arguments: dict[str, Any], sentenc
 @alone
 def test_nested_windows_are_refused() -> None:
     begin(Samples(plan_of(MESH, samples_window=2), LEAST, MOST))
-    with pytest.raises(StreamError, match=r"ragged='nested' does not go with samples.window, 2 in the job file"):
+    with pytest.raises(StreamError, match=r"ragged='nested' does not support samples.window, 2 in the job file"):
         MPIStreamDataset(4, ragged="nested")
 
 

@@ -51,7 +51,7 @@ def test_expected_batches_of_a_budget():
 def test_both_sizes_are_refused(library):
     with pytest.raises(StreamError, match=r"batch_size=4, for each trainer, and global_batch_size=12, for all"):
         MPIStreamDataset(4, global_batch_size=12)
-    with pytest.raises(StreamError, match=r"global_batch_size=0 is no positive whole number"):
+    with pytest.raises(StreamError, match=r"global_batch_size=0 is not a positive integer"):
         MPIStreamDataset(global_batch_size=0)
 
 

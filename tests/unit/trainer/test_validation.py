@@ -62,7 +62,7 @@ def test_sums_over_validation_samples(library):
 
     sums = stream.validate(measure, batch_size=2)
     assert sums.tolist() == [0 + 1 + 2 + 3 + 4, 5] and sums.dtype == torch.float64 and sizes == [2, 2, 1]
-    with pytest.raises(StreamError, match="gave 2 numbers for one batch, and 1 for another"):
+    with pytest.raises(StreamError, match="returned 2 numbers for one batch, and 1 for another"):
         stream.validate(lambda batch: torch.zeros(len(batch["step"])), batch_size=2)
     with pytest.raises(StreamError, match="batch_size"):
         stream.validate(measure, batch_size=0)
@@ -87,7 +87,7 @@ def test_what_has_come_again_is_behind_the_others(library):
     assert share[0]["temperature"][0, 0] == 1  # which is elsewhere now
     library.n_validation, steps = 5, [1, 2, 4, 6, 8]
     assert [int(sample["step"]) for sample in DataLoader(share, batch_size=None)] == [4, 8, 2, 6, 1]
-    with pytest.raises(StreamError, match="does not go with 'trainers.elastic'"):
+    with pytest.raises(StreamError, match="cannot be used with 'trainers.elastic'"):
         stream.validation(even=True)
     stream.close()
     assert len(share) == 5
@@ -141,13 +141,13 @@ def test_samplers_of_datasets_around_a_share_do_not_deal_it_out_again(two_traine
     assert len(list(DataLoader(dataset, batch_size=2))) >= 2  # whole
     assert len(list(DataLoader(dataset, batch_size=2, shuffle=True))) >= 2
     assert len(list(DataLoader(share, 2, sampler=DistributedSampler(share, num_replicas=2, rank=1)))) == 3
-    told = r"stream.validation\(\) a second time, and part of the samples would be seen by no trainer"
+    told = r"stream.validation\(\) a second time, and some of the samples would be on no trainer"
     by_index = DistributedSampler(dataset, num_replicas=2, rank=1)
     for given in ({"sampler": by_index}, {"batch_sampler": BatchSampler(by_index, 2, drop_last=False)}):
-        with pytest.raises(StreamError, match="A DistributedSampler would deal out " + told):
+        with pytest.raises(StreamError, match="A DistributedSampler would divide " + told):
             list(DataLoader(dataset, **given))
     shard = BatchSamplerShard(BatchSampler(SequentialSampler(dataset), 1, drop_last=False), 2, 1)
-    with pytest.raises(StreamError, match="accelerator.prepare would deal out " + told):
+    with pytest.raises(StreamError, match="accelerator.prepare would divide " + told):
         list(DataLoader(dataset, batch_sampler=shard))
 
 

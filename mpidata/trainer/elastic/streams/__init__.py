@@ -1,1 +1,1 @@
-"""What a stream of solvers adds: which samples each step was made with, and how spares join."""
+"""Elastic training on a stream of solvers: which samples each step used, and how spares join."""

@@ -1,4 +1,4 @@
-"""Which samples of the stream the trainers make a step with: all of them know it when the step counts."""
+"""The samples of the stream that a step uses: all trainers know them when the step counts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _Samples = NDArray[np.int64]
 
 
 class Drawn:
-    """What this trainer has drawn from the stream since the last step that counted.
+    """The samples that this trainer has drawn from the stream since the last step that counted.
 
     Parameters
     ----------
     trained : callable
-        Told of the samples of each step that counts, int64, shape (n, 2): simulation and step of those of all trainers
-        that took part; and of these trainers, int64, shape (m, 2): the rank at the start, and how many are its.
+        Called for each step that counts with the samples of all trainers that took part, int64, shape (n, 2):
+        simulation and step; and with these trainers, int64, shape (m, 2): initial rank and number of samples.
 
     Notes
     -----
@@ -30,7 +30,7 @@ class Drawn:
     """
 
     def __init__(self, trained: Callable[[_Samples, _Samples], object]) -> None:
-        self.room = 1  # samples that travel with each step; what is more takes one message more
+        self.room = 1  # samples that are sent with each step; further ones need one more message
         self._trained = trained
         self._most = 0
         self._drawn: list[_Samples] = []
@@ -44,19 +44,19 @@ class Drawn:
         return not self._drawn
 
     def take(self, batch: dict[str, Any]) -> None:
-        """Note a batch, or single sample, that was drawn; a window goes by its first step."""
+        """Note a batch or single sample that was drawn; a window is identified by its first step."""
         simulation, step = (np.asarray(batch[name], np.int64) for name in ("simulation", "step"))
         first = step[..., 0] if step.ndim > simulation.ndim else step
         self._drawn.append(np.stack([np.atleast_1d(simulation), np.atleast_1d(first)], 1))
 
     def take_out(self) -> _Samples:
-        """Give what was drawn, shape (n, 2), and keep it no more: it counts elsewhere."""
+        """Return and forget what was drawn, shape (n, 2): it is counted elsewhere."""
         samples = np.concatenate([np.empty((0, 2), np.int64), *self._drawn])
         self._drawn.clear()
         return samples
 
     def send(self, attempt: Attempt, trainers: Sequence[int]) -> None:
-        """Begin to exchange them with these; as many as there is room for."""
+        """Start to exchange the samples with these trainers, as many as there is room for."""
         samples = np.concatenate([np.empty((0, 2), np.int64), *self._drawn])
         self._own = np.full(1 + 2 * self.room, len(samples), np.int64)
         self._own[1:].reshape(-1, 2)[: len(samples)] = samples[: self.room]
@@ -65,7 +65,7 @@ class Drawn:
         attempt.post(attempt.communicator.Iallgather, self._own, self._all)
 
     def send_rest(self, attempt: Attempt) -> bool:
-        """Exchange all of them where there was not room for some trainer's; False where that has failed."""
+        """Exchange all samples if the room did not suffice for some trainer; False if that failed."""
         counts = 2 * self._all[:, 0]
         self._counts[:, 1] = self._all[:, 0]
         self._most = int(self._all[:, 0].max(initial=0))
@@ -78,9 +78,9 @@ class Drawn:
         return True
 
     def count(self) -> None:
-        """Take in that the step counts."""
+        """Note that the step counts."""
         self._drawn.clear()
-        self.room = max(self.room, self._most)  # alike on all, as all that live have had the same
+        self.room = max(self.room, self._most)  # the same on all, because all living trainers received the same
         self._trained(_joined(of[1 : 1 + 2 * int(of[0])] for of in self._all), self._counts)
 
 

@@ -1,4 +1,4 @@
-"""The stream among the datasets that the trainers share, where spares join: before which batch that happens."""
+"""The stream as one of the datasets that the trainers share: spares join before one of its batches."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MEETS_AGAIN_S = 0.02
 
 
 class SharedStream:
-    """The stream of a trainer; its samples are dealt anew by the library.
+    """The stream of a trainer; the library divides its samples again.
 
     Parameters
     ----------
     drawn : callable
-        Counts the batches that were drawn.
+        Returns the number of batches that were drawn.
 
     Notes
     -----
@@ -39,7 +39,7 @@ class SharedStream:
         self._drawn = drawn
         self._members: Members | None = None
         self._turn = Turn(Turns(lambda: None), together=False, of=self)
-        self._between = False  # two batches: the next one is not drawn in part
+        self._between = False  # batches: no part of the next one is drawn
 
     def share(self, members: Members) -> None:
         """Meet spares from now on."""
@@ -51,7 +51,7 @@ class SharedStream:
         self._between = True
 
     def draw(self, call: Callable[[float], int], timeout_s: float) -> int:
-        """Draw, which gives a status code. Before it the spares are met, where that is due: collective then; sleeps."""
+        """Draw, and return a status code. If a meeting with spares is due, meet first: collective; sleeps."""
         if self._between and self._members is not None:
             self._members.drawing(self._turn)
         status = call(timeout_s)
@@ -59,11 +59,11 @@ class SharedStream:
         return status
 
     def place(self) -> Place:
-        """Where this trainer is."""
+        """Return the position of this trainer."""
         return 0, self._drawn()
 
     def lose(self, lost: dict[int, Place], change: Change) -> None:
-        """Do nothing, as the library learns of deaths by itself."""
+        """Do nothing, because the library detects deaths itself."""
 
     @property
     def may_be_dealt_anew(self) -> bool:
@@ -71,21 +71,21 @@ class SharedStream:
         return self._members is None or self._members.drawn is None or self._members.drawn.is_empty
 
     def deal_anew(self, number: int, trainers: int) -> None:
-        """Do nothing, as the library deals the samples."""
+        """Do nothing, because the library divides the samples."""
 
 
 def meet(library: Library, members: Members) -> None:
-    """Come together with the other trainers, as the stream ends, or as one has died for which they would wait."""
+    """Meet the other trainers when the stream ends, or when one has died for which they would wait."""
     over, before = ctypes.c_int(), members.generation
     check(library, library.mpidata_trainer_meet(ctypes.byref(over)))
     if members.meet(bool(over.value)):
         check(library, library.mpidata_trainer_met())
     elif members.generation == before:
-        time.sleep(_MEETS_AGAIN_S)  # MPI will know soon who has died
+        time.sleep(_MEETS_AGAIN_S)  # MPI will soon detect which trainer has died
 
 
 def pack_trained(library: Library) -> bytes:
-    """Say what the trainers have trained on, for one that joins."""
+    """Pack what the trainers have trained on, for a trainer that joins."""
     numbers, n = ctypes.c_void_p(), ctypes.c_int64()
     check(library, library.mpidata_trainer_pack_trained(ctypes.byref(numbers), ctypes.byref(n)))
     return ctypes.string_at(numbers.value or 0, 8 * n.value)

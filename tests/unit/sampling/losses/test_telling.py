@@ -92,12 +92,12 @@ def test_values_that_are_not_finite_are_counted_and_go_into_nothing_else(library
         (
             {"simulation": [0]},
             torch.ones(1, dtype=torch.complex64),
-            "Tensor is no array of numbers: complex64 is no dtype",
+            "Tensor is no array of numbers: complex64 is not a dtype",
         ),
         ({"simulation": [0]}, None, "NoneType is no array of numbers: None. Give one of shape"),
-        ({"simulation": [0]}, [1j], "list is no array of numbers: complex128 is no dtype of real numbers. Give one of"),
+        ({"simulation": [0]}, [1j], "list is no array of numbers: complex128 is not a dtype of real numbers. Give one"),
         ({"simulation": [0]}, np.ma.array([3], mask=True), "1 masked elements, and int64 has no NaN"),
-        ({"simulation": [None]}, [1.0], "of which NumPy makes an array of objects"),
+        ({"simulation": [None]}, [1.0], "which NumPy converts to an array of objects"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_sentence(library, telling, batch, values, sentence):

@@ -68,14 +68,14 @@ def test_statistics_by_channel_and_of_the_whole_field(library: Scaled) -> None:
     assert whole.count == 26 and whole.mean == pytest.approx((8 * 2 - 9 * 4 + 9 * 7) / 26) and whole.min == -6
     for axes, sentence in [
         ({"velocity": 1}, r"Name the axis in the job file, 'samples: \{statistics: \{velocity: 1\}\}'"),
-        ({"count": 0}, "'count' has none by the channels of axis 0"),
+        ({"count": 0}, "'count' has none for the channels of axis 0"),
         ({"speed": 0}, "there is no field 'speed'. The fields are velocity, count."),
     ]:
         with pytest.raises(StreamError, match=sentence):
             read_statistics(library.plan, library, axes)
     plan = make_plan(fields=(Field("flag", "bool", (2,)), *FIELDS), statistics="-2 0 -1")
     assert list(read_statistics(plan, library)) == ["velocity", "count"]
-    with pytest.raises(StreamError, match="statistics: field 'flag', of bool, has none"):
+    with pytest.raises(StreamError, match="statistics: 'flag' is bool and has none"):
         read_statistics(plan, library, {"flag": None})
     with pytest.raises(StreamError, match="The job keeps no statistics. Add 'samples:"):
         read_statistics(make_plan(), library)
@@ -128,7 +128,7 @@ def test_a_normalizer_that_was_frozen_stays_so(library: Scaled) -> None:
         next(batches)
     assert second.get_buffer("mean_count") == 2.0 and late.get_buffer("mean_count") == 4.0 and late.frozen
     for after in (0, True, 1.5):
-        with pytest.raises(StreamError, match="is no positive whole number"):
+        with pytest.raises(StreamError, match="is not a positive integer"):
             Normalizer(stream, after=after)  # type: ignore[arg-type]
 
 
