@@ -10,7 +10,7 @@ from jobs import config
 
 ROOT = Path(__file__).parents[2]
 CLANGS = [version for version in range(14, 40) if shutil.which(f"clang-{version}")] or [0]  # 0: there is none
-FOLDERS = [".", "c_api/src", "c_api/include", "launch/parents", "tests/c"]
+FOLDERS = [".", "c_api/src", "c_api/include", "launch/parents", "tests/c", "tests/devices"]
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only"]
 # glibc 2.43 gives what these find in a const text as const, as C23 does.
 CONST_SEARCHES = """

@@ -59,7 +59,7 @@ void mpidata_copy_took(mpidata_copy_choice *choice, double seconds_per_byte) {
     if (copy % 2 == 0)
         choice->cached = seconds_per_byte;
     else
-        choice->slower += choice->cached > MPIDATA_COPY_SLOWER * seconds_per_byte;
+        choice->slower += choice->cached > (double)MPIDATA_COPY_SLOWER * seconds_per_byte;
     if (copy == 2 * MPIDATA_COPY_PAIRS - 1) choice->past = choice->slower > MPIDATA_COPY_PAIRS / 2;
 }
 
