@@ -55,7 +55,7 @@ def render(output: Path) -> None:
         "its p99, µs": ("wait_p99_us", 1.0),
         "memory, MB": ("memory_mb", 1.0),
     }
-    parts = ["A batch has 8 samples. The loop reads every number."]
+    parts = ["A batch has 8 samples. The loop reads every value."]
     for setting in SETTINGS:
         rows = {
             way: [results.spread(_name(way, setting), quantity, factor) for quantity, factor in quantities.values()]

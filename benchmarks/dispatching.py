@@ -77,9 +77,10 @@ def render(output: Path) -> None:
         slope = exponent([(ranks, spread.median) for ranks, spread in points if spread])
         rows[name] = [*spreads, "–" if slope is None else f"{slope:.2f}"]
     parts = [
-        "Groups of one rank, simulations of one step, one trainer; a dispatch brings its sample with it.",
+        "Each group has one rank, and each simulation one step. There is one trainer. Each dispatch also moves a "
+        "sample.",
         grid("solver ranks", [*map(str, RANKS), "exponent"], rows),
-        "All ranks share the machine's cores, and a rank that waits for a core waits longer for its next simulation.",
+        "All ranks share the cores of the machine, so a rank's wait includes its wait for a core.",
     ]
     (output / f"{NAME}.md").write_text(page(NAME, "Dispatches in a real job", contents, parts), encoding="utf-8")
     cost = [(ranks, results.spread(f"{ranks} ranks", "cpu_us")) for ranks in RANKS]

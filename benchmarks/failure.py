@@ -81,9 +81,9 @@ def render(output: Path) -> None:
     names = [_name(start, ranks) for start in STARTS for ranks in RANKS]
     rows = {text: [results.spread(name, quantity) for name in names] for quantity, text in _MOMENTS.items()}
     parts = [
-        "A rank of one of two groups is killed in the middle of a step; the other group is busy.",
+        "There are two groups. A rank of one is killed in the middle of a step, while the other one is busy.",
         grid("seconds from the kill", names, rows),
-        "Each round is one kill for each column.",
+        "Each round has one kill per column.",
     ]
     title = "Failure: from kill -9 to the next sample"
     (output / f"{NAME}.md").write_text(page(NAME, title, contents, parts), encoding="utf-8")

@@ -90,7 +90,7 @@ class Front:
             self.table(),
             "![Throughput by size of a sample](front.png)",
             self.sentence(),
-            f"The best peer is the fastest at each size of: {'; '.join(dict.fromkeys(self._peer_of.values()))}."
+            f"The best peer is, at each size, the fastest of: {'; '.join(dict.fromkeys(self._peer_of.values()))}."
             if self._peer_of
             else "No peer was measured: `make bench BENCH=--all` measures them.",
         ]

@@ -75,7 +75,10 @@ buffer: {{policy: fifo, capacity: {cell.queue}}}
 def render(output: Path) -> None:
     """Write the page anew."""
     contents, results = load(output, NAME)
-    parts = [f"Samples of {_SAMPLE_BYTES >> 10} KB in all; what is not said is 1, but 2 groups where trainers grow."]
+    parts = [
+        f"A sample has {_SAMPLE_BYTES >> 10} KB in total. In each table one number grows. The others are 1, except "
+        "that there are 2 groups if trainers grow."
+    ]
     plots = {"per_second": {}, "cpu_us": {}}  # type: dict[str, dict[str, list[tuple[float, Spread | None]]]]
     for what, counts in GROWING.items():
         rows = {}
@@ -88,8 +91,8 @@ def render(output: Path) -> None:
             rows[title] = [*spreads, _exponent(results, what, counts, quantity)]
         parts += [f"## As {what} grow", grid(what, [*map(str, counts), "exponent"], rows)]
     parts.append(
-        "A value grows as the number of what grows to the power of the exponent: 0 is a cost that does not grow, 1 one "
-        "that doubles when the number does. Where ranks are more than cores, throughput cannot grow."
+        "A value is proportional to a power of the number, with this exponent: 0 is a cost that does not grow, 1 a "
+        "cost that doubles with the number. With more ranks than cores, throughput cannot grow."
     )
     title = "Growth: groups, trainers, fields"
     (output / f"{NAME}.md").write_text(page(NAME, title, contents, parts), encoding="utf-8")

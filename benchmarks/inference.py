@@ -115,16 +115,16 @@ def render(output: Path) -> None:
     }
     parts = [
         "## Round trips",
-        "A question of 4 KB, and an answer of 4 KB by a function that gives back what came. In mpidata a job with a "
-        "scheduler, a trainer and one solver rank; by hand two ranks, of which both yield between probes.",
+        "A question of 4 KB and an answer of 4 KB, by a function that returns its input. With mpidata this is a job "
+        "with a scheduler, a trainer and one solver rank. By hand there are two ranks, which both yield between "
+        "probes.",
         grid("4 KB each way", ways, trips),
         "## Calls",
-        f"One inference rank, whose function takes 10 ms, and {RANKS} solver ranks that ask for one row again and "
-        "again.",
+        f"There is one inference rank, whose function takes 10 ms. {RANKS} solver ranks repeatedly ask for one row.",
         grid("", [_of(*call) for call in CALLS], batches),
-        "While a call runs, the questions of the others come, so that the next call has them: without `wait_ms` two "
-        "halves of the ranks take turns, and fill batches of half their rows. `wait_ms` lets the ranks that have just "
-        "been answered ask again before a call begins.",
+        "While a call runs, the other ranks send their questions, which the next call answers. Without `wait_ms`, two "
+        "halves of the ranks therefore take turns, and a batch has half of their rows. With `wait_ms`, the ranks that "
+        "were just answered can ask again before the next call begins.",
     ]
     (output / f"{NAME}.md").write_text(page(NAME, "Answers for solvers", contents, parts), encoding="utf-8")
     full = [(wait_ms, results.spread(_of(RANKS, wait_ms), "full")) for batch, wait_ms in CALLS if batch == RANKS]

@@ -48,12 +48,12 @@ def render(output: Path) -> None:
     ratios = {name: [results.ratio(name, names[0], "cpu_ns")] for name in names[1:]}
     data_mb = COLUMNS * 4 * PARTS * ROWS / 1e6
     parts = [
-        f"`FileDataset`, {PARTS * ROWS / 1e6:g} million rows of {COLUMNS} float32 ({data_mb:.0f} MB) in {PARTS} npy "
-        f"parts, {_BATCH} rows in the batches of all trainers together, from the second epoch on. The loops read every "
-        "number.",
+        f"`FileDataset` reads {PARTS * ROWS / 1e6:g} million rows of {COLUMNS} float32 values ({data_mb:.0f} MB) in "
+        f"{PARTS} npy parts. The batches of all trainers together have {_BATCH} rows. The first epoch is not measured. "
+        "The loops read every value.",
         grid("loaders to trainers", list(_QUANTITIES), rows),
         grid("loaders to trainers", ["CPU of a row, to 1 loader and 1 trainer"], ratios),
-        "Where ranks are more than cores, throughput cannot grow.",
+        "With more ranks than cores, throughput cannot grow.",
     ]
     title = "Growth: loaders and trainers"
     (output / f"{NAME}.md").write_text(page(NAME, title, contents, parts), encoding="utf-8")

@@ -79,8 +79,8 @@ def render(output: Path) -> None:
         for way in WAYS[1:]
     }  # fmt: skip
     parts = [
-        "A mesh has two coordinates and a value a node, float32, and 0.5 to 1.5 times the mean number of nodes. Bytes "
-        "are those of the meshes; what padding adds does not count.",
+        "Each node has two coordinates and a value, in float32. A mesh has 0.5 to 1.5 times the mean number of nodes. "
+        "Only the bytes of the meshes count, not those of the padding.",
         grid("MB/s, mean size", sizes, rates),
         grid("ratio of mpidata, packed, to", sizes, ratios),
     ]

@@ -107,15 +107,15 @@ def render(output: Path) -> None:
     columns = [f"{count} producers" for count in PRODUCERS]
     held = {f"{size_name(size)}, {way}": _spreads(results, way, size, "held", 100.0) for size in SIZES for way in WAYS}
     parts = [
-        f"A producer computes for {1e3 * COMPUTE_S:.0f} ms, then puts a sample; computing is a sleep here, as if each "
-        "producer had a core or an accelerator of its own. *Made* is what arrives if no producer is held up.",
+        f"A producer computes for {1e3 * COMPUTE_S:.0f} ms, then puts a sample. It sleeps instead of computing, as if "
+        "it had its own core or accelerator. *Made* is what arrives if no producer ever waits in a put.",
         "## Goals",
         "\n".join(_goals(results)),
         "## MB/s",
         grid("", columns, _rates(results, 1e-6)),
-        "## Samples a second",
+        "## Samples per second",
         grid("", columns, _rates(results)),
-        "## How long a producer is held up, % of the time",
+        "## Share of the time that a producer waits in puts, %",
         grid("", columns, held),
         "## Ratio of mpidata to",
         grid("", columns, _ratios(results)),
@@ -176,7 +176,7 @@ def _goals(results: Results) -> list[str]:
             rate, ratio = results.spread(case_name(to, count, size), "samples_per_s"), _ratio(results, to, count, size)
             if rate and ratio and goal * rate.median <= made(count):
                 known.append(ratio.median >= goal)
-        where = f"where {to} brings at most 1/{goal:g} of what is made"
+        where = f"if {to} delivers at most 1/{goal:g} of what is made"
         lines.append(f"- At least {goal:g} times {to}, {where}: {_judged(known)}.")
     for way in OURS:
         held = []
@@ -185,12 +185,12 @@ def _goals(results: Results) -> list[str]:
             share = results.spread(case_name(way, count, size), "held")
             if share and 2 * made(count) <= most:
                 held.append(share.median <= MOST_HELD)
-        where = "where at most half as much is made as arrives from more producers"
-        lines.append(f"- {way}: held up by at most {100 * MOST_HELD:g} %, {where}: {_judged(held)}.")
+        where = "if at most half as much is made as arrives from more producers"
+        lines.append(f"- {way}: at most {100 * MOST_HELD:g} % of the time in puts, {where}: {_judged(held)}.")
     return lines
 
 
 def _judged(met: Sequence[bool]) -> str:
     if not met:
-        return "not measured, or nowhere"
-    return f"{'met' if all(met) else 'missed'}, it holds in {sum(met)} of {len(met)} cases"
+        return "not measured, or no such case"
+    return f"{'met' if all(met) else 'missed'} ({sum(met)} of {len(met)} cases)"

@@ -91,12 +91,12 @@ def render(output: Path) -> None:
         )
     }
     parts = [
-        "A call copies into memory that is used again, as the memcpy does.",
+        "Each call copies into memory that was used before, and so does the memcpy.",
         grid("one call", list(SIZES), calls),
-        "One job, whose training publishes 100 MB every 10 s, while a solver asks for it every 50 ms and reads it. "
-        "Both share the machine's cores. What a version costs is over after some tenths of a second, and the speed of "
-        "the machine changes: so the 2 s that begin with the call are compared with the 2 s before it, as a part of "
-        "10 s.",
+        "In one job, the training publishes 100 MB every 10 s. A solver requests it every 50 ms and reads it. Both "
+        "share the cores of the machine. A version has no more cost after some tenths of a second, and the speed of "
+        "the machine changes over time. Therefore the 2 s from the call on are compared with the 2 s before it, and "
+        "the difference is spread over the 10 s.",
         grid("a training of small matrices", [_TRAINING], steps),
     ]
     (output / f"{NAME}.md").write_text(page(NAME, "What publishing costs", contents, parts), encoding="utf-8")

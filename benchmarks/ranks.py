@@ -191,10 +191,10 @@ def render(output: Path) -> None:
     contents, results = load(output, NAME)
     names = dict.fromkeys(case.partition(", ")[0] for case in results.cases)
     parts = [
-        "A job has so many groups of one rank, one trainer and one scheduler; bare ranks call MPI_Init, a barrier and "
-        "MPI_Finalize. A rank holds its first simulation until all have one; the end does not count the time in which "
-        "memory is read. Memory is that of a solver's process and its `mpidata-rank`; files are those opened by all "
-        "processes, counted in a run of its own. Each is measured once."
+        "A job has this number of groups of one rank, a trainer and a scheduler. Bare ranks only call MPI_Init, a "
+        "barrier and MPI_Finalize. Each rank holds its first simulation until all have one. The end does not include "
+        "the time in which memory is read. Memory is that of a solver's process and its `mpidata-rank`. Files are "
+        "those opened by all processes, counted in a separate run. Each value is measured once."
     ]
     lines: dict[str, dict[str, list[tuple[float, Spread | None]]]] = {
         quantity: {} for quantity, _ in _QUANTITIES.values()
@@ -207,7 +207,7 @@ def render(output: Path) -> None:
                 rows[f"{kind}: {title}"] = [*spreads, _exponent(results, mpi, kind, quantity)]
                 lines[quantity][f"{mpi}, {kind}"] = list(zip(RANKS, spreads, strict=True))
         parts += [f"## {mpi}", grid("solver ranks", [*map(str, RANKS), "exponent"], rows)]
-    parts.append("A value grows as the number of ranks to the power of the exponent.")
+    parts.append("A value is proportional to a power of the number of ranks, with this exponent.")
     title = "Ranks: start, end, files and memory"
     (output / f"{NAME}.md").write_text(page(NAME, title, contents, parts), encoding="utf-8")
     curves(output / f"{NAME}.png", [Plot(lines[q], "solver ranks", title) for title, (q, _) in _QUANTITIES.items()])

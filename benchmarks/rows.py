@@ -77,8 +77,8 @@ def render(output: Path) -> None:
     }
     ratios = {name: [results.ratio(name, BY_HAND, "rows_per_s")] for name in WAYS if name != BY_HAND}
     parts = [
-        f"Rows of {COLUMNS} float32 in {PARTS} parts of {ROWS:,}, batches of {_BATCH}; rows/s are those of the "
-        "second to the fourth epoch. The loop reads every number.",
+        f"A row has {COLUMNS} float32 values. There are {PARTS} parts of {ROWS:,} rows, and batches of {_BATCH} rows. "
+        "Rows/s are those of the second to the fourth epoch. The loop reads every value.",
         grid("way", list(_QUANTITIES), table),
         grid("way", ["rows/s, to MPI by hand"], ratios),
     ]

@@ -88,9 +88,9 @@ def page(
                 f"## Ratio to: {reference}",
                 table(figures, lambda row, size, to=reference: cell(figures.ratio(row, to, size))),  # type: ignore[misc]
             ]
-    parts += ["## Ways that share a row, MB/s"]
+    parts += ["## Variants of rows that have several, MB/s"]
     parts += [table(ways, lambda row, size: cell(_times(ways.rate(row, size), size / 1e6)))]
-    parts += ["## What they are", "\n".join(f"- {row}: {text}." for row, text in about.items())]
+    parts += ["## Contenders", "\n".join(f"- {row}: {text}." for row, text in about.items())]
     if without:
         parts += ["## What is missing", "\n".join(f"- {line}" for line in without)]
     parts += ["## Machine", "\n".join(f"- {name}: {value}" for name, value in machine.items())]

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.contender import BATCH, Cell, Peer, run_role
 from benchmarks.gate import Gate
 
-CONTENDERS = [Peer("ADIOS2 SST", "a step for each sample, read into the batch", "adios_sst", "adios2", "ADIOS2 SST")]
+CONTENDERS = [Peer("ADIOS2 SST", "one step for each sample, read into the batch", "adios_sst", "adios2", "ADIOS2 SST")]
 
 
 def open_stream(cell: Cell) -> tuple[Any, Any, Any]:

@@ -8,9 +8,9 @@ from benchmarks.build import built, mpirun
 from benchmarks.contender import BenchmarkError, Cell, Result, run_processes
 
 _KEEP = {
-    "gather": ("MPI, gathered", "the ceiling: hand-written C, the best of the ways below, batches copied together"),
-    "hold": ("MPI, not gathered", "the same without the copy: a batch is 32 slots, given back together"),
-    "drop": ("MPI, no batches", "the same, each slot given back at once, so that memory stays in cache"),
+    "gather": ("MPI, gathered", "the limit: hand-written C, its best variant; samples are copied into batches"),
+    "hold": ("MPI, not gathered", "the same without the copy: a batch is 32 slots, which are released together"),
+    "drop": ("MPI, no batches", "the same, but each slot is released at once, so the memory stays in the cache"),
 }
 
 
@@ -45,7 +45,7 @@ class HandWritten:
     def about(self) -> str:
         """What is done with a batch."""
         if self.pages == "huge":
-            return f"the same as {_KEEP[self.keep][0]}, with all memory in huge pages, as mpidata has its own"
+            return f"the same as {_KEEP[self.keep][0]}, with all memory in huge pages, as in mpidata"
         return _KEEP[self.keep][1]
 
     def missing(self) -> str | None:
@@ -64,7 +64,7 @@ class MemoryCopy:
     """memcpy of batches, in one process."""
 
     name = row = "memcpy"
-    about = "batches copied together, no transport"
+    about = "samples are copied into batches, no transport"
 
     def missing(self) -> str | None:
         """Build it."""

@@ -42,7 +42,11 @@ class _Hdf5(Peer):
 
 CONTENDERS = [
     _Hdf5(
-        "HDF5 files", "random order, cold page cache, DataLoader with 2 processes", "hdf5_files", "h5py", "HDF5 files"
+        "HDF5 files",
+        "random order, cold page cache, a DataLoader with two processes",
+        "hdf5_files",
+        "h5py",
+        "HDF5 files",
     )
 ]
 

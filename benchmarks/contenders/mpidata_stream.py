@@ -62,10 +62,12 @@ buffer: {{policy: {self.policy}, capacity: {cell.queue}{watermark}}}
 
 
 CONTENDERS = [
-    Stream("mpidata fifo", "put, batches handed out where they lie in the buffer"),
-    Stream("mpidata reservoir", "put; samples drawn for the first time count", policy="reservoir", count="fresh"),
-    Stream("mpidata reservoir, all draws", "the same; repeated ones count too", policy="reservoir", count="draws"),
-    Stream("mpidata iput", "fifo, arrays lent instead of copied", put="iput"),
-    Stream("mpidata 3 solvers", "fifo, 3 groups of one rank", groups=3),
-    Stream("mpidata blocks", "fifo, one group of 2 ranks, half a sample each", ranks=2),
+    Stream("mpidata fifo", "`put`; batches are returned without a copy"),
+    Stream(
+        "mpidata reservoir", "`put`; only samples drawn for the first time count", policy="reservoir", count="fresh"
+    ),
+    Stream("mpidata reservoir, all draws", "the same; repeated samples also count", policy="reservoir", count="draws"),
+    Stream("mpidata iput", "fifo; arrays are lent instead of copied", put="iput"),
+    Stream("mpidata 3 solvers", "fifo, three groups of one rank", groups=3),
+    Stream("mpidata blocks", "fifo, one group of two ranks, each with half of every sample", ranks=2),
 ]

@@ -25,7 +25,9 @@ class _Redis(Peer):
 
 
 CONTENDERS = [
-    _Redis("Redis", "SET and GETDEL over a Unix socket, GETs of a batch pipelined", "redis_store", "redis", "Redis")
+    _Redis(
+        "Redis", "SET and GETDEL over a Unix socket; the GETs of a batch are pipelined", "redis_store", "redis", "Redis"
+    )
 ]
 
 

@@ -23,14 +23,14 @@ def render(arms: Sequence[str], seeds: Sequence[int], simulations: int, results:
         return
     last = found[_REFERENCE][0]["marks"][-1]
     parts = [
-        "# What the buffer keeps: the heat equation",
-        "Made by `make experiments`; [what was done](../README.md#buffers). Errors in kelvin on simulations that "
-        "nobody trained on (root mean square over steps and points), at the end of the training, geometric mean over "
-        f"{len(found[_REFERENCE])} seeds. In brackets: ratio to a buffer that keeps all, with the t-interval of "
-        f"95 % of its logarithm. Each run had the samples of the same {simulations} simulations, in the order in which "
-        f"they came, and {last['steps']:,} steps of training.",
+        "# Buffer policies and capacities: the heat equation",
+        "Written by `make experiments`; [the README](../README.md#buffers) describes the experiment. Errors are in "
+        "kelvin, on simulations that no arm is trained on, at the end of the training: root mean square over steps "
+        f"and points, geometric mean over {len(found[_REFERENCE])} seeds. In brackets is the ratio to a buffer that "
+        "keeps all samples, with the 95 % t-interval of its logarithm. Each run has the samples of the same "
+        f"{simulations} simulations, in their order of arrival, and {last['steps']:,} training steps.",
         table(found, _REFERENCE, lambda result: result["marks"][-1]),
-        "How often samples were drawn: the part that never was, that was once, and so on.",
+        "Share of the samples by their number of draws:",
         _drawn(found),
     ]
     (output / "buffers.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")

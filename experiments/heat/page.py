@@ -28,15 +28,15 @@ def render(arms: Sequence[str], seeds: Sequence[int], once: int, results: Result
     parts = ["# Training online and offline: the heat equation", _about(len(found[_REFERENCE]), once)]
     parts += ["![errors over steps and over time](heat.png)"]
     longest = max(mark["steps"] for result in found[_REFERENCE] for mark in result["marks"])
-    parts += ["## At equal steps of training"]
+    parts += ["## After the same number of training steps"]
     for steps in dict.fromkeys([once, longest]):
         parts += [f"After {steps:,.0f} steps:", table(found, _REFERENCE, partial(_at_steps, steps))]
     second = _end(found[_REFERENCE][0])["seconds"]
     parts += [
-        "## At equal time",
-        f"{second:.0f} s after the first simulation began, with the production of the files counted:",
+        "## After the same time",
+        f"{second:.0f} s after the start of the first simulation, including the time to produce the files:",
         table(found, _REFERENCE, lambda result: _at_time(result, second, True)),
-        f"After {second:.0f} s of training, with files that are there already:",
+        f"After {second:.0f} s of training, if the files exist already:",
         table(found, _REFERENCE, lambda result: _at_time(result, second, False)),
         _worth(found),
     ]
@@ -55,12 +55,11 @@ def _with_least_times(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _about(seeds: int, once: int) -> str:
     return (
-        "Made by `make experiments`; [what was done](../README.md#heat). Errors in kelvin on simulations that "
-        "nobody trained on (root mean square over steps and points); "
-        f"geometric mean over {seeds} seeds. Times are the least over the seeds. In brackets: ratio to the "
-        f"{_REFERENCE} at the same seeds, with its 95 % interval; below 1 is better than the {_REFERENCE}. {once:,} "
-        "steps use each sample "
-        "once."
+        "Written by `make experiments`; [the README](../README.md#heat) describes the experiment. Errors are in "
+        "kelvin, on simulations that no arm is trained on: root mean square over steps and points, geometric mean "
+        f"over {seeds} seeds. Times are the shortest over the seeds. In brackets is the ratio to the {_REFERENCE} at "
+        f"the same seeds, with its 95 % interval; below 1 is better than the {_REFERENCE}. With {once:,} steps, each "
+        "sample is used once on average."
     )
 
 
@@ -88,11 +87,12 @@ def _worth(found: Found) -> str:
     for arm, results in found.items():
         seconds = sorted(_end(result).get("own_seconds", _end(result)["seconds"]) for result in results)
         before = results[0].get("produced_s", 0.0)
-        told.append(f"{arm} {seconds[0]:.0f} to {seconds[-1]:.0f} s" + f" and {before:.0f} s before" * bool(before))
+        files = f", and {before:.0f} s for the files" if before else ""
+        told.append(f"{arm}: {seconds[0]:.0f} to {seconds[-1]:.0f} s{files}")
     return (
-        f"Whole runs took: {', '.join(told)}. Training online saves the time of producing the files first, and the "
-        "disk. It does not make a step of training worth more than one from a file: where the files are there "
-        "already, or where many models are trained on them, it saves nothing."
+        f"Duration of the runs: {'; '.join(told)}. Training online saves the time to produce the files, and the disk "
+        "space. A training step online is not worth more than one from a file: if the files exist already, or if many "
+        "models are trained on them, it saves nothing."
     )
 
 

@@ -20,7 +20,7 @@ TITLES = {
     "kuramoto-sivashinsky": "the Kuramoto-Sivashinsky equation",
     "gray-scott": "the Gray-Scott system",
 }
-_HEADS = {"tuning": "Samplers and settings that were tried", "samplers": "Which simulations to train on"}
+_HEADS = {"tuning": "Tuning of the samplers", "samplers": "Comparison of samplers"}
 
 
 def render(compared: Compared, results: Results, output: Path) -> None:
@@ -32,12 +32,12 @@ def render(compared: Compared, results: Results, output: Path) -> None:
     first = next(iter(found.values()))
     parts = [
         f"# {_HEADS[name]}",
-        "Made by `make experiments`; [what was done](../README.md#samplers). Root mean square errors of whole "
-        "simulations of which only the start was given, on those that nobody trained on: geometric mean over "
-        f"{len(first[_REFERENCE])} seeds. In brackets: ratio to {_REFERENCE} at the same seeds, with the t-interval "
-        f"of 95 % of its logarithm; below 1 is better than {_REFERENCE}. Each run had "
-        f"{compared.simulations} simulations, the first 50 of which all arms share, and "
-        f"{first[_REFERENCE][0]['steps']:,} steps of training, if nothing else is said.",
+        "Written by `make experiments`; [the README](../README.md#samplers) describes the experiment. Errors are root "
+        "mean squares over whole simulations of which only the initial state is given, and that no arm is trained on: "
+        f"geometric mean over {len(first[_REFERENCE])} seeds. In brackets is the ratio to {_REFERENCE} at the same "
+        f"seeds, with the 95 % t-interval of its logarithm; below 1 is better than {_REFERENCE}. Unless stated "
+        f"otherwise, each run has {compared.simulations} simulations, the first 50 of which are the same in all arms, "
+        f"and {first[_REFERENCE][0]['steps']:,} training steps.",
     ]
     for equation, of_arms in found.items():
         parts += [f"## {TITLES[equation][0].upper()}{TITLES[equation][1:]}"]
@@ -50,28 +50,29 @@ def render(compared: Compared, results: Results, output: Path) -> None:
 
 def _spread(found: Found) -> str:
     if len(found[_REFERENCE]) < 2:
-        return "One seed says nothing of the deviation."
+        return "With one seed the standard deviation is unknown."
     told = []
     for quantity, name in (("worst5", "worst 5 %"), ("mean", "mean")):
         last = spread([result["last"][quantity] for result in found[_REFERENCE]])
         told.append(
-            f"{name} {spread([result[quantity] for result in found[_REFERENCE]]):.3f} (last weights: {last:.3f})"
+            f"{name} {spread([result[quantity] for result in found[_REFERENCE]]):.3f} ({last:.3f} with the last "
+            "weights)"
         )
-    return f"Standard deviation of the logarithm over the seeds, {_REFERENCE}: {', '.join(told)}."
+    return f"Standard deviation, over the seeds, of the logarithm of the error of {_REFERENCE}: {', '.join(told)}."
 
 
 def _cost(found: Found) -> str:
     told = []
     for arm, results in found.items():
         sampler, training = (np.mean([result[name] for result in results]) for name in ("sampler_s", "training_s"))
-        told.append(f"{arm} {sampler:.2f} s ({100 * sampler / training:.1f} %)")
-    return f"Time of the CPU that the sampler took, and its part of the training's: {', '.join(told)}."
+        told.append(f"{arm}: {sampler:.2f} s ({100 * sampler / training:.1f} %)")
+    return f"CPU time of the sampler (and its share of that of the training): {'; '.join(told)}."
 
 
 def _hours(results: Results) -> str:
     """Count the time of the CPU of all runs, of seeds that not all arms have, too."""
     seconds = sum(result["training_s"] + result["sampler_s"] for result in results.values())
-    return f"The {len(results)} runs took {seconds / 3600:.1f} hours of CPU time of the training and the samplers."
+    return f"The {len(results)} runs took {seconds / 3600:.1f} hours of CPU time for training and samplers."
 
 
 def _tested(found: Mapping[str, Found]) -> str:
@@ -88,8 +89,8 @@ def _tested(found: Mapping[str, Found]) -> str:
         for (equation, ratio), adjusted in zip(ratios.items(), adjusted_ps, strict=True):
             lines.append(f"| {arm} | {TITLES[equation]} | {ratio} | {ratio.p:.2g} | {adjusted:.2g} |")
     about = (
-        f"Ratios to {_REFERENCE}; p of the exact sign-flip test over the seeds, and adjusted by Holm's method over the "
-        "problems."
+        f"Ratios to {_REFERENCE}, p of the exact sign-flip test over the seeds, and p adjusted for the number of "
+        "problems by Holm's method."
     )
     return f"{about}\n\n" + "\n".join(lines)
 

@@ -26,17 +26,18 @@ def render(compared: Compared, results: Results, output: Path) -> None:
         return
     parts = [
         "# Why samplers win or lose",
-        "Made by `make experiments`; [what was done](../README.md#why-samplers-win-or-lose). Burgers' equation, "
-        f"{compared.simulations} simulations, {len(found[_REFERENCE])} seeds. Errors as in the comparison of samplers.",
+        "Written by `make experiments`; [the README](../README.md#why-samplers-win-or-lose) describes the experiment. "
+        f"Burgers' equation, {compared.simulations} simulations, {len(found[_REFERENCE])} seeds. Errors are defined as "
+        "in [the comparison of samplers](samplers.md).",
         table(found, _REFERENCE, lambda result: result),
-        "## What is drawn, what is trained on, and what is kept",
-        f"The part of the simulations with the {10 * _WORST} % lowest viscosities (in the logarithm), by quarters of "
-        "the run, and the part of the samples in batches that are of these; and how many simulations ago those in a "
-        "batch began, in the mean.",
+        "## Simulations that are drawn, and samples in batches",
+        f"The share of simulations in the lowest {10 * _WORST} % of the viscosities (on a logarithmic scale), the "
+        "share of samples in batches that belong to such simulations, and the age of the samples in batches: how many "
+        "simulations ago their simulation began, on average. Each has four figures, one for each quarter of the run.",
         _shares(found),
-        "## What the measures measure",
-        "Spearman's rank correlation over the simulations of a run between a measure in losses.csv and the error of "
-        "the model at the end in the same simulation, in the mean over the seeds.",
+        "## Correlation of losses and errors",
+        "Spearman's rank correlation, over the simulations of a run, between a measure in losses.csv and the error of "
+        "the final model in the same simulation: mean over the seeds.",
         _correlations(found),
         f"![parameters that were drawn, by quarters of the run]({compared.name}.png)",
     ]

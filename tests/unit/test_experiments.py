@@ -171,7 +171,7 @@ def test_arms_are_compared_by_the_seeds_that_all_have(tmp_path: Path) -> None:
     assert "geometric mean over 2 seeds" in text and "0.866 [0.50 (0.50 to 0.50)]" in text
     assert "| sobol | the Gray-Scott system | 1.00" in text and "| power | the Gray" not in text and "breed" not in text
     assert "The 12 runs took 0.0 hours of CPU time" in text
-    assert "power 0.10 s (1.0 %)" in text and "| sobol | Burgers' equation | 1.00" in text
+    assert "power: 0.10 s (1.0 %)" in text and "| sobol | Burgers' equation | 1.00" in text
     why_page.render(Compared("why", ["burgers"], arms, range(3), 400), results, tmp_path)
     text = (tmp_path / "why.md").read_text()
     assert "| power | 0.20, 0.20, 0.20, 0.20 | 0.20, 0.20, 0.20, 0.20 | 3, 3, 3, 3 |" in text
