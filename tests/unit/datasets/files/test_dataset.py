@@ -220,7 +220,7 @@ def spoil(folder, text):
         (
             lambda f: [np.savez(p, y=np.zeros(0)) for p in f.iterdir()],
             {},
-            r"no rows in 5 parts, .*part0\.npz the first",
+            r"the 5 parts, first .*part0\.npz, have no rows",
         ),
         (lambda f: np.savez(f / "part2.npz", x=np.zeros(3), y=np.zeros(4)), {}, r"part2\.npz: 'y' has 4 rows"),
         (
