@@ -38,7 +38,7 @@ def test_a_full_disk_stops_the_record(plan, capfd):
     assert not recorder.flush(10)
     recorder.finish(10)
     err = capfd.readouterr().err
-    assert "has stopped: No space left on device. The training goes on" in err
+    assert "has stopped: No space left on device. The training continues" in err
     assert f"mpidata: {library.why.decode()}\n" in err
     assert "recorded 30 samples" in err and "the record is incomplete: No space left on device." in err
     check(RecordedDataset(plan.record_path), [s for s in SAMPLES[:30] if s[0] < 3])

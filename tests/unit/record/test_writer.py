@@ -168,7 +168,7 @@ def test_the_record_of_another_run_is_left_alone(plan):
     with pytest.raises(MpidataError, match="belongs to another run, .*run. Move the folder"):
         Recorder(make_plan(**vars(plan) | {"run": Path("/other")}), RecordLibrary(plan), 0)
     with pytest.raises(
-        MpidataError, match="have field scalar .int64, ... and not temperature .float32, .2, 3.. as"
+        MpidataError, match="have field scalar .int64, ... and not temperature .float32, .2, 3..\\. Set"
     ) as caught:
         Recorder(make_plan(**vars(plan) | {"fields": FIELDS[::-1]}), RecordLibrary(plan), 0)
     assert "trainer-0000.h5" in str(caught.value)
