@@ -87,7 +87,7 @@ def numbers(checkpoints: Path) -> list[int]:
         return []
     except OSError as error:
         raise MpidataError(
-            f"Cannot read {checkpoints}: {error.strerror}. Make the folder readable: it holds the checkpoints."
+            f"Cannot read {checkpoints}: {error.strerror}. Make it a readable folder: it holds the checkpoints."
         ) from None
     return sorted(int(name) for name in names if name == f"{int(name):06d}")
 
