@@ -123,7 +123,7 @@ def test_damaged_files_do_not_matter(
     monkeypatch.setattr("mpidata.reporting.make.draw_parameters", lambda look: "")
     run = full_run(tmp_path)
     (run.path / name).write_bytes(contents)
-    assert "What was asked" in Page(make_report([run.path])).text
+    assert "Settings" in Page(make_report([run.path])).text
 
 
 def test_runs_beside_one_another(tmp_path: Path) -> None:
