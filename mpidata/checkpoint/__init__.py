@@ -18,7 +18,7 @@ __all__ = ["newest_valid", "numbers", "path_of", "read_scheduler", "received", "
 
 
 def received(checkpoint: Path) -> NDArray[np.int64]:
-    """Find the simulations of which the trainers of a checkpoint have received every step that they expected.
+    """Find the simulations of which the trainers of a checkpoint hold every step that they must expect.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def _received(plan: Plan, files: Sequence[TrainerFile]) -> _Numbers:
 
 
 def _shares(samples: int, received: _Numbers) -> _Numbers:
-    """Divide samples so that the sum of a trainer's share and its received samples is even, as far as possible."""
+    """Divide samples so that each share exceeds the trainer's received samples by the same number, or is empty."""
     order = np.argsort(received, kind="stable")[::-1]  # those with the most keep the most
     for least in range(len(order)):
         among = order[: len(order) - least]

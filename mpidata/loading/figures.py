@@ -36,7 +36,7 @@ LEFT_EARLY = f"{PREFIX}left_early"
 """Number of batches of a trainer that leaves the job within an epoch."""
 
 UNTRAINED = f"{PREFIX}untrained"
-"""Rows of that epoch that the trainer has not had, if trainers run apart: no other trainer gets them."""
+"""Rows of that epoch that the trainer has not had, if trainers run apart and so do not wait for it."""
 
 PUSHES = "served.pushes"
 """Number of a trainer's pushes to the parameter servers so far."""

@@ -188,7 +188,7 @@ class Requests(Protocol):
         """
 
     def sign_of_life(self, at: str, long: bool = False) -> None:
-        """Report that this loader is alive, and its index or file, for the report of its end.
+        """Report that this loader is alive, and which index or file it works on, for the report if it dies.
 
         A further try must use the same text; it is empty if there is no work, which `next` reports itself. `long`: the
         work may take as long as the start of a program, for example building a dataset or counting rows.

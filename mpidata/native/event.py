@@ -103,7 +103,7 @@ class Finalized(Closed):
 
 @dataclass(kw_only=True)
 class Held(Event):
-    """A trainer has received every step that it expected of a simulation from this try."""
+    """A trainer holds every step of a simulation that it must expect, according to this try."""
 
     simulation: int
     by_try: int

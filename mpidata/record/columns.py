@@ -18,9 +18,9 @@ from mpidata.run.plan import Field
 
 __all__ = ["Column", "Entry", "Table", "size_of", "write_all"]
 
-# The chunks of one chunk per column have about TOGETHER_BYTES in all, however many fields there are: the same number of
-# rows in all columns, but more in small ones, because many chunks make HDF5 slow; these have EVENLY_BYTES in all. The
-# number of rows of fields with lengths is unknown: one chunk of each also has TOGETHER_BYTES in all.
+# One chunk of each column, taken together, has about TOGETHER_BYTES, however many fields there are: the same number of
+# rows in all columns, but more in small ones, because many chunks make HDF5 slow; these have EVENLY_BYTES together. The
+# number of rows of fields with lengths is unknown: one chunk of each, taken together, also has TOGETHER_BYTES.
 TOGETHER_BYTES = 4 << 20
 EVENLY_BYTES = 1 << 20
 _GROWTH = 16  # columns grow by this fraction, 1 / 16, of their rows

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLOURS", "LINES", "MISSING", "WIDTH", "embed", "figure", "has_matplotlib"]
 
-MISSING = "its plots need matplotlib, which is not installed. Install it: pip install 'mpidata[report]'"
+MISSING = "its plots need matplotlib, which is not installed. Get it with: pip install 'mpidata[report]'"
 
 # Okabe and Ito's, which the colour-blind can distinguish; lines also differ by their dashes, in print.
 COLOURS = {

@@ -124,7 +124,7 @@ def names_wanted(name: str, function: Function, parameters: Sequence[str] | None
     missing = [a.name for a in arguments if a.default is a.empty and a.name not in given and not _collects(a)]
     if missing:
         raise MpidataError(
-            f"solvers.function {name!r} needs {_list(missing)}, which is not passed by name. The parameters of the "
+            f"solvers.function {name!r} needs {_list(missing)}, which it does not get by name. The parameters of the "
             f"job are {_list(parameters)}. Add the parameter to parameters.space, or give the argument a default."
         )
     return given

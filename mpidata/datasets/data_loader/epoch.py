@@ -38,7 +38,7 @@ class Settings:
     Attributes
     ----------
     ahead : int or None
-        Number of unanswered requests per loader; None: 2, and more if batches are small.
+        Largest number of unanswered requests per loader; None: 2, and more if batches are small.
     in_order : bool
         Return batches in their order, not in order of arrival.
     timeout_s : float

@@ -11,7 +11,7 @@ __all__ = ["LeftOut"]
 
 
 class LeftOut:
-    """Counts lost loaders by the index that they were reading, and omits an index from batches after its last retry.
+    """Counts lost loaders by the work item at which they died, and omits an index from batches after its last retry.
 
     Parameters
     ----------

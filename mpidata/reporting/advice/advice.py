@@ -172,7 +172,7 @@ def _buffer(m: Measured) -> Advice:
     size = f"{m.capacity} samples, {m.capacity / m.batch:.1f} batches,"
     if m.capacity_bytes:
         capacity, size = size_text(4 * m.capacity_bytes), size_text(m.capacity_bytes)
-    why = f"They waited for one another in turn: the buffer of {size} does not even out samples that arrive in bursts."
+    why = f"Both sides waited in turn: the buffer of {size} does not even out samples that arrive in bursts."
     expected = f"With `buffer.capacity: {capacity}` expect about {_number(samples_s)} samples a second."
     return _say("buffer", [_shares(m), _trained(m), why, expected], None, None, capacity, samples_s)
 
