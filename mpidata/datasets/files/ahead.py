@@ -14,7 +14,7 @@ from mpidata.loading.blocks import Block
 
 __all__ = ["Ahead"]
 
-# Batches and stretches that are requested in advance, as long as they are within so many blocks.
+# Batches and stretches that are requested in advance, and the number of blocks within which they must be.
 _BATCHES, _STRETCHES, _BLOCKS = 8, 3, 2
 # A request costs a loader and the trainer some tenths of a millisecond. Hence the bytes of a stretch per loader, and
 # the largest numbers of bytes and batches of a stretch.
