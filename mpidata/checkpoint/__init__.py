@@ -1,4 +1,4 @@
-"""Checkpoints: the whole state of a job on disk, and the way back.
+"""Checkpoints: writing the whole state of a job to disk, and restoring it.
 
 Importing this package loads neither h5py nor torch.
 """
@@ -18,7 +18,7 @@ __all__ = ["newest_valid", "numbers", "path_of", "read_scheduler", "received", "
 
 
 def received(checkpoint: Path) -> NDArray[np.int64]:
-    """Find the simulations of which the trainers of a checkpoint hold every step they were told to expect.
+    """Find the simulations of which the trainers of a checkpoint hold every step that they must expect.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def received(checkpoint: Path) -> NDArray[np.int64]:
     Returns
     -------
     ndarray, int64, shape (simulations + validation,)
-        Number of steps of each such simulation, -1 for the others, which have to run again.
+        Number of steps of each such simulation; -1 for the others, which must run again.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Constants, the fields that are put once a simulation, in the file of a trainer."""
+"""Constants, the fields that are sent once per simulation, in the file of a trainer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["RestoredConstants", "SnapshotConstants", "extents"]
 
 
 def extents(plan: Plan, field: Field, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the elements that constants with these numbers, (n, n_numbers), have of a field: 0 where it was not put."""
+    """Return the number of elements of a field in constants with these numbers, (n, n_numbers); 0 if it was not put."""
     names = list(plan.numbers)
     rows = np.ones(len(numbers), np.int64)
     if field.length:
@@ -31,7 +31,7 @@ def extents(plan: Plan, field: Field, numbers: NDArray[np.int64]) -> NDArray[np.
 
 
 class SnapshotConstants:
-    """Those of the steps of a snapshot, held until `release`.
+    """The constants of the steps of a snapshot, held until `release`.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class SnapshotConstants:
         }
 
     def values(self) -> dict[str, list[NDArray[Any]]]:
-        """View the values, by dataset, one after the other; valid until `release`."""
+        """Return views of the values for each dataset, in order; valid until `release`."""
         views: dict[str, list[NDArray[Any]]] = {}
         for number, field in enumerate(self._plan.fields):
             if field.per_simulation:
@@ -73,21 +73,21 @@ class SnapshotConstants:
         return views
 
     def release(self) -> None:
-        """Let go of them."""
+        """Release the constants."""
         for address in self._addresses:
             self._library.mpidata_trainer_constants_release(address)
         self._addresses = []
 
 
 class RestoredConstants:
-    """Constants that were made again in a trainer, each once, and held until `release`."""
+    """Constants that were restored in a trainer, each once, and held until `release`."""
 
     def __init__(self, plan: Plan, library: Library) -> None:
         self._plan, self._library = plan, library
         self._addresses: dict[tuple[int, int], int] = {}
 
     def addresses(self, file: TrainerFile, rows: NDArray[np.int64]) -> NDArray[np.uintp]:
-        """Give those that these rows of a file have."""
+        """Return the addresses of the constants of these rows of a file."""
         of = file.constants["of"][rows].tolist()
         return np.array([self._address(file, number) for number in of], np.uintp)
 
@@ -118,7 +118,7 @@ class RestoredConstants:
             yield np.ascontiguousarray(values)
 
     def release(self) -> None:
-        """Let go of them: the samples have them."""
+        """Release the constants, which the samples hold now."""
         for address in self._addresses.values():
             self._library.mpidata_trainer_constants_release(address)
         self._addresses = {}

@@ -1,4 +1,4 @@
-"""Which trainer goes on with which samples of a checkpoint of another number of trainers."""
+"""Distribution of a checkpoint's samples if the number of trainers has changed."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _Numbers = NDArray[np.int64]
 
 
 def trainers_for(plan: Plan, files: Sequence[TrainerFile], undrawn: Sequence[_Numbers]) -> list[_Numbers]:
-    """Tell for each sample of each file which of the plan's trainers goes on with it.
+    """Return which of the plan's trainers continues with each sample of each file.
 
-    Each is of the trainer to which it would come today. But what was drawn before leaves some trainers more than
-    others, and all draw as many batches: trainers with too many samples give some of those never drawn to others. Not
-    in an elastic job: there all know by the step which trainer has a sample, so that it comes again when that one dies.
+    A sample belongs to the trainer to which it would be sent now. Earlier draws leave some trainers with more samples
+    than others, but all draw the same number of batches, so trainers with too many give some that were never drawn to
+    others. Not in an elastic job: there the step determines the trainer, so that the sample comes again if that dies.
 
     Parameters
     ----------
     plan : Plan
-        Of the job that goes on.
+        Of the job that is resumed.
     files : sequence of TrainerFile
         All files of the checkpoint.
     undrawn : sequence of ndarray of int64
-        Of each file the rows of the samples that are trained on and were never drawn.
+        For each file, the rows of the samples for training that were never drawn.
 
     Returns
     -------
     list of ndarray of int64
-        For each file, of each row.
+        For each file, the trainer of each row.
     """
     dealt = [trainer_of(plan, file.simulation, file.step) for file in files]
     if plan.trainers_at_least:
@@ -53,7 +53,7 @@ def trainers_for(plan: Plan, files: Sequence[TrainerFile], undrawn: Sequence[_Nu
 
 
 def _received(plan: Plan, files: Sequence[TrainerFile]) -> _Numbers:
-    """Count by trainer the samples that have come of simulations which are not complete: the less, the more will."""
+    """Count by trainer the samples received from incomplete simulations: the fewer there are, the more will come."""
     ledgers = [file.ledger for file in files]
     going_on = complete_steps(ledgers) < 0
     going_on[plan.simulations :] = False
@@ -65,7 +65,7 @@ def _received(plan: Plan, files: Sequence[TrainerFile]) -> _Numbers:
 
 
 def _shares(samples: int, received: _Numbers) -> _Numbers:
-    """Share samples so that each trainer has as many more than it has received as any other, or none."""
+    """Divide samples so that each share exceeds the trainer's received samples by the same number, or is empty."""
     order = np.argsort(received, kind="stable")[::-1]  # those with the most keep the most
     for least in range(len(order)):
         among = order[: len(order) - least]

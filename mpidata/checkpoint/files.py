@@ -1,7 +1,7 @@
-"""The folders of checkpoints: names, checksums, and which is the newest that can be used.
+"""The folders of checkpoints: names, checksums, and the newest one that can be used.
 
-`checkpoints/000012` holds `trainer-0000.h5`, ..., `scheduler.json` and `checksums.json`, and has been renamed from
-`000012.new` when it was whole. So a folder without `.new` is whole, unless it was damaged later.
+`checkpoints/000012` holds `trainer-0000.h5`, ..., `scheduler.json` and `checksums.json`. It was renamed from
+`000012.new` when it was complete. A folder without `.new` is therefore complete, unless it was damaged later.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Digest(NamedTuple):
 
 
 def path_of(checkpoints: Path, number: int) -> Path:
-    """Folder of a checkpoint that is whole."""
+    """Folder of a complete checkpoint."""
     return checkpoints / f"{number:06d}"
 
 
@@ -62,24 +62,24 @@ def trainer_file(trainer: int) -> str:
 
 
 def trainer_of(name: str) -> int | None:
-    """Get the number of the trainer whose file has this name; None: it is no trainer's."""
+    """Return the number of the trainer whose file has this name; None if it is not a trainer's file."""
     match = _TRAINER_FILE.fullmatch(name)
     return int(match[1]) if match else None
 
 
 def trainers_in(checkpoint: Path) -> list[int]:
-    """List the trainers that have a file in a checkpoint, ascending: those that lived when it was taken."""
+    """List the trainers that have a file in a checkpoint, ascending: those alive when it was taken."""
     found = (trainer_of(name) for name in os.listdir(checkpoint))
     return sorted(number for number in found if number is not None)
 
 
 def numbers(checkpoints: Path) -> list[int]:
-    """Numbers of the checkpoints in a folder, oldest first; those that are not whole do not count.
+    """Return the numbers of the complete checkpoints in a folder, oldest first.
 
     Raises
     ------
     MpidataError
-        The folder is there, but cannot be read.
+        The folder exists, but cannot be read.
     """
     try:
         names = [name for name in os.listdir(checkpoints) if name.isdecimal()]
@@ -87,19 +87,19 @@ def numbers(checkpoints: Path) -> list[int]:
         return []
     except OSError as error:
         raise MpidataError(
-            f"Cannot read {checkpoints}: {error.strerror}. Make it a folder that can be read: it holds the checkpoints."
+            f"Cannot read {checkpoints}: {error.strerror}. Make it a readable folder: it holds the checkpoints."
         ) from None
     return sorted(int(name) for name in names if name == f"{int(name):06d}")
 
 
 def remove_unfinished(checkpoints: Path) -> None:
-    """Remove what a job that died has left of checkpoints it was writing; does nothing where there is none."""
+    """Remove the incomplete checkpoints of a job that died; does nothing if there are none."""
     for path in checkpoints.glob("*.new"):
         shutil.rmtree(path, ignore_errors=True)
 
 
 def digest(path: Path) -> Digest:
-    """Read a file and take its checksum; raises OSError. Releases the GIL nearly all the time."""
+    """Return the checksum and size of a file; raises OSError. Releases the GIL nearly all the time."""
     sha256 = hashlib.sha256()
     total = 0
     memory = memoryview(bytearray(_CHUNK))
@@ -121,7 +121,7 @@ def damage(checkpoint: Path) -> str | None:
     Returns
     -------
     str or None
-        What is wrong with it, without a full stop; None when nothing is.
+        The problem, without a full stop; None if there is none.
     """
     try:
         files = json.loads((checkpoint / CHECKSUMS).read_bytes())["files"]
@@ -142,14 +142,14 @@ def damage(checkpoint: Path) -> str | None:
     for name, entry in sorted(wanted.items()):
         try:
             if digest(checkpoint / name) != entry:
-                return f"{name} does not have the contents that were written: its SHA-256 is another one"
+                return f"{name} does not have the contents that were written: its SHA-256 differs"
         except OSError as error:
             return f"{name} cannot be read: {error.strerror}"
     return None
 
 
 def newest_valid(checkpoints: Path) -> tuple[int, list[str]]:
-    """Find the newest checkpoint whose files are as they were written.
+    """Find the newest checkpoint whose files are undamaged.
 
     Parameters
     ----------
@@ -159,13 +159,13 @@ def newest_valid(checkpoints: Path) -> tuple[int, list[str]]:
     Returns
     -------
     number : int
-        Of the checkpoint; 0 if there is none.
+        Number of the checkpoint; 0 if there is none.
     problems : list of str
         One sentence for each newer checkpoint that cannot be used, newest first.
 
     Notes
     -----
-    Reads all files of the checkpoints it looks at.
+    Reads all files of the checkpoints that it checks.
     """
     problems = []
     newest = 0
@@ -175,12 +175,12 @@ def newest_valid(checkpoints: Path) -> tuple[int, list[str]]:
             newest = number
             break
         problems.append(f"Checkpoint {number} cannot be used: {what}. Folder {path_of(checkpoints, number)}.")
-    instead = f"Checkpoint {newest} is used instead." if newest else "No other one can be used."
+    instead = f"Checkpoint {newest} is used instead." if newest else "There is no other checkpoint to use."
     return newest, [f"{problem} {instead}" for problem in problems]
 
 
 def read_scheduler(checkpoint: Path) -> dict[str, Any]:
-    """Read what the scheduler had put into a checkpoint; raises MpidataError if that cannot be read."""
+    """Read the scheduler's state from a checkpoint; raises MpidataError if it cannot be read."""
     path = checkpoint / SCHEDULER
     try:
         state = json.loads(path.read_bytes())

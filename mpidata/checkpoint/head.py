@@ -11,14 +11,14 @@ import numpy as np
 __all__ = ["MOST", "Head", "read_head"]
 
 MOST = 1 << 40
-"""Of anything that is counted; more comes of damage."""
+"""The limit of each count; a larger one means a damaged file."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Head:
     """Numbers of a trainer's snapshot and of its job; `mpidata_snapshot` of snapshot.h has most of them.
 
-    `plan_capacity` is that of the job file, `simulations` counts those trained on; `samples` is what they are, see
+    `plan_capacity` is that of the job file, `simulations` counts those trained on; `samples` describes samples, see
     `samples_of`; `by_step`: the ledger's bits are those of an elastic job, of all steps.
     """
 
@@ -50,10 +50,10 @@ class Head:
 
 
 def read_head(attributes: Mapping[str, Any]) -> Head:
-    """Read and check; raises ValueError where they make no sense."""
+    """Read and check the attributes; raises ValueError if they make no sense."""
     names = {f.name: str(f.type) for f in dataclasses.fields(Head)}
     new = {"batches_of_all", "samples", "capacity_in_bytes", "by_step", "ranks_per_replica"}
-    new -= set(attributes)  # of an older version
+    new -= set(attributes)  # these are missing in files of older versions
     values = {name: _plain(attributes[name], kind, name) for name, kind in names.items() if name not in new}
     head = Head(**{"batches_of_all": values["batch"] * values["trainers"], **values})
     _check(head)
@@ -76,7 +76,7 @@ def _check(head: Head) -> None:
 
 
 def _plain(value: Any, kind: str, name: str) -> Any:
-    """Turn an attribute into what Python computes with; `kind` is str, int or tuple[int, ...]."""
+    """Convert an attribute to a Python value; `kind` is str, int or tuple[int, ...]."""
     plain: Any
     if kind == "str":
         plain = value if isinstance(value, str) else None

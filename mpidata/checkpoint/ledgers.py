@@ -1,4 +1,4 @@
-"""What the ledgers of a checkpoint's trainers say together."""
+"""Evaluation of the ledgers of a checkpoint's trainers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Ledger = Mapping[str, NDArray[Any]]
 """Arrays of `mpidata_ledger_export` by name."""
 
 _Numbers = NDArray[np.int64]
-_MOST_STEPS = 1 << 28  # of simulations that go on; they are listed in memory
+_MOST_STEPS = 1 << 28  # of incomplete simulations, which are listed in memory
 
 
 def samples_of(plan: Plan) -> tuple[int, int, int]:
-    """Give the steps of a sample, how far apart they are, and how many that begin in a row are of one trainer."""
+    """Return the number of steps of a sample, their distance, and how many consecutive samples go to one trainer."""
     return plan.samples_window, plan.samples_stride, plan.samples_run
 
 
 def trainer_of(plan: Plan, simulation: _Numbers, step: _Numbers) -> _Numbers:
-    """Tell of which trainers the samples are that begin at these steps, arrays of shape (n,)."""
+    """Return the trainers of the samples that start at these steps, arrays of shape (n,)."""
     return trainers_of(plan.first_trainers, plan.samples_run, simulation, step)
 
 
@@ -39,8 +39,8 @@ def complete_steps(ledgers: Sequence[Ledger], by_step: int = 0, span: int = 0) -
     ledgers : sequence of Ledger
         One of each trainer.
     by_step : int
-        Whether they are of an elastic job: a trainer that had just joined may have written none, and what it had is
-        lacking then.
+        Whether the ledgers are of an elastic job: a trainer that had just joined may have written no ledger, and its
+        samples are then missing.
     span : int
         Steps from the first one of a sample to its last.
 
@@ -61,7 +61,7 @@ def complete_steps(ledgers: Sequence[Ledger], by_step: int = 0, span: int = 0) -
 
 
 def _cross_off(lacking: NDArray[np.bool_], ledger: Ledger, simulation: int, end: int) -> None:
-    """Mark the samples of a simulation that a ledger has, which goes by step; its bits are the words before `end`."""
+    """Clear `lacking` for the samples of a simulation in a ledger by step, whose bits are the words before `end`."""
     lacking[: int(ledger["whole"][simulation])] = False
     bits = np.ascontiguousarray(ledger["bits"][end - int(ledger["words"][simulation]) : end], dtype="<u8")
     there = np.unpackbits(bits.view(np.uint8), bitorder="little")[: len(lacking)].astype(bool)
@@ -71,7 +71,7 @@ def _cross_off(lacking: NDArray[np.bool_], ledger: Ledger, simulation: int, end:
 def received_steps(
     ledger: Ledger, trainer: int, trainers: int, wanted: NDArray[np.bool_], run: int = 1, by_step: int = 0
 ) -> tuple[_Numbers, _Numbers]:
-    """List the steps that a ledger holds: those of the samples, or at which windows begin.
+    """List the steps that a ledger holds: those of the samples, or at which windows start.
 
     Parameters
     ----------
@@ -80,22 +80,22 @@ def received_steps(
     wanted : ndarray, bool, shape (simulations,)
         Simulations to list.
     run : int
-        Samples that begin one after the other and are of one trainer.
+        Number of consecutive samples that go to one trainer.
     by_step : int
-        Whether it is of an elastic job: it also holds steps that others have trained on.
+        Whether the ledger is of an elastic job: it also holds steps that others have trained on.
 
     Returns
     -------
     simulation, step : ndarray, int64, shape (number of steps,)
         The steps, by simulation.
     """
-    if by_step:  # as that of a single trainer
+    if by_step:  # like the ledger of a single trainer
         trainer, trainers, run = 0, 1, 1
     simulations: list[_Numbers] = []
     steps: list[_Numbers] = []
     if int(ledger["whole"][wanted].sum()) // trainers > _MOST_STEPS:
         raise StreamError(
-            "The checkpoint cannot be continued: the ledger of a trainer holds more steps than can be. Remove the "
+            "Cannot resume from the checkpoint: a trainer's ledger holds an impossible number of steps. Remove the "
             "checkpoint's folder, and resume from the one before."
         )
     ends = np.cumsum(ledger["words"])

@@ -1,4 +1,4 @@
-"""Whether the memory that the buffers, and checkpoints of them, need is there."""
+"""Check that there is memory for the buffers and for checkpoints of them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mpidata.run.plan import Plan
 __all__ = ["available_bytes", "check_memory", "sample_bytes"]
 
 _LINE = 64  # c_api/src/buffer/slots.c aligns to it
-_SLOT = 128  # what the library keeps of each sample besides
+_SLOT = 128  # additional memory of the library for each sample
 
 
 def sample_bytes(plan: Plan) -> int:
-    """Memory of one sample on a trainer, in bytes; what grows with lengths that samples have for themselves, of 1."""
+    """Memory of one sample on a trainer, in bytes; lengths that differ between samples count as 1."""
     fields = sum(_aligned(field.nbytes) for field in plan.fields)
     return fields + _aligned(8 * len(plan.parameters)) + _LINE + _SLOT
 
@@ -25,21 +25,21 @@ def sample_bytes(plan: Plan) -> int:
 def available_bytes(
     proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup"), environ: Mapping[str, str] | None = None
 ) -> int | None:
-    """Memory that a new program can get on this host, in bytes; None where that cannot be found out.
+    """Memory that a new program can get on this host, in bytes; None if that is unknown.
 
-    The free memory of the machine, what the control groups of this process (of version 1 or 2) are still allowed, or
-    what the Slurm job was given of the host (`--mem`, `--mem-per-cpu`), whichever is least.
+    The smallest of: the free memory of the machine, the rest of the limit of this process's control groups (version 1
+    or 2), and the memory of the Slurm job on the host (`--mem`, `--mem-per-cpu`).
     """
     found = _granted(os.environ if environ is None else environ)
     try:
         here = load_carried().mpidata_available_memory(os.fsencode(proc), os.fsencode(cgroup), None)
-    except (LibraryError, OSError):  # a job says so, and the doctor, when they load libmpidata
+    except (LibraryError, OSError):  # a job and the doctor report this when they load libmpidata
         here = -1
     return min([*found, here] if here >= 0 else found, default=None)
 
 
 def _granted(environ: Mapping[str, str]) -> list[int]:
-    """Read what Slurm has given to the job on this host, in bytes; 0 of `--mem` is all there is."""
+    """Return the memory of the Slurm job on this host, in bytes; none for `--mem=0`, which is all memory."""
     node, cpu, cpus = (environ.get(f"SLURM_{n}", "") for n in ("MEM_PER_NODE", "MEM_PER_CPU", "CPUS_ON_NODE"))
     if node.isdecimal() and int(node):
         return [int(node) * 2**20]
@@ -47,7 +47,7 @@ def _granted(environ: Mapping[str, str]) -> list[int]:
 
 
 def check_memory(plan: Plan, trainers: int, available: int | None) -> list[str]:
-    """Compare the memory of the trainers' buffers with what a host has.
+    """Compare the memory of the trainers' buffers with that of a host.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ def check_memory(plan: Plan, trainers: int, available: int | None) -> list[str]:
     trainers : int
         Number of trainers on the host.
     available : int or None
-        Its free memory in bytes, as `available_bytes` finds it; None: nothing is checked.
+        Free memory of the host in bytes, from `available_bytes`; None: nothing is checked.
 
     Returns
     -------
     list of str
-        Sentences to warn with: the buffers fit, but not twice, as a checkpoint may need.
+        Warnings that the buffers fit, but not twice, as a checkpoint may need.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def check_memory(plan: Plan, trainers: int, available: int | None) -> list[str]:
 
     Notes
     -----
-    The validation samples are not counted, as the number of their steps is not known.
+    Validation samples are not counted, because the number of their steps is unknown.
     """
     if available is None:
         return []
@@ -79,14 +79,14 @@ def check_memory(plan: Plan, trainers: int, available: int | None) -> list[str]:
     what = f"{_size(buffers)} for {'one buffer' if trainers == 1 else f'{trainers} buffers'} of {of}"
     if buffers > available:
         raise LaunchError(
-            f"The buffers do not fit into memory: {what}, and {_size(available)} can be had on this host, of "
-            "what is free there and what Slurm (--mem) and control groups allow. Key 'buffer.capacity'. Lower it, use "
-            "more hosts, or ask for more memory."
+            f"The buffers do not fit into memory: they need {what}, but {_size(available)} is available on this host "
+            "within its free memory and the limits of Slurm (--mem) and control groups. Lower 'buffer.capacity', use "
+            "more hosts, or request more memory."
         )
     if plan.checkpoint_every_s and 2 * buffers > available:
         return [
-            f"While a checkpoint is written, up to {_size(2 * buffers)} may be needed ({what}, and as much for what "
-            f"arrives meanwhile), but {_size(available)} can be had on this host. Lower buffer.capacity to be safe."
+            f"While a checkpoint is written, up to {_size(2 * buffers)} may be needed ({what}, and as much for samples "
+            f"that arrive meanwhile), but {_size(available)} is available on this host. Lower 'buffer.capacity'."
         ]
     return []
 

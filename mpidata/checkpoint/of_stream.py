@@ -81,6 +81,6 @@ class StreamCheckpoints:
         if batch not in (self.resumed, self._trainer.drawn):
             raise StreamError(
                 f"load_state_dict: the state is of batch {batch!r}, but this stream is at batch "
-                f"{self._trainer.drawn}. A stream cannot be set back by itself: register what belongs together with "
-                "stream.register(...), and continue the job with `mpidata run --resume`."
+                f"{self._trainer.drawn}. A stream cannot be restored alone: register the objects that belong to it by "
+                "stream.register(...), and resume the job with `mpidata run --resume`."
             )

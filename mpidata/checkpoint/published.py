@@ -1,4 +1,4 @@
-"""What trainers have published, in checkpoints and for a spare: on the one that counts all of it, else its version."""
+"""Published arrays in checkpoints and for a spare: in full on one trainer, on the others only the version."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mpidata.native.library import Library, check
 
 __all__ = ["restore_published", "save_published"]
 
-_NAME = "mpidata.published"  # no identifier, so that no object of the script has it
+_NAME = "mpidata.published"  # not an identifier, so that no object of the script can have this name
 
 
 def save_published(library: Library) -> dict[str, Saved]:
-    """Copy the newest version; empty where nothing has been published."""
+    """Copy the newest version; empty if nothing has been published."""
     memory, size, edition = ctypes.c_void_p(), ctypes.c_int64(), ctypes.c_int64()
     found = ctypes.byref(memory), ctypes.byref(size), ctypes.byref(edition)
     check(library, library.mpidata_trainer_published(*found))
@@ -27,7 +27,7 @@ def save_published(library: Library) -> dict[str, Saved]:
 
 
 def restore_published(library: Library, state: MutableMapping[str, Saved]) -> None:
-    """Go on from the version of a checkpoint, if it has one, which is taken out of `state`."""
+    """Restore the version of a checkpoint, if it has one, and remove it from `state`."""
     saved = state.pop(_NAME, None)
     if saved is not None:
         contents = ctypes.create_string_buffer(saved.contents, len(saved.contents))

@@ -1,4 +1,4 @@
-"""The way back: a checkpoint's samples, generator, ledger and state into a trainer that has not begun yet."""
+"""Restoring a checkpoint: its samples, generator, ledger and state are put into a trainer that has not started yet."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Rows = NDArray[np.int64]
 
 
 class Restored(NamedTuple):
-    """What a trainer goes on from: batches drawn, the registered objects' states, and how many trainers there were."""
+    """The state that a trainer continues from: batches drawn, states of registered objects, and number of trainers."""
 
     batch: int
     state: dict[str, Saved]
@@ -47,7 +47,7 @@ class _Part(NamedTuple):
 
 @contextlib.contextmanager
 def open_all(checkpoint: Path) -> Iterator[list[TrainerFile]]:
-    """Open the files of all trainers of a checkpoint, in order; raises StreamError if that cannot be done."""
+    """Open the files of all trainers of a checkpoint, in order; raises StreamError if that fails."""
     with contextlib.ExitStack() as stack:
         trainers = _trainers(checkpoint)
         files = [stack.enter_context(TrainerFile(checkpoint / trainer_file(trainer))) for trainer in trainers]
@@ -57,26 +57,26 @@ def open_all(checkpoint: Path) -> Iterator[list[TrainerFile]]:
 
 
 def _trainers(checkpoint: Path) -> list[int]:
-    """Tell whose files there are: of all trainers, but in a job that goes on without those that have died."""
+    """Return whose files exist: those of all trainers, except dead ones in a job that continued without them."""
     try:
         found = trainers_in(checkpoint)
     except OSError:
         found = []
-    return found or [0]  # of which opening it says what is wrong
+    return found or [0]  # opening this one raises the error
 
 
 def restore(plan: Plan, library: Library, index: int) -> Restored:
     """Fill this process's trainer from the plan's checkpoint.
 
-    With as many trainers as the checkpoint has, each continues its own file: the same arrivals then lead to the same
-    draws. With another number the samples are dealt out anew, those never drawn first, and the draws have a new seed.
+    With the checkpoint's number of trainers, each continues its own file: the same arrivals then lead to the same
+    draws. With another number the samples are dealt anew, those never drawn first, and the draws have a new seed.
 
     Parameters
     ----------
     plan : Plan
         Of the job; names the checkpoint.
     library : Library
-        Opened as a trainer, which has not begun.
+        Opened as a trainer, which has not started.
     index : int
         Number of this trainer.
 
@@ -90,7 +90,7 @@ def restore(plan: Plan, library: Library, index: int) -> Restored:
     StreamError
         The checkpoint cannot be read, or belongs to another job.
     LibraryError
-        It makes no sense to the library, or memory is short.
+        The library rejects the checkpoint, or there is not enough memory.
     """
     with open_all(path_of(RunFolder(plan.run).checkpoints, plan.checkpoint)) as files:
         for file in files:
@@ -98,7 +98,7 @@ def restore(plan: Plan, library: Library, index: int) -> Restored:
         same = len(files) == plan.trainers and not plan.trainers_at_least
         own = files[index % len(files)]
         state, parts = _continue(plan, own) if same else _deal(plan, files, index)
-        # In the order of starts, so that no two of them draw alike.
+        # Numbered by start and trainer, so that no two of them draw alike.
         stream = 0 if same else (plan.attempt << 32) + index
         check(library, library.mpidata_trainer_restore(ctypes.byref(state), stream))
         held = RestoredConstants(plan, library)
@@ -115,7 +115,7 @@ def restore(plan: Plan, library: Library, index: int) -> Restored:
 
 
 def _places(file: TrainerFile) -> list[_Rows]:
-    """Rows of the samples of each place."""
+    """Return the rows of the samples of each place."""
     ends = np.cumsum(file.head.count)
     return [np.arange(end - count, end) for end, count in zip(ends, file.head.count, strict=True)]
 
@@ -136,7 +136,7 @@ def _continue(plan: Plan, file: TrainerFile) -> tuple[structures.Snapshot, list[
     )  # fmt: skip
     state.random[:] = head.random
     state.statistics = structures.Statistics(*head.statistics)
-    more = buffer[kept:]  # where the job file's capacity is smaller now
+    more = buffer[kept:]  # if the job file's capacity is smaller now
     parts = [
         _Part(constants.PLACE_BUFFER, file, buffer[:kept]),
         _Part(constants.PLACE_WAITING, file, np.concatenate([more[~file.seen[more]], waiting])),
@@ -147,15 +147,15 @@ def _continue(plan: Plan, file: TrainerFile) -> tuple[structures.Snapshot, list[
 
 
 def _unseen(plan: Plan, samples: int) -> int:
-    """So many of the buffer were never drawn: only a reservoir counts them, as from others what is drawn is gone."""
+    """Return the number of undrawn samples in the buffer; only a reservoir counts them, as others drop drawn ones."""
     return samples if plan.policy == "reservoir" else 0
 
 
 def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[structures.Snapshot, list[_Part]]:
-    """Deal out to this trainer: samples never drawn into the buffer, then those drawn before, while there is room.
+    """Fill this trainer's buffer with its share: samples never drawn, then those drawn before, while there is room.
 
-    All trainers come to have as many samples to draw. The library would replace those drawn before anyway. What is kept
-    for the tail's repeats may be anything that was drawn.
+    All trainers get the same number of samples to draw. The library would replace those drawn before anyway. Any drawn
+    samples may be kept for the repeats at the end.
     """
     statistics = np.zeros(len(files[0].head.statistics), np.int64)
     unseen, seen, rest = [], [], []
@@ -191,9 +191,9 @@ def _undrawn(file: TrainerFile, buffer: _Rows, waiting: _Rows) -> _Rows:
 
 
 def _fitting(plan: Plan, file: TrainerFile, rows: _Rows, room: int) -> tuple[int, int]:
-    """Return how many samples, from the first of these rows on, fit into a room, and what is left of it.
+    """Return how many samples, from the first of these rows on, fit into a room, and the rest of the room.
 
-    It is a number of samples, or of bytes; then steps that windows share count for each of them, so there is more room.
+    The room is a number of samples or bytes. Steps that windows share are counted repeatedly: they need fewer bytes.
     """
     if not plan.capacity_in_bytes:
         kept = min(len(rows), room)
@@ -210,7 +210,7 @@ def _fitting(plan: Plan, file: TrainerFile, rows: _Rows, room: int) -> tuple[int
 
 
 def _put(plan: Plan, library: Library, part: _Part, held: RestoredConstants) -> None:
-    """Hand samples over, a piece of the file at a time."""
+    """Pass samples to the library, a piece of the file at a time."""
     window = max(1, _READ_BYTES // max(1, _mean_bytes(plan, part.file)))
     start = 0
     while start < len(part.rows):
@@ -236,14 +236,14 @@ def _put(plan: Plan, library: Library, part: _Part, held: RestoredConstants) -> 
 
 
 def _mean_bytes(plan: Plan, file: TrainerFile) -> int:
-    """Bytes of a step's values, in the mean of a file."""
+    """Mean number of bytes of a step's values in a file."""
     fields = plan.step_fields
     of = [float(file.numbers[f.length].mean()) if f.length and len(file.step) else 1.0 for f in fields]
     return math.ceil(sum(field.nbytes * extent for field, extent in zip(fields, of, strict=True)))
 
 
 def _put_windows(plan: Plan, library: Library, parts: Sequence[_Part], held: RestoredConstants) -> None:
-    """Hand over the steps of all windows of each file, each once, and then the windows."""
+    """Pass the steps of all windows of each file, each once, to the library, and then the windows."""
     ends, rows_of = 0, dict[TrainerFile, tuple[_Rows, int]]()
     for file in {id(part.file): part.file for part in parts}.values():
         windows = np.concatenate([part.rows for part in parts if part.file is file])
@@ -264,7 +264,7 @@ def _restore_ledger(plan: Plan, library: Library, files: Sequence[TrainerFile], 
         by_step = file.head.by_step
         if same and number != index and not by_step:
             continue
-        # Of those that are not complete on all trainers every step counts: they run again.
+        # Every received step of incomplete simulations is needed, because these run again.
         simulation, step = received_steps(file.ledger, number, len(files), steps < 0, plan.samples_run, by_step)
         mine = (trainer_of(plan, simulation, step) == index) | bool(plan.trainers_at_least)
         simulation, step = (np.ascontiguousarray(array[mine]) for array in (simulation, step))
@@ -275,7 +275,7 @@ def _restore_ledger(plan: Plan, library: Library, files: Sequence[TrainerFile], 
 
 
 def _restore_elsewhere(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int) -> None:
-    """Say what other trainers go on with, for validation or never drawn: it comes again when one of them dies."""
+    """Note the validation and undrawn samples of other trainers, which come again if one of these dies."""
     for file in files:
         buffer, waiting, _, validation = _places(file)
         rows = np.concatenate([_undrawn(file, buffer, waiting), validation])
@@ -285,7 +285,7 @@ def _restore_elsewhere(plan: Plan, library: Library, files: Sequence[TrainerFile
 
 
 def _restore_scales(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int) -> None:
-    """Each file's statistics go to one trainer; where there are more trainers than files, some get none."""
+    """Restore statistics: those of each file go to one trainer; with more trainers than files, some get none."""
     parts = [file.scales(plan.n_moments) for number, file in enumerate(files) if number % plan.first_trainers == index]
     if parts:
         merged = merge(parts)

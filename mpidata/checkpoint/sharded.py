@@ -1,7 +1,7 @@
-"""States of which each trainer holds a part, as those of FSDP2 do, by torch.distributed.checkpoint.
+"""States of which each trainer holds a part, as with FSDP2, saved by torch.distributed.checkpoint.
 
 Each trainer's file has its own pieces, as ``state/<name>``, and the index of all trainers' pieces, as
-``sharded/<name>``. So a trainer reads from all files what its part is made of now, whatever the number of trainers was.
+``sharded/<name>``. A trainer can therefore read its present part from all files, whatever the number of trainers was.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from mpidata.errors import DAMAGED, StreamError, as_line
 __all__ = ["ReadPiece", "has_parts", "load_pieces", "open_pieces", "save_pieces"]
 
 ReadPiece = Callable[[int, int, int], bytes]
-"""Gives bytes of a trainer's pieces: its number in the checkpoint, the first byte, how many."""
+"""Returns bytes of a trainer's pieces, given its number in the checkpoint, the first byte and the number of bytes."""
 
 
 class _Piece(NamedTuple):
-    """Where something is: among the pieces of which trainer."""
+    """Place of an object among the pieces of a trainer."""
 
     trainer: int
     first: int
@@ -55,16 +55,16 @@ def has_parts(state: Any) -> bool:
 
 
 def save_pieces(state: dict[str, Any]) -> tuple[bytes, bytes]:
-    """Copy what is this trainer's to keep of a state, and the index of the whole.
+    """Copy the part of a state that this trainer saves, and the index of the whole.
 
     Raises
     ------
     Exception
-        What any trainer has raised.
+        Any exception that a trainer has raised.
 
     Notes
     -----
-    Collective over the default process group. A tensor that all have is kept by one of them.
+    Collective over the default process group. A tensor that all trainers have is saved by one of them.
     """
     writer = _Writer()
     try:
@@ -80,7 +80,7 @@ def load_pieces(state: dict[str, Any], index: bytes, read: ReadPiece) -> None:
     Raises
     ------
     Exception
-        The state is made of other tensors, or what `read` raises.
+        The state has other tensors, or `read` raises.
 
     Notes
     -----
@@ -96,10 +96,10 @@ def load_pieces(state: dict[str, Any], index: bytes, read: ReadPiece) -> None:
 
 @contextlib.contextmanager
 def open_pieces(checkpoint: Path, name: str) -> Iterator[ReadPiece]:
-    """Read pieces of a state in a checkpoint's folder: raises StreamError, then, where a file cannot be read."""
+    """Return a function that reads pieces of a state in a checkpoint's folder; it raises StreamError if that fails."""
     with contextlib.ExitStack() as stack:
         datasets: dict[int, h5py.Dataset] = {}
-        each = 1  # ranks that have their states in a file
+        each = 1  # number of ranks whose states are in one file
 
         def read(trainer: int, first: int, size: int) -> bytes:
             nonlocal each
@@ -130,45 +130,45 @@ def _done(result: Any) -> Future[Any]:
 
 
 class _Writer(StorageWriter):
-    """Pieces in memory, one behind the other."""
+    """Concatenates pieces in memory."""
 
     def __init__(self) -> None:
         self.pieces = io.BytesIO()
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Begin."""
+        """Do nothing."""
 
     def set_up_storage_writer(self, is_coordinator: bool, *_: Any, **__: Any) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        """Leave it as it is."""
+        """Return the plan unchanged."""
         return plan
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """Tell each its number."""
+        """Give each trainer's plan its number."""
         return [dataclasses.replace(plan, storage_data=trainer) for trainer, plan in enumerate(plans)]
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
-        """Copy what the plan has."""
+        """Copy the items of the plan."""
         return _done([self._write(plan.storage_data, item.index, planner.resolve_data(item)) for item in plan.items])
 
     def _write(self, trainer: int, index: Any, data: torch.Tensor | io.BytesIO) -> WriteResult:
         first = self.pieces.tell()
         if isinstance(data, torch.Tensor):
-            torch.save(data.detach().cpu().clone(), self.pieces)  # of a view all would be saved
+            torch.save(data.detach().cpu().clone(), self.pieces)  # of a view torch would save the whole storage
         else:
             self.pieces.write(data.getbuffer())
         size = self.pieces.tell() - first
         return WriteResult(index, size, _Piece(trainer, first, size))
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
-        """Note where everything is."""
+        """Add the places of all pieces to the index."""
         metadata.storage_data = {one.index: one.storage_data for of_trainer in results for one in of_trainer}
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """There is none."""
+        """Return False: there is no id."""
         return False
 
 
@@ -179,25 +179,25 @@ class _Reader(StorageReader):
         self._metadata, self._read = metadata, read
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Begin."""
+        """Do nothing."""
 
     def read_metadata(self, *_: Any, **__: Any) -> Metadata:
-        """Give the index."""
+        """Return the index."""
         return self._metadata
 
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *_: Any, **__: Any) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
-        """Leave it as it is."""
+        """Return the plan unchanged."""
         return plan
 
     def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
-        """Leave them as they are."""
+        """Return the plans unchanged."""
         return plans
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
-        """Copy each piece, or the part of it that is wanted, to its place."""
+        """Copy each piece, or the required part of it, to its place."""
         for item in plan.items:
             contents = io.BytesIO(self._read(*self._metadata.storage_data[item.storage_index]))
             if item.type == LoadItemType.BYTE_IO:
@@ -213,5 +213,5 @@ class _Reader(StorageReader):
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """There is none."""
+        """Return False: there is no id."""
         return False

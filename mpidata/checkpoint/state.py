@@ -1,4 +1,4 @@
-"""What a script registers to be kept in checkpoints: anything with state_dict and load_state_dict."""
+"""Objects that a script registers for checkpoints: anything with state_dict and load_state_dict."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["Stateful", "check_stateful", "restore_state", "save_state"]
 
 
 class Stateful(Protocol):
-    """Has a state that can be taken and put back: a module, an optimizer, a scheduler of the learning rate, ..."""
+    """Has a state that can be saved and restored: a module, an optimizer, a learning rate scheduler, ..."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> Any:
-        """Take a state over."""
+        """Restore a state."""
 
 
 def check_stateful(objects: Mapping[str, Any]) -> None:
-    """Raise StreamError where an object has no state that can be taken and put back, or lacks another's."""
+    """Raise StreamError if an object's state cannot be saved and restored, or an optimizer's model is missing."""
     if not objects:
         raise StreamError("register: there is nothing to register. Name the objects: register(model=model, ...).")
     for name, thing in objects.items():
@@ -37,19 +37,19 @@ def check_stateful(objects: Mapping[str, Any]) -> None:
         if not callable(getattr(thing, "state_dict", None)) or not callable(getattr(thing, "load_state_dict", None)):
             raise StreamError(
                 f"register: {name} is a {type(thing).__name__}, which lacks state_dict() or load_state_dict(). "
-                "Register objects that have both; a small class of your own with these two methods will do."
+                "Register objects that have both; a small class with these two methods is enough."
             )
         if isinstance(thing, torch.optim.Optimizer) and _has_parts(_weights(thing)):
             _model_of(name, thing, objects)
 
 
 def save_state(objects: Mapping[str, Stateful]) -> dict[str, Saved]:
-    """Copy the objects' states, as torch.save writes them; of what trainers have parts of each has its own.
+    """Copy the objects' states, as torch.save writes them; of a distributed state each trainer copies its parts.
 
     Notes
     -----
-    Collective over the default process group of torch.distributed where there are such parts. They come first, as then
-    no trainer waits for another that cannot save something else.
+    Collective over the default process group of torch.distributed if a state is distributed. These states come first,
+    so that no trainer waits for another one that cannot save some other state.
     """
     states = {name: _state_of(name, thing, objects) for name, thing in objects.items()}
     parted = {name for name, state in states.items() if _has_parts(state)}
@@ -75,7 +75,7 @@ def _has_parts(state: Any) -> bool:
 
 
 def _state_of(name: str, thing: Any, objects: Mapping[str, Any], made: bool = False) -> Any:
-    """Take a state; that of an optimizer, `made` or with parts, by the names of the parameters instead of numbers."""
+    """Return a state; that of an optimizer, `made` or with parts, by names of parameters instead of numbers."""
     state = thing.state_dict()
     if isinstance(thing, torch.optim.Optimizer) and (made or _has_parts(state)):
         from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict
@@ -89,28 +89,28 @@ def _weights(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 
 def _model_of(name: str, optimizer: torch.optim.Optimizer, objects: Mapping[str, Any]) -> torch.nn.Module:
-    """Find the registered model that has the parameters of an optimizer; raises StreamError where none has."""
+    """Find the registered model that has the parameters of an optimizer; raises StreamError if there is none."""
     wanted = {id(weight) for weight in _weights(optimizer)}
     for thing in objects.values():
         if isinstance(thing, torch.nn.Module) and wanted <= {id(weight) for weight in thing.parameters()}:
             return thing
     raise StreamError(
-        f"register: the trainers have parts of the parameters of {name}, and no registered object is a model that has "
-        "all of them. Register the model with it: register(model=model, optimizer=optimizer)."
+        f"register: the parameters of {name} are distributed among trainers, but no registered object is a model with "
+        "all of these parameters. Register the model as well: register(model=model, optimizer=optimizer)."
     )
 
 
 def restore_state(objects: Mapping[str, Stateful], saved: Mapping[str, Saved], checkpoint: Path) -> None:
-    """Give the objects the states that a checkpoint holds for them.
+    """Restore the objects' states from a checkpoint.
 
     Parameters
     ----------
     objects : mapping
-        By name.
+        Objects by name.
     saved : mapping
-        Likewise.
+        States by name.
     checkpoint : Path
-        The folder that they are from.
+        Folder of the checkpoint.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def restore_state(objects: Mapping[str, Stateful], saved: Mapping[str, Saved], c
     """
     if not saved:
         warnings.warn(
-            "The checkpoint was taken before the script registered anything: what it registers now begins afresh.",
+            "The checkpoint was taken before the script registered any objects: their states are not restored.",
             stacklevel=4,
         )
         return
@@ -143,8 +143,8 @@ def restore_state(objects: Mapping[str, Stateful], saved: Mapping[str, Saved], c
             thing.load_state_dict(state)
         except MpidataError as error:
             raise StreamError(
-                f"The state of {name} in the checkpoint does not fit. {error} What was changed by `--set` is changed "
-                "back in the same way."
+                f"The state of {name} in the checkpoint does not fit. {error} Settings that were changed with `--set` "
+                "can be changed back in the same way."
             ) from error
         except Exception as error:  # an object of the script may raise anything
             raise StreamError(
@@ -154,7 +154,7 @@ def restore_state(objects: Mapping[str, Stateful], saved: Mapping[str, Saved], c
 
 
 def _restore_parts(name: str, objects: Mapping[str, Any], index: bytes, checkpoint: Path) -> None:
-    """Restore the parts that this trainer has of an object now."""
+    """Restore this trainer's present parts of an object."""
     from mpidata.checkpoint.sharded import load_pieces, open_pieces
 
     thing = objects[name]

@@ -1,4 +1,4 @@
-"""A trainer's part in checkpoints: takes a snapshot within draw, writes it in a thread of its own."""
+"""A trainer's part in checkpoints: takes a snapshot within draw, and writes it in a separate thread."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mpidata.run.plan import Plan
 
 __all__ = ["Checkpoints"]
 
-# Of samples that are written between two looks at what else is to be done; their pins go when they are written.
+# Most that is written of samples in one piece, before these are unpinned.
 _WRITE_BYTES = 32 << 20
 _WRITE_SAMPLES = 4096
 
@@ -51,12 +51,12 @@ class Checkpoints:
     Attributes
     ----------
     restored : Restored
-        What this trainer goes on from; batch 0 and no state in a job that starts afresh.
+        The state that this trainer continues from; batch 0 and no state in a new job.
     come_first : callable
-        Called before one is taken: there all trainers have had as many batches. Where it gives False, something else is
-        first, and the trainer asks for its next batch once more.
+        Called before a snapshot, when all trainers have had the same number of batches. If it returns False, something
+        else is first, and the trainer asks for its next batch once more.
     record_first : callable
-        Called before a checkpoint counts: what the record has by then is not sent again after a resume.
+        Called before a checkpoint becomes valid: samples recorded by then are not sent again after a resume.
 
     Notes
     -----
@@ -76,29 +76,29 @@ class Checkpoints:
         self._writing: threading.Thread | None = None
 
     def restore(self) -> None:
-        """Continue the plan's checkpoint, if it names one; raises StreamError or LibraryError if that cannot be done.
+        """Restore the plan's checkpoint, if it names one; raises StreamError or LibraryError if that fails.
 
         Notes
         -----
-        Before the trainer begins. Blocks while it reads.
+        Call it before the trainer starts. Blocks while it reads.
         """
         if self._plan.checkpoint:
             self.restored = restore(self._plan, self._library, self._index)
             restore_published(self._library, self.restored.state)
 
     def register(self, objects: Mapping[str, Any]) -> None:
-        """Keep these objects' states in checkpoints from now on, and restore them where a checkpoint is continued.
+        """Keep these objects' states in checkpoints from now on, and restore them if the job is resumed.
 
         Raises
         ------
         StreamError
-            The objects or their names do not do, do not fit the checkpoint, or this is the second call.
+            The objects or their names are invalid or do not fit the checkpoint, or this is the second call.
         """
         from mpidata.checkpoint import state  # loads torch
 
         if self._objects:
             raise StreamError(
-                f"register: the script has registered {', '.join(self._objects)} already. Register all objects at once."
+                f"register: the script has registered {', '.join(self._objects)} already. Register all in one call."
             )
         state.check_stateful(objects)
         if self._plan.checkpoint or self.restored.state:
@@ -112,11 +112,11 @@ class Checkpoints:
 
     @property
     def registered(self) -> Mapping[str, Any]:
-        """What the script has registered, by name."""
+        """The objects that the script has registered, by name."""
         return self._objects
 
     def restore_registered(self) -> None:
-        """Give what is registered the state of the checkpoint again, as something else has changed it."""
+        """Restore the registered objects' states again, because something else has changed them."""
         from mpidata.checkpoint import state
 
         with TrainerFile(self._folder() / trainer_file(self._index % self.restored.trainers)) as file:
@@ -124,12 +124,12 @@ class Checkpoints:
         state.restore_state(self._objects, {name: saved[name] for name in self._objects}, self._folder())
 
     def hold(self, name: str, thing: Any) -> None:
-        """Keep the state of an object of mpidata's own as long as it is in use, and restore it.
+        """Keep the state of an object of mpidata as long as it is in use, and restore it.
 
         Parameters
         ----------
         name : str
-            No identifier, so that no object of the script has it.
+            Not an identifier, so that no object of the script can have this name.
         thing : Stateful
             The object.
         """
@@ -141,29 +141,29 @@ class Checkpoints:
         self._own[name] = thing
 
     def _folder(self) -> Path:
-        """Of the checkpoint that is continued."""
+        """Folder of the checkpoint that is restored."""
         return path_of(RunFolder(self._plan.run).checkpoints, self._plan.checkpoint)
 
     def _unclaimed(self) -> list[str]:
-        """List the objects of the script that the checkpoint holds states of, and that are not restored yet."""
+        """List the objects of the script whose states are in the checkpoint and not restored yet."""
         return sorted(name for name in self.restored.state if name.isidentifier())
 
     def check_claimed(self) -> None:
-        """Raise StreamError if the checkpoint holds states that the script has not registered anything for."""
+        """Raise StreamError if the checkpoint holds states of objects that the script has not registered."""
         if self._unclaimed():
             names = ", ".join(self._unclaimed())
             raise StreamError(
-                f"The checkpoint that this run continues holds the state of {names}, but the script began its loop "
-                "without it. Call mpidata.register(...) with the same names as before the loop."
+                f"The checkpoint that this run resumes from holds the state of {names}, but the script started its "
+                "loop without it. Before the loop, call mpidata.register(...) with the same names."
             )
 
     def take(self) -> bool:
-        """Take the snapshot that is due, and let it be written while training goes on; False: something else is first.
+        """Take the snapshot that is due, to be written while training continues; False: something else is first.
 
         Notes
         -----
-        Takes as long as saving the registered objects into memory. What fails is told to the scheduler and on
-        standard error, and training goes on.
+        Takes as long as saving the registered objects into memory. A failure is reported to the scheduler and on
+        stderr, and training continues.
         """
         if self.come_first() is False:
             return False
@@ -180,7 +180,7 @@ class Checkpoints:
         return True
 
     def states(self) -> dict[str, Saved]:
-        """Copy the states of what is registered, and of mpidata's own objects."""
+        """Copy the states of registered objects, and of those of mpidata."""
         return self._state() | self._own_state() | save_published(self._library)
 
     def _own_state(self) -> dict[str, Saved]:
@@ -191,11 +191,11 @@ class Checkpoints:
         return state.save_state(dict(self._own))
 
     def of_mates(self) -> list[dict[str, Saved]]:
-        """Collect the states of this trainer's mates; for the thread that writes."""
+        """Collect the states of this trainer's mates; for the writing thread."""
         return []
 
     def finish(self) -> None:
-        """Wait until a snapshot that is being written is."""
+        """Wait until the current snapshot is written."""
         if self._writing is not None:
             self._writing.join()
             self._writing = None
@@ -206,7 +206,7 @@ class Checkpoints:
         try:
             written = self._write_file(path, snapshot, state)
             self.record_first()
-        except Exception as error:  # whatever it is, training goes on
+        except Exception as error:  # whatever it is, training continues
             reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -216,7 +216,7 @@ class Checkpoints:
 
     def _give_up(self, reason: str) -> None:
         self._library.mpidata_trainer_snapshot_end(1, 0, reason.encode())
-        print(f"A checkpoint was given up: {reason}. Training goes on without it.", file=sys.stderr, flush=True)
+        print(f"A checkpoint was abandoned: {reason}. Training continues without it.", file=sys.stderr, flush=True)
 
     def _write_file(self, path: Path, snapshot: structures.Snapshot, state: dict[str, Saved]) -> Digest:
         plan = self._plan

@@ -1,20 +1,20 @@
-"""The file of a trainer in a checkpoint: HDF5, laid out by h5py, its large arrays written past it.
+"""The file of a trainer in a checkpoint: HDF5, laid out by h5py, which does not write its large arrays.
 
-h5py holds the GIL while it writes, which would stop the training. So the file is made with contiguous datasets whose
-space is allocated at once, closed, and the arrays are written to their places by calls that release the GIL.
+h5py holds the GIL while it writes, which would stop the training. Therefore the file is created with contiguous
+datasets whose space is allocated at once, and closed. Calls that release the GIL write the arrays to their places.
 
-Attributes of the file: see `Head`. Datasets, n samples of the places buffer, waiting, retired, validation in turn:
+Attributes of the file: see `Head`. Datasets, n samples of the places buffer, waiting, retired, validation in order:
 `fields/<name>` (n, *shape), bfloat16 as in a record; `parameters` (n, p) float64; `time` float64, `step`, `simulation`
-int64, `seen` uint8, all (n,). With windows all but `seen` have a row for each step, and `windows`, (n, W) int64, the
-numbers of these rows. Where samples have numbers of their own, `numbers/<name>`, (n,) int64: lengths, and whether an
-optional field was put. The values of a field with a length are those of all samples, one behind the other, (elements,).
-Where there are constants, the fields of steps are without them, and `constants/of`, (n,) int64, has for each step the
-number of its own among those of the file: `constants/simulation`, `try`, (m,) int64, `numbers`, (m, k) int64, in the
-plan's order, -1 for a length that no constant has; and `constants/fields/<name>`, (elements,), the values of all, one
-behind the other, none where an optional field was not put.
-`ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes, and beside
-those that trainers have parts of `sharded/<name>`, bytes; those of mate 1 in `mates/1/state`, `mates/1/sharded`; where
-there are statistics, `scales`, (n, 6) float64.
+int64, `seen` uint8, all (n,). With windows all except `seen` have a row for each step, and `windows`, (n, W) int64, has
+the numbers of these rows. If samples have numbers, `numbers/<name>`, (n,) int64: lengths, and whether an optional field
+was put. The values of a field with a length are those of all samples, concatenated, (elements,).
+If there are constants, the fields of steps do not contain them, and `constants/of`, (n,) int64, has for each step the
+number of its constants among those of the file: `constants/simulation`, `try`, (m,) int64, `numbers`, (m, k) int64, in
+the plan's order, -1 for a length that no constant has; and `constants/fields/<name>`, (elements,), all values,
+concatenated, none for an optional field that was not put.
+`ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes, and
+`sharded/<name>`, bytes, for states of which trainers hold parts; those of mate 1 in `mates/1/state`,
+`mates/1/sharded`; with statistics, `scales`, (n, 6) float64.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ _CONSTANTS = ("of", "simulation", "try")
 
 
 class Saved(NamedTuple):
-    """A registered state: as torch.save writes it, or this trainer's pieces of it and where those of all are."""
+    """A registered state: as torch.save writes it, or this trainer's pieces of it and the index of all pieces."""
 
     contents: bytes
     layout: bytes = b""
 
 
 def of_mate(rank: int) -> str:
-    """Name the group that has the states of a rank of a replica, with the slash behind; the file itself for rank 0."""
+    """Name the group with the states of a rank of a replica, with a slash at the end; empty for rank 0."""
     return f"mates/{rank}/" if rank else ""
 
 
@@ -74,23 +74,23 @@ def write(
     write_fields: Callable[[int, list[int]], None],
     constants: Mapping[str, Sequence[_Array]] = _NO_CONSTANTS,
 ) -> None:
-    """Write the file and wait until the disk has it.
+    """Write the file and wait until it is on the disk.
 
     Parameters
     ----------
     path : Path
-        The file, which is made.
+        The file, which is created.
     head : Head
         Its attributes.
     fields : tuple of Field
-        Those of the job, `write_fields` writes those of steps.
+        The job's fields, of which `write_fields` writes those of steps.
     arrays : mapping of str to ndarray
         The other datasets by name, with `/` for groups; C order.
     write_fields : callable
-        Given the file's descriptor and the place of each dataset of a step's field in the file (in bytes), writes their
+        Given the file's descriptor and the offset in the file of each dataset of a step's field, writes their
         contents.
     constants : mapping of str to sequence of ndarray
-        Further datasets by name: flat arrays, which stand one behind the other.
+        Further datasets by name: flat arrays, which are concatenated.
 
     Raises
     ------
@@ -136,14 +136,14 @@ def write(
 
 
 def _shape(field: Field, rows: int, numbers: Mapping[str, _Array]) -> tuple[int, ...]:
-    """Shape of the dataset with the values of a field; raises KeyError where its length is missing."""
+    """Shape of the dataset with the values of a field; raises KeyError if its length is missing."""
     if not field.length:
         return (rows, *field.extents())
     return (int(numbers[field.length].sum()) * field.row,)
 
 
 def _allocate(file: h5py.File, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Make a dataset whose bytes have their place in the file at once; returns it, 0 where there are no bytes."""
+    """Create a dataset that is allocated at once; returns its offset in the file, 0 if it has no bytes."""
     options = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     options.set_layout(h5py.h5d.CONTIGUOUS)
     options.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
@@ -174,7 +174,7 @@ class TrainerFile:
     Raises
     ------
     StreamError
-        It cannot be read or is no such file.
+        The file cannot be read, or is not a trainer's file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -218,7 +218,7 @@ class TrainerFile:
                 raise ValueError(f"ledger/{name} makes no sense")
 
     def _constants(self) -> dict[str, NDArray[np.int64]]:
-        """Read all but their values."""
+        """Read everything except the values."""
         n = self._dataset("constants/simulation").size
         arrays = {
             name: self._whole(f"constants/{name}", np.int64, (n if name != "of" else self._rows,))
@@ -233,7 +233,7 @@ class TrainerFile:
         return arrays
 
     def _has_constants(self, plan: Plan) -> bool:
-        """Tell whether they are of the fields of a plan."""
+        """Whether the constants are those of a plan's fields."""
         if not plan.constants:
             return not self.constants
         if not self.constants or self.constants["numbers"].shape[1] != len(plan.numbers):
@@ -245,11 +245,11 @@ class TrainerFile:
         return found == {field.name: (field.dtype, (sizes[field.name],)) for field in plan.constants}
 
     def scales(self, n: int) -> NDArray[np.float64]:
-        """Read the statistics, (n, 6) float64; raises StreamError where the checkpoint has no such ones."""
+        """Read the statistics, (n, 6) float64; raises StreamError if the checkpoint does not have these."""
         if "scales" not in self._file or self._file["scales"].shape != (n, len(moments.numbers())):
             raise StreamError(
-                f"The checkpoint cannot be continued with 'samples.statistics' as it is now: {self.path} was written "
-                "with others. Set it as it was."
+                f"Cannot resume from the checkpoint with the present 'samples.statistics': {self.path} was written "
+                "with another value. Restore that value."
             )
         with self.readable():
             return self._whole("scales", np.float64, (n, len(moments.numbers())))
@@ -257,7 +257,7 @@ class TrainerFile:
     def _dataset(self, name: str) -> h5py.Dataset:
         dataset = self._file[name]
         if not isinstance(dataset, h5py.Dataset) or not isinstance(dataset.shape, tuple):
-            raise ValueError(f"{name} is no dataset")
+            raise ValueError(f"{name} is not a dataset")
         if dataset.size * dataset.dtype.itemsize > self._bytes:
             raise ValueError(f"{name} is larger than the file")
         return dataset
@@ -279,24 +279,24 @@ class TrainerFile:
 
     @contextlib.contextmanager
     def readable(self) -> Iterator[None]:
-        """Turn what h5py raises into a StreamError that names the file."""
+        """Convert exceptions of h5py to a StreamError that names the file."""
         try:
             yield
         except DAMAGED as error:
             raise StreamError(
-                f"The checkpoint cannot be continued: {self.path} cannot be read: {as_line(error)}. Remove the "
+                f"Cannot resume from the checkpoint: {self.path} cannot be read: {as_line(error)}. Remove the "
                 "checkpoint's folder, and resume from the one before."
             ) from None
 
     def check_belongs(self, trainer: int, first: TrainerFile) -> None:
-        """Raise StreamError unless this is the file of this trainer, of one checkpoint with that of the first."""
+        """Raise StreamError unless this is the trainer's file, and of the same checkpoint as the `first` file."""
         with self.readable():
             mine = (self.head.trainer, self.head.trainers, self.head.simulations, len(self.ledger["steps"]))
             if mine != (trainer, *(first.head.trainers, first.head.simulations, len(first.ledger["steps"]))):
                 raise ValueError(f"it does not belong to {first.path.name}")
 
     def check(self, plan: Plan) -> None:
-        """Raise StreamError unless the samples are of the fields, parameters and simulations of a plan."""
+        """Raise StreamError unless the samples have the fields, parameters and simulations of a plan."""
         head, count = self.head, plan.simulations + plan.validation
         with self.readable():
             shapes = {name: self._dataset(f"fields/{name}") for name in self._file["fields"]}
@@ -308,7 +308,7 @@ class TrainerFile:
             if of_samples["parameters"].ndim != 2 or {of_samples[n].dtype.str for n in ("parameters", "time")} != {
                 "<f8"
             }:
-                raise ValueError("parameters or time are not what they should be")
+                raise ValueError("parameters or time has a wrong shape or type")
             parameters = of_samples["parameters"].shape[1]
         if (
             set(self.numbers) != set(plan.numbers)
@@ -322,13 +322,13 @@ class TrainerFile:
         elif head.simulations != plan.simulations or len(self.ledger["steps"]) != count:
             what = f"{head.simulations} simulations and {len(self.ledger['steps']) - head.simulations} for validation"
         elif head.samples != samples_of(plan):
-            what = f"samples of another window, stride or run, {head.samples} instead of {samples_of(plan)}"
+            what = f"samples with another window, stride or run, {head.samples} instead of {samples_of(plan)}"
         elif head.policy != plan.policy:
             what = f"buffer.policy {head.policy} instead of {plan.policy}"
         else:
             return
         raise StreamError(
-            f"The checkpoint cannot be continued: {self.path} has {what}. Resume it with the job file it was made with."
+            f"Cannot resume from the checkpoint: {self.path} has {what}. Use the job file that it was made with."
         )
 
     def rows(self, name: str, first: int, last: int) -> _Array:
@@ -338,7 +338,7 @@ class TrainerFile:
         return rows
 
     def fields(self, field: Field, first: int, chosen: NDArray[np.int64]) -> _Array:
-        """Read the values of a field in the rows `first + chosen`, ascending, one behind the other."""
+        """Read the values of a field in the rows `first + chosen`, ascending, concatenated."""
         last = first + int(chosen[-1]) + 1
         if not field.length:
             return self.rows(f"fields/{field.name}", first, last)[chosen]
@@ -353,7 +353,7 @@ class TrainerFile:
         return joined
 
     def state(self, mate: int = 0) -> dict[str, Saved]:
-        """Read the registered objects' states, or a mate's; of those that trainers have parts of the index alone."""
+        """Read the states of the registered objects, or of a mate's; of states in parts only the index."""
         of = of_mate(mate)
         with self.readable():
             names, indices = list(self._file.get(f"{of}state", ())), set(self._file.get(f"{of}sharded", ()))

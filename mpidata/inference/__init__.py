@@ -1,1 +1,1 @@
-"""The inference ranks of a job: they run a function of the user's on the rows that solvers send."""
+"""The inference ranks of a job, which run a user's function on the rows that solvers send."""

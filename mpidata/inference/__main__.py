@@ -1,4 +1,4 @@
-"""An inference rank is started as `python -m mpidata.inference SETTINGS`."""
+"""The start of an inference rank: `python -m mpidata.inference SETTINGS`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The user's function: how it is found, what it is called with, and what it must return."""
+"""The user's function: finding and calling it, and checking its results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 class FunctionError(MpidataError):
-    """What the function returned does not fit the questions."""
+    """The result of the function does not fit the questions."""
 
 
 class Function:
@@ -39,7 +39,7 @@ class Function:
     Raises
     ------
     MpidataError
-        There is no such function, or none that can be called so. What importing its module raises comes as it is.
+        There is no such function, or it cannot be called this way. Exceptions of importing its module pass through.
     """
 
     def __init__(self, name: str) -> None:
@@ -59,19 +59,19 @@ class Function:
     def __call__(
         self, inputs: Tensors, weights: Tensors | None, outputs: tuple[Array, ...], rows: int
     ) -> list[torch.Tensor]:
-        """Call it; returns the outputs that are wanted, in their order, on the CPU and contiguous.
+        """Call it; returns the requested outputs, in order, on the CPU and contiguous.
 
         Raises
         ------
         FunctionError
-            It returned something else. What it raises itself comes as it is.
+            The function returned something else. Exceptions of the function pass through.
         """
         try:
             returned = self._call(inputs, weights=weights) if self.takes_weights else self._call(inputs)
         finally:
             if os.getpid() != self._process:
                 self._end_child()
-        if not isinstance(returned, (dict, Mapping)):  # the first is soon known
+        if not isinstance(returned, (dict, Mapping)):  # the check for dict is faster
             raise FunctionError(f"{self.name} returned {_kind(returned)}. Return a dict of tensors by name.")
         found = []
         for array in outputs:
@@ -82,7 +82,7 @@ class Function:
                 and tensor.dtype is array.dtype
                 and tensor.is_cpu
                 and tensor.is_contiguous()
-                and not tensor.is_conj()  # else its memory has not its values
+                and not tensor.is_conj()  # otherwise its memory does not have its values
                 and not tensor.is_neg()
             ):
                 tensor = self._converted(tensor, array, rows)
@@ -90,13 +90,13 @@ class Function:
         return found
 
     def _end_child(self) -> None:
-        """End a process that the function has forked, instead of having it go on as this one: MPI survives no fork."""
+        """End a process that the function has forked, which must not continue as this rank: MPI survives no fork."""
         error = sys.exc_info()[1]
         if isinstance(error, SystemExit) and not error.code:
             os._exit(0)
         what = f"raised {type(error).__name__}: {error}" if error else "returned"
         print(
-            f"mpidata: a process that {self.name} has forked {what}, and ends. End such a process by os._exit().",
+            f"mpidata: a process that {self.name} has forked {what}, and ends. End such a process with os._exit().",
             file=sys.stderr,
             flush=True,
         )
@@ -105,8 +105,8 @@ class Function:
     def _missing(self, returned: Mapping[str, Any], name: str) -> NoReturn:
         names = ", ".join(repr(name) for name in returned) or "none"
         raise FunctionError(
-            f"{self.name} returned no {name!r}, which a solver asks for. The names that it returned: {names:.500}. "
-            "Return all that solvers ask for."
+            f"{self.name} returned no {name!r}, which a solver requests. The names that it returned: {names:.500}. "
+            "Return all arrays that solvers request."
         )
 
     def _converted(self, tensor: object, array: Array, rows: int) -> torch.Tensor:
@@ -117,29 +117,29 @@ class Function:
             wanted = [rows, *array.row]
             raise FunctionError(
                 f"{said} its shape is {list(tensor.shape)}, not {wanted}. Return a row for each row of the inputs, of "
-                "the shape that the solver asks for."
+                "the shape that the solver requests."
             )
         if tensor.dtype != array.dtype:
-            raise FunctionError(f"{said} its dtype is {tensor.dtype}, but solvers ask for {array.dtype}. Convert it.")
+            raise FunctionError(f"{said} its dtype is {tensor.dtype}, but solvers request {array.dtype}. Convert it.")
         if not _is_dense(tensor):
             raise FunctionError(f"{said} it is {_kind_of_tensor(tensor)}. Return a dense tensor, with values.")
         return tensor.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
 
 
 def read_weights(path: str) -> Tensors:
-    """Read the file of `inference.weights`; raises MpidataError if it cannot be read, or holds no dict of tensors."""
-    said, advice = f"inference.weights, {path},", "Write it by torch.save(net.state_dict(), ...)."
+    """Read the file of `inference.weights`; raises MpidataError if it cannot be read or is not a dict of tensors."""
+    said, advice = f"inference.weights, {path},", "Write it with torch.save(net.state_dict(), ...)."
     try:
         read = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise MpidataError(f"{said} cannot be read: {type(error).__name__}: {error}") from None
-    except Exception as error:  # torch raises many kinds, whose advice nobody can follow here
-        raise MpidataError(f"{said} is no file of tensors alone ({type(error).__name__}). {advice}") from None
+    except Exception as error:  # torch raises many kinds, whose advice does not apply here
+        raise MpidataError(f"{said} does not only contain tensors ({type(error).__name__}). {advice}") from None
     if not isinstance(read, Mapping):
-        raise MpidataError(f"{said} holds no dict of tensors, but {_kind(read)}. {advice}")
+        raise MpidataError(f"{said} holds {_kind(read)}, not a dict of tensors. {advice}")
     for name, tensor in read.items():
         if not isinstance(tensor, torch.Tensor):
-            raise MpidataError(f"{said} holds no dict of tensors: {name!r} is {_kind(tensor)}. {advice}")
+            raise MpidataError(f"{said} does not hold a dict of tensors: {name!r} is {_kind(tensor)}. {advice}")
         if not _is_dense(tensor):
             raise MpidataError(f"{said} holds {name!r}, which is {_kind_of_tensor(tensor)}. Save dense tensors.")
     return dict(read)
@@ -148,14 +148,14 @@ def read_weights(path: str) -> Tensors:
 def _takes_weights(found: Callable[..., Any], said: str) -> bool:
     try:
         signature = inspect.signature(found)
-    except ValueError:  # of some that are built in
+    except ValueError:  # raised for some built-in functions
         return False
     takes = "weights" in signature.parameters
     try:
         signature.bind({}, **({"weights": {}} if takes else {}))
     except TypeError:
         raise MpidataError(
-            f"{said} its parameters are {signature}. It is called as answer(inputs) or, where it has such a parameter, "
+            f"{said} its parameters are {signature}. It is called as answer(inputs) or, if it has a parameter weights, "
             "as answer(inputs, weights=...)."
         ) from None
     return takes

@@ -1,4 +1,4 @@
-"""Questions over libmpidata, which takes and answers them as a loader does its requests."""
+"""Questions over libmpidata, which takes and answers them like requests to a loader."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mpidata.native.library import Library, check
 
 __all__ = ["Asked", "LEAVE"]
 
-# Longest time in the library while it waits, so that Python gets to handle signals.
+# Longest wait within the library, so that Python can handle signals.
 _SLICE_S = 0.2
 _COPIED = -1  # the ticket of an answer that the library copies
 
 LEAVE = object()
-"""In place of a question: this rank is to leave."""
+"""Returned instead of a question: this rank must leave."""
 
 
 class _Answer(NamedTuple):
@@ -41,7 +41,7 @@ def _answer_of(output_bytes: tuple[int, ...]) -> _Answer:
 
 
 class Asked:
-    """What solvers ask this rank.
+    """The questions of solvers to this rank.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class Asked:
     Attributes
     ----------
     more : bool
-        Whether another question waits behind the one that was taken last.
+        Whether another question waits after the last one taken.
 
     Notes
     -----
-    For one thread. What it does for each question is on the way of a solver that waits.
+    For one thread. A solver waits during all work for its question.
     """
 
     def __init__(self, library: Library) -> None:
@@ -71,9 +71,9 @@ class Asked:
         self.more = False
 
     def next(self, timeout_s: float) -> Question | object | None:
-        """Take the next question: None if none came in time, LEAVE if this rank is to leave. Sleeps while it waits."""
+        """Take the next question; None if none arrived in time, LEAVE if this rank must leave. Sleeps meanwhile."""
         place = self._place
-        room = place.room()  # which may move it
+        room = place.room()  # may change the address
         status = self._next(place.address, room, min(timeout_s, _SLICE_S))
         if status:
             return self._none(status)
@@ -90,7 +90,7 @@ class Asked:
         return Question(taken.peer, taken.number, shape, arrays_in(shape, memory, offsets, sizes))
 
     def answer(self, question: Question, version: int, outputs: Sequence[torch.Tensor]) -> None:
-        """Answer a question: the tensors are contiguous, and large ones stay as they are until the answer has left."""
+        """Answer a question with contiguous tensors; large ones must not be changed until the answer has been sent."""
         if version != self._head.value:
             self._head = ctypes.c_int64(version)
         sent = _answer_of(question.shape.output_bytes)
@@ -111,7 +111,7 @@ class Asked:
             self._place.free()
 
     def close(self) -> None:
-        """Leave the job in order, when all answers have left."""
+        """Leave the job when all answers have been sent."""
         check(self._library, self._library.mpidata_loader_close())
         self._kept.clear()
 

@@ -21,12 +21,12 @@ __all__ = ["main"]
 
 
 def main(encoded: str) -> int:
-    """Answer until the scheduler lets this rank go; returns its exit status. Initialises MPI.
+    """Answer until the scheduler releases this rank; returns its exit status. Initialises MPI.
 
     Parameters
     ----------
     encoded : str
-        The settings, as the plan has them.
+        The settings, as in the plan.
     """
     keep_printing()
     settings = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
@@ -39,9 +39,9 @@ def main(encoded: str) -> int:
     end_on_exception(folder, lambda error, sentence: _report(library, sentence, not isinstance(error, MpidataError)))
     try:
         _serve(library, settings)
-    except SystemExit:  # else Python's end would finalise MPI, which waits for the other ranks
-        _report(library, f"{settings['function']} has ended its rank by sys.exit()", False)
-        fail("mpidata: the function has ended this rank by sys.exit().")
+    except SystemExit:  # otherwise the end of Python would finalise MPI, which waits for the other ranks
+        _report(library, f"{settings['function']} has ended its rank with sys.exit()", False)
+        fail("mpidata: the function has ended this rank with sys.exit().")
     return 0
 
 
@@ -59,7 +59,7 @@ def _serve(library: Library, settings: dict[str, Any]) -> None:
     weights = Weights(read, published, settings["resumed"])
     check(library, library.mpidata_loader_begin())
     library.mpidata_loader_starts(False)
-    gc.freeze()  # what is there by now stays; to look through it took a solver's time
+    gc.freeze()  # existing objects stay; searching them would delay solvers
     asked = Asked(library)
     run = RunFolder.here()
     say = print if run is None else functools.partial(say_late, run.path)
@@ -68,7 +68,7 @@ def _serve(library: Library, settings: dict[str, Any]) -> None:
 
 
 def _report(library: Library, sentence: str, has_traceback: bool) -> None:
-    """Let the scheduler end the job with what was raised, in which this rank ends, too."""
+    """Make the scheduler end the job, and with it this rank, with the exception's sentence."""
     what = sentence.rstrip(".")
     library.mpidata_beat_at(f"raised {what}".encode(errors="replace"))
     where = " The traceback is in the log of the inference rank." if has_traceback else ""

@@ -1,4 +1,4 @@
-"""Memory for questions that are small and alone: each comes to where the one before was."""
+"""Memory for small single questions, which each of them reuses."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from mpidata.inference.questions import Question, arrays_in, read_shape
 __all__ = ["Place"]
 
 _BYTES = 16384
-_MOST = 1024  # descriptions that are known again
+_MOST = 1024  # descriptions that are recognized
 
 
 class Place:
-    """Memory that a question is lent until it is answered.
+    """Memory that is lent to a question until it is answered.
 
     Attributes
     ----------
     address : int
         Of the memory.
     lent : Question or None
-        The question that is here.
+        The question in the memory.
 
     Notes
     -----
-    A question, and the arrays over the memory, are made once for all of a description, which takes longer than to copy
-    them. A function may have kept tensors of a question, though it is told to keep copies: then the next question comes
-    to new memory, and those stay as they are.
+    A question, and the arrays over the memory, are made once per description, because that takes longer than copying
+    the values. A function may have kept tensors of a question, although it should keep copies: the next question then
+    uses new memory, and these tensors are not changed.
     """
 
     def __init__(self) -> None:
@@ -46,13 +46,13 @@ class Place:
         return _BYTES
 
     def take(self, n_parts: int, end: int) -> Question:
-        """Give the question that has come, as `mpidata_parcel_copy` lays it out, with its first part up to `end`."""
+        """Return the question that has arrived, laid out by `mpidata_parcel_copy`, with its first part up to `end`."""
         self.lent, self._references = self._known(bytes(self._view[:end]), n_parts)
         self._last = self.lent
         return self.lent
 
     def free(self) -> None:
-        """Take the memory back from the question, which has been answered."""
+        """Release the memory after the question was answered."""
         self.lent = None
 
     def _renew(self) -> None:
@@ -64,7 +64,7 @@ class Place:
 
 
 def _known_in(memory: memoryview, text: bytes, n_parts: int) -> tuple[Question, int]:
-    """Make a question of this description, and count the references to its arrays while these are lent to nobody."""
+    """Return a question with this description, and the number of references to its arrays while nobody else has any."""
     offsets, sizes = np.frombuffer(text, np.int64, 2 * n_parts).reshape(2, -1).tolist()
     shape = read_shape(text[offsets[0] :])
     question = Question(-1, -1, shape, arrays_in(shape, memory, offsets, sizes))

@@ -1,4 +1,4 @@
-"""Questions of solvers: what their parcels say, and the answers to them, as tensors."""
+"""Questions of solvers: the contents of their parcels, and their arrays as tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MIXED = "Use one build of mpidata for the whole job."
 
 
 class Array(NamedTuple):
-    """An array of a question, but for its rows; `stored` is as numpy knows it, which has no bfloat16."""
+    """An array of a question, without its number of rows; `stored` is its dtype in numpy, which lacks bfloat16."""
 
     name: str
     dtype: torch.dtype
@@ -30,7 +30,7 @@ class Array(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What a question is about; questions that differ in `rows` alone go into one call of the function."""
+    """Description of a question; questions that differ only in `rows` are joined in one call of the function."""
 
     rows: int
     inputs: tuple[Array, ...]
@@ -38,17 +38,17 @@ class Shape(NamedTuple):
     input_bytes: tuple[int, ...]
     output_bytes: tuple[int, ...]
     names: tuple[str, ...]
-    """Of the inputs; empty if some are not stored as torch has them."""
+    """Of the inputs; empty if some are stored differently than in torch."""
 
     @property
     def kind(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        """What questions that are joined have in common."""
+        """The same for questions that can be joined."""
         return self.inputs, self.outputs
 
 
 @dataclasses.dataclass(slots=True)
 class Question:
-    """A question that has come: who asks, its number, what it is about, and its inputs as they are stored."""
+    """A received question: its sender and number, its description, and its inputs as they are stored."""
 
     peer: int
     number: int
@@ -63,15 +63,15 @@ class Question:
 
 @functools.lru_cache(1024)
 def read_shape(text: bytes) -> Shape:
-    """Read the description of a question, its first part; raises MpidataError if it is none."""
+    """Read the description of a question, its first part; raises MpidataError if it is invalid."""
     head, one = structures.Description, structures.Described
     if len(text) < ctypes.sizeof(head):
-        raise MpidataError(f"A question is described by {len(text)} bytes, too few. {_MIXED}")
+        raise MpidataError(f"The description of a question has {len(text)} bytes, too few. {_MIXED}")
     told = head.from_buffer_copy(text)
     counts = told.n_in, told.n_out
     size = ctypes.sizeof(head) + sum(counts) * ctypes.sizeof(one)
     if told.magic != constants.QUESTION_MAGIC or min(counts) < 1 or told.rows < 0 or size != len(text):
-        raise MpidataError(f"A question is described by {len(text)} bytes that are no description. {_MIXED}")
+        raise MpidataError(f"The description of a question, {len(text)} bytes, is invalid. {_MIXED}")
     places = range(ctypes.sizeof(head), size, ctypes.sizeof(one))
     arrays = tuple(_array_of(one.from_buffer_copy(text, at), told.rows) for at in places)
     sizes = tuple(array.stored.itemsize * told.rows * math.prod(array.row) for array in arrays)
@@ -86,7 +86,7 @@ def _array_of(described: ctypes.Structure, rows: int) -> Array:
     name = described.name.decode(errors="replace")
     dtype, extents = names.get(described.dtype), tuple(described.shape[: max(0, described.ndim)])
     if dtype is None or not 1 <= described.ndim <= constants.MAX_NDIM or extents[0] != rows or min(extents) < 0:
-        raise MpidataError(f"Array {name!r} of a question is described wrongly. {_MIXED}")
+        raise MpidataError(f"The description of array {name!r} of a question is invalid. {_MIXED}")
     stored = np.dtype(np.uint8) if dtype == "bool" else numpy_dtype(dtype)
     return Array(name, getattr(torch, dtype), stored, extents[1:])
 
@@ -94,17 +94,17 @@ def _array_of(described: ctypes.Structure, rows: int) -> Array:
 def arrays_in(
     shape: Shape, memory: bytearray | memoryview, offsets: list[int], sizes: list[int]
 ) -> list[np.ndarray[Any, Any]]:
-    """Make arrays over the inputs of a question, [rows, ...] each; raises MpidataError where they have other sizes."""
+    """Return arrays over the inputs of a question, [rows, ...] each; raises MpidataError if their sizes differ."""
     wanted = list(shape.input_bytes)
     if sizes[1:] != wanted:
-        raise MpidataError(f"Arrays of a question came with {sizes[1:]} bytes, not {wanted}. {_MIXED}")
+        raise MpidataError(f"Arrays of a question have {sizes[1:]} bytes, not {wanted}. {_MIXED}")
     places = zip(shape.inputs, offsets[1:], strict=True)
     return [np.ndarray((shape.rows, *array.row), array.stored, memory, at) for array, at in places]
 
 
 def tensors_of(question: Question) -> dict[str, torch.Tensor]:
-    """Make tensors over the inputs of a question, [rows, ...] each; bools are copied."""
-    # torch.frombuffer, and a view of what it makes, would take four times as long.
+    """Return tensors over the inputs of a question, [rows, ...] each; bools are copied."""
+    # torch.frombuffer and a view of its result would take four times as long.
     if question.shape.names:
         return dict(zip(question.shape.names, map(torch.from_numpy, question.arrays), strict=True))
     named = zip(question.shape.inputs, question.arrays, strict=True)

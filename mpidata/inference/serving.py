@@ -1,4 +1,4 @@
-"""What an inference rank does all its life: join questions, call the function, and answer them."""
+"""The main loop of an inference rank: joins questions, calls the function, and answers them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from mpidata.inference.weights import Weights
 
 __all__ = ["Serving"]
 
-# After which it is said that a question waits for weights: a script that trains before it publishes may take longer.
+# Time after which waiting for weights is reported: a script that trains before it publishes may take longer.
 PATIENCE_S = 10.0
 
 
 class Questions(Protocol):
-    """Where questions come from; the methods of `Asked`."""
+    """Source of questions; the methods of `Asked`."""
 
     more: bool
-    """Whether another one waits behind the one that was taken last."""
+    """Whether another one waits after the last one taken."""
 
     def next(self, timeout_s: float) -> Question | object | None:
         """Take the next one."""
@@ -39,17 +39,17 @@ class Serving:
     Parameters
     ----------
     asked : Asked
-        Where they come from.
+        Source of the questions.
     function : Function
-        What answers them.
+        Computes the answers.
     weights : Weights
-        Where it takes weights: nothing is answered before there are some.
+        For a function that takes weights: nothing is answered before there are some.
     batch : int
-        Most rows of a call.
+        Largest number of rows of a call.
     wait_s : float
-        For which to wait for more rows.
+        Time to wait for more rows.
     say : callable
-        Tells the user a sentence.
+        Prints a sentence for the user.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Serving:
         self._left = False
 
     def serve(self) -> None:
-        """Answer until this rank is to leave, without gradients."""
+        """Answer until this rank must leave, without gradients."""
         with torch.no_grad():  # once: torch.inference_mode around each call would take 3 us of it
             while not self._left:
                 self._serve_next()
@@ -87,7 +87,7 @@ class Serving:
             and found.shape.rows
             and self._may_answer
         ):
-            self._answer_one(found)  # as soon as can be: a solver waits
+            self._answer_one(found)  # at once, because a solver waits
             return
         self._keep(found)
         if self._waiting and self._may_answer:
@@ -103,9 +103,9 @@ class Serving:
             return
         self._told = True
         self._say(
-            f"Solvers wait for an answer of {self._function.name}, which takes weights, and for {PATIENCE_S:g} s there "
-            "are none. Name a file of them, inference.weights, or have the training call mpidata.publish before the "
-            "first batch."
+            f"Solvers wait for an answer of {self._function.name}, which takes weights, but there have been none for "
+            f"{PATIENCE_S:g} s. Name a file of weights in inference.weights, or call mpidata.publish in the training "
+            "script before the first batch."
         )
 
     @property
@@ -113,7 +113,7 @@ class Serving:
         return self._weights.there or not self._function.takes_weights
 
     def _take(self, timeout_s: float) -> bool:
-        """Take a question, if one comes in time."""
+        """Take a question, if one arrives in time."""
         return self._keep(self._asked.next(timeout_s))
 
     def _keep(self, found: object) -> bool:
@@ -124,23 +124,23 @@ class Serving:
         return False
 
     def _gather(self) -> None:
-        """Take all that have come, and wait a little for more while there are few rows."""
-        while self._asked.more and self._take(-1.0):  # a look in vain would take time from who waits
+        """Take all waiting questions, and wait briefly for more while there are few rows."""
+        while self._asked.more and self._take(-1.0):  # a check in vain would delay waiting solvers
             pass
         if not self._wait_s:
             return
         deadline = time.monotonic() + self._wait_s
         while not self._left and self._rows_of_first() < self._batch and (left := deadline - time.monotonic()) > 0:
             if not self._take(left):
-                self._weights.take_newer()  # which may be why it returned
+                self._weights.take_newer()  # newer weights may be the reason for the return
 
     def _rows_of_first(self) -> int:
-        """Rows that could go into one call with the first question."""
+        """Return the number of rows that fit into one call with the first question."""
         kind = self._waiting[0].shape.kind
         return sum(question.rows for question in self._waiting if question.shape.kind == kind)
 
     def _next_batch(self) -> list[Question]:
-        """Take out the first question, and those like it that fit beside it, in their order."""
+        """Remove the first question, and those of its kind that fit into the same call, in order."""
         first = self._waiting.popleft()
         if not self._waiting:
             return [first]
@@ -173,7 +173,7 @@ class Serving:
             first = end
 
     def _answer_one(self, question: Question) -> None:
-        """Answer one that is alone: without copies, and quickly, as a solver waits."""
+        """Answer a single question without copies, and quickly, because a solver waits."""
         shape = question.shape
         found = self._function(tensors_of(question), self._weights.tensors, shape.outputs, shape.rows)
         self._asked.answer(question, self._weights.version, found)

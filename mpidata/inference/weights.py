@@ -1,4 +1,4 @@
-"""The weights that an inference rank calls the function with: those of a file, then what trainers publish."""
+"""The weights that an inference rank passes to the function: those of a file, then published ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Published", "Weights", "tensors_in"]
 
 
 class Newer(Protocol):
-    """Where newer versions come from; the method of `Published`."""
+    """Source of newer versions; the method of `Published`."""
 
     def newer_than(self, version: int) -> tuple[int, Tensors] | None:
-        """Take what is newer, if it is there; the first answer may be that there is nothing: this version."""
+        """Return newer weights, if there are any; the first result may be this version: there are none."""
 
 
 class Published:
-    """What trainers publish, over libmpidata.
+    """Published weights, over libmpidata.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Published:
         self._taken = structures.Taken()
 
     def newer_than(self, version: int) -> tuple[int, Tensors] | None:
-        """Take what is newer than a version, or the word that nothing is, if it has come; else it is asked for."""
+        """Return weights newer than a version, or that version if there are none; None: requested, no answer yet."""
         status = self._library.mpidata_loader_published(version, ctypes.byref(self._taken))
         if status == constants.ERR_AGAIN:
             return None
@@ -53,11 +53,11 @@ class Weights:
     Parameters
     ----------
     tensors : dict of str to torch.Tensor or None
-        Those to begin with; None: there are none yet.
+        The first weights; None: there are none yet.
     published : Newer or None
-        Where newer ones come from; None: from nowhere, as the function takes none.
+        Source of newer ones; None: there is none, because the function takes no weights.
     resumed : bool, default False
-        Whether newer ones may be in the checkpoint: then it is first heard whether there are any.
+        Whether newer ones may be in the checkpoint, which is then found out first.
     """
 
     def __init__(self, tensors: Tensors | None, published: Newer | None = None, resumed: bool = False) -> None:
@@ -68,11 +68,11 @@ class Weights:
 
     @property
     def there(self) -> bool:
-        """Whether the function may be called with them."""
+        """Whether the function may be called with these weights."""
         return self._heard and self.tensors is not None
 
     def take_newer(self) -> None:
-        """Take over what was published since; called between two batches."""
+        """Use newer published weights; called between two batches."""
         if self._published and (found := self._published.newer_than(self.version)):
             self._heard = True
             if found[0] > self.version:
@@ -80,7 +80,7 @@ class Weights:
 
 
 def tensors_in(contents: memoryview) -> Tensors:
-    """Make tensors over what was published, as libmpidata has checked it; they keep the memory alive."""
+    """Return tensors over published contents, which libmpidata has checked; they keep the memory alive."""
     found: Tensors = {}
     for one in described_in(contents):
         dtype: torch.dtype = getattr(torch, one.dtype)

@@ -1,4 +1,4 @@
-"""Loaders compare what the trainers that share a dataset ask for, and refuse who differs."""
+"""Loaders compare the arguments of the trainers that share a dataset, and refuse a trainer that differs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Agreements"]
 
 
 class Agreements:
-    """What trainers ask for, on a loader; a worker of `serve`.
+    """The arguments of trainers, on a loader; a worker of `serve`.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Agreements:
         self._asked: dict[tuple[int, int], tuple[str, dict[str, Item]]] = {}
 
     def take(self, request: Request) -> bool:
-        """Compare with what others ask for; says nothing where it is the same."""
+        """Compare the arguments with those of other trainers; answers only if they differ."""
         if request.kind == Kind.FORGET and not len(request.payload):
             self._asked.pop((request.trainer, request.dataset), None)
         if request.kind != Kind.AGREE:
@@ -35,8 +35,8 @@ class Agreements:
             if of == dataset and trainer != request.trainer and (name := _different(own, other)):
                 sentence = (
                     f"{dataset}, share=True: trainer {request.trainer} has {name} {_shown(own, name)}, but trainer "
-                    f"{trainer} has {_shown(other, name)}. Ask for the same on all trainers: share=True deals the "
-                    "samples out by itself. Or give share=False, and each gets all that it asks for."
+                    f"{trainer} has {_shown(other, name)}. Request the same on all trainers: share=True divides the "
+                    "samples by itself. Or give share=False: then each trainer gets everything that it requests."
                 )
                 self._requests.answer(request, Status.EXCEPTION, sentence.encode(errors="replace"))
                 break
@@ -44,7 +44,7 @@ class Agreements:
         return True
 
     def work(self) -> bool:
-        """There is never anything to do."""
+        """Do nothing: `take` does all the work."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""A loader's work for DataLoaders: their datasets, and batches made of them."""
+"""A loader's work for DataLoaders: their datasets, and batches from them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Batches:
 
     Notes
     -----
-    Trainers whose definitions agree byte by byte share one copy.
+    Trainers with identical definitions, byte for byte, share one copy.
     """
 
     def __init__(self, requests: Requests) -> None:
@@ -46,7 +46,7 @@ class Batches:
         self._waiting: deque[Request] = deque()
 
     def take(self, request: Request) -> bool:
-        """Take a request for a dataset or a batch, or one that takes such back."""
+        """Take a request for a dataset or a batch, or one that cancels these."""
         if request.kind == Kind.BATCH:
             self._waiting.append(request)
         elif request.kind == Kind.DEFINE and request.number == 0:
@@ -58,14 +58,14 @@ class Batches:
         return True
 
     def work(self) -> bool:
-        """Make the batch that was asked for first; False where none is."""
+        """Make the batch that was requested first; False if none is requested."""
         if not self._waiting:
             return False
         request = self._waiting.popleft()
         name = self._held.get((request.trainer, request.dataset))
         copy = self._copies.get(name) if name else None
         if copy is None:
-            return True  # it could not be made, or is not wanted any more: the trainer knows
+            return True  # the dataset could not be built, or was dropped: the trainer knows
         worker, workers, seed, singly, told = BATCH.unpack_from(request.payload)
         try:
             pickles = io.BytesIO(request.payload[BATCH.size :])
@@ -100,7 +100,7 @@ class Batches:
         self._requests.sign_of_life("")
 
     def _forget(self, request: Request) -> None:
-        """Drop requests for batches: those named, or all, with the dataset."""
+        """Drop the named requests for batches, or all and the dataset."""
         key = request.trainer, request.dataset
         numbers = set(np.frombuffer(request.payload, np.int64).tolist())
         self._waiting = deque(
@@ -121,7 +121,7 @@ class _Copy:
         self._epochs: Epochs = ()
 
     def tell_epochs(self, epochs: Epochs) -> None:
-        """Call `set_epoch` where the trainer has."""
+        """Call `set_epoch` if the trainer has called it."""
         if epochs == self._epochs:
             return
         self._epochs = epochs
@@ -141,10 +141,10 @@ class _Copy:
             if not self._begun and definition.worker_init_fn is not None:
                 definition.worker_init_fn(worker)
             self._begun = True
-            _seed_all(seed)  # last, as what was called may have
+            _seed_all(seed)  # last, because worker_init_fn may seed
             samples = self._fetch(indices, singly, alive)
             if definition.collate_fn in _AT_ONCE:
-                torch_worker._worker_info = None  # else the batch is made in shared memory, for which there is no use
+                torch_worker._worker_info = None  # otherwise torch puts the batch into shared memory, needlessly
             return definition.collate_fn(samples)
         finally:
             torch_worker._worker_info = None
@@ -163,7 +163,7 @@ class _Copy:
 
 
 def _seed_all(seed: int) -> None:
-    """Seed what a dataset may draw from; not torch.manual_seed, which would make a note for CUDA at every call."""
+    """Seed the generators that a dataset may use; torch.manual_seed would also queue a call for CUDA each time."""
     random.seed(seed)
-    np.random.seed(seed >> 32)  # a list would cost ten times as much, and have numpy draw the same numbers as random
+    np.random.seed(seed >> 32)  # a list would cost ten times as much, and numpy would draw the same numbers as random
     torch.default_generator.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""A loader's work for FileDatasets: counting and reading parts, and taking rows of batches."""
+"""A loader's work for FileDatasets: counting and reading parts, and copying rows for batches."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class _Held:
 
 @dataclass
 class _Wanted:
-    """Rows that a trainer asked for: ranges [first, end) of places of a block, as far as they are of these parts."""
+    """Rows that a trainer requested: ranges [first, end) of places of a block, of which those in these parts."""
 
     request: Request
     held: _Held
     block: Block
     parts: tuple[int, ...]
     ranges: npt.NDArray[np.uint64]  # shape (n, 2)
-    rows: Future[npt.NDArray[np.int64]] | None = None  # where the parts are all of the block's
+    rows: Future[npt.NDArray[np.int64]] | None = None  # if the block has no other parts
 
 
 class FileWork:
@@ -55,9 +55,9 @@ class FileWork:
 
     Notes
     -----
-    Trainers whose definitions agree byte by byte share one copy of the rows. Batches go before reading, which is done
-    some rows at a time. One thread sorts the places of the blocks to come, one finds the rows of the batches that were
-    asked for; all else is in the thread that serves.
+    Trainers with identical definitions, byte for byte, share one copy of the rows. Batches have priority over reading,
+    which is done in chunks of rows. One thread sorts the places of later blocks, one finds the rows of requested
+    batches; everything else is in the serving thread.
     """
 
     def __init__(self, requests: Requests) -> None:
@@ -90,7 +90,7 @@ class FileWork:
         return True
 
     def work(self) -> bool:
-        """Do one piece of work: rows of a batch, a count, or some rows of a part; False where there is none."""
+        """Do one piece of work: rows of a batch, a count, or some rows of a part; False if there is none."""
         for wanted in self._wanted:
             if wanted.held.copy.has(wanted.block, wanted.parts):
                 self._wanted.remove(wanted)
@@ -135,14 +135,14 @@ class FileWork:
         self._let_go()
 
     def _sort(self, block: Block, parts: tuple[int, ...]) -> Future[_Words]:
-        """Have the places of these parts' rows sorted, once for all trainers."""
+        """Start to sort the places of these parts' rows, once for all trainers."""
         key = block, parts
         if key not in self._orders:
             self._orders[key] = self._sorting.submit(order_of, block, parts)
         return self._orders[key]
 
     def _let_go(self) -> None:
-        """Forget parts and orders that no trainer wants held any more."""
+        """Drop the parts and orders that no trainer needs any more."""
         blocks: set[Block] = set()
         for copy in self._copies.values():
             of_copy = [held for held in self._held.values() if held.copy is copy]
@@ -162,7 +162,7 @@ class FileWork:
         epoch, number, n = WANTED.unpack_from(request.payload)
         kept = held.holds.get((epoch, number))
         if kept is None:
-            return  # of a block that the trainer has done with
+            return  # the trainer no longer needs this block
         ranges = np.frombuffer(request.payload, np.uint64, 2 * n, WANTED.size).reshape(n, 2)
         named = np.frombuffer(request.payload, np.uint32, offset=WANTED.size + ranges.nbytes).tolist()
         wanted = _Wanted(request, held, kept[0].block, tuple(named) or kept[0].parts, ranges)
@@ -183,7 +183,7 @@ class FileWork:
         self._requests.sign_of_life("")
 
     def _chosen(self, wanted: _Wanted) -> tuple[npt.NDArray[np.int64], list[memoryview]]:
-        """Find the rows, and, where they are not all that was asked for, their places in it."""
+        """Return the rows, and their places within the request if they are not all the requested rows."""
         if wanted.rows is not None:
             return wanted.rows.result(), []
         words = self._sort(wanted.block, wanted.parts).result()
@@ -194,12 +194,12 @@ class FileWork:
         wide = wanted.ranges[:, 1] - wanted.ranges[:, 0]
         if len(rows) == wide.sum():
             return rows, []
-        before = wanted.ranges[:, 0] - (np.cumsum(wide) - wide)  # of places that are not asked for
+        before = wanted.ranges[:, 0] - (np.cumsum(wide) - wide)  # places before each range that are not requested
         places = (chosen >> bits) - np.repeat(before, bounds[:, 1] - bounds[:, 0])
         return rows, [places.astype(np.uint32).data]
 
     def _read(self, copy: Copy, part: Part, steps: Iterator[object]) -> None:
-        """Read some rows; what that raises goes to all trainers whose dataset it is."""
+        """Read some rows; sends an exception to all trainers with this dataset."""
         self._requests.sign_of_life(part_text(part), long=True)
         try:
             with default_dtype(copy.files.dtype):
@@ -216,14 +216,14 @@ class FileWork:
                     self._requests.answer(request, Status.EXCEPTION, answer)
 
     def _tell_read(self, copy: Copy, part: Part) -> None:
-        """Tell the first trainer, which shows it."""
+        """Report it to the first trainer, which shows it."""
         for (trainer, _), held in self._held.items():
             if trainer == 0 and held.copy is copy and held.holds:
                 _, request = next(reversed(held.holds.values()))
                 self._requests.answer(request, Status.OK, os.fsencode(part.path))
 
     def _forget(self, key: tuple[int, int], numbers: set[int]) -> None:
-        """Drop requests for rows: those named, or all, with the dataset."""
+        """Drop the named requests for rows, or all and the dataset."""
         self._wanted = deque(
             wanted
             for wanted in self._wanted

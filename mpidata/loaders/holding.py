@@ -24,7 +24,7 @@ from mpidata.native.loading import load
 
 __all__ = ["Copy"]
 
-_NO_RESERVE = 0x4000  # MAP_NORESERVE, which not all versions of Python name
+_NO_RESERVE = 0x4000  # MAP_NORESERVE, which some versions of Python lack
 
 
 class _Store:
@@ -39,7 +39,7 @@ class _Store:
 
     Notes
     -----
-    There are addresses for all of the block's rows, but only memory for those that were put.
+    Addresses are reserved for all rows of the block, but only the rows that were put use memory.
     """
 
     def __init__(self, spec: Spec, rows: int) -> None:
@@ -47,25 +47,25 @@ class _Store:
         self._columns = [_sparse((rows, *shape), np.dtype(dtype)) for _, dtype, shape in spec]
 
     def put(self, first: int, chunk: dict[str, npt.NDArray[Any]]) -> None:
-        """Put rows, the first of which has this number."""
+        """Store rows, the first of which has this number."""
         for column, rows in zip(self._columns, chunk.values(), strict=True):
             column[first : first + len(rows)] = rows
 
     def take(self, rows: npt.NDArray[np.int64]) -> list[memoryview]:
-        """Copy rows of these numbers, one behind the other; the memory of each column."""
+        """Return a contiguous copy of the rows with these numbers, for each column."""
         taken = []
         for column in self._columns:
             target = np.empty((len(rows), *column.shape[1:]), column.dtype)
             row_bytes = column.dtype.itemsize * math.prod(column.shape[1:])
             places = target.ctypes.data, column.ctypes.data, len(column), row_bytes, rows.ctypes.data
             if load().mpidata_gather(*places, len(rows)):
-                raise StreamError("FileDataset: a trainer asks for rows that are in no part: a fault of mpidata.")
+                raise StreamError("FileDataset: a trainer requests rows that are in no part: a fault of mpidata.")
             taken.append(target.reshape(-1).view(np.uint8).data)
         return taken
 
 
 class _Space:
-    """Parts of a block: which are wanted, and which are there."""
+    """Parts of a block: those that are requested, and those that were read."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -98,7 +98,7 @@ class Copy:
         self._reading: tuple[_Space, Part, Iterator[None]] | None = None
 
     def count(self, number: int, alive: Callable[[str], None]) -> Counted:
-        """Count the rows of a part, and look at what it holds; raises StreamError, with its name, where it cannot."""
+        """Count the rows of a part and describe its columns; raises StreamError, with its name, if that fails."""
         if number not in self._counts:
             part, names = self.files.parts[number], names_of(self.files.columns)
             self._check_unchanged(part)
@@ -114,7 +114,7 @@ class Copy:
         return self._counts[number]
 
     def want(self, wanted: dict[Block, set[int]]) -> None:
-        """Hold these parts of these blocks from now on, and no others; they are yet to be read."""
+        """Hold only these parts of these blocks from now on; `reading` reads the missing ones."""
         spaces: dict[tuple[int, ...], _Space] = {}
         for block, parts in wanted.items():
             space = self._spaces.get(block.parts) or spaces.get(block.parts) or _Space(block)
@@ -132,11 +132,11 @@ class Copy:
         return space is not None and space.there.issuperset(parts)
 
     def store(self, block: Block) -> _Store | None:
-        """Get the memory of a block; None where nothing was read."""
+        """Return the memory of a block; None if nothing was read."""
         return self._spaces[block.parts].store
 
     def reading(self) -> tuple[Part, Iterator[None]] | None:
-        """Get a part that is wanted, and what reads its next rows at each step; None where all are there."""
+        """Return a requested part and an iterator that reads some rows at each step; None if all were read."""
         if self._reading is None:
             for space in self._spaces.values():
                 if missing := space.wanted - space.there:
@@ -146,7 +146,7 @@ class Copy:
         return self._reading and self._reading[1:]
 
     def give_up(self) -> None:
-        """Read nothing any more, as a part cannot be read."""
+        """Stop reading, because a part cannot be read."""
         self._reading, self._spaces = None, {}
 
     def _read(self, space: _Space, number: int) -> Iterator[None]:
@@ -179,20 +179,20 @@ class Copy:
             status = os.stat(part.path)
         except OSError as error:
             raise StreamError(
-                f"{part.path}: {error.strerror} on a loader's node. It must be there on all nodes."
+                f"{part.path}: {error.strerror} on a loader's node. The file must exist on all nodes."
             ) from None
         if (status.st_size, status.st_mtime_ns) != (part.size, part.time_ns):
             raise _changed(part)
 
 
 def _changed(part: Part) -> StreamError:
-    return StreamError(f"{part.path}: has changed since the job began. Start it again when all parts are written.")
+    return StreamError(f"{part.path} changed after the job started. When all parts are complete, restart the job.")
 
 
 def _sparse(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     size = int(np.prod(shape)) * dtype.itemsize
     memory = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # a wish, which a kernel without huge pages refuses
+        with contextlib.suppress(OSError):  # a kernel without huge pages refuses this hint
             memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, dtype, count=int(np.prod(shape))).reshape(shape)

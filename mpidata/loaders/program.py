@@ -18,9 +18,9 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Serve until the scheduler lets this loader go; returns its exit status. Initialises MPI."""
+    """Serve until the scheduler releases this loader; returns its exit status. Initialises MPI."""
     keep_printing()
-    end_on_exception(None, lambda error, sentence: None)  # its end alone tells the scheduler
+    end_on_exception(None, lambda error, sentence: None)  # the scheduler notices the end of the process
     import torch
     from mpi4py import MPI
 
@@ -28,15 +28,15 @@ def main() -> int:
     check(library, library.mpidata_loader_open(MPI.COMM_WORLD.py2f(), constants.ROLE_LOADER))
     check(library, library.mpidata_loader_begin())
     keep_freed()
-    torch.set_num_threads(1)  # as torch's own workers: there is one loader for each core
+    torch.set_num_threads(1)  # like torch's own workers, because there is one loader per core
     requests = over_mpi.MpiRequests(library)
     try:
         serve(requests, _workers(requests))
-        while requests.rest():  # with nothing in memory
+        while requests.rest():  # with no dataset in memory
             give_back_freed()
             serve(requests, _workers(requests))
-    except SystemExit:  # else Python's end would finalise MPI, which waits for the other ranks
-        fail("mpidata: the dataset has ended this loader by sys.exit().")
+    except SystemExit:  # otherwise the end of Python would finalise MPI, which waits for the other ranks
+        fail("mpidata: the dataset has ended this loader with sys.exit().")
     requests.close()
     return 0
 

@@ -1,4 +1,4 @@
-"""What a loader does all its life: take requests, and work on them one piece at a time."""
+"""The main loop of a loader: takes requests, and works on them one piece at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mpidata.loading.transport import Closed, Request, Requests
 
 __all__ = ["Worker", "serve"]
 
-# Longest time in the transport while it waits, so that Python gets to handle signals.
+# Longest wait in the transport, so that Python can handle signals.
 _SLICE_S = 0.2
 
 
@@ -18,18 +18,18 @@ class Worker(Protocol):
     """Does the work for one class of datasets."""
 
     def take(self, request: Request) -> bool:
-        """Look at a request; at once. False where it is for another worker, too, or for it alone."""
+        """Take a request; does not block. False if other workers must also see it."""
 
     def work(self) -> bool:
-        """Do one piece of what is to be done, a batch say; False where there is nothing."""
+        """Do one piece of work, for example a batch; False if there is none."""
 
 
 def serve(requests: Requests, workers: Sequence[Worker]) -> None:
-    """Serve until the loader is to leave.
+    """Serve until the loader must leave.
 
     Notes
     -----
-    What has come is taken before the next piece of work begins, so that what is not wanted any more is not made.
+    All waiting requests are taken before the next piece of work starts, so that cancelled batches are not made.
     """
     with here.serving():
         _serve(requests, workers)

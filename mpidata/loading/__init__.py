@@ -1,1 +1,1 @@
-"""What trainers and loaders say to each other: requests, parcels, and what is in them; and how batches are counted."""
+"""Messages between trainers and loaders: requests, parcels and their contents; and how batches are counted."""

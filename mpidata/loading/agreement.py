@@ -1,4 +1,4 @@
-"""What trainers that share a dataset must ask for likewise: its loaders compare, and refuse who differs."""
+"""The arguments that must be the same on all trainers that share a dataset: the loaders compare them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mpidata.errors import StreamError
 __all__ = ["Item", "hashed", "pack_agreement", "raise_disagreement"]
 
 Item = tuple[str, str]
-"""What is compared, and what a sentence says of it."""
+"""The value that is compared, and its text for error messages."""
 
 
 def hashed(values: Iterable[Any], shown: str) -> Item:
-    """Compare many values by a hash of their texts."""
+    """Return an item that compares many values by a hash of their texts."""
     digest = hashlib.blake2b(digest_size=16)
     for value in values:
         digest.update(f"{value}\0".encode(errors="surrogateescape"))
@@ -24,12 +24,12 @@ def hashed(values: Iterable[Any], shown: str) -> Item:
 
 
 def pack_agreement(dataset: str, items: Mapping[str, Any]) -> bytes:
-    """Make what goes to the loaders.
+    """Return the message to the loaders.
 
     Parameters
     ----------
     dataset : str
-        Its name, the same on all trainers.
+        Name of the dataset, the same on all trainers.
     items : mapping
         By the names of arguments or attributes: values, which are compared by their texts, or an `Item`.
     """
@@ -38,5 +38,5 @@ def pack_agreement(dataset: str, items: Mapping[str, Any]) -> bytes:
 
 
 def raise_disagreement(sentence: memoryview) -> None:
-    """Raise what a loader has said."""
+    """Raise StreamError with the message of a loader."""
     raise StreamError(bytes(sentence).decode())

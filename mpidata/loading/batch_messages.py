@@ -1,4 +1,4 @@
-"""What a trainer asks loaders for about the batches of a DataLoader."""
+"""Requests of a trainer for the batches of a DataLoader."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from mpidata.native.item import item_of
 __all__ = ["BATCH", "building_text", "item_text", "pack_batch"]
 
 BATCH = struct.Struct("<IIQ??")
-"""What a request for a batch begins with: worker, workers, seed, singly, and whether epochs come before the indices."""
+"""Head of a request for a batch: worker, workers, seed, singly, and whether epochs precede the indices."""
 
 
 def item_text(dataset: int, index: Any) -> str:
-    """Name an index, for the note of a loader that dies at it: the same from whatever trainer."""
+    """Name an index for the report if a loader dies at it; the same on all trainers."""
     return item_of(f"index {index!r} of DataLoader {dataset}")
 
 
 def building_text(dataset: int) -> str:
-    """Name the making of a dataset, likewise."""
+    """Name the creation of a dataset, likewise."""
     return item_of(f"building DataLoader {dataset}")
 
 
 def pack_batch(worker: int, workers: int, seed: int, singly: bool, epochs: Epochs, indices: bytes) -> bytes:
-    """Make the payload of a request for a batch.
+    """Return the payload of a request for a batch.
 
     Parameters
     ----------
     worker, workers : int
-        What get_worker_info() is to say on the loader.
+        For get_worker_info() on the loader.
     seed : int
         Of random, numpy and torch for this batch; 64 bits.
     singly : bool
-        Use ``__getitems__`` for one index at a time, so that one at which a loader dies is known.
+        Call ``__getitems__`` with one index at a time, to find the index at which loaders die.
     epochs : tuple of int or None
         For `set_epoch` of the dataset, see `epoch_takers`; may be empty.
     indices : bytes
-        Pickle of what the batch sampler gave.
+        Pickle of the indices from the batch sampler.
     """
     return BATCH.pack(worker, workers, seed, singly, bool(epochs)) + (pickle.dumps(epochs) if epochs else b"") + indices

@@ -1,4 +1,4 @@
-"""An epoch as blocks of parts, in each of which rows are permuted."""
+"""An epoch as blocks of parts; rows are permuted within each block."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Block:
     Attributes
     ----------
     epoch, number : int
-        Which.
+        Numbers of the epoch, and of the block in it.
     first : int
-        Its first place in the epoch.
+        First place of the block in the epoch.
     parts : tuple of int
-        Their numbers, in the order in which their rows are numbered.
+        Numbers of the parts, in the order in which their rows are numbered.
     starts : tuple of int
-        Number of the first row of each, and at the end the number of rows.
+        Number of the first row of each part, then the number of rows.
     key : tuple of int or None
-        Of its permutation: seed, epoch, stream; None: rows stay in order.
+        Key of the permutation: seed, epoch, stream; None: rows stay in order.
     """
 
     epoch: int
@@ -48,29 +48,29 @@ class Block:
         return self.starts[-1]
 
     def rows_at(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Tell the row at each place of the block."""
+        """Return the row at each place of the block."""
         return places if self.key is None else Permutation(self.rows, *self.key).rows(places)
 
     def places_of(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Tell the place in the block of each row."""
+        """Return the place in the block of each row."""
         return rows if self.key is None else Permutation(self.rows, *self.key).places(rows)
 
 
 def blocks_of(counts: Sequence[int], shuffle: Shuffle, open_parts: int, seed: int, epoch: int) -> list[Block]:
-    """Make the blocks of an epoch.
+    """Return the blocks of an epoch.
 
     Parameters
     ----------
     counts : sequence of int
         Rows of each part, in the order of their names.
     shuffle : "rows", "parts" or None
-        One block of all parts; blocks of parts in another order each epoch; or all in the order of names.
+        One block of all parts; blocks of parts in a different order each epoch; or blocks in the order of names.
     open_parts : int
-        Parts in a block, but for "rows".
+        Number of parts in a block, except with "rows".
     seed, epoch : int
         The key of the permutations.
     """
-    order = np.flatnonzero(counts)  # parts without rows are nothing to read
+    order = np.flatnonzero(counts)  # parts without rows are not read
     if shuffle == "parts":
         order = order[Permutation(len(order), seed, epoch).rows(np.arange(len(order)))]
     size = len(order) if shuffle == "rows" else open_parts
@@ -94,7 +94,7 @@ def order_of(block: Block, parts: Sequence[int]) -> npt.NDArray[np.uint64]:
         Place << b | row, where b are the bits of the block's number of rows.
     """
     if block.rows >= 1 << 31:
-        raise StreamError(f"{block.rows} rows are too many for one block on several loaders: give shuffle='parts'.")
+        raise StreamError(f"{block.rows} rows are too many for one block on several loaders. Use shuffle='parts'.")
     where = {part: i for i, part in enumerate(block.parts)}
     ranges = [(block.starts[where[part]], block.starts[where[part] + 1]) for part in parts]
     rows = np.concatenate([np.arange(*ends, dtype=np.int64) for ends in ranges] or [np.empty(0, np.int64)])

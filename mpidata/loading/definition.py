@@ -1,4 +1,4 @@
-"""A dataset on its way to the loaders: what a trainer packs, and a loader makes of it."""
+"""The definition of a dataset, which a trainer packs and a loader unpacks."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ __all__ = [
 ]
 
 Epochs: TypeAlias = "tuple[int | None, ...]"
-"""What each of `epoch_takers` was told; None: nothing."""
+"""The epoch that was set for each of `epoch_takers`; None: none."""
 
 dataset_numbers = itertools.count()
-"""Numbers for this trainer's datasets, of whatever class."""
+"""Numbers for this trainer's datasets of any class."""
 
 _HEAD = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What a loader needs to make batches.
+    """Everything that a loader needs to make batches.
 
     Attributes
     ----------
     dataset : object or str
-        A map-style dataset, or the function that makes it, as "module:function".
+        A map-style dataset, or the function that creates it, as "module:function".
     collate_fn : callable
         Makes a batch of samples.
     worker_init_fn : callable or None
         Called on each loader before its first batch, with the loader's number.
     batched : bool
-        Whether it is asked for lists of indices, as opposed to single ones.
+        Whether requests have lists of indices instead of single ones.
     dtype : torch.dtype
-        torch's default where it was made.
+        torch's default dtype in the trainer.
     """
 
     dataset: Any
@@ -66,29 +66,29 @@ class Definition:
 
 
 def pack_definition(definition: Definition) -> bytes:
-    """Pickle a definition, what is in ``__main__`` included; raises StreamError where that cannot be done.
+    """Pickle a definition, including objects of ``__main__``; raises StreamError if that is impossible.
 
-    Where to import the rest from goes with it: the trainer's own ``sys.path``.
+    The trainer's ``sys.path`` is sent with it, to import the rest from.
     """
     try:
         pickled: bytes = cloudpickle.dumps(definition, protocol=5)
     except Exception as error:  # a dataset may raise anything here
         raise StreamError(
-            f"The dataset ({type(definition.dataset).__name__}) cannot be sent to the loaders, as it, its collate_fn "
-            f"or worker_init_fn cannot be pickled: {type(error).__name__}: {as_line(error)}. Let it open files and "
-            'connections when it is first asked for a sample, or name a function that makes it: "module:function".'
+            f"The dataset ({type(definition.dataset).__name__}) cannot be sent to the loaders: it, its collate_fn or "
+            f"worker_init_fn cannot be pickled: {type(error).__name__}: {as_line(error)}. Open files and connections "
+            'when the first sample is read, or give a function that creates the dataset: "module:function".'
         ) from error
     path = json.dumps([entry for entry in sys.path if isinstance(entry, str)]).encode()
     return _HEAD.pack(len(path)) + path + pickled
 
 
 def digest(payload: memoryview) -> bytes:
-    """Tell definitions apart."""
+    """Return a hash of a definition."""
     return hashlib.blake2b(payload, digest_size=32).digest()
 
 
 def unpack_definition(payload: memoryview) -> Definition:
-    """Make the dataset of what `pack_definition` gave; whatever the dataset raises."""
+    """Return the definition that `pack_definition` packed, with its dataset; raises what creating that raises."""
     (length,) = _HEAD.unpack_from(payload)
     begin = _HEAD.size + length
     for entry in json.loads(bytes(payload[_HEAD.size : begin])):
@@ -103,7 +103,7 @@ def unpack_definition(payload: memoryview) -> Definition:
 
 
 def default_dtype(dtype: torch.dtype) -> contextlib.AbstractContextManager[None]:
-    """Have torch's default dtype be this one."""
+    """Use this as torch's default dtype within the context."""
     before = torch.get_default_dtype()
     return contextlib.nullcontext() if dtype == before else _changed_dtype(dtype, before)
 
@@ -118,7 +118,7 @@ def _changed_dtype(dtype: torch.dtype, before: torch.dtype) -> Iterator[None]:
 
 
 def epoch_takers(dataset: Any) -> list[Any]:
-    """List a dataset and those that it is made of, as Subset and ConcatDataset are, as far as they have `set_epoch`."""
+    """List those with `set_epoch` of a dataset and the datasets within it, as in Subset and ConcatDataset."""
     parts = [dataset]
     for part in parts:
         within = [getattr(part, "dataset", None), *(getattr(part, "datasets", None) or ())]

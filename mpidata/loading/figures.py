@@ -1,4 +1,4 @@
-"""How far datasets on loaders are: each trainer reports it to the scheduler, which adds it up."""
+"""The progress of datasets on loaders: each trainer reports it to the scheduler, which adds it up."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ __all__ = [
 ]
 
 PREFIX = "loaded."
-"""What the names of reports begin with that are about datasets on loaders."""
+"""Prefix of the names of reports about datasets on loaders."""
 
 WAITS_S = f"{PREFIX}waits_s"
-"""For how long a trainer has waited for the others, in the middle of an epoch; 0 when it goes on."""
+"""Seconds for which a trainer has waited for the others within an epoch; 0 when it continues."""
 
 STEP_WAITS_S = f"{PREFIX}step_waits_s"
-"""For how long a trainer has waited for the others in a step, in a job with `trainers.elastic`; 0 when it goes on."""
+"""Seconds for which a trainer has waited for the others in a step, with `trainers.elastic`; 0 when it continues."""
 
 LEFT_EARLY = f"{PREFIX}left_early"
-"""Batches of a trainer that leaves the job in the middle of an epoch."""
+"""Number of batches of a trainer that leaves the job within an epoch."""
 
 UNTRAINED = f"{PREFIX}untrained"
-"""Rows of that epoch which it has not had, where trainers run apart: nobody waits for it."""
+"""Rows of that epoch that the trainer has not had, if trainers run apart and so do not wait for it."""
 
 PUSHES = "served.pushes"
-"""Pushes to the parameter servers that a trainer has made so far."""
+"""Number of a trainer's pushes to the parameter servers so far."""
 
 EXITS = f"{PREFIX}exits"
-"""A trainer's script has ended in the middle, with status 0, in a job with `trainers.elastic`; its batches."""
+"""Batches of a trainer whose script ended early with status 0, in a job with `trainers.elastic`."""
 
 RETIRES = f"{PREFIX}retires"
-"""A trainer leaves as fewer are to train."""
+"""A trainer leaves because the number of trainers is reduced."""
 
 Report = Callable[[str, float], object]
 
@@ -56,16 +56,16 @@ _READING = ("parts", "counted", "read")
 
 
 class Tally:
-    """What a trainer reports of one dataset, twice a second at most.
+    """Reports of a trainer on one dataset, at most twice per second.
 
     Parameters
     ----------
     report : callable
-        Takes a name and a number to the scheduler.
+        Sends a name and a number to the scheduler.
     first : bool
-        Whether this is the first trainer, which alone tells of the parts.
+        Whether this is the first trainer; only that one reports on parts.
     clock : callable, optional
-        Gives seconds.
+        Returns seconds.
     """
 
     def __init__(self, report: Report, first: bool, clock: Callable[[], float] = time.monotonic) -> None:
@@ -77,16 +77,16 @@ class Tally:
         self._read_again = 0
 
     def begin(self, epoch: int) -> None:
-        """Say that an epoch begins."""
+        """Report that an epoch starts."""
         self._epoch = epoch
         self._report(f"{PREFIX}epoch", epoch)
 
     def wait(self, seconds: float) -> None:
-        """Say how long the trainer has waited, but for batches."""
+        """Add the time that the trainer has waited, except for batches."""
         self._sums["wait_s"] += seconds
 
     def batch(self, samples: int, waited_s: float) -> None:
-        """Say that a batch is given out."""
+        """Count a batch that is returned."""
         sums = self._sums
         sums["batches"] += 1
         sums["samples"] += samples
@@ -98,12 +98,12 @@ class Tally:
             self.flush()
 
     def end(self) -> None:
-        """Say that the epoch has ended."""
+        """Report that the epoch has ended."""
         self.flush()
         self._report(f"{PREFIX}epoch_end", self._epoch)
 
     def flush(self) -> None:
-        """Report what was not yet."""
+        """Report the sums since the last report."""
         for name, value in self._sums.items():
             if value:
                 self._report(PREFIX + name, value)
@@ -111,36 +111,36 @@ class Tally:
         self._next = self._clock() + _EVERY_S
 
     def parts(self, counted: int, read: int, of: int) -> None:
-        """Say how many parts were counted and read, until the first batch is given out."""
+        """Report how many parts were counted and read, until the first batch is returned."""
         if self._first and not self._begun and self._clock() >= self._next:
             for name, value in zip(_READING, (of, counted, min(read, of)), strict=True):
                 self._report(PREFIX + name, value)
             self._next = self._clock() + _EVERY_S
 
     def empty_parts(self, parts: int) -> None:
-        """Say how many parts of a dataset have no rows."""
+        """Add the number of parts without rows."""
         if self._first:
             self._sums["parts_without_rows"] += parts
 
     def read_again(self, parts: int) -> None:
-        """Say how many parts in all were to be read again, as loaders were lost."""
+        """Update the total number of parts to be read again because loaders were lost."""
         if self._first:
             self._sums["parts_read_again"] += parts - self._read_again
         self._read_again = parts
 
 
 class Rate:
-    """Of a count that begins with 0 at the time 0."""
+    """The rate of a count that is 0 at time 0."""
 
     def __init__(self) -> None:
         self._history: deque[tuple[float, int]] = deque([(0.0, 0)])
 
     def leave_out(self, count: int) -> None:
-        """Have the count begin with so many more."""
+        """Exclude `count` items from the rate."""
         self._history = deque((then, before + count) for then, before in self._history)
 
     def at(self, seconds: float, count: int) -> float:
-        """Take the count at a time; gives the growth per second, over the last 3 seconds."""
+        """Return the growth per second over the last 3 seconds, given the count at a time."""
         history = self._history
         while len(history) > 1 and seconds - history[1][0] >= _RATE_OVER_S:
             history.popleft()
@@ -150,12 +150,12 @@ class Rate:
 
 
 class Loaded:
-    """What all trainers have reported of their datasets.
+    """The reports of all trainers on their datasets.
 
     Parameters
     ----------
     trainers : int
-        How many there are.
+        Number of trainers.
     """
 
     def __init__(self, trainers: int) -> None:
@@ -166,12 +166,12 @@ class Loaded:
         self._rate = Rate()
 
     def take(self, trainer: int, name: str, value: float) -> dict[str, Any] | None:
-        """Take a report, its name without the prefix; gives what the event of an ended epoch is to say."""
+        """Add a report, its name without the prefix; returns the fields of the event if an epoch ended."""
         own = self._trainers[trainer]
         if name in _ADDED:
             own[name] += value
         elif name == "epoch":
-            self._epoch = max(self._epoch, int(value))  # of several datasets, one may be begun anew
+            self._epoch = max(self._epoch, int(value))  # one of several datasets may restart
         elif name == "first_batch_s":
             self._first_batch_s, self._reading = max(self._first_batch_s, value), {}
         elif name in _READING:
@@ -182,12 +182,12 @@ class Loaded:
         return None
 
     def had(self, trainer: int, batches: int) -> None:
-        """Take in that a trainer had at least so many."""
+        """Set a trainer's number of batches to at least this one."""
         own = self._trainers[trainer]
         own["batches"] = max(own["batches"], batches)
 
     def summary(self) -> dict[str, Any]:
-        """Give the sums since the start; empty where no epoch has begun."""
+        """Return the sums since the start; empty if no epoch has started."""
         if self._epoch < 0:
             return {}
         return {
@@ -202,7 +202,7 @@ class Loaded:
         }
 
     def metrics(self) -> dict[str, Any]:
-        """Give the samples and the seconds of waiting of each trainer; empty where no epoch has begun."""
+        """Return the samples and the seconds of waiting of each trainer; empty if no epoch has started."""
         if self._epoch < 0:
             return {}
         return {
@@ -211,10 +211,10 @@ class Loaded:
         }
 
     def progress(self, seconds: float) -> dict[str, Any]:
-        """Give the sums at a time, in seconds since the start, the rate, and which parts are read before the rest."""
+        """Return the sums and the rate, at a time in seconds since the start, and how many parts are read so far."""
         summary = self.summary()
         rate = {"per_second": self._rate.at(seconds, self._samples())} if summary else {}
-        whole = len(self._reading) == len(_READING)  # they come one by one
+        whole = len(self._reading) == len(_READING)  # the numbers arrive one by one
         return summary | rate | ({"reading": dict(self._reading)} if whole else {})
 
     def _samples(self) -> int:
@@ -222,5 +222,5 @@ class Loaded:
 
 
 def summary_of(progress: dict[str, Any]) -> dict[str, Any]:
-    """Make a summary of what `Loaded.progress` gave last."""
+    """Return a summary of the last result of `Loaded.progress`."""
     return {key: value for key, value in progress.items() if key not in ("per_second", "reading")}

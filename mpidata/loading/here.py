@@ -14,7 +14,7 @@ _serving = False
 
 @contextlib.contextmanager
 def serving() -> Iterator[None]:
-    """Be a loader within this context."""
+    """Mark this process as a loader within this context."""
     global _serving
     _serving = True
     try:
@@ -24,10 +24,10 @@ def serving() -> Iterator[None]:
 
 
 def refuse_here() -> None:
-    """Raise StreamError on a loader, where what is of trainers would wait for ever."""
+    """Raise StreamError on a loader, where functions of trainers would wait forever."""
     if _serving:
         raise StreamError(
-            "This is a loader, on which no dataset of mpidata can be made, nor a process group: a module that it has "
-            'imported makes one. Put that under `if __name__ == "__main__":`, or the function that makes the '
-            "dataset into a module of its own."
+            "This rank is a loader, which cannot create a dataset of mpidata or a process group, but a module that it "
+            'imported does so. Put that code under `if __name__ == "__main__":`, or put the function that creates '
+            "the dataset into a separate module."
         )

@@ -19,14 +19,14 @@ from mpidata.native.library import Library, check
 
 __all__ = ["MpiLoaders", "MpiRequests", "memory_of", "parts_of"]
 
-# Longest time in the library while it waits, so that Python gets to handle signals.
+# Longest wait within the library, so that Python can handle signals.
 _SLICE_S = 0.2
-# A parcel of so many bytes is copied sooner than its memory is given an owner.
+# Up to this size, copying a parcel is faster than creating an owner of its memory.
 _COPIED_BYTES = 16384
 
 
 class _Memory:
-    """Owner of a parcel's memory: all arrays made from it, and what is made of them, keep it alive."""
+    """Owner of a parcel's memory; all arrays and tensors made from the memory keep it alive."""
 
     __slots__ = ("__array_interface__", "_parcel", "_release")
 
@@ -41,7 +41,7 @@ class _Memory:
 
 
 def parts_of(taken: structures.Taken, library: Library) -> list[memoryview]:
-    """Give the parts of a parcel, whose memory is given back when nothing refers to it any more."""
+    """Return the parts of a parcel, whose memory is released when nothing refers to it any more."""
     view, count = _owned(taken, library), taken.n_parts
     return [view[at : at + size] for at, size in zip(taken.offsets[:count], taken.sizes[:count], strict=True)]
 
@@ -51,7 +51,7 @@ def _owned(taken: structures.Taken, library: Library) -> memoryview:
 
 
 def memory_of(taken: structures.Taken, library: Library) -> bytearray | memoryview:
-    """Give the memory of a parcel, whose offsets and sizes hold no longer then; of a small one on no boundary."""
+    """Return the memory of a parcel, whose offsets and sizes become invalid; that of a small one is not aligned."""
     if taken.bytes > _COPIED_BYTES:
         return _owned(taken, library)
     memory = bytearray((ctypes.c_char * taken.bytes).from_address(taken.memory))
@@ -60,7 +60,7 @@ def memory_of(taken: structures.Taken, library: Library) -> bytearray | memoryvi
 
 
 def _place(buffer: Buffer) -> tuple[int, int]:
-    """Address and size of a buffer, whose owner keeps it."""
+    """Return address and size of a buffer, which the owner must keep."""
     size = memoryview(buffer).nbytes
     if not size:
         return 0, 0
@@ -76,7 +76,7 @@ class MpiLoaders:
     library : Library
         Opened as a trainer.
     when_closed : callable, optional
-        Called before `take` says that nothing more comes; what it raises comes from `take`.
+        Called before `take` returns Closed; `take` raises what it raises.
     """
 
     def __init__(self, library: Library, when_closed: Callable[[], object] = lambda: None) -> None:
@@ -94,7 +94,7 @@ class MpiLoaders:
 
     def _alive_now(self) -> frozenset[int]:
         taken = structures.Taken()
-        # No dataset has this number, so there is nothing but news.
+        # No dataset has this number, so that only news of loaders arrive.
         while (
             self._library.mpidata_trainer_take(0xFFFFFFFF, self._alive_seen, ctypes.byref(taken), 0.0)
             == constants.SUCCESS
@@ -104,14 +104,14 @@ class MpiLoaders:
         return frozenset(self._alive)
 
     def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> bool:
-        """Send a request; False: this loader takes none any more."""
+        """Send a request; False: this loader takes no more requests."""
         status: int = self._library.mpidata_trainer_request(loader, dataset, int(kind), number, *_place(payload))
         if status != constants.ERR_AGAIN:
             check(self._library, status)
         return status != constants.ERR_AGAIN
 
     def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Retires | Lost | Closed | None:
-        """Get the next that concerns this dataset."""
+        """Return the next event of this dataset."""
         self._forget_dropped()
         taken, deadline = structures.Taken(), time.monotonic() + timeout_s
         seen = self._seen.get(dataset, 0)
@@ -136,16 +136,16 @@ class MpiLoaders:
         return Parcel(taken.peer, taken.dataset, taken.kind, taken.number, taken.status, pickle, buffers)
 
     def drop(self, dataset: int) -> None:
-        """Have the loaders forget a dataset, and what has come for it."""
+        """Have the loaders forget a dataset, and drop its parcels that have arrived."""
         self._dropped.append((os.getpid(), dataset))
         self._forget_dropped()
 
     def _forget_dropped(self) -> None:
-        """Do that, if the collection of garbage has not led here while the lock is held: then the next one does."""
+        """Forget the dropped datasets; if garbage collection calls this while the lock is held, the next call does."""
         while self._dropped and self._lock.acquire(blocking=False):
             try:
                 process, dataset = self._dropped.popleft()
-                if process == os.getpid():  # else a forked child, which MPI does not survive
+                if process == os.getpid():  # otherwise a forked child, in which MPI does not work
                     self._forget(dataset)
             finally:
                 self._lock.release()
@@ -175,7 +175,7 @@ class MpiRequests:
         self._long = True  # as it starts
 
     def next(self, timeout_s: float) -> Request | Closed | None:
-        """Get the next request."""
+        """Return the next request."""
         if self._at:
             self.sign_of_life("")
         taken, deadline = structures.Taken(), time.monotonic() + timeout_s
@@ -208,7 +208,7 @@ class MpiRequests:
         self._let_go()
 
     def sign_of_life(self, at: str, long: bool = False) -> None:
-        """Say that this loader goes on, and at what it is."""
+        """Report that this loader is alive, and what it is doing."""
         if long != self._long:
             self._long = long
             self._library.mpidata_loader_starts(long)
@@ -216,7 +216,7 @@ class MpiRequests:
         self._library.mpidata_beat_at(at.encode("utf-8", errors="replace"))
 
     def rest(self) -> bool:
-        """After Closed, wait until all answers have left. False: this loader is to leave, else it is a spare now."""
+        """After Closed, wait until all answers are sent. False: this loader must leave; otherwise it is a spare now."""
         status: int = self._library.mpidata_loader_rest()
         self._let_go()
         if status != constants.END:
@@ -224,7 +224,7 @@ class MpiRequests:
         return status != constants.END
 
     def close(self) -> None:
-        """Leave the job in order, when all answers have left."""
+        """Leave the job when all answers are sent."""
         check(self._library, self._library.mpidata_loader_close())
         self._kept.clear()
 

@@ -1,4 +1,4 @@
-"""What a parcel holds: a pickle, with the memory of its tensors and arrays beside it, or an exception to be raised."""
+"""Contents of a parcel: a pickle with the memory of its tensors and arrays, or an exception to be raised."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from mpidata.loading.transport import Parcel, Status
 
 __all__ = ["pack", "pack_exception", "reraise", "unpack"]
 
-# Smaller buffers travel in the pickle: there a copy costs less than a message.
+# Smaller buffers are put into the pickle, because copying them costs less than a message.
 _IN_PICKLE = 4096
 
 
 def pack(thing: Any) -> tuple[bytes, list[memoryview]]:
-    """Pickle what a batch is.
+    """Pickle a batch.
 
     Parameters
     ----------
     thing : object
-        Any nesting of tensors, arrays, numbers, strings and what else can be pickled.
+        Any nesting of tensors, arrays, numbers, strings and other picklable objects.
 
     Returns
     -------
     (bytes, list of memoryview)
-        The pickle, and the memory of tensors and arrays, not copied: they must not be changed until it has been sent.
+        The pickle, and the memory of tensors and arrays, not copied: do not change it until it has been sent.
     """
     try:
         return _pack(_Pickler, thing)
-    except Exception:  # a class of a script, say, which only cloudpickle can send
+    except Exception:  # for example a class of a script, which only cloudpickle can send
         return _pack(_CloudPickler, thing)
 
 
@@ -44,7 +44,7 @@ def _pack(pickler: Callable[..., pickle.Pickler], thing: Any) -> tuple[bytes, li
     def beside(buffer: pickle.PickleBuffer) -> bool:
         try:
             raw = buffer.raw()
-        except BufferError:  # not in one piece
+        except BufferError:  # not contiguous
             return True
         if raw.nbytes < _IN_PICKLE:
             return True
@@ -57,7 +57,7 @@ def _pack(pickler: Callable[..., pickle.Pickler], thing: Any) -> tuple[bytes, li
 
 
 def unpack(parcel: Parcel) -> Any:
-    """Open a parcel; its tensors and arrays lie where it was received. Raises the exception that it holds, if any."""
+    """Unpickle a parcel, whose tensors and arrays use the received memory. Raises the exception in it, if any."""
     thing = pickle.loads(parcel.pickle, buffers=parcel.buffers)
     if parcel.status != Status.OK:
         reraise(thing)
@@ -75,20 +75,20 @@ def pack_exception(where: str) -> bytes:
 
 
 def reraise(wrapper: Any) -> NoReturn:
-    """Raise what `pack_exception` took."""
+    """Raise the exception that `pack_exception` packed."""
     wrapper.reraise()
     raise AssertionError("reraise() returned")
 
 
 class _Pickler(pickle.Pickler):
-    """Tensors as buffers; torch's own way would copy their memory into the pickle."""
+    """Pickles tensors as buffers; torch itself would copy their memory into the pickle."""
 
     def reducer_override(self, thing: Any) -> Any:
         return _reduce(thing) if type(thing) is torch.Tensor and _plain(thing) else NotImplemented
 
 
 class _CloudPickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """The same for what only cloudpickle can send; slower."""
+    """The same for objects that only cloudpickle can send; slower."""
 
     def reducer_override(self, thing: Any) -> Any:
         if type(thing) is torch.Tensor and _plain(thing):

@@ -1,4 +1,4 @@
-"""What trainers and loaders tell each other about part files."""
+"""Messages between trainers and loaders about part files."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ __all__ = [
 ]
 
 WANTED = struct.Struct("<QQQ")
-"""A request for rows: epoch, block, and how many ranges of places in it follow, first and end, uint64. Then come the
-numbers of parts, uint32; none: all held."""
+"""Head of a request for rows: epoch, block, and number of ranges. The ranges of places in the block follow, first and
+end, uint64, then the numbers of parts, uint32; none: all held."""
 
 _HEAD = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
 class Files:
-    """A dataset of part files, as its loaders know it: arguments of FileDataset, and torch's default dtype there."""
+    """A dataset of part files for the loaders: arguments of FileDataset, and torch's default dtype in the trainer."""
 
     parts: tuple[Part, ...]
     columns: Choice
@@ -54,16 +54,16 @@ class Files:
 
 @dataclass(frozen=True)
 class Counted:
-    """What a loader has found in a part.
+    """The rows and columns of a part, as a loader found them.
 
     Attributes
     ----------
     rows : int
-        How many.
+        Number of rows.
     kinds : dict of str or None
-        Of each column that is wanted, what its values are; None where only the user's reader knows.
+        Kind of values of each requested column; None if only the user's reader knows.
     contents : bytes
-        Tells it from other contents.
+        A hash of the contents.
     """
 
     rows: int
@@ -73,16 +73,16 @@ class Counted:
 
 @dataclass(frozen=True)
 class Hold:
-    """What a loader is to hold of a block.
+    """The parts of a block that a loader must hold.
 
     Attributes
     ----------
     block : Block
-        Which.
+        The block.
     parts : tuple of int
-        Its parts of it.
+        The loader's parts of the block.
     still : frozenset of (int, int)
-        Epoch and number of all blocks that the trainer has not done with; this one's among them.
+        Epoch and number of all blocks that the trainer still needs, including this one.
     """
 
     block: Block
@@ -92,25 +92,25 @@ class Hold:
 
 @functools.lru_cache(maxsize=1 << 16)
 def part_text(part: Part) -> str:
-    """Name a part, for the note of a loader that dies at it."""
+    """Name a part for the report if a loader dies at it."""
     return item_of(f"part {part.path}")
 
 
 def pack_files(files: Files) -> bytes:
-    """Pickle a dataset, what is in ``__main__`` included; raises StreamError where that cannot be done."""
+    """Pickle a dataset, including objects of ``__main__``; raises StreamError if that is impossible."""
     try:
         pickled: bytes = cloudpickle.dumps(files, protocol=5)
     except Exception as error:  # a transform may raise anything here
         raise StreamError(
-            f"FileDataset: transform cannot be sent to the loaders, as it cannot be pickled: {type(error).__name__}: "
-            f"{as_line(error)}. Let it open files and connections when it is first called."
+            "FileDataset: transform cannot be sent to the loaders, because it cannot be pickled: "
+            f"{type(error).__name__}: {as_line(error)}. Open files and connections in its first call."
         ) from error
     path = json.dumps([entry for entry in sys.path if isinstance(entry, str)]).encode()
     return _HEAD.pack(len(path)) + path + pickled
 
 
 def unpack_files(payload: memoryview) -> Files:
-    """Make what `pack_files` packed, with the trainer's way to import modules."""
+    """Return what `pack_files` packed; appends the trainer's ``sys.path``."""
     (length,) = _HEAD.unpack_from(payload)
     begin = _HEAD.size + length
     for entry in json.loads(bytes(payload[_HEAD.size : begin])):
@@ -121,14 +121,14 @@ def unpack_files(payload: memoryview) -> Files:
 
 
 def pack_error(error: Exception, part: str = "part files") -> bytes:
-    """Pickle the exception that is being handled: a sentence as it is, others with their traceback."""
+    """Pickle the exception that is being handled: the message of a StreamError, others with their traceback."""
     if isinstance(error, StreamError):
         return pickle.dumps(str(error))
     return pack_exception(f"in a loader that reads {part}")
 
 
 def raise_error(pickled: memoryview) -> None:
-    """Raise what `pack_error` packed."""
+    """Raise the exception that `pack_error` packed."""
     error = pickle.loads(pickled)
     if isinstance(error, str):
         raise StreamError(error)

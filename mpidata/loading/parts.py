@@ -1,4 +1,4 @@
-"""The part files of a dataset: which there are, and whether they are still the same."""
+"""The part files of a dataset, and hashes to find out whether they have changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mpidata.loading.formats.hive import is_key
 
 __all__ = ["Part", "contents_of", "digest_of", "find_parts"]
 
-# What is looked at of a file to tell whether it is the same: its ends, and pieces between.
+# Hashed of a file's contents: pieces at its ends, and pieces between.
 _PIECE_BYTES, _PIECES = 64 << 10, 16
 
 
@@ -27,7 +27,7 @@ class Part:
     path : str
         Absolute.
     size, time_ns : int
-        Bytes, and when it was last written.
+        Bytes, and time of the last change.
     """
 
     path: str
@@ -41,8 +41,8 @@ def find_parts(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     Parameters
     ----------
     paths : str, Path or sequence of them
-        Files, patterns as of a shell, or folders, of which all files are taken whose names do not begin
-        with `.` or `_`, those in folders like `year=2019` included.
+        Files, shell patterns, or folders. Of a folder, all files are used whose names do not begin with `.` or
+        `_`, including those in folders like `year=2019`.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def find_parts(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     Raises
     ------
     StreamError
-        A path fits no file.
+        A path matches no file.
     """
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found = {os.path.abspath(name) for path in listed for name in _files_of(os.path.expanduser(os.fspath(path)))}
@@ -62,14 +62,14 @@ def find_parts(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
 
 
 def digest_of(parts: Sequence[Part], times: bool = True) -> str:
-    """Tell sets of part files apart, by their names without folders, sizes and, if so said, times."""
+    """Return a hash of the files' base names, sizes and, with `times`, mtimes."""
     of = ((os.path.basename(part.path), part.size, *([part.time_ns] if times else [])) for part in parts)
     lines = "".join("\0".join(map(str, values)) + "\n" for values in of)
     return hashlib.blake2b(lines.encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def contents_of(part: Part) -> bytes:
-    """Tell contents of a part apart: by 16 bytes of its first and last 64 KiB and 16 such pieces between."""
+    """Return a hash, 16 bytes, of the first and last 64 KiB of a part and 16 such pieces between."""
     digest = hashlib.blake2b(digest_size=16)
     last = max(0, part.size - _PIECE_BYTES)
     with open(part.path, "rb") as file:
@@ -84,7 +84,7 @@ def _files_of(path: str) -> list[str]:
         return _files_in(Path(path))
     files = [path] if os.path.isfile(path) else [p for p in glob.glob(path, recursive=True) if os.path.isfile(p)]
     if not files:
-        raise StreamError(f"FileDataset: {path} fits no file. Check its name; it must be there on all nodes.")
+        raise StreamError(f"FileDataset: {path} matches no file. Check the path; the file must exist on all nodes.")
     return files
 
 
@@ -94,7 +94,7 @@ def _files_in(folder: Path) -> list[str]:
     files += [file for entry in entries if entry.is_dir() and is_key(entry.name) for file in _files_in(entry)]
     if not files:
         folders = sorted(entry.name for entry in entries if entry.is_dir())
-        holds = f"holds folders ({', '.join(folders[:3])}), and no files" if folders else "holds no files"
-        fix = f"Name what is in them: {folder}/**/*.parquet, say." if folders else "Check its name."
+        holds = f"holds folders ({', '.join(folders[:3])}) but no files" if folders else "holds no files"
+        fix = f"Name the files in them, for example {folder}/**/*.parquet." if folders else "Check the path."
         raise StreamError(f"FileDataset: {folder} {holds}. {fix}")
     return files

@@ -1,4 +1,4 @@
-"""The order of an epoch: a keyed permutation, computed where it is needed and never stored."""
+"""The order of an epoch: a keyed permutation, computed when needed and never stored."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Permutation:
     """Which row is at which place of an epoch.
 
     The cipher is VariablePhilox (Mitchell et al., Bandwidth-optimal random shuffling for GPUs, 2022) with 24 rounds,
-    over the numbers of as many bits as n - 1 has, 6 at least (`mpidata_permute` in C). Its round
-    keys are 24 little-endian 32-bit numbers: SHAKE-256 of seed, epoch and, where it is not 0, stream, each as 8
-    bytes, little-endian. What falls outside n is enciphered again until it falls inside.
+    over the numbers with as many bits as n - 1 has, at least 6 (`mpidata_permute` in C). Its round
+    keys are 24 little-endian 32-bit numbers: SHAKE-256 of seed, epoch and, if it is not 0, stream, each as 8
+    bytes, little-endian. Results of at least n are enciphered again until they are below n.
 
     Parameters
     ----------
     n : int
         Number of rows.
     seed, epoch, stream : int
-        The key; 64 bits of each count.
+        The key; the lower 64 bits of each are used.
 
     Notes
     -----
-    Takes no memory but that of what is asked for. Works without the GIL; any thread.
+    Only needs memory for the results. Works without the GIL; thread-safe.
     """
 
     def __init__(self, n: int, seed: int, epoch: int, stream: int = 0) -> None:
@@ -45,7 +45,7 @@ class Permutation:
         self.keys = np.frombuffer(hashlib.shake_256(packed).digest(4 * _ROUNDS), "<u4").astype(np.uint32)
 
     def rows(self, places: _Numbers) -> _Numbers:
-        """Tell the row at each place, both from 0 to n - 1.
+        """Return the row at each place, both from 0 to n - 1.
 
         Parameters
         ----------
@@ -59,7 +59,7 @@ class Permutation:
         return self._permute(places, backwards=False)
 
     def places(self, rows: _Numbers) -> _Numbers:
-        """Tell the place of each row: the inverse of `rows`."""
+        """Return the place of each row: the inverse of `rows`."""
         return self._permute(rows, backwards=True)
 
     def _permute(self, values: _Numbers, backwards: bool) -> _Numbers:

@@ -1,7 +1,7 @@
-"""What passes between trainers and loaders: requests of a trainer, and the loaders' answers, called parcels.
+"""Messages between trainers and loaders: requests of a trainer, and the loaders' answers, called parcels.
 
-A trainer sends nothing that it could not take the answer to, and a loader nothing that was not asked for, so the number
-of requests that wait for an answer is the only flow control. The real classes are in mpidata/loading/over_mpi.py.
+A trainer only sends requests whose answers it can take, and a loader only answers requests, so the number of unanswered
+requests is the only flow control. The implementations are in mpidata/loading/over_mpi.py.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
-"""Bytes in one piece: `PickleBuffer.raw()`, or the `data` of an array that is contiguous."""
+"""Contiguous bytes: `PickleBuffer.raw()`, or the `data` of a contiguous array."""
 
 
 class Kind(enum.IntEnum):
-    """What a request is about; it, its number and its payload mean what the datasets agree on."""
+    """Kind of a request; the datasets define its meaning, and that of number and payload."""
 
     DEFINE = 0
     FORGET = 1
@@ -42,27 +42,27 @@ class Kind(enum.IntEnum):
 
 
 class Status(enum.IntEnum):
-    """How a request has ended."""
+    """Result of a request."""
 
     OK = 0
     EXCEPTION = 1
 
 
 class Request(NamedTuple):
-    """What a trainer asks for.
+    """A request of a trainer.
 
     Attributes
     ----------
     trainer : int
-        Who asks, from 0.
+        The trainer that sent it, from 0.
     dataset : int
-        Number that the trainer has given the dataset; another trainer may give the same number to another one.
+        The trainer's number of the dataset; another trainer may use the same number for a different one.
     kind : int
         A `Kind`.
     number : int
-        For the answer, which bears it too; at least 0.
+        Repeated in the answer; at least 0.
     payload : memoryview
-        Of bytes; its memory is given back when nothing refers to it any more.
+        Of bytes; its memory is released when nothing refers to it any more.
     """
 
     trainer: int
@@ -74,7 +74,7 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Closed:
-    """The loader is to leave, or the trainer's job is over or stopping: nothing more comes."""
+    """No further events: the loader must leave, or the trainer's job is over or stopping."""
 
 
 class Parcel(NamedTuple):
@@ -83,14 +83,14 @@ class Parcel(NamedTuple):
     Attributes
     ----------
     loader, dataset, kind, number : int
-        Who answers, and what.
+        The loader that answers, and the request.
     status : int
         A `Status`.
     pickle : memoryview
         Of bytes.
     buffers : list of memoryview
-        Of bytes, writable, each beginning on a boundary of 64 bytes. One block of memory holds the whole parcel: it is
-        given back when nothing refers to any part of it any more, tensors made from it included.
+        Of bytes, writable, each aligned to 64 bytes. One block of memory holds the whole parcel. It is released when
+        nothing, including tensors made from it, refers to any part of it any more.
     """
 
     loader: int
@@ -109,28 +109,28 @@ class Parcel(NamedTuple):
 
 @dataclass(frozen=True)
 class Joined:
-    """A loader takes requests from now on. What replaces a dead one has another number; one that rested has not."""
+    """A loader takes requests from now on. A replacement has a new number; one that rested keeps its number."""
 
     loader: int
 
 
 @dataclass(frozen=True)
 class Retires:
-    """A loader takes no more requests, though it answers those that it has: then it is `Lost`."""
+    """A loader takes no more requests, but answers those that it has; after that it is `Lost`."""
 
     loader: int
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A loader answers no more: it has died, was given up, has left, or rests. What it owes is to be asked of others.
+    """A loader answers no more: it died, was abandoned, left, or rests. Send its unanswered requests to others.
 
     Attributes
     ----------
     loader : int
-        Which.
+        Number of the loader.
     at : str
-        Text of its last `sign_of_life`, where it has died or hung at something; else empty.
+        Text of its last `sign_of_life`, if it died or hung while doing something; otherwise empty.
     """
 
     loader: int
@@ -138,25 +138,25 @@ class Lost:
 
 
 class Loaders(Protocol):
-    """The trainer's side. Any thread may call; `take` from one at a time for each dataset."""
+    """The trainer's side. Thread-safe, but `take` only from one thread at a time for each dataset."""
 
     def alive(self) -> frozenset[int]:
-        """Numbers of the loaders that take requests now; may be ahead of what `take` has told. Does not block."""
+        """Numbers of the loaders that take requests now; may be ahead of the events from `take`. Does not block."""
 
     def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> bool:
         """Send a request; does not block. The payload is copied.
 
-        False: this loader retires or is lost, and nothing is sent; `take` tells so next.
+        False: this loader retires or is lost, as `take` reports next, and nothing was sent.
 
-        The first request about a dataset, in whatever loader, opens it: from then on its parcels are kept for `take`.
+        The first request about a dataset, to any loader, opens it: from then on its parcels are kept for `take`.
         """
 
     def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Retires | Lost | Closed | None:
-        """Get the next that concerns this dataset: None where nothing came within `timeout_s`, seconds.
+        """Return the next event of this dataset, or None if there was none within `timeout_s`, seconds.
 
-        Sleeps while it waits, without the GIL. Closed where the job is over or stopping. Every dataset is told of each
-        loader that joined, retires or was lost since the job began, in their order; what had come whole of a lost
-        loader may come before or after.
+        Sleeps while it waits, without the GIL. Closed if the job is over or stopping. Every dataset gets the events of
+        all loaders that joined, retire or were lost since the job started, in order; complete parcels of a lost loader
+        may come before or after.
 
         Raises
         ------
@@ -165,31 +165,31 @@ class Loaders(Protocol):
         """
 
     def drop(self, dataset: int) -> None:
-        """Have the loaders forget a dataset, and drop what has come for it and may still come.
+        """Have the loaders forget a dataset, and drop its parcels, including those that arrive later.
 
-        Its number is not to be used again. For finalizers: does not block or raise, and where the thread is within
-        another call, that is done at the next one. Nothing in a forked child.
+        Do not use its number again. For finalizers: does not block or raise; if the thread is within another call,
+        the next call does it. No effect in a forked child.
         """
 
 
 class Requests(Protocol):
-    """The loader's side. One thread."""
+    """The loader's side. For one thread."""
 
     def next(self, timeout_s: float) -> Request | Closed | None:
-        """Get the next request, in the order of each trainer's; None where none came within `timeout_s`, seconds.
+        """Return the next request, in order for each trainer; None if there was none within `timeout_s`, seconds.
 
-        Sleeps while it waits, without the GIL. 0 says that there is work to do: one that retires is not closed then.
+        Sleeps while it waits, without the GIL. 0 means that the loader has work: Closed is not returned then.
         """
 
     def answer(self, request: Request, status: int, pickle: Buffer, buffers: Sequence[Buffer] = ()) -> None:
-        """Answer a request: one parcel, or none at all. Does not block.
+        """Answer a request: with one parcel, or not at all. Does not block.
 
-        The buffers are sent from where they lie, and must not be changed any more; they are kept until they have left.
+        The buffers are not copied and must not be changed any more; they are kept until they have been sent.
         """
 
     def sign_of_life(self, at: str, long: bool = False) -> None:
-        """Say that this loader goes on, and at what (an index, a file) it is, for the note of its end.
+        """Report that this loader is alive, and which index or file it works on, for the report if it dies.
 
-        Where it is tried again, the text is the same; empty where there is nothing to do, which `next` says by itself.
-        `long`: what begins may take as long as the start of a program, as building a dataset or counting rows does.
+        A further try must use the same text; it is empty if there is no work, which `next` reports itself. `long`: the
+        work may take as long as the start of a program, for example building a dataset or counting rows.
         """

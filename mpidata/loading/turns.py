@@ -1,4 +1,4 @@
-"""Which batches of loaders count as steps of the training, where several datasets are iterated at once."""
+"""Which batches of loaders count as training steps if several datasets are iterated at once."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ __all__ = ["Turn", "Turns"]
 
 
 class Turns:
-    """Of the iterations under way, the one that began first counts its batches; a checkpoint may be taken before each.
+    """Of the open iterations, the first one counts its batches; a checkpoint may be taken before each.
 
-    So the batches of one step, of datasets that are iterated side by side, are in the same checkpoint, and those of a
-    validation within the loop do not count. One that is known for a validation counts only where nothing else goes on.
+    Thus the batches of one step, from datasets that are iterated side by side, are in the same checkpoint, and those of
+    a validation within the loop do not count. A known validation counts only if no other iteration is open.
 
     Parameters
     ----------
     count : callable
-        Counts a batch; may take a checkpoint. False: it has not, as something else came first.
+        Counts a batch; may take a checkpoint. False: not counted, because something else came first.
     drawing : callable, optional
-        Told of the turn of each batch that is about to be given out.
+        Gets the turn of each batch that is about to be returned.
 
     Attributes
     ----------
     given, samples : int
-        Batches of all iterations that were given out, and the samples in them.
+        Number of batches returned by all iterations, and of the samples in them.
     in_epoch : bool
-        Whether the iteration that began last, of those that all trainers make together, has not come to its end; one
-        that is left by `break` never does.
+        Whether the last started iteration, of those that all trainers make together, has not ended; one that is left
+        by `break` never ends.
     left : callable
-        Counts the rows that are left of that one.
+        Returns the number of remaining rows of that iteration.
     """
 
     def __init__(self, count: Callable[[], object], drawing: Callable[[Turn], object] = lambda turn: None) -> None:
@@ -49,9 +49,9 @@ class Turns:
         validates: bool = False,
         left: Callable[[], int] = lambda: 0,
     ) -> Turn:
-        """Begin an iteration, which lasts as long as somebody has what is returned; `together`: of all trainers.
+        """Start an iteration, which lasts as long as the returned object exists; `together`: of all trainers.
 
-        `of` tells its dataset; `validates`: it is known for one of a validation; `left` counts the rows that are left.
+        `of`: its dataset; `validates`: it is a known validation; `left` returns the number of remaining rows.
         """
         turn = Turn(self, together, of, validates)
         self._open.add(turn)
@@ -61,7 +61,7 @@ class Turns:
         return turn
 
     def count(self, turn: Turn) -> bool:
-        """Count a batch of an iteration, if it is its turn; False where something else is first."""
+        """Count a batch of an iteration, if it is its turn; False if something else is first."""
         return not self._is_first(turn) or self._count() is not False
 
     def _is_first(self, turn: Turn) -> bool:
@@ -71,7 +71,7 @@ class Turns:
         return self._first() is turn
 
     def is_computing(self) -> bool:
-        """Whether the script is within a loop, with the batch that came last; may be called from any thread."""
+        """Whether the script is within a loop and works on the last batch; thread-safe."""
         turns = [turn for turn in tuple(self._open) if not turn.over]
         return bool(turns) and not any(turn.waits for turn in turns)
 
@@ -82,13 +82,13 @@ class Turn:
     Attributes
     ----------
     waits : bool
-        Whether the script waits for a batch of it.
+        Whether the script waits for one of its batches.
     over : bool
-        Whether it has come to its end.
+        Whether it has ended.
     of : object
-        Of its dataset; None where that does not matter.
+        Its dataset; None if that does not matter.
     validates : bool
-        Whether it is known for one of a validation.
+        Whether it is a known validation.
     """
 
     def __init__(self, turns: Turns, together: bool, of: Any = None, validates: bool = False) -> None:
@@ -99,20 +99,20 @@ class Turn:
         self._together = together
 
     def next(self) -> None:
-        """Say that a batch is about to be given out, all before it being in use or used."""
+        """Report that a batch is about to be returned; all earlier ones are in use or done."""
         self._turns.drawing(self)
         self.waits = True
         while not self._turns.count(self):
             self._turns.drawing(self)
 
     def given(self, samples: int = 0) -> None:
-        """Say that it is given out now, with so many samples."""
+        """Report that the batch is returned, with its number of samples."""
         self.waits = False
         self._turns.given += 1
         self._turns.samples += samples
 
     def end(self) -> None:
-        """Say that there is no further batch."""
+        """Report that there is no further batch."""
         self.waits, self.over = False, True
         if self._together:
             self._turns.in_epoch = False

@@ -1,8 +1,8 @@
-"""What `mpidata config` prints: the flags that build a solver against libmpidata.
+"""The output of `mpidata config`: the flags to build a solver with libmpidata.
 
 A C solver is built with ``mpicc solver.c $(mpidata config --cflags --libs)``, a Fortran one with
-``gfortran $(mpidata config --fflags) solver.f90 $(mpidata config --flibs)``. Where the package was built without a
-Fortran compiler, ``--fflags`` holds the source of the module, which is then compiled along with the solver.
+``gfortran $(mpidata config --fflags) solver.f90 $(mpidata config --flibs)``. If the package was built without a
+Fortran compiler, ``--fflags`` holds the source of the module, which is then compiled together with the solver.
 """
 
 import shlex
@@ -36,9 +36,9 @@ KINDS = {
     "pkgconfig": "the folder with mpidata.pc, for PKG_CONFIG_PATH",
     "mpicc": "the compiler wrapper of the MPI that mpidata was built with",
 }
-"""Option of `mpidata config` -> what it prints."""
+"""Option of `mpidata config` -> description of its output."""
 LIBRARIES = ("libs", "flibs", "carried", "fcarried", "csource")
-"""Those that link a program; the last three with all flags that it needs."""
+"""The options that link a program; the last three include all flags that it needs."""
 
 
 def library_path() -> Path:
@@ -64,7 +64,7 @@ def rank_program() -> Path:
 
 
 def carrier_program() -> Path:
-    """Path of ``mpidata-carrier``, the rank that starts a program which is no rank of the job.
+    """Path of ``mpidata-carrier``, the rank that starts a program that is not a rank of the job.
 
     Raises
     ------
@@ -75,9 +75,9 @@ def carrier_program() -> Path:
 
 
 def build_facts() -> dict[str, Any]:
-    """Read what the library was built with.
+    """Read the facts of the library's build.
 
-    Keys: version, mpi, mpicc, mpi_library, mpi_library_dir, fortran_compiler ("" where there was none), folders.
+    Keys: version, mpi, mpicc, mpi_library, mpi_library_dir, fortran_compiler ("" if there was none), folders.
 
     Raises
     ------
@@ -104,12 +104,12 @@ def flags(kind: str) -> list[str]:
     mpi = facts["mpi_library_dir"]
     has_fortran = bool(facts["fortran_compiler"])
     if kind == "fcarried" and not has_fortran:
-        raise LibraryError("mpidata was built without a Fortran compiler. Install one, and mpidata anew.")
+        raise LibraryError("mpidata was built without a Fortran compiler. Install one, then reinstall mpidata.")
     return {
         "cflags": [f"-I{include}"],
         "libs": [*library, "-lmpidata"],
         "fflags": [f"-I{include}"] if has_fortran else [str(share / "mpidata.f90")],
-        # A Fortran solver is linked by the plain compiler: the embedded MPI has no wrapper for Fortran.
+        # The plain compiler links a Fortran solver: the embedded MPI has no wrapper for Fortran.
         "flibs": [*library, *(["-lmpidata_fortran"] if has_fortran else []), "-lmpidata"]
         + [f"-L{mpi}", f"-Wl,-rpath,{mpi}", f"-l{facts.get('mpi_library', 'mpi')}"],
         "carried": [f"-I{include}", *library, "-lmpidata_carried"],

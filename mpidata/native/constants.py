@@ -1,7 +1,7 @@
 """Numbers and names that C defines and Python uses, under their names in C without MPIDATA_.
 
-They come from libmpidata_carried, which needs no MPI, when the first of them is used. So write `constants.END`: to
-import the name itself would load the library at once.
+They are read from libmpidata_carried, which needs no MPI, when the first one is used. Therefore write `constants.END`:
+importing the name itself would load the library at once.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ CARRIED_MARK: str
 
 
 class Dtype(NamedTuple):
-    """A dtype of fields: its number in C, NumPy's letter for its kind, its bytes, and whether it has statistics."""
+    """A dtype of fields: its number in C, NumPy's letter for its kind, its size, and whether it has statistics."""
 
     number: int
     kind: str
@@ -139,7 +139,7 @@ class Dtype(NamedTuple):
 
 
 class Constant(NamedTuple):
-    """One row of C's table, `mpidata_constant` of constants.h: of a field of a structure kind, offset and bytes."""
+    """A row of C's table, `mpidata_constant` of constants.h; for a field of a structure: kind, offset and bytes."""
 
     name: str
     text: str
@@ -153,7 +153,7 @@ class _Row(ctypes.Structure):
 
 @functools.cache
 def open_carried() -> ctypes.CDLL:
-    """Load libmpidata_carried; the same object at every call.
+    """Load libmpidata_carried; returns the same object on every call.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def open_carried() -> ctypes.CDLL:
 
 @functools.cache
 def table() -> Mapping[str, Sequence[Constant]]:
-    """Get all that C tells, by group: `status`, `number`, `text`, those of dtypes, and a group for each structure.
+    """Return C's table by group: `status`, `number`, `text`, those of dtypes, and a group for each structure.
 
     Raises
     ------
@@ -193,10 +193,10 @@ def table() -> Mapping[str, Sequence[Constant]]:
     return groups
 
 
-if not TYPE_CHECKING:  # so that a name that is not declared above is an error of the type check
+if not TYPE_CHECKING:  # so that type checkers report names that are not declared above
 
     def __getattr__(name: str) -> object:
-        """Read the table when the first constant is used; from then on all are plain attributes."""
+        """Read the table when the first constant is used; then all are plain attributes."""
         if not name.isupper():
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         constants = {constant.name: constant.number for constant in (*table()["status"], *table()["number"])}

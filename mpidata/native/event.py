@@ -1,6 +1,6 @@
-"""What the ranks tell the scheduler: `mpidata_event` of messages.h, and in Python one class for each kind of it.
+"""Events from the ranks to the scheduler: `mpidata_event` of messages.h, with one class in Python for each kind.
 
-Each dispatch costs two, so they are cheap to make: not frozen, which takes four times as long.
+Each dispatch costs two events, so they must be cheap: they are not frozen, which would take four times as long.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ __all__ = [
 ]
 
 STATISTICS = ("received", "validation", "duplicates", "drawn", "fill", "capacity", "bytes", "windows")
-"""The figures of a status, in their order: the fields of `mpidata_statistics`."""
+"""The figures of a status, in order: the fields of `mpidata_statistics`."""
 _CLOSED = attrgetter("simulation", "steps", "failed", "next_us", "start_us", "room_us", "total_us")
 _USAGE = attrgetter("memory_kb", "cpu_us")
 _REPORT = struct.Struct("=qd")  # batch and value, before the name
 
 
 class Usage(NamedTuple):
-    """What a process has used since it started: the most memory at once, and processor time."""
+    """Resources that a process has used since its start: peak memory, and processor time."""
 
     memory_kb: int
     cpu_us: int
@@ -61,7 +61,7 @@ NO_USAGE = Usage(0, 0)
 
 @dataclass(kw_only=True)
 class Event:
-    """Where an event comes from: a rank of the group `index`, the loader, inference rank or trainer `index`."""
+    """The sender of an event: a rank of the group `index`, or the loader, inference rank or trainer `index`."""
 
     of_solver: bool
     index: int
@@ -75,7 +75,7 @@ class Event:
 
 @dataclass(kw_only=True)
 class Closed(Event):
-    """The simulation that a group closes, -1 for none; `failed`: 0, or GIVEN_UP or TRY_FAILED, and `text` says why.
+    """The simulation that a group closes, -1 for none; `failed`: 0, GIVEN_UP or TRY_FAILED, with the reason in `text`.
 
     Of `total_us` microseconds since it closed the one before, rank 0 of the group waited for the simulation
     (`next_us`), computed until its first step was over (`start_us`), and waited for room in the buffers (`room_us`);
@@ -98,12 +98,12 @@ class Next(Closed):
 
 
 class Finalized(Closed):
-    """A group, a loader, or an inference rank, has left."""
+    """A group, a loader or an inference rank has left."""
 
 
 @dataclass(kw_only=True)
 class Held(Event):
-    """A trainer holds every step that it was to expect of a simulation, as this try of it had told."""
+    """A trainer holds every step of a simulation that it must expect, according to this try."""
 
     simulation: int
     by_try: int
@@ -111,11 +111,11 @@ class Held(Event):
 
 @dataclass(kw_only=True)
 class Status(Event):
-    """A trainer's figures, in the order of STATISTICS; whether a draw starves, and the buffer is full.
+    """A trainer's figures, in the order of STATISTICS; whether a draw starves, and whether the buffer is full.
 
-    `ended`: the script knows that the stream is over; `all_drawn`: and has drawn all that there was. `waited_us`: its
-    loop has waited for batches, in all; `asks_us`: for the next one; `idle`: it has never asked for one; `usage` of its
-    process.
+    `ended`: the script knows that the stream is over; `all_drawn`: and has drawn all samples. `waited_us`: total time
+    for which its loop has waited for batches; `asks_us`: for the next one; `idle`: it has never requested one; `usage`
+    of its process.
     """
 
     statistics: tuple[int, ...]
@@ -131,14 +131,14 @@ class Status(Event):
 
 @dataclass(kw_only=True)
 class Report(Event):
-    """A trainer reports values: each with its name, the number of the batch it is of, and the value."""
+    """A trainer reports values: name, batch number and value of each."""
 
     values: tuple[tuple[str, int, float], ...]
 
 
 @dataclass(kw_only=True)
 class Stop(Event):
-    """A training script has ended before the stream; `failed`: as it has failed."""
+    """A training script has ended before the stream; `failed`: because of an error."""
 
     failed: bool
     text: str
@@ -146,7 +146,7 @@ class Stop(Event):
 
 @dataclass(kw_only=True)
 class Ready(Event):
-    """A trainer answers whether it would join the spawned group, or loader, of this number at once, or has joined it.
+    """A trainer answers whether it can join the spawned group or loader of this number at once, or has joined it.
 
     `answer`: one of constants.ANSWER_....
     """
@@ -158,14 +158,14 @@ class Ready(Event):
 
 @dataclass(kw_only=True)
 class Lacks(Event):
-    """A trainer lacks steps of a simulation, which another one had."""
+    """A trainer lacks steps of a simulation that another one had."""
 
     simulation: int
 
 
 @dataclass(kw_only=True)
 class Adopted(Event):
-    """A trainer has carried out so many changes of who trains, and has said what it lacks."""
+    """A trainer has carried out this number of changes of the trainers, and has reported what it lacks."""
 
     changes: int
 
@@ -176,14 +176,14 @@ class Goodbye(Event):
 
 @dataclass(kw_only=True)
 class Error(Event):
-    """A rank reports an error that ends the job: the whole sentence."""
+    """A rank reports an error that ends the job; `text` is the whole sentence."""
 
     text: str
 
 
 @dataclass(kw_only=True)
 class CheckpointWanted(Event):
-    """A trainer's script asks for a checkpoint at this batch."""
+    """A trainer's script requests a checkpoint at this batch."""
 
     batch: int
 
@@ -192,7 +192,7 @@ class CheckpointWanted(Event):
 class CheckpointWritten(Event):
     """A trainer has written its part of a checkpoint: `text` is its SHA-256.
 
-    Or it has `failed`, constants.LOOP_OVER say, and `text` says why.
+    Or it has `failed`, for example constants.LOOP_OVER, and `text` is the reason.
     """
 
     number: int
@@ -204,28 +204,28 @@ class CheckpointWritten(Event):
 
 @dataclass(kw_only=True)
 class Died(Event):
-    """A rank has died, as MPI says."""
+    """A rank has died, as MPI reports."""
 
     rank_in_group: int
 
 
 @dataclass(kw_only=True)
 class RecordStopped(Event):
-    """A trainer records no more: the whole sentence."""
+    """A trainer has stopped recording; `text` is the whole sentence."""
 
     text: str
 
 
 @dataclass(kw_only=True)
 class Cancel(Event):
-    """A trainer needs no more of these simulations."""
+    """A trainer no longer needs these simulations."""
 
     simulations: tuple[int, ...]
 
 
 @dataclass(kw_only=True)
 class Losses(Event):
-    """What a trainer was told of the losses of simulations: structures.LOSSES, one for each of them."""
+    """Losses of simulations that a trainer's script has passed: one structures.LOSSES for each simulation."""
 
     sums: NDArray[np.void]
 
@@ -295,7 +295,7 @@ def _role(role: int) -> dict[str, bool]:
 
 @functools.cache
 def readers() -> dict[int, Callable[[Any, dict[str, Any]], Event]]:
-    """Get how an event of each kind is read."""
+    """Return the function that reads an event, by kind."""
     return {
         constants.EVENT_NEXT: lambda raw, sender: _closed(Next, raw, sender),
         constants.EVENT_FINALIZED: lambda raw, sender: _closed(Finalized, raw, sender),
@@ -325,5 +325,5 @@ def readers() -> dict[int, Callable[[Any, dict[str, Any]], Event]]:
 
 
 def read(raw: ctypes.Structure) -> Event:
-    """Get a `RawEvent` as one of the classes; raises KeyError where its kind is unknown."""
+    """Return a `RawEvent` as one of the classes; raises KeyError if its kind is unknown."""
     return readers()[raw.kind](raw, {**_role(raw.role), "index": raw.index, "rank": raw.rank})

@@ -1,4 +1,4 @@
-"""What takes the place of the library in a forked child, which lacks the threads that may have held its locks."""
+"""Replacement of the library in a forked child, which lacks the threads that may hold its locks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ForkedLibrary", "forked_error", "when_forked"]
 
 
 def when_forked(call: Callable[[], None]) -> None:
-    """Have a method called in each forked child, as long as its object lives."""
+    """Call a method in each forked child, as long as its object exists."""
     method = weakref.WeakMethod(call)
 
     def in_child() -> None:
@@ -28,10 +28,10 @@ class ForkedLibrary:
     """Raises StreamError for each function of the library."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuse."""
+        """Raise StreamError."""
         raise forked_error()
 
 
 def forked_error() -> StreamError:
-    """Make the error of who uses a stream in a forked child."""
+    """Return the error for uses of a stream in a forked child."""
     return StreamError("The stream cannot be used in a forked process: MPI survives no fork. Use it in the parent.")

@@ -1,4 +1,4 @@
-"""Where the built parts are: in this package, or where a site has installed libmpidata before it."""
+"""The location of the built parts: this package, or a site's earlier installation of libmpidata."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mpidata.errors import LibraryError
 __all__ = ["SITE", "Folders", "folders", "folders_of", "read_facts"]
 
 SITE = "site.json"
-"""In `share/mpidata` of a package that was built against an installed libmpidata: says where its `build.json` is."""
+"""File in `share/mpidata` of a package built against an installed libmpidata; has the path of its `build.json`."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class Folders(NamedTuple):
-    """Where what CMake has installed is; `prefix` is for CMAKE_PREFIX_PATH, `share` has `build.json`."""
+    """The folders of an installation by CMake; `prefix` is for CMAKE_PREFIX_PATH, `share` has `build.json`."""
 
     prefix: Path
     lib: Path
@@ -27,7 +27,7 @@ class Folders(NamedTuple):
 
 
 def folders() -> Folders:
-    """Find the built parts, which may not be there.
+    """Find the folders of the built parts, which need not exist.
 
     Raises
     ------
@@ -40,14 +40,14 @@ def folders() -> Folders:
         if not facts.is_file():
             raise LibraryError(
                 f"The libmpidata that this mpidata was installed on is gone: there is no {facts}. Load its module, or "
-                f"install mpidata anew, with MPIDATA_LIBRARY set to the new libmpidata.so ({site} names the old one)."
+                f"reinstall mpidata with MPIDATA_LIBRARY set to the new libmpidata.so ({site} names the old one)."
             )
         share = facts.parent
     return folders_of(share)
 
 
 def folders_of(share: Path) -> Folders:
-    """Read from `build.json`, if it is there, where the other folders are as seen from its own."""
+    """Return the other folders, whose paths relative to `share` are in `build.json`, if it exists."""
     facts = read_facts(share / "build.json") if (share / "build.json").is_file() else {}
     usual = {"prefix": "../..", "lib": "../../lib", "include": "../../include", "bin": "../../bin"}
     told = usual | facts.get("folders", {})

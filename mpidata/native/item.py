@@ -1,7 +1,7 @@
-"""What a loader works on, as it is told of one that dies: a text that is compared, and that people read.
+"""The work item of a loader, for reports if it dies: a text that is compared, and that people read.
 
-C has ITEM_MAX bytes for it. Where the text has to be cut or changed, a key of the whole stands before it, so that two
-things never have the same.
+C has ITEM_MAX bytes for it. If the text must be cut or changed, a hash of the whole text precedes it, so that different
+items have different texts.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _CUT = "..."
 
 
 def item_of(text: str) -> str:
-    """Name what a loader works on.
+    """Return the text of an item.
 
     Parameters
     ----------
     text : str
-        Another one for another thing; its middle is left out where it is too long, and what is no letter is replaced.
+        Different for different items. If it is too long, its middle is omitted; unprintable characters are replaced.
 
     Returns
     -------
     str
-        The text, behind a key and a blank where it is not whole: fewer than `constants.ITEM_MAX` bytes of UTF-8 in one
+        The text, after a hash and a blank if it was changed: fewer than `constants.ITEM_MAX` bytes of UTF-8 in one
         line.
     """
     room = constants.ITEM_MAX - 1
@@ -47,7 +47,7 @@ def item_of(text: str) -> str:
 
 
 def text_of(item: str) -> str:
-    """Return the text of what `item_of` has made."""
+    """Return the text without the hash of `item_of`."""
     return item[2 * _KEY_BYTES + 1 :] if _KEYED.match(item) else item
 
 

@@ -1,6 +1,6 @@
-"""What libmpidata declares: the functions of mpidata.h, of the trainers, the loaders and the scheduler.
+"""The functions of libmpidata: those of mpidata.h, of the trainers, the loaders and the scheduler.
 
-Calls release the GIL, so a call that waits does not stop other threads.
+Calls release the GIL, so that a call that waits does not stop other threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mpidata.native import constants
 
 __all__ = ["CARRIED", "SIGNATURES", "Library", "check"]
 
-# Result type (None: status code) and argument types. MPI_Fint is a C int in every MPI of today.
+# Result type and argument types. MPI_Fint is a C int in all current MPIs.
 _Signature = tuple[Any, list[Any]]
 SIGNATURES: dict[str, _Signature] = {
     **{
@@ -219,7 +219,7 @@ SIGNATURES: dict[str, _Signature] = {
 }
 
 
-# Those of libmpidata_carried.
+# Functions of libmpidata_carried.
 _SHARED = (
     *(
         "next",
@@ -271,24 +271,24 @@ class Library(Protocol):
     """Anything with libmpidata's functions as attributes: the library itself, or a test's stand-in."""
 
     def __getattr__(self, name: str) -> Any:
-        """Get a function by its name in C."""
+        """Return a function by its name in C."""
 
 
 def check(library: Library, status: int) -> None:
-    """Raise what a status code means.
+    """Raise the error of a status code.
 
     Parameters
     ----------
     library : Library
-        Whose function returned the status, in this thread.
+        The library whose function returned the status, in this thread.
     status : int
         The code; MPIDATA_SUCCESS passes.
 
     Raises
     ------
     LibraryError
-        With the sentence of mpidata_last_error(), or that of mpidata_strerror() where there is none. A RankDiedError
-        where a rank has died, a DeviceError where a device's driver has failed.
+        With the sentence of mpidata_last_error(), or that of mpidata_strerror() if there is none. A RankDiedError
+        if a rank has died, a DeviceError if a device's driver has failed.
     """
     if status == constants.SUCCESS:
         return

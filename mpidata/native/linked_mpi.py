@@ -1,4 +1,4 @@
-"""The MPIs that have to be one: that of libmpidata, and that of mpi4py."""
+"""The MPIs of libmpidata and of mpi4py, which must be the same."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ INSTALL_ANEW = (
     "MPICC=<its mpicc> pip install --no-cache-dir --force-reinstall --no-deps --no-binary mpidata mpidata` (with `.` "
     "for the last word in its source folder; pip's cache may hold a wheel for another MPI)"
 )
-"""How mpidata is installed for another MPI, behind a backquote: a wheel's name does not say which it is for."""
+"""The command to install mpidata for another MPI, after a backquote: a wheel's name does not contain its MPI."""
 
 
 def linked_mpi() -> MpiName | None:
-    """Name the MPI that mpidata was built with; None where it was not built."""
+    """Return the name of the MPI that mpidata was built with; None if mpidata was not built."""
     try:
         return mpi_of_library(build_facts()["mpi"])
     except (LibraryError, KeyError):
@@ -27,7 +27,7 @@ def linked_mpi() -> MpiName | None:
 
 
 def mpi_of_build(library: Path) -> MpiName:
-    """Name the MPI that a libmpidata.so was built with, from the facts that are installed with it."""
+    """Return the name of the MPI that a libmpidata.so was built with, from the facts that are installed with it."""
     try:
         of_package = folders()
         share = of_package.share if of_package.lib == library.parent else library.parents[1] / "share" / "mpidata"
@@ -37,7 +37,7 @@ def mpi_of_build(library: Path) -> MpiName:
 
 
 def mpi_of_mpi4py() -> MpiName:
-    """Name the MPI that mpi4py runs on; loads it, and initialises it as mpi4py does."""
+    """Return the name of the MPI that mpi4py runs on; loads it, and initialises it as mpi4py does."""
     from mpi4py import MPI
 
     return mpi_of_library(MPI.Get_library_version())

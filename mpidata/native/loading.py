@@ -19,7 +19,7 @@ __all__ = ["find", "load", "load_carried", "load_checked"]
 
 
 def find() -> Path:
-    """Path of libmpidata: the file that MPIDATA_LIBRARY names, else that of this package or of the site.
+    """Path of libmpidata: the file that MPIDATA_LIBRARY names, otherwise that of this package or of the site.
 
     Raises
     ------
@@ -32,13 +32,13 @@ def find() -> Path:
         return path
     if named:
         raise LibraryError(
-            f"MPIDATA_LIBRARY names {named}, which is no file. Unset it, or give the path of libmpidata.so.0."
+            f"MPIDATA_LIBRARY names {named}, which is not a file. Unset it, or set it to the path of libmpidata.so.0."
         )
     if (hidden := _hidden_installation()) is not None:
         raise LibraryError(
             f"{path.parents[1]} is a source folder without libmpidata, and hides the mpidata that is installed in "
-            f"{hidden}: Python looks into {path.parents[2]} first. Start it in another folder, or take that one out of "
-            "PYTHONPATH."
+            f"{hidden}: Python searches {path.parents[2]} first. Start Python in another folder, or remove that one "
+            "from PYTHONPATH."
         )
     raise LibraryError(
         f"libmpidata is not built: there is no {path}. Run `pip install .` in the source tree, or name the library in "
@@ -47,7 +47,7 @@ def find() -> Path:
 
 
 def _hidden_installation() -> Path | None:
-    """Find another mpidata, with its library, further behind in the module path."""
+    """Find another mpidata, with its library, later in the module path."""
     own = Path(__file__).parents[1]
     others = (Path(entry or ".").absolute() / "mpidata" for entry in sys.path)
     return next((one for one in others if one != own and (one / "lib" / "libmpidata.so.0").is_file()), None)
@@ -55,7 +55,7 @@ def _hidden_installation() -> Path | None:
 
 @functools.cache
 def load() -> Library:
-    """Load libmpidata and declare its functions' types; the same object at every call.
+    """Load libmpidata and declare its functions' types; returns the same object on every call.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def load() -> Library:
 
 @functools.cache
 def load_carried() -> Library:
-    """Load libmpidata_carried, which has the calls of a solver without MPI; the same object at every call.
+    """Load libmpidata_carried, which has a solver's calls without MPI; returns the same object on every call.
 
     Raises
     ------
@@ -105,17 +105,17 @@ def load_carried() -> Library:
 def _other_version(path: Path, why: str) -> LibraryError:
     return LibraryError(
         f"{path} is not libmpidata {__version__}, which this mpidata needs: {why}. Unset MPIDATA_LIBRARY if it is set, "
-        f"else run `pip install .` in the source tree of {__version__}."
+        f"otherwise run `pip install .` in the source tree of {__version__}."
     )
 
 
 def load_checked() -> Library:
-    """As `load`, in a process where mpi4py has initialised MPI: make sure that both mean the same MPI.
+    """Like `load`, in a process in which mpi4py has initialised MPI: checks that both use the same MPI.
 
     Raises
     ------
     LibraryError
-        As `load`; or the library was built with another MPI than the one mpi4py runs on.
+        As for `load`; or the library was built with another MPI than the one that mpi4py runs on.
     """
     library = load()
     initialized = ctypes.c_int(0)
@@ -127,6 +127,6 @@ def load_checked() -> Library:
     if not initialized.value:
         raise LibraryError(
             f"{find()} was built with {mpi_of_build(find())}, but mpi4py runs on {mpi_of_mpi4py()}. Install it for "
-            f"that one: `{INSTALL_ANEW}; or have mpi4py use the other one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
+            f"that one: `{INSTALL_ANEW}; or make mpi4py use the other one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
         )
     return library

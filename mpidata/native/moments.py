@@ -1,4 +1,4 @@
-"""Moments of values as libmpidata counts them: arrays [n, 6], `mpidata_moments` of c_api/src/wire/moments.h."""
+"""Moments of values, as in libmpidata: arrays [n, 6], `mpidata_moments` of c_api/src/wire/moments.h."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MERGED = ("count", "mean", "m2", "least", "greatest", "not_finite")
 
 
 def numbers() -> tuple[str, ...]:
-    """Name the numbers of moments, in their order."""
+    """Return the names of the numbers of moments, in order."""
     return tuple(name for name, *_ in structure("mpidata_moments")._fields_)
 
 
 def column(moments: Moments, name: str) -> Moments:
-    """View one number of all moments, shape [...]."""
+    """Return a view of one number of all moments, shape [...]."""
     view: Moments = moments[..., numbers().index(name)]
     return view
 

@@ -1,6 +1,6 @@
-"""Structures that C and Python both read, with the fields that C says they have; each is made when it is first used.
+"""Structures that C and Python share, with their fields as defined in C; each is created when it is first used.
 
-So write `structures.Statistics`: to import the name itself would load libmpidata_carried at once.
+Therefore write `structures.Statistics`: importing the name itself would load libmpidata_carried at once.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ _KINDS: dict[str, Any] = {
 
 @functools.cache
 def structure(name: str) -> type[ctypes.Structure]:
-    """Make a structure of C.
+    """Return a structure of C.
 
     Parameters
     ----------
     name : str
-        In C. What its fields `a.x` and `b.y` name is a union of structures `a` and `b`, whose own name is left out.
+        In C. Fields `a.x` and `b.y` are in a union of structures `a` and `b`; the name of the union is omitted.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def _made(fields: list[Constant], start: int, size: int = 0) -> type[ctypes.Stru
     made = type("Structure", (ctypes.Structure,), body)
     offsets = {getattr(made, field.name).offset == field.number - start for field in fields if field.name in listed}
     if offsets != {True} or size not in (0, ctypes.sizeof(made)):
-        raise AssertionError(f"constants.c leaves out a field of the structure of {', '.join(listed)}.")
+        raise AssertionError(f"constants.c lacks a field of the structure of {', '.join(listed)}.")
     return made
 
 
@@ -128,7 +128,7 @@ def _kind_of(field: Constant) -> Any:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Make it now."""
+        """Create the structure when it is first used."""
         if name in _IN_C:
             made = structure(_IN_C[name])
         elif name == "LOSSES":
@@ -140,7 +140,7 @@ if not TYPE_CHECKING:
 
 
 class Held(NamedTuple):
-    """Which constants these are, the address of each field (None: no values), and their numbers as of a sample.
+    """The constants of a simulation's try: the address of each field (None: no values), and numbers as of a sample.
 
     A length that no constant has is -1.
     """
@@ -152,7 +152,7 @@ class Held(NamedTuple):
 
 
 def look(library: Library, address: int, n_fields: int, n_numbers: int) -> Held:
-    """Look at constants to which the caller has a reference; valid as long as it has."""
+    """Return constants to which the caller has a reference; valid as long as the reference exists."""
     values, numbers = (ctypes.c_void_p * n_fields)(), np.zeros(n_numbers, np.int64)
     simulation, by_try = ctypes.c_int64(), ctypes.c_int64()
     results = (values, numbers.ctypes.data, ctypes.byref(simulation), ctypes.byref(by_try))
@@ -161,7 +161,7 @@ def look(library: Library, address: int, n_fields: int, n_numbers: int) -> Held:
 
 
 def array_at(address: int, elements: int, dtype: str) -> npt.NDArray[Any]:
-    """View values of a field of this dtype, at least one, that the library holds."""
+    """Return a view of at least one value of a field of this dtype, in the library's memory."""
     in_numpy = numpy_dtype(dtype)
     memory = (ctypes.c_char * (elements * in_numpy.itemsize)).from_address(address)
     array: npt.NDArray[Any] = np.frombuffer(memoryview(memory), in_numpy)
@@ -169,7 +169,7 @@ def array_at(address: int, elements: int, dtype: str) -> npt.NDArray[Any]:
 
 
 class PublishedPlace(NamedTuple):
-    """An array of what trainers publish: its dtype by name, and where its values begin, in bytes."""
+    """A published array: its dtype by name, and the offset of its values in bytes."""
 
     name: str
     dtype: str
@@ -178,7 +178,7 @@ class PublishedPlace(NamedTuple):
 
 
 def described_in(contents: memoryview) -> Iterator[PublishedPlace]:
-    """Give the arrays of published contents, as libmpidata has checked them, in their order."""
+    """Yield the arrays of published contents, which libmpidata has checked, in order."""
     head, one = structure("mpidata_contents"), structure("mpidata_published_array")
     names = {dtype.number: name for name, dtype in constants.DTYPES.items()}
     count: int = head.from_buffer_copy(contents).n

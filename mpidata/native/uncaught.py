@@ -1,4 +1,4 @@
-"""What happens to a script that ends with an uncaught exception: the job hears of it, and no MPI_Finalize hangs."""
+"""Ends scripts after an uncaught exception: reports it to the job, and skips MPI_Finalize, which would hang."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["describe", "end", "end_on_exception", "fail", "say_own_errors"]
 
 
 def say_own_errors(folder: Path | None) -> None:
-    """Make an uncaught error of mpidata's own print a sentence in place of its frames, which are the library's.
+    """Make an uncaught error of mpidata print a sentence instead of its frames, which are the library's.
 
     Parameters
     ----------
     folder : Path or None
-        Where the user's own files are: the sentence names the line there.
+        Folder of the user's files: the sentence names the line in these.
     """
     previous = sys.excepthook
 
@@ -39,16 +39,16 @@ def say_own_errors(folder: Path | None) -> None:
 
 
 def end_on_exception(folder: Path | None, report: Callable[[BaseException, str], None]) -> None:
-    """Make an uncaught exception end this process with status 1: at once, as MPI_Finalize would wait for the others.
+    """Make an uncaught exception end this process at once with status 1, as MPI_Finalize would wait for other ranks.
 
-    After Ctrl-C in `mpidata run` the process ends in order, with status 0: others may still save what they have.
+    After Ctrl-C in `mpidata run` the process ends normally, with status 0, because others may still save their data.
 
     Parameters
     ----------
     folder : Path or None
-        Where the user's own files are: the sentence names the line there.
+        Folder of the user's files: the sentence names the line in these.
     report : callable
-        Called with the exception and its sentence, after the traceback (of mpidata's own errors: the sentence) has been
+        Called with the exception and its sentence, after the traceback (for errors of mpidata: the sentence) has been
         printed.
     """
     say_own_errors(folder)
@@ -70,7 +70,7 @@ def end_on_exception(folder: Path | None, report: Callable[[BaseException, str],
 
 
 def fail(sentence: str = "") -> NoReturn:
-    """End this process with status 1, without MPI_Finalize; the sentence goes to standard error, and so to the log."""
+    """End this process with status 1, without MPI_Finalize; prints the sentence to stderr, which is in the log."""
     if sentence:
         print(sentence, file=sys.stderr)
     end(1)
@@ -85,30 +85,30 @@ def end(status: int) -> NoReturn:
 
 
 def _let_out() -> None:
-    """Print what the caller of the hook keeps until it returns, which it will not: torch.distributed does so."""
+    """Print output that the hook's caller, torch.distributed, keeps until the hook returns, which it does not."""
     kept = sys.stderr
     if isinstance(kept, io.StringIO):
         print(kept.getvalue(), end="", file=sys.__stderr__, flush=True)
 
 
 def describe(error: BaseException, folder: Path | None) -> str:
-    """One sentence for an exception: `ValueError: no such thing (train.py line 7)`.
+    """Return one sentence for an exception: `ValueError: no such thing (train.py line 7)`.
 
     Parameters
     ----------
     error : BaseException
         With its traceback.
     folder : Path or None
-        The line named is the innermost one in a file below it, if there is one; mpidata's own errors name no other.
+        The sentence names the innermost line in a file below this folder, if any; errors of mpidata name no other.
     """
     name = type(error).__name__
     lines = str(error).strip().splitlines() or [""]
     text = lines[0]
-    for line in filter(str.strip, lines[1:]):  # torch: "Error(s) in loading state_dict for Net:", and then which
+    for line in filter(str.strip, lines[1:]):  # torch: "Error(s) in loading state_dict for Net:", then the errors
         if not text.endswith(":"):
             break
         text += f" {line.strip()}"
-    if text.startswith("Caught ") and "Original Traceback" in str(error):  # torch's wrapping of an error of a worker
+    if text.startswith("Caught ") and "Original Traceback" in str(error):  # torch wraps errors of workers
         text = lines[-1].partition(": ")[2] or lines[-1]
     if isinstance(error, MpidataError):
         return _with_place(text, error, folder)
@@ -123,12 +123,12 @@ def _with_place(sentences: str, error: BaseException, folder: Path | None) -> st
 def _place(error: BaseException, folder: Path | None) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if folder and _is_below(frame.filename, folder)]
-    named = own if isinstance(error, (MpidataError, JobInterrupt)) else own or frames  # the library's lines help nobody
+    named = own if isinstance(error, (MpidataError, JobInterrupt)) else own or frames  # the library's lines do not help
     return f" ({os.path.basename(named[-1].filename)} line {named[-1].lineno})" if named else ""
 
 
 def _is_below(file: str, folder: Path) -> bool:
-    if file.startswith("<"):  # of no file
+    if file.startswith("<"):  # not a file
         return False
     path = os.path.abspath(file)
     return path.startswith(f"{folder}{os.sep}") and "site-packages" not in path

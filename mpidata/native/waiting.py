@@ -18,11 +18,11 @@ def wait(request: MPI.Request, longest_s: float = 0.002, beat: Callable[[], obje
     Parameters
     ----------
     request : mpi4py.MPI.Request
-        Its communicator's other ranks may take long.
+        The request, for which other ranks may take long.
     longest_s : float
-        Longest time between two looks at it, seconds.
+        Longest time between two tests of the request, seconds.
     beat : callable, optional
-        Called at each look: a sign of life.
+        Called at each test, to report that this rank is alive.
     """
     pause = 2e-5
     while not request.Test():

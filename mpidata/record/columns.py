@@ -1,4 +1,4 @@
-"""Columns of a file of a record: where their rows lie in the file, and tables of columns that grow together."""
+"""Columns of a record's file: the offsets of their rows in the file, and tables of columns that grow together."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mpidata.run.plan import Field
 
 __all__ = ["Column", "Entry", "Table", "size_of", "write_all"]
 
-# One chunk of each column has together about TOGETHER_BYTES, however many fields there are: as many rows in all
-# columns, but more in small ones, as many chunks make HDF5 slow; these have EVENLY_BYTES in all. How many rows there
-# will be of fields with lengths is not known: one chunk of each has together TOGETHER_BYTES, too.
+# One chunk of each column, taken together, has about TOGETHER_BYTES, however many fields there are: the same number of
+# rows in all columns, but more in small ones, because many chunks make HDF5 slow; these have EVENLY_BYTES together. The
+# number of rows of fields with lengths is unknown: one chunk of each, taken together, also has TOGETHER_BYTES.
 TOGETHER_BYTES = 4 << 20
 EVENLY_BYTES = 1 << 20
-_GROWTH = 16  # columns grow by this part of what they have
+_GROWTH = 16  # columns grow by this fraction, 1 / 16, of their rows
 
 
 def size_of(row: tuple[int, ...], dtype: str) -> int:
@@ -32,14 +32,14 @@ def size_of(row: tuple[int, ...], dtype: str) -> int:
 
 
 def write_all(descriptor: int, memory: memoryview, offset: int) -> None:
-    """Write at a place of a file; raises OSError."""
+    """Write at an offset of a file; raises OSError."""
     while memory:
         done = os.pwrite(descriptor, memory, offset)
         memory, offset = memory[done:], offset + done
 
 
 class Entry(NamedTuple):
-    """A column to be made; `fill`: of a column whose room is not yet used."""
+    """A column to create; `fill`: the value of unused rows."""
 
     name: str
     row: tuple[int, ...]
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Rows that lie in the file one behind the other."""
+    """Rows that are contiguous in the file."""
 
     first: int
     end: int
@@ -56,7 +56,7 @@ class _Run(NamedTuple):
 
 
 class Column:
-    """A dataset and where its rows lie; `rows` of them hold something."""
+    """A dataset and the offsets of its rows, of which the first `rows` are used."""
 
     def __init__(
         self, parent: h5py.Group, name: str, row: tuple[int, ...], dtype: str, chunk_rows: int, fill: int | None = None
@@ -76,18 +76,18 @@ class Column:
 
     @property
     def room(self) -> int:
-        """Rows for which there is room."""
+        """Number of rows for which there is room."""
         return self._runs[-1].end if self._runs else 0
 
     def grow(self, rows: int) -> None:
-        """Make room for so many rows in all, and for more: HDF5 takes its time to tell where the new ones lie."""
+        """Make room for at least this total number of rows; for more, because HDF5 needs long to find their offsets."""
         first = self.room // self.chunk_rows
         end = max(-(-rows // self.chunk_rows), first + first // _GROWTH)
         self.dataset.id.set_extent((end * self.chunk_rows, *self.dataset.shape[1:]))
         self._runs += self._find(first, self._offset(first), end - 1, self._offset(end - 1))
 
     def places(self, first: int, count: int) -> Iterator[tuple[int, int]]:
-        """Offset in the file and number of rows, for each piece of the rows [first, first + count)."""
+        """Yield offset in the file and number of rows, for each piece of the rows [first, first + count)."""
         at = bisect.bisect_right(self._runs, first, key=lambda run: run.first) - 1
         while count > 0:
             run = self._runs[at]
@@ -105,7 +105,7 @@ class Column:
 
     @property
     def end(self) -> int:
-        """Offset in the file behind all rows."""
+        """Offset in the file after all rows."""
         return max(run.offset + (run.end - run.first) * self.row_bytes for run in self._runs)
 
     def _offset(self, chunk: int) -> int:
@@ -113,7 +113,7 @@ class Column:
         return int(self.dataset.id.get_chunk_info_by_coord(where).byte_offset)
 
     def _find(self, first: int, first_offset: int, last: int, last_offset: int) -> list[_Run]:
-        """Where the chunks [first, last] lie: HDF5 needs long to tell the place of one, but most are in a row."""
+        """Find the chunks [first, last] in the file. HDF5 needs long for the offset of one, but most are contiguous."""
         rows = self.chunk_rows
         if last_offset - first_offset == (last - first) * rows * self.row_bytes:
             return [_Run(first * rows, (last + 1) * rows, first_offset)]
@@ -123,18 +123,18 @@ class Column:
 
 
 class Table:
-    """Columns that have a row for each of some things, and fields with lengths, which have rows of their own.
+    """Columns with one row per entry of the table, and fields with lengths, which have their own numbers of rows.
 
     Parameters
     ----------
     file : h5py.File
-        To which they are added.
+        File to which they are added.
     group : str
         Path of the group of the fields, with a `/` at its end.
     fields : sequence of Field
-        Those fields.
+        The fields.
     index : sequence of Entry
-        The other columns. A row counts when it is in the last one, which is to be written last.
+        The other columns. A row is valid once it is in the last one, which must be written last.
     """
 
     def __init__(self, file: h5py.File, group: str, fields: Sequence[Field], index: Sequence[Entry]) -> None:
@@ -161,16 +161,16 @@ class Table:
         return [*self.fields, *self.index, self.last]
 
     def make_room(self, of_fields: Sequence[int], count: int, flush: Callable[[int], None]) -> None:
-        """Let the columns grow that are too short for so many rows of each field, and so many of the others.
+        """Grow the columns that are too short for these additional rows of each field, and of the other columns.
 
-        Each by itself, as rows may be of very different size. `flush`, which is given the end of the rows in the file,
-        is to write the datasets' sizes.
+        Each grows separately, because row sizes may differ much. `flush`, which gets the end of the rows in the file,
+        must write the datasets' sizes.
         """
         others = [(column, count) for column in self.index]
         for columns in (
             [*zip(self.fields, of_fields, strict=True), *others],
             [(self.last, count)],
-        ):  # a reader takes the last to be the shortest
+        ):  # readers expect the last one to be the shortest
             short = [(column, more) for column, more in columns if column.room < column.rows + more]
             for column, more in short:
                 column.grow(column.rows + more)

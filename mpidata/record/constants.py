@@ -1,4 +1,4 @@
-"""Constants, the fields that are put once a simulation, in a record: each of a try is there once."""
+"""Constants, the fields that are sent once per simulation, in a record: each is written once per try."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["ConstantsToRecord", "RecordedConstants"]
 
 
 class ConstantsToRecord:
-    """Those of the samples that a recorder takes, each written when the first sample with them is.
+    """Constants of the samples that a recorder takes, each written with the first sample that has them.
 
     Parameters
     ----------
@@ -40,16 +40,16 @@ class ConstantsToRecord:
         self._plan, self._library = plan, library
         self._fields = [(number, field) for number, field in enumerate(plan.fields) if field.per_simulation]
         self._lengths = [list(plan.numbers).index(name) for name in header.constant_lengths]
-        self._written: dict[tuple[int, int], int] = {}  # by simulation and try, as an address may come again
+        self._written: dict[tuple[int, int], int] = {}  # by simulation and try, because an address may be reused
 
     def of_taken(self, count: int) -> npt.NDArray[np.uintp]:
-        """Get the addresses of those that the samples taken have; valid until these are released."""
+        """Return the addresses of the constants of the samples taken; valid until the samples are released."""
         of = np.empty(count, np.uintp)
         check(self._library, self._library.mpidata_trainer_record_constants(of.ctypes.data))
         return of
 
     def write(self, file: RecordFile, of: npt.NDArray[np.uintp]) -> npt.NDArray[np.int64]:
-        """Write those that are not yet in the file, and return the rows of all in it; raises OSError."""
+        """Write the constants that are not yet in the file, and return the rows of all; raises OSError."""
         addresses, inverse = np.unique(of, return_inverse=True)
         rows = np.array([self._row(file, address) for address in addresses.tolist()], np.int64)
         return rows[inverse.reshape(-1)]
@@ -63,7 +63,7 @@ class ConstantsToRecord:
         return self._written[key]
 
     def _values(self, held: Held, number: int, field: Field) -> npt.NDArray[Any] | None:
-        """View the values of a field; None: it was not put."""
+        """Return a view of the values of a field; None: it was not put."""
         address, length = held.values[number], 1
         if field.length:
             length = int(held.numbers[list(self._plan.numbers).index(field.length)])
@@ -71,18 +71,18 @@ class ConstantsToRecord:
 
 
 class RecordedConstants:
-    """Those in a file of a record.
+    """Constants in a record's file.
 
     Parameters
     ----------
     file : h5py.File
-        The file, of which they are not read yet.
+        The file; the constants' values are read later.
     path : Path
         Its path.
     header : Header
         Its header.
     simulation : ndarray of int64, shape (rows,)
-        Of its rows.
+        Simulation of each row.
 
     Raises
     ------
@@ -99,7 +99,7 @@ class RecordedConstants:
     def read(
         self, file: h5py.File, number: int, read: Callable[[h5py.Dataset, Field, int, Any], torch.Tensor]
     ) -> Mapping[str, torch.Tensor]:
-        """Read those of a row of the constants, by `read`, or return them again if they were the last ones read."""
+        """Return the constants of a row, by `read`, or from memory if they were the last ones read."""
         if self._last[:2] != (os.getpid(), number):
             fields = self._header.constants
             of_row = {f.name: read(file[Header.place_of(f)], f, number, self._ends) for f in fields}
@@ -107,5 +107,5 @@ class RecordedConstants:
         return self._last[2]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what was read."""
+        """Omit the values in memory."""
         return {**self.__dict__, "_last": (-1, -1, {})}

@@ -244,7 +244,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         simulation = int(simulation)
         first, end = np.searchsorted(self._steps["simulation"], [simulation, simulation + 1]).tolist()
         if first == end:
-            raise StreamError(f"The dataset holds no sample of simulation {simulation}, whose constants are asked for.")
+            raise StreamError(f"The dataset holds no sample of simulation {simulation}, whose constants are requested.")
         files, rows = (self._steps[name][first:end].tolist() for name in ("file", "row"))
         of = [self._constants[number] for number in files]
         newest = int(np.argmax([held.tries[held.of[row]] for held, row in zip(of, rows, strict=True)]))
@@ -278,7 +278,7 @@ def _windows(steps: npt.NDArray[np.void], window: int, stride: int) -> npt.NDArr
     first = np.arange(len(steps))
     if window == 1 or not len(steps):
         return first.reshape(-1, 1) if window == 1 else np.empty((0, window), np.int64)
-    # Far enough apart that no step of one simulation is taken for one of the next.
+    # Far enough apart that no step of one simulation is mistaken for one of the next.
     keys = steps["simulation"] * (int(steps["step"].max()) + (window - 1) * stride + 1) + steps["step"]
     wanted = keys[:, None] + stride * np.arange(window)
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

@@ -1,4 +1,4 @@
-"""What earlier starts of a run have recorded, so that a sample that comes again is not there twice."""
+"""The samples that earlier starts of a run have recorded, so that none is recorded twice."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Earlier:
     folder : Path
         Of the record; need not exist.
     header : Header
-        Of the file that is to be added.
+        Of the file to be added.
     trainers : int
-        Number of trainers: only what comes to the header's one counts. 0: everything counts, as with windows it may
-        come to any.
+        Number of trainers: only samples for the header's trainer count. 0: all count, because with windows a sample may
+        go to any trainer.
 
     Raises
     ------
@@ -41,8 +41,8 @@ class Earlier:
                 _check_run(found, header, path)
                 if difference := header.difference(found):
                     raise MpidataError(
-                        f"This job's samples have {difference} as those in {path}. Give another `record.path` in the "
-                        "job file."
+                        f"This job's samples differ from those in {path}: they have {difference}. Set another "
+                        "`record.path` in the job file."
                     )
                 columns = read_index(file, path)
                 (_, simulation), (_, step) = next(columns), next(columns)
@@ -57,11 +57,11 @@ class Earlier:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of these samples."""
         return sum(int(np.unpackbits(bits).sum()) for bits in self._bits.values())
 
     def has(self, simulation: npt.NDArray[np.int64], step: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Say for each sample whether it is there."""
+        """Return for each sample whether it is in the record."""
         return np.array([self._has(*one) for one in zip(simulation.tolist(), step.tolist(), strict=True)], bool)
 
     def _has(self, simulation: int, step: int) -> bool:
@@ -84,14 +84,14 @@ class Earlier:
 
 
 def check_owner(folder: Path, header: Header) -> None:
-    """Make sure that a record is the run's own, or empty; raises MpidataError. One file tells, as each was checked."""
+    """Raise MpidataError unless a record is the run's own, or empty. One file suffices, as each was checked."""
     for path in files_in(folder)[:1]:
         with open_file(path) as file:
             _check_run(Header.read(file, path), header, path)
 
 
 def check_empty(folder: Path) -> None:
-    """Make sure that a folder has no record; raises MpidataError."""
+    """Raise MpidataError if a folder has a record."""
     for path in files_in(folder)[:1]:
         with open_file(path) as file:
             raise _of_another(path, Header.read(file, path))

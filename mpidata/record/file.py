@@ -1,10 +1,9 @@
-"""One file of a record, as it is written.
+"""Writing one file of a record.
 
-HDF5 only makes room: chunks are allocated many at a time, and samples then go from their slots to their places in the
-file, without a copy, the GIL or h5py's lock, which a training loop may need. What a full disk refuses is then a sample
-and not HDF5's bookkeeping. The file is in HDF5's single-writer mode, so that it can be read at any moment, also when
-its writer was killed. A sample of a field with a length may end in another part of the file than it begins; only such
-a one is copied.
+HDF5 only allocates: many chunks at a time. Samples are then written from their slots directly into the file, without a
+copy, the GIL or h5py's lock, which a training loop may need. A full disk therefore rejects a sample, and not HDF5's
+metadata. The file is in HDF5's single-writer mode, so that it can be read at any moment, also if its writer was killed.
+A sample of a field with a length may end in another part of the file than it begins; only such a sample is copied.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mpidata.run.plan import Field
 
 __all__ = ["RecordFile", "Rows"]
 
-_LONG, _LONG_BYTES = 1.1, 1 << 19  # a file that is longer than its contents by more is written again at its end
+_LONG, _LONG_BYTES = 1.1, 1 << 19  # a file that exceeds its contents by more is rewritten when it is closed
 _MOST_CHUNK_BYTES = (1 << 32) - 1  # of HDF5
 _METADATA_BYTES = 4 << 20  # more than HDF5 adds to a file when it grows
 _NO_NUMBERS, _NO_CONSTANTS = np.empty((0, 0), np.int64), np.empty(0, np.int64)
@@ -40,7 +39,7 @@ _Write: TypeAlias = Callable[[int, int, int, int, int], None]
 class Rows(NamedTuple):
     """Columns of some samples: simulation, step (int64), time (float64), validation (uint8), parameters (n, p).
 
-    And `numbers`, (n, n_numbers) int64, in the header's order; `constants`, (n,) int64, what `append_constants` gave.
+    And `numbers`, (n, n_numbers) int64, in the header's order; `constants`, (n,) int64, results of `append_constants`.
     """
 
     simulation: npt.NDArray[np.int64]
@@ -52,7 +51,7 @@ class Rows(NamedTuple):
     constants: npt.NDArray[np.int64] = _NO_CONSTANTS
 
     def part(self, first: int, end: int) -> Rows:
-        """Get the samples [first, end)."""
+        """Return the samples [first, end)."""
         return Rows(*(column[first:end] for column in self))  # type: ignore[arg-type]
 
 
@@ -62,9 +61,9 @@ class RecordFile:
     Parameters
     ----------
     path : Path
-        There is no such file yet.
+        The path, at which there is no file yet.
     header : Header
-        What its samples hold.
+        Describes the samples.
 
     Raises
     ------
@@ -75,15 +74,15 @@ class RecordFile:
 
     Notes
     -----
-    For one thread. The file appears under its name when it can be read.
+    For one thread. The file appears under its name once it can be read.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
         self.rows = 0
-        self._open = threading.Lock()  # held by who closes, and who needs it open
+        self._open = threading.Lock()  # held while the file is closed or must stay open
         beside = path.with_name(f".{path.name}.new")
-        beside.unlink(missing_ok=True)  # of a trainer that was killed
+        beside.unlink(missing_ok=True)  # from a trainer that was killed
         new_file(beside)
         self._file = h5py.File(beside, "w", libver=("v110", "v110"), rdcc_nbytes=0)
         self._descriptor = os.open(beside, os.O_RDWR | os.O_CLOEXEC)
@@ -121,7 +120,7 @@ class RecordFile:
     def append_constants(
         self, simulation: int, by_try: int, lengths: Sequence[int], values: Sequence[npt.NDArray[Any] | None]
     ) -> int:
-        """Add the constants of a try; returns their number, which its samples are to have.
+        """Add the constants of a try; returns their row, for `Rows.constants` of its samples.
 
         `lengths` are in the order of the header's `constant_lengths`, `values` in that of its `constants`, in the
         `numpy_dtype` of these; zeros are written for None. Raises OSError.
@@ -152,12 +151,12 @@ class RecordFile:
             Their columns.
         write : callable
             Called with (file descriptor, number of the field, first sample, count, offset in the file) to write a
-            field of samples [first, first + count) there, one behind another.
+            field of samples [first, first + count) there, contiguously.
 
         Raises
         ------
         OSError
-            They cannot be written; the file then has the samples of before.
+            They cannot be written; the file then has only the earlier samples.
         """
         count, table = len(rows.simulation), self._samples
         ends = [self._ends(field, rows) for _, field in self._fields]
@@ -168,11 +167,11 @@ class RecordFile:
         values += [rows.constants] if self._header.constants else []
         for column, array in zip(table.index, [*values, rows.parameters], strict=False):
             column.write(self._descriptor, array)
-        table.last.write(self._descriptor, rows.simulation)  # last: it makes the rows count
+        table.last.write(self._descriptor, rows.simulation)  # last, because it makes the rows valid
         self.rows += count
 
     def _ends(self, field: Field, rows: Rows) -> npt.NDArray[np.int64]:
-        """Count the rows that the column of a field needs for the samples up to each of them."""
+        """Return the number of rows that a field's column needs for the samples up to and including each."""
         if not field.length:
             return np.arange(1, len(rows.simulation) + 1)
         _, each = column_of(field)
@@ -186,7 +185,7 @@ class RecordFile:
             whole = int(np.searchsorted(ends, first + n, side="right")) - done
             if whole:
                 write(self._descriptor, number, done, whole, offset)
-            else:  # its end lies elsewhere
+            else:  # its end is elsewhere in the file
                 whole = 1
                 self._write_pieces(column, number, done, first, int(ends[done]) - first, write)
             done += whole
@@ -196,25 +195,25 @@ class RecordFile:
     def _write_pieces(
         self, column: columns.Column, number: int, sample: int, first: int, rows: int, write: _Write
     ) -> None:
-        """Write one sample whose rows do not lie side by side in the file."""
+        """Write one sample whose rows are not contiguous in the file."""
         with open(os.memfd_create("mpidata-record", os.MFD_CLOEXEC), "w+b") as copy:
             write(copy.fileno(), number, sample, 1, 0)
             for offset, n in column.places(column.rows + first, rows):
                 write_all(self._descriptor, memoryview(copy.read(n * column.row_bytes)), offset)
 
     def sync(self) -> None:
-        """Wait until the disk has everything written so far; any thread, also while another one writes."""
+        """Wait until everything written so far is on the disk; any thread may call, also while another one writes."""
         with self._open:
             if not self._file:
                 raise OSError("the file is closed")
             os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Give back the room that was not used and close the file; OSError where the disk cannot be written."""
+        """Release unused room and close the file; raises OSError if the disk cannot be written."""
         with self._open:
             if not self._file:
                 return
-            # Whether it can must be known before, as HDF5 crashes where it cannot write what it has changed.
+            # Check that before, because HDF5 crashes if it cannot write its changes.
             os.pwrite(self._descriptor, os.pread(self._descriptor, 8, 0), 0)
             os.fsync(self._descriptor)
             try:
@@ -222,19 +221,19 @@ class RecordFile:
             except (OSError, RuntimeError, ValueError) as error:
                 raise OSError(str(error)) from None
             os.close(self._descriptor)
-        with contextlib.suppress(OSError, RuntimeError, ValueError, MemoryError):  # it can be read as it is
+        with contextlib.suppress(OSError, RuntimeError, ValueError, MemoryError):  # the file is readable as it is
             written = [column for table in self._tables for column in table.columns]
             shrink(self.path, {column.name: column.rows for column in written})
             contents = sum(column.rows * column.row_bytes for column in written)
-            if os.path.getsize(self.path) > _LONG * contents + _LONG_BYTES:  # which is not so if there is much in it
+            if os.path.getsize(self.path) > _LONG * contents + _LONG_BYTES:  # never true of a large file
                 repack(self.path, columns.TOGETHER_BYTES)
 
     def abandon(self) -> None:
-        """Leave the file as a killed writer does: after an error nothing more is written to it."""
+        """Leave the file as a killed writer would: after an error nothing more is written to it."""
         with self._open:
             if not self._file:
                 return
-            # HDF5 crashes, now or at the end of the process, where it cannot write what it still has.
+            # HDF5 crashes, now or at the end of the process, if it cannot write its pending changes.
             memory = os.memfd_create("mpidata-record", os.MFD_CLOEXEC)
             os.dup2(memory, self._file.id.get_vfd_handle(), inheritable=False)
             os.close(memory)
@@ -243,8 +242,8 @@ class RecordFile:
             os.close(self._descriptor)
 
     def _flush(self, end: int) -> None:
-        """Have the datasets' sizes in the file, whose last rows end at `end`."""
-        # HDF5 notes the file's size before it makes the file as long: a killed writer must not leave it too short.
+        """Write the datasets' sizes to the file, whose last rows end at `end`."""
+        # HDF5 notes the file's size before it extends the file: a killed writer must not leave it too short.
         if os.fstat(self._descriptor).st_size < end + _METADATA_BYTES:
             os.ftruncate(self._descriptor, end + _METADATA_BYTES)
         self._file.flush()
@@ -258,6 +257,6 @@ def _check_sizes(header: Header) -> None:
         )
         if size > _MOST_CHUNK_BYTES:
             raise MpidataError(
-                f"Field '{field.name}' cannot be recorded: one {what} of it has {size} bytes, and HDF5 keeps at most "
-                f"{_MOST_CHUNK_BYTES} in a piece. Leave `record` out, or split the field."
+                f"Field '{field.name}' cannot be recorded: one {what} has {size} bytes, but a chunk of HDF5 has at "
+                f"most {_MOST_CHUNK_BYTES}. Remove `record` from the job file, or split the field."
             )

@@ -1,22 +1,22 @@
 """The layout of a record's files.
 
 A file holds `fields/<name>` (n, *shape), `parameters` (n, p), `time`, `step`, `simulation` and `validation` (n); row i
-of each belongs to one sample. Rows whose simulation is negative are empty: room that was not used, or a sample whose
-writing was cut short. The root has the attributes `format`, `version` and `header`. Of a parameter that is a text,
-`parameters` has the place in its list, which is in the header. A field of bfloat16 is stored as uint16, with the
-attribute `dtype`, "bfloat16".
+of each belongs to one sample. Rows whose simulation is negative are empty: unused room, or a sample whose writing was
+interrupted. The root has the attributes `format`, `version` and `header`. For a parameter that is a text, `parameters`
+has the position of the text in its list in the header. A field of bfloat16 is stored as uint16, with the attribute
+`dtype`, "bfloat16".
 
-Where samples have lengths of their own, `lengths/<name>` (n) has them. `fields/<name>` of a field with one has the
-values of all samples, in the order of the rows, one behind another: (sum, *rest) if the dimension that varies is the
-first; else the elements of the samples, each in C order of its own shape, (elements).
+If samples have lengths, `lengths/<name>` (n) has them. `fields/<name>` of a field with a length has the values of all
+samples, concatenated in the order of the rows: (sum, *rest) if the dimension that varies is the first; otherwise the
+elements of the samples, each in C order of its own shape, (elements).
 
 With `weights` in the header the last column of `parameters` is the weight of the sample.
 
-`given/<name>` (n) of an optional field is 1 where it was put; where it was not, its values are zeros.
+`given/<name>` (n) of an optional field is 1 if it was put; otherwise it is 0, and the field's values are zeros.
 
-Where fields are put once a simulation, `constants/of` (n) has for each sample the row of its constants in
-`constants/simulation`, `constants/try` (m), `constants/lengths/<name>` (m) and `constants/fields/<name>`, which is like
-that of a field of samples.
+If fields are sent once per simulation, `constants/of` (n) has for each sample the row of its constants in
+`constants/simulation`, `constants/try` (m), `constants/lengths/<name>` (m) and `constants/fields/<name>`, which has the
+layout of a field of samples.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ __all__ = [
 ]
 
 FORMAT = "mpidata-record"
-# The later ones only where samples have numbers, constants or weights: earlier versions of mpidata cannot read these.
+# Later ones only if samples have numbers, constants or weights, because earlier versions of mpidata cannot read these.
 VERSION, WITH_NUMBERS, WITH_CONSTANTS, WITH_WEIGHTS = 1, 2, 3, 4
 EMPTY = -1
 """Simulation of a row without a sample."""
 _MOST_ROWS = 1 << 62
-_MOST_STEPS = 1 << 28  # a greater one comes of damage; for each there is a bit in memory
+_MOST_STEPS = 1 << 28  # a larger step means a damaged file; each step needs a bit of memory
 
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What a file says about itself: the run it belongs to, and what its samples hold."""
+    """The header of a file: the run that it belongs to, and the contents of its samples."""
 
     run: str
     trainer: int
@@ -73,17 +73,17 @@ class Header:
 
     @classmethod
     def of(cls, plan: Plan, trainer: int) -> Header:
-        """Make that of a trainer's file."""
+        """Return the header of a trainer's file."""
         names = (plan.parameters, plan.fields, plan.texts, bool(plan.weights))
         return cls(os.fspath(plan.run), trainer, plan.record_every, *names)
 
     @classmethod
     def read(cls, file: h5py.File, path: Path) -> Header:
-        """Read that of an open file; raises MpidataError if it is not one of a record."""
+        """Read the header of an open file; raises MpidataError if it is not a file of a record."""
         with _damaged(path):
             kind, version = file.attrs.get("format"), file.attrs.get("version")
             if not isinstance(kind, str) or kind != FORMAT:
-                raise MpidataError(f"{path} is no file of a record. Give the folder that `record.path` names.")
+                raise MpidataError(f"{path} is not a file of a record. Give the folder that `record.path` names.")
             if not isinstance(version, np.integer) or not VERSION <= version <= WITH_WEIGHTS:
                 found = version if isinstance(version, np.integer) else "unknown"
                 raise MpidataError(
@@ -102,7 +102,7 @@ class Header:
             for name, (shape, dtype) in columns.items():
                 dataset = _dataset(file, name)
                 if dataset.shape[1:] != shape or dataset_dtype(dataset) != dtype:
-                    raise ValueError(f"{name} is not what the header says")
+                    raise ValueError(f"{name} does not match the header")
         return header
 
     def _check(self) -> None:
@@ -116,7 +116,7 @@ class Header:
         flags = [flag for field in self.fields for flag in (field.optional, field.per_simulation)]
         numbers &= all(type(flag) is bool for flag in (*flags, self.weights)) and len(self.parameters) >= self.weights
         if not numbers or not all(isinstance(name, str) and name for name in names) or self.trainer < 0:
-            raise ValueError("its header makes no sense")
+            raise ValueError("its header is invalid")
         if (
             self.every < 1
             or min(sizes, default=1) < 1
@@ -124,10 +124,10 @@ class Header:
             or not {field.index for field in self.fields} <= {"", *self.lengths}
             or not {field.index for field in self.constants} <= {"", *self.constant_lengths}
         ):
-            raise ValueError("its header makes no sense")
+            raise ValueError("its header is invalid")
 
     def write(self, file: h5py.File) -> None:
-        """Add it to a new file."""
+        """Add the header to a new file."""
         file.attrs["format"] = FORMAT
         file.attrs["version"] = self._version
         fields: list[dict[str, Any]] = [{"name": f.name, "dtype": f.dtype, "shape": f.shape} for f in self.fields]
@@ -136,7 +136,7 @@ class Header:
             entry.update({"optional": True} if field.optional else {})
             entry.update({"per_simulation": True} if field.per_simulation else {})
         data = dataclasses.asdict(self) | {"fields": fields}
-        if not self.texts:  # which earlier versions do not know
+        if not self.texts:  # earlier versions do not know these
             del data["texts"]
         if not self.weights:
             del data["weights"]
@@ -155,22 +155,22 @@ class Header:
 
     @property
     def constants(self) -> tuple[Field, ...]:
-        """The fields that are put once a simulation."""
+        """The fields that are sent once per simulation."""
         return tuple(field for field in self.fields if field.per_simulation)
 
     @property
     def constant_lengths(self) -> tuple[str, ...]:
-        """Lengths of these, in the order in which they name them."""
+        """Lengths of the constants, in the order of their first use."""
         return tuple(dict.fromkeys(field.length for field in self.constants if field.length))
 
     @property
     def lengths(self) -> tuple[str, ...]:
-        """Lengths that samples have for themselves, in the order in which the fields name them, as in a plan."""
+        """Lengths of samples, in the order of their first use by fields, as in a plan."""
         return tuple(dict.fromkeys(field.length for field in self.fields if field.length))
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Names of a sample's own numbers, as in a plan: lengths, then for each optional field whether it was put."""
+        """Names of a sample's numbers, as in a plan: lengths, then for each optional field whether it was put."""
         return (*self.lengths, *(f"{field.name}_given" for field in self.fields if field.optional))
 
     @property
@@ -180,7 +180,7 @@ class Header:
         return {f"lengths/{name}": "int64" for name in self.lengths} | given
 
     def difference(self, other: Header) -> str | None:
-        """Say in what the samples differ from the other's; None where they do not."""
+        """Describe how the samples differ from those of the other header; None if they do not."""
         if self.parameters != other.parameters:
             return f"parameters {', '.join(self.parameters)} and not {', '.join(other.parameters)}"
         if self.weights != other.weights:
@@ -197,7 +197,7 @@ class Header:
 
 @contextlib.contextmanager
 def _damaged(path: Path) -> Iterator[None]:
-    """Turn what h5py raises into a sentence that names the file."""
+    """Convert exceptions of h5py to an MpidataError that names the file."""
     try:
         yield
     except DAMAGED as error:
@@ -207,7 +207,7 @@ def _damaged(path: Path) -> Iterator[None]:
 def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
     dataset = file[name]
     if not isinstance(dataset, h5py.Dataset) or not isinstance(dataset.shape, tuple) or not dataset.shape:
-        raise ValueError(f"{name} is no dataset of samples")
+        raise ValueError(f"{name} is not a dataset of samples")
     return dataset
 
 
@@ -222,7 +222,7 @@ def _describe(field: Field) -> str:
 
 
 def column_of(field: Field) -> tuple[tuple[int, ...], int]:
-    """Return the shape of a row of a field's dataset, and how many rows there are for each index of its length.
+    """Return the shape of a row of a field's dataset, and the number of rows for each index of its length.
 
     A field without a length has a row for each sample.
     """
@@ -233,7 +233,7 @@ def column_of(field: Field) -> tuple[tuple[int, ...], int]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Files of a record, by name; none where there is no folder."""
+    """Return the files of a record, by name; none if there is no folder."""
     return sorted(folder.glob("*.h5"))
 
 
@@ -245,14 +245,14 @@ def open_file(path: Path) -> h5py.File:
     MpidataError
         It cannot be read.
     """
-    # Without a chunk cache, HDF5 reads a sample and not the whole chunk that it lies in.
+    # Without a chunk cache, HDF5 reads a sample and not the whole chunk around it.
     try:
         try:
             return h5py.File(path, "r", rdcc_nbytes=0)
         except OSError as error:
             if "already open for write" not in str(error):
                 raise
-            # Only here, as HDF5 then tries again and again to read what is damaged.
+            # Only here, because HDF5 then reads damaged data again and again.
             return h5py.File(path, "r", libver="latest", swmr=True, rdcc_nbytes=0)
     except DAMAGED as error:
         raise MpidataError(f"{path} cannot be read as HDF5: {error}. Remove it, or restore it from a copy.") from None
@@ -261,14 +261,14 @@ def open_file(path: Path) -> h5py.File:
 def read_ends(
     file: h5py.File, path: Path, header: Header, filled: npt.NDArray[np.bool_], *, constants: bool = False
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """Read where the samples end in the fields of each length, (rows + 1) from 0; `filled` tells which rows have one.
+    """Read the ends of the samples in the fields of each length, (rows + 1) from 0; `filled`: which rows have a sample.
 
-    Or where the constants end, in their fields.
+    With `constants`, the ends of the constants in their fields.
 
     Raises
     ------
     MpidataError
-        There are not so many lengths or values, or the file cannot be read.
+        There are too few lengths or values, or the file cannot be read.
     """
     ends = {}
     fields = [field for field in header.fields if field.length and field.per_simulation == constants]
@@ -282,7 +282,7 @@ def read_ends(
             if lengths.shape != filled.shape or np.any((lengths[filled] < 0) | (lengths[filled] > most)):
                 raise ValueError(f"{place} makes no sense")
             ends[name] = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths * filled)])
-            if ends[name].min() < 0 or ends[name].max() > most:  # less than 0: more than an int64 can be
+            if ends[name].min() < 0 or ends[name].max() > most:  # below 0: an int64 has overflowed
                 raise ValueError(f"{place} has more than the fields")
     return ends
 
@@ -290,12 +290,12 @@ def read_ends(
 def read_constants_of(
     file: h5py.File, path: Path, simulation: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Read for rows of these simulations which constants they have, and simulation and try of all constants.
+    """Read the row of the constants for each row, of these simulations, and simulation and try of all constants.
 
     Raises
     ------
     MpidataError
-        A row has none, or those of another simulation; or the file cannot be read.
+        A row has no constants, or those of another simulation; or the file cannot be read.
     """
     with _damaged(path):
         theirs, of, tries = (_dataset(file, f"constants/{name}")[()] for name in ("simulation", "of", "try"))
@@ -304,7 +304,7 @@ def read_constants_of(
             raise ValueError("constants/of or constants/try has too few rows")
         wanted = of[filled]
         if np.any((wanted < 0) | (wanted >= len(theirs))) or np.any(theirs[wanted] != simulation[filled]):
-            raise ValueError("constants/of names constants that are not there, or of another simulation")
+            raise ValueError("constants/of refers to missing constants, or to those of another simulation")
     return of, theirs, tries
 
 
@@ -314,7 +314,7 @@ def read_given(file: h5py.File, path: Path, header: Header, rows: int) -> dict[s
     Raises
     ------
     MpidataError
-        There are not so many, or the file cannot be read.
+        There are too few rows, or the file cannot be read.
     """
     given = {}
     for field in header.fields:
@@ -333,7 +333,7 @@ def read_index(file: h5py.File, path: Path) -> Iterator[tuple[str, npt.NDArray[A
     Raises
     ------
     MpidataError
-        The file lacks one of them, or it cannot be read.
+        A column is missing, or the file cannot be read.
     """
     rows, filled = -1, np.zeros(0, bool)
     for name, dtype in (("simulation", np.int64), ("step", np.int64), ("time", np.float64), ("validation", np.uint8)):

@@ -1,8 +1,8 @@
-"""Cutting the columns of a record to the rows that they hold, so that the file can be read whenever the process ends.
+"""Truncating the columns of a record to their used rows, so that the file is readable whenever the process ends.
 
-HDF5 changes a file by many small writes, and marks it meanwhile as one that must not be opened. So it works on a view
-that keeps what it writes in memory. This then goes to the file, which can be read before and after each of the writes.
-A file with little in it is written again, with chunks of the size of its columns.
+HDF5 changes a file by many small writes, and meanwhile marks it as one that must not be opened. Therefore it works on a
+view that keeps its writes in memory. They are then written to the file, which is readable before and after each write.
+A file with little data is rewritten, with chunks of the size of its columns.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _GROUPS = ("fields", "lengths", "given", "constants/fields", "constants/lengths"
 
 
 def shrink(path: Path, rows: Mapping[str, int]) -> None:
-    """Cut the columns of a closed file to so many rows; raises OSError, which leaves a file that can be read, too."""
+    """Truncate the columns of a closed file to these rows; raises OSError, after which the file is still readable."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
-        for first in (True, False):  # a reader takes these to be the shortest
+        for first in (True, False):  # readers expect these to be the shortest
             view = _View(descriptor)
             with h5py.File(view, "r+", libver=("v110", "v110")) as file:
                 for column in _columns(file):
@@ -42,9 +42,9 @@ def shrink(path: Path, rows: Mapping[str, int]) -> None:
 
 
 def repack(path: Path, chunk_bytes: int) -> None:
-    """Replace a closed file by one with chunks that its columns fill, of up to so many bytes; raises OSError.
+    """Replace a closed file by one whose columns fill their chunks of up to `chunk_bytes`; raises OSError.
 
-    It is made in memory, as HDF5 crashes if it cannot write a file.
+    The new file is made in memory, because HDF5 crashes if it cannot write a file.
     """
     memory = io.BytesIO()
     with h5py.File(path, rdcc_nbytes=0) as old, h5py.File(memory, "w", libver=("v110", "v110"), rdcc_nbytes=0) as new:
@@ -81,7 +81,7 @@ def _columns(file: h5py.File) -> list[h5py.Dataset]:
 
 
 class _View(io.RawIOBase):
-    """A file with what was written to it only in memory."""
+    """A view of a file that keeps writes in memory."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -120,7 +120,7 @@ class _View(io.RawIOBase):
         return self._size
 
     def store(self) -> None:
-        """Write it to the file; the superblock, at its beginning, last, as that says where the file ends."""
+        """Write the changes to the file; the superblock at its beginning last, because it has the end of the file."""
         for offset, data in sorted(self._written, key=lambda write: write[0] == 0):
             done = 0
             while done < len(data):

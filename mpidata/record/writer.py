@@ -1,4 +1,4 @@
-"""The recorder of a trainer: a thread that brings received samples from the library's queue into a file."""
+"""The recorder of a trainer: a thread that writes received samples from the library's queue to a file."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ from mpidata.run.plan import Plan
 
 __all__ = ["Recorder"]
 
-# What may wait to be written: these many bytes, or two samples if those have more.
+# Most that may wait to be written, in bytes, or two samples if those are larger; and in samples.
 _QUEUE_BYTES = 256 << 20
 _QUEUE_SAMPLES = 1 << 16
-# Taken and given back at once.
+# Most that is taken from the queue, and released, at once.
 _TAKE_BYTES = 8 << 20
 _TAKE_SAMPLES = 4096
-# Longest time that a sample waits while others do not come.
+# Longest time that a sample waits for further ones.
 _WAIT_S = 0.1
 _SLOW_S = 0.1
 
 
 class Recorder:
-    """Records what this trainer receives.
+    """Records the samples that this trainer receives.
 
     Parameters
     ----------
     plan : Plan
         With a `record_path`.
     library : Library
-        Not yet opened as a trainer: it must know before the first sample comes.
+        Not yet opened as a trainer: recording must be set up before the first sample arrives.
     trainer : int
-        Which trainer this is.
+        Number of this trainer.
 
     Raises
     ------
     MpidataError
-        The record's folder or file cannot be made, or belongs to another run.
+        The record's folder or file cannot be created, or belongs to another run.
 
     Notes
     -----
-    Any thread. Nothing here raises when the disk fails: recording then stops, the log says so, and training goes on.
+    Thread-safe. No method raises if the disk fails: recording then stops, the log reports it, and training continues.
     """
 
     def __init__(self, plan: Plan, library: Library, trainer: int) -> None:
@@ -77,11 +77,11 @@ class Recorder:
                 self._file = RecordFile(_free_name(self.folder, trainer), header)
         except (OSError, RuntimeError) as error:
             raise MpidataError(
-                f"The record cannot be written to {self.folder}: {error}. Give another `record.path` in the job file."
+                f"The record cannot be written to {self.folder}: {error}. Set another `record.path` in the job file."
             ) from None
         self._constants = ConstantsToRecord(plan, library, header) if plan.constants else None
         self._thread = threading.Thread(target=self._run, name="mpidata record", daemon=True)
-        self._written = threading.Condition()  # and what follows
+        self._written = threading.Condition()  # guards the attributes below
         self._finishing = False
         self._over = False
         self._error = ""
@@ -96,16 +96,16 @@ class Recorder:
         return self._file.path
 
     def start(self) -> None:
-        """Begin to write; the library is open now."""
+        """Start to write; the library is open now."""
         self._thread.start()
 
     def flush(self, timeout_s: float = math.inf) -> bool:
-        """Wait until the disk has all samples that have come so far.
+        """Wait until all samples that have arrived so far are on the disk.
 
         Returns
         -------
         bool
-            False if it has not within the time, or recording has stopped, which the scheduler has been told then.
+            False if they are not within the time, or if recording has stopped, which the scheduler then knows.
         """
         wanted = self._figures().queued
         deadline = time.monotonic() + timeout_s
@@ -121,13 +121,13 @@ class Recorder:
             self._file.sync()
         except OSError as error:
             with self._written:
-                self._broken = error  # for the thread that writes: what it is just writing must stay pinned
+                self._broken = error  # for the writing thread: the samples that it is writing must stay pinned
                 self._written.wait_for(lambda: self._over, min(timeout_s, threading.TIMEOUT_MAX))
             return False
         return True
 
     def finish(self, timeout_s: float = math.inf) -> None:
-        """Write what has come, close the file, and say what was recorded. For the end of the stream."""
+        """Write the samples that have arrived, close the file, and report the numbers. For the end of the stream."""
         with self._written:
             if self._finishing:
                 return
@@ -136,7 +136,7 @@ class Recorder:
             self._thread.join(min(timeout_s, threading.TIMEOUT_MAX))
         figures = self._figures()
         if not self._over:
-            self._error = f"the job ended {figures.queued - figures.written} samples too early"
+            self._error = f"the job ended before {figures.queued - figures.written} samples were written"
         self._report(figures)
 
     def _figures(self) -> structures.RecordFigures:
@@ -150,13 +150,13 @@ class Recorder:
                 self._watch()
             self._file.close()
             self._library.mpidata_trainer_record_stop(None)
-        except Exception as error:  # whatever it is, the training must not suffer from it
+        except Exception as error:  # must not disturb the training, whatever it is
             self._error = _reason(error)
             with contextlib.suppress(OSError):
                 self._file.abandon()
             sentence = (
-                f"Recording to {self.path} has stopped: {self._error}. The training goes on without, and the run "
-                "counts as failed. Make room, or give another `record.path`, for the next run."
+                f"Recording to {self.path} has stopped: {self._error}. The training continues without recording, and "
+                "the run counts as failed. For the next run, free disk space or set another `record.path`."
             )
             self._library.mpidata_trainer_record_stop(sentence.encode())
             _say(sentence)
@@ -194,13 +194,13 @@ class Recorder:
         return True
 
     def _numbers(self, count: int) -> npt.NDArray[np.int64]:
-        """Get those of the samples taken."""
+        """Return the numbers of the samples taken."""
         numbers = np.empty((count, len(self._plan.numbers)), np.int64)
         check(self._library, self._library.mpidata_trainer_record_numbers(numbers.ctypes.data))
         return numbers
 
     def _append(self, rows: Rows, constants_of: npt.NDArray[np.uintp] | None) -> None:
-        """Write the samples that are not there from an earlier start of the run, and their constants."""
+        """Write the samples that no earlier start of the run has recorded, and their constants."""
         count = len(rows.simulation)
         old = self._earlier.has(rows.simulation, rows.step) if self._earlier else np.zeros(count, bool)
         edges = np.flatnonzero(np.diff(np.concatenate([[True], old, [True]]).astype(np.int8)))
@@ -216,18 +216,18 @@ class Recorder:
             raise OSError(failed, os.strerror(failed))
 
     def _watch(self) -> None:
-        """Say once when the disk has become too slow."""
+        """Print one notice if the disk is too slow."""
         if self._said_slow:
             return
         figures = self._figures()
         if figures.skipped:
             _say(
-                f"the disk is slower than the samples come: some are not recorded to {self.path} "
+                f"samples arrive faster than the disk can write them: some are not recorded to {self.path} "
                 "(record.when_slow: skip)."
             )
         elif figures.slowed_s > _SLOW_S:
             _say(
-                f"the disk is slower than the samples come: recording to {self.path} makes the solvers wait "
+                f"samples arrive faster than the disk can write them: recording to {self.path} makes the solvers wait "
                 "(record.when_slow: slow_down)."
             )
         self._said_slow = bool(figures.skipped) or figures.slowed_s > _SLOW_S
@@ -241,14 +241,14 @@ class Recorder:
             f"recorded {self._file.rows} samples to {self.path}"
             + (f", {figures.skipped} were skipped" if figures.skipped else "")
             + (f", the solvers waited for the disk for {figures.slowed_s:.1f} s" if figures.slowed_s > _SLOW_S else "")
-            + (f"; it is not whole: {self._error}" if self._error else "")
+            + (f"; the record is incomplete: {self._error}" if self._error else "")
             + "."
         )
 
 
 @contextlib.contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Let nobody else add a file meanwhile: two runs that begin at once would not see each other's."""
+    """Lock the folder against other writers: two runs that start at once would not see each other's files."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):  # a file system without locks
@@ -259,13 +259,13 @@ def _held(folder: Path) -> Iterator[None]:
 
 
 def _free_name(folder: Path, trainer: int) -> Path:
-    """`trainer-0000.h5`, and `trainer-0000-2.h5` and so on when the run is resumed."""
+    """Return `trainer-0000.h5`, or `trainer-0000-2.h5` and so on if the run is resumed."""
     names = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
     return next(path for name in names if not (path := folder / f"trainer-{trainer:04d}{name}.h5").exists())
 
 
 def _reason(error: Exception) -> str:
-    number = re.search(r"errno = (\d+)", str(error))  # in what HDF5 says
+    number = re.search(r"errno = (\d+)", str(error))  # in messages of HDF5
     if number:
         return os.strerror(int(number[1]))
     if isinstance(error, OSError) and error.strerror:

@@ -1,1 +1,1 @@
-"""What a run did, as a page that people look at, and what held it back, in words."""
+"""The report of a run, as an HTML page, and its bottleneck, in words."""

@@ -1,4 +1,4 @@
-"""Makes the report of a run: what `mpidata run` starts at its end. Run with `python -m mpidata.reporting RUN`."""
+"""Makes the report of a run; `mpidata run` starts this at its end, as `python -m mpidata.reporting RUN`."""
 
 import sys
 

@@ -12,17 +12,17 @@ from mpidata.run_module import module_command
 __all__ = ["OFF", "report_at_end"]
 
 OFF = "MPIDATA_REPORT"
-"""Variable that says `false` where no report is wanted."""
+"""Environment variable that is `false` if no report is wanted."""
 
 _LONGEST_S = 120.0
 
 
 def report_at_end(run: RunFolder) -> str:
-    """Make the report of a run that has ended; returns what to tell the user, "" where none is wanted.
+    """Make the report of a run that has ended; returns the message for the user, "" if no report is wanted.
 
     Notes
     -----
-    Blocks until it is made, at most for two minutes. In a process of its own, so that nothing of it touches the run.
+    Blocks until it is made, for at most two minutes. Uses a separate process, so that errors do not affect the run.
     """
     if os.environ.get(OFF, "").lower() in ("0", "false", "no"):
         return ""
@@ -34,8 +34,8 @@ def report_at_end(run: RunFolder) -> str:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_LONGEST_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"no report: {error}. `mpidata report {run.path}` makes it"
+        return f"no report: {error}. To make it, run `mpidata report {run.path}`"
     if done.returncode:
         why = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1].rstrip(".")
-        return f"no report: {why}. `mpidata report {run.path}` tries it again"
+        return f"no report: {why}. To try again, run `mpidata report {run.path}`"
     return f"report {run.report}"

@@ -1,4 +1,4 @@
-"""The commands about what a run did: `mpidata report` and `mpidata advise`."""
+"""The commands that evaluate a run: `mpidata report` and `mpidata advise`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves of a run over time, from metrics.jsonl: throughput, fill, waiting, and what the script reported."""
+"""Curves of a run over time, from metrics.jsonl: throughput, fill, waiting, and values that the script reported."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mpidata.reporting.reading.look import Look
 __all__ = ["draw_curves", "rates", "spans_a_decade", "thinned"]
 
 _POINTS, _SPANS = 600, 60
-_TRAINERS, _REPORTED = 8, 6  # of which each has a line
+_TRAINERS, _REPORTED = 8, 6  # most that have their own lines
 _Line = dict[str, Any]
 _Curve = NDArray[np.float64]
 
 
 def draw_curves(look: Look) -> str:
-    """Draw what the lines of metrics.jsonl hold; "" where there are too few."""
+    """Draw the values of metrics.jsonl; "" if there are too few lines."""
     lines = thinned(read_metrics(look.run), _POINTS)
     if len(lines) < 3:
         return ""
@@ -48,7 +48,7 @@ def draw_curves(look: Look) -> str:
 
 
 def thinned(lines: Sequence[_Line], most: int) -> list[_Line]:
-    """Leave out lines, evenly, so that there are at most so many, the last one among them."""
+    """Omit lines evenly, so that at most `most` are left, including the last one."""
     step = max(1, -(-len(lines) // most))
     return list(lines[::-1][::step][::-1])
 
@@ -60,7 +60,7 @@ def spans_a_decade(values: Sequence[float]) -> bool:
 
 
 def rates(seconds: _Curve, counts: _Curve) -> tuple[_Curve, _Curve]:
-    """Compute how much was counted a second between lines, at their middles; what a resume set back is left out."""
+    """Compute rates per second between lines, at their middles, without counts that a resume has reset."""
     passed, counted = np.diff(seconds), np.diff(counts)
     good = (passed > 0) & (counted >= 0)
     return (seconds[1:] + seconds[:-1])[good] / 2, counted[good] / passed[good]
@@ -75,14 +75,14 @@ def _draw_throughput(axis: Any, lines: Sequence[_Line]) -> None:
 
 def _draw_fill(axis: Any, lines: Sequence[_Line]) -> None:
     trainers = len(lines[-1]["fill"])
-    same = [line for line in lines if len(line["fill"]) == trainers]  # a resume may have another number
+    same = [line for line in lines if len(line["fill"]) == trainers]  # a resume may change the number
     fills, seconds = np.array([line["fill"] for line in same], float), _column(same, "seconds")
     if trainers <= _TRAINERS:
         axis.plot(seconds, fills, label=[f"trainer {i}" for i in range(trainers)])
     else:
         axis.plot(seconds, fills.mean(1), label="mean of the trainers")
         axis.fill_between(seconds, fills.min(1), fills.max(1), alpha=0.3, linewidth=0, label="least to greatest")
-    axis.set_ylabel("buffer's fill")
+    axis.set_ylabel("buffer fill")
     axis.set_ylim(-0.03, 1.03)
     axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
@@ -101,7 +101,7 @@ def _draw_waiting(axis: Any, lines: Sequence[_Line], groups: int) -> None:
 
 
 def _of_groups(lines: Sequence[_Line], name: str) -> _Curve:
-    """Give seconds of all groups, of the simulations that they have closed: no more is known before."""
+    """Return seconds of all groups for their closed simulations; nothing is known about the others."""
     return np.array([float((line.get("groups") or {}).get(name, 0.0)) for line in lines])
 
 

@@ -1,4 +1,4 @@
-"""Makes the report of a run, or of several beside one another."""
+"""Makes the report of a run, or of several runs side by side."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["make_report"]
 
 
 def make_report(folders: Sequence[str | Path], output: str | Path | None = None) -> Path:
-    """Write the report of a run as one HTML file, or one of several runs, beside one another.
+    """Write the report of a run, or of several runs side by side, as one HTML file.
 
     Parameters
     ----------
     folders : sequence of str or Path
-        The run folders; of runs that have ended, go on, or were killed.
+        The run folders; of runs that have ended, are running, or were killed.
     output : str or Path, optional
-        The file. Without it: `report.html` in the run folder, or of several `compared.html` in the last one's.
+        The file. The default is `report.html` in the run folder, or for several `compared.html` in the last run folder.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def make_report(folders: Sequence[str | Path], output: str | Path | None = None)
     Raises
     ------
     MpidataError
-        One of them is no run folder, matplotlib is missing, or the file cannot be written.
+        A folder is not a run folder, matplotlib is missing, or the file cannot be written.
     """
     looks = [look_at(folder) for folder in folders]
     run = looks[-1].run
@@ -54,12 +54,12 @@ def _one(look: Look) -> str:
     parts = [
         heading(f"{look.title}: {look.status}"),
         _error(look),
-        section("What was asked", table(tables.asked(look))),
-        section("What came out", table(tables.came_out(look))),
-        section("What held it back", _advice(look)),
+        section("Settings", table(tables.asked(look))),
+        section("Results", table(tables.came_out(look))),
+        section("Bottleneck", _advice(look)),
         *_plots(look),
-        section("What was lost", table(tables.lost(look), ("when", "what", "where", "why"))),
-        section("Where it ran", table(tables.machine(look))),
+        section("Failures", table(tables.lost(look), ("when", "what", "where", "why"))),
+        section("Machine", table(tables.machine(look))),
         section("Job file", folded("job.yaml, with all defaults", look.job_text)),
     ]
     return page(f"{look.title}: {look.status}", filter(None, parts))
@@ -68,9 +68,9 @@ def _one(look: Look) -> str:
 def _plots(look: Look) -> list[str]:
     many = len(look.story.bars) > MOST_BARS
     bars = (
-        "Each bar is a simulation; white is waiting for the next one, its shaded end the time for which it waited for "
+        "Each bar is a simulation, and white gaps are waiting for the next one. The shaded end of a bar is the total "
     )
-    bars += "room in all."
+    bars += "time for which it waited for room in the buffers."
     legend = "How busy each group was." if many else bars
     return [
         section("Over time", draw_curves(look)),
@@ -83,11 +83,11 @@ def _plots(look: Look) -> list[str]:
 def _beside(looks: Sequence[Look]) -> str:
     titles = ["", *(look.title for look in looks)]
     parts = [heading(" and ".join(look.title for look in looks))]
-    parts.append(section("What was asked", table(_joined([tables.asked(look) for look in looks]), titles)))
-    parts.append(section("What came out", table(_joined([tables.came_out(look) for look in looks]), titles)))
+    parts.append(section("Settings", table(_joined([tables.asked(look) for look in looks]), titles)))
+    parts.append(section("Results", table(_joined([tables.came_out(look) for look in looks]), titles)))
     columns = [section(f"{look.title}: {look.status}", *_plots(look)) for look in looks]
     parts.append(f'<div class="beside">{"".join(columns)}</div>')
-    parts.append(section("Where they ran", table(_joined([tables.machine(look) for look in looks]), titles)))
+    parts.append(section("Machines", table(_joined([tables.machine(look) for look in looks]), titles)))
     return page(" and ".join(look.title for look in looks), filter(None, parts))
 
 
@@ -97,7 +97,7 @@ def _joined(columns: Sequence[tables.Rows]) -> list[list[str]]:
 
 
 def _advice(look: Look) -> str:
-    """Give the sentences of `mpidata advise`, for a job that has data from others."""
+    """Return the sentences of `mpidata advise`, for a job with solvers or loaders."""
     if not (look.job.get("solvers") or look.job.get("loaders")):
         return ""
     first, *rest = advise_run(look).sentences

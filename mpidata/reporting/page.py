@@ -50,35 +50,35 @@ pre {{ background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: .85rem;
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    """Make a page of parts, which are HTML; the title is text."""
+    """Return a page of parts, which are HTML; the title is text."""
     return _HEAD.format(title=html.escape(title)) + "\n".join(parts) + "\n</body>\n</html>\n"
 
 
 def heading(title: str) -> str:
-    """Make the heading of the page of text."""
+    """Return the heading of the page; the title is text."""
     return f"<header><h1>{html.escape(title)}</h1></header>"
 
 
 def section(title: str, *parts: str) -> str:
-    """Give parts, which are HTML, a title; "" where all of them are empty."""
+    """Return parts, which are HTML, with a title; "" if all of them are empty."""
     body = "\n".join(part for part in parts if part)
     return f"<section>\n<h2>{html.escape(title)}</h2>\n{body}\n</section>" if body else ""
 
 
 def paragraph(text: str, kind: str = "") -> str:
-    """Make a paragraph of text."""
+    """Return a paragraph of text."""
     return f'<p class="{kind}">{html.escape(text)}</p>' if kind else f"<p>{html.escape(text)}</p>"
 
 
 def table(rows: Iterable[Sequence[object]], head: Sequence[object] = ()) -> str:
-    """Make a table of texts, the first of each row its name; "" where there are no rows."""
+    """Return a table of texts, the first of each row its name; "" if there are no rows."""
     body = "\n".join(_row(row) for row in rows)
     top = f"<thead><tr>{''.join(f'<th>{_text(cell)}</th>' for cell in head)}</tr></thead>" if head else ""
     return f'<div class="scroll"><table>{top}<tbody>\n{body}\n</tbody></table></div>' if body else ""
 
 
 def folded(title: str, text: str) -> str:
-    """Make a text that shows when it is clicked on; "" where it is empty."""
+    """Return a text that can be folded; "" if it is empty."""
     body = f"<pre>{html.escape(text)}</pre>"
     return f"<details open><summary>{html.escape(title)}</summary>{body}</details>" if text else ""
 

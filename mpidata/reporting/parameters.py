@@ -1,4 +1,4 @@
-"""The parameters that were drawn, against one another, coloured by loss."""
+"""Plots of the drawn parameters against one another, coloured by loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_NAMES, _MOST_POINTS = 6, 5000
 
 
 def draw_parameters(look: Look) -> str:
-    """Draw the first parameters against one another, and how each is spread; "" where none is known."""
+    """Draw the first parameters against one another, and their histograms; "" if none is known."""
     table, names = look.parameters[:, :_MOST_NAMES], look.names[:_MOST_NAMES]
     ids = np.flatnonzero(np.isfinite(table).all(axis=1))
     if not names or not len(ids):
@@ -49,7 +49,7 @@ def _histogram(axis: Any, values: npt.NDArray[np.float64]) -> None:
     low, high = float(values.min()), float(values.max())
     if high - low > 1e-9 * max(abs(low), abs(high)):
         axis.hist(values, bins=30, color=COLOURS["grey"])
-    else:  # in one point, or in so few that bins have no width
+    else:  # all equal, or so close that bins would have no width
         axis.axvline(low, color=COLOURS["grey"])
 
 

@@ -1,4 +1,4 @@
-"""Pictures that the training script gave, the last of each name."""
+"""The last picture of each name that the training script passed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 12
 
 
 def embed_pictures(run: RunFolder) -> str:
-    """Embed the last picture of each name, those that were written last if there are many names; "" without any."""
+    """Embed the last picture of each name, only the newest ones if there are many names; "" without any."""
     last = {picture.name: picture for picture in read_pictures(run)}
     shown = sorted(last.values(), key=lambda picture: picture.time)[-_MOST:]
     figures = []

@@ -1,4 +1,4 @@
-"""How the plots of a report look, and how they go into the page: as pictures that need no other file."""
+"""The style of a report's plots, and embedding them in the page without another file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["COLOURS", "LINES", "MISSING", "WIDTH", "embed", "figure", "has_matpl
 
 MISSING = "its plots need matplotlib, which is not installed. Get it with: pip install 'mpidata[report]'"
 
-# Okabe and Ito's, which differ for the colour-blind; lines differ in print, too.
+# Okabe and Ito's, which the colour-blind can distinguish; lines also differ by their dashes, in print.
 COLOURS = {
     "blue": "#0072B2",
     "orange": "#E69F00",
@@ -54,12 +54,12 @@ def has_matplotlib() -> bool:
 
 @contextlib.contextmanager
 def figure(height: float, rows: int = 1, columns: int = 1, **more: Any) -> Iterator[tuple[Figure, Any]]:
-    """Make a figure with axes of so many rows and columns, without a display.
+    """Make a figure with axes in these rows and columns, without a display.
 
     Raises
     ------
     MpidataError
-        There is no matplotlib.
+        matplotlib is not installed.
     """
     try:
         import matplotlib as mpl
@@ -78,16 +78,16 @@ def figure(height: float, rows: int = 1, columns: int = 1, **more: Any) -> Itera
 
 
 def embed(made: Figure, text: str, raster: bool = False) -> str:
-    """Give an `<img>` with the figure in it: drawn with lines, or with `raster` as points, where they are many.
+    """Return an `<img>` with the figure in it: as SVG, or with `raster` as PNG, for many points.
 
     Parameters
     ----------
     made : Figure
-        Of `figure`, within whose `with` this is to be called.
+        From `figure`, within its `with` block.
     text : str
-        What is to be seen, for those who cannot.
+        Alternative text.
     raster : bool
-        Whether to draw points.
+        Whether to write PNG.
     """
     file = io.BytesIO()
     kind = {"format": "png", "dpi": 130} if raster else {"format": "svg", "metadata": {"Date": None}}

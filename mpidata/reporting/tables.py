@@ -1,4 +1,4 @@
-"""The tables of a report: what was asked, what came out, what was lost, and on which machine."""
+"""The tables of a report: settings, results, failures and the machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_ROWS = 30
 
 
 def asked(look: Look) -> Rows:
-    """Say in a few lines what the job file asks for."""
+    """Return the main settings of the job file."""
     job = look.job
     trainers, solvers, loaders = (_part(job, name) for name in ("trainers", "solvers", "loaders"))
     parameters, buffer = _part(job, "parameters"), _part(job, "buffer")
@@ -38,7 +38,7 @@ def asked(look: Look) -> Rows:
 
 
 def came_out(look: Look) -> Rows:
-    """Say in a few lines what a run has come to."""
+    """Return the main results of a run."""
     figures = look.figures
     simulations, samples = _part(figures, "simulations"), _part(figures, "samples")
     seconds = figures.get("seconds") or 0.0
@@ -75,12 +75,12 @@ def came_out(look: Look) -> Rows:
     if record := _part(figures, "record"):
         rows.append(("recorded", ", ".join(f"{key} {value}" for key, value in record.items())))
     for name, value in _part(figures, "training").items():
-        rows.append((name, f"{number(value.get('first'))} at first, {number(value.get('last'))} at last"))
+        rows.append((name, f"first {number(value.get('first'))}, last {number(value.get('last'))}"))
     return rows
 
 
 def lost(look: Look) -> list[tuple[str, str, str, str]]:
-    """Say what was lost, tried again or set aside: when, what, where, why; the last ones where it is much."""
+    """Return what was lost, tried again or set aside: when, what, where, why; only the last ones if there are many."""
     rows = []
     for mark in look.story.marks:
         event = mark.event
@@ -92,12 +92,12 @@ def lost(look: Look) -> list[tuple[str, str, str, str]]:
             rows.append((f"{mark.time:.1f} s", mark.what, where, str(why)))
     if len(rows) > _MOST_ROWS:
         kinds = ", ".join(f"{count} x {what}" for what, count in Counter(row[1] for row in rows).items())
-        return [("", f"in all: {kinds}", "", "the last ones:"), *rows[-_MOST_ROWS:]]
+        return [("", f"total: {kinds}", "", "the last ones:"), *rows[-_MOST_ROWS:]]
     return rows
 
 
 def machine(look: Look) -> Rows:
-    """Say on what it ran; empty where the run did not tell."""
+    """Return the facts about the machine; empty if the run has not written them."""
     facts = look.machine
     if not facts:
         return []
@@ -112,7 +112,7 @@ def machine(look: Look) -> Rows:
 
 
 def number(value: object) -> str:
-    """Write a number shortly; what is none was no finite one."""
+    """Format a number briefly; None was not finite."""
     return f"{value:.4g}" if isinstance(value, (int, float)) else "?"
 
 

@@ -1,4 +1,4 @@
-"""The timeline of a run: which group computed when, and what befell it."""
+"""The timeline of a run: which group computed when, and incidents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LINES = {
 
 
 def draw_timeline(story: Story) -> str:
-    """Draw the bars of all groups, one a simulation, or how busy the groups were where there are too many of them."""
+    """Draw a bar for each simulation of each group, or how busy the groups were if there are too many simulations."""
     rows = min(story.groups, _ROWS)
     many = len(story.bars) > MOST_BARS
     with figure(1.6 + min(6.0, 0.16 * rows + 0.3)) as (made, axes):
@@ -76,27 +76,27 @@ def _draw_bars(axes: Any, bars: list[Bar]) -> None:
 
 
 def _draw_waiting(axes: Any, bars: list[Bar]) -> None:
-    """Shade, at the end of each bar, how long the simulation waited for room in all."""
+    """Shade, at the end of each bar, the total time for which the simulation waited for room."""
     chosen = [bar for bar in bars if bar.room > 0.01 * (bar.end - bar.begin)]
     if chosen:
         widths = [min(bar.room, bar.end - bar.begin) for bar in chosen]
         left = [bar.end - width for bar, width in zip(chosen, widths, strict=True)]
         look: dict[str, Any] = {"facecolor": COLOURS["sky"], "edgecolor": "white", "hatch": "--"}
-        look |= {"height": 0.8, "linewidth": 0.4, "label": "of it, waiting for room"}
+        look |= {"height": 0.8, "linewidth": 0.4, "label": "of which waiting for room"}
         axes.barh([bar.group for bar in chosen], widths, left=left, **look)
 
 
 def busy_shares(story: Story, bins: int, rows: int) -> NDArray[np.float64]:
-    """Compute by group and time which share of it simulations were under way: shape (rows, bins); NaN before the first.
+    """Compute the share of time for which simulations ran, by group and time, shape (rows, bins); NaN before the first.
 
-    Where there are more groups than rows, neighbours share one.
+    If there are more groups than rows, neighbours share a row.
     """
     begin = np.array([bar.begin for bar in story.bars])
     end = np.array([bar.end for bar in story.bars])
     row = np.array([bar.group for bar in story.bars]) * rows // max(story.groups, 1)
     edges = np.linspace(0.0, max(story.clock.last, 1e-9), bins + 1)
     width = edges[1]
-    # Of each bar the time before an edge; the differences are what lies in the bins. Summed by steps of two edges.
+    # The time of each bar before an edge; the differences are the times in the bins. Summed in steps of two edges.
     total = np.zeros((rows, bins + 2))
     for at, sign in ((begin, 1.0), (end, -1.0)):
         index = np.clip((at / width).astype(int), 0, bins - 1)

@@ -1,1 +1,1 @@
-"""The program of the parameter servers: they keep the weights, and step the optimizer by the gradients that come."""
+"""The program of the parameter servers, which store the weights and step the optimizer with received gradients."""

@@ -1,4 +1,4 @@
-"""The weights of a model behind one another, and the even parts that the servers have of them."""
+"""The concatenated weights of a model, and their even division among the servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """A server's weights of one dtype: `first` to `last` of all, and where they are in the bytes of its part."""
+    """A server's weights of one dtype: `first` to `last` of all, and their offset in the bytes of its part."""
 
     kind: Kind
     first: int
@@ -32,13 +32,13 @@ class Stretch(NamedTuple):
     at: int
 
     def of(self, part: torch.Tensor) -> torch.Tensor:
-        """Find them in the part, which is uint8."""
+        """Return a view of them in the part, which is uint8."""
         count = self.last - self.first
         return part[self.at : self.at + count * self.kind.dtype.itemsize].view(self.kind.dtype)
 
 
 def kinds_of(weights: Sequence[torch.Tensor]) -> list[Kind]:
-    """Tell the dtypes of some weights, the widest first, so that each begins where it may."""
+    """Return the dtypes of some weights, the widest first, so that each is aligned."""
     counts: dict[torch.dtype, int] = {}
     for weight in weights:
         counts[weight.dtype] = counts.get(weight.dtype, 0) + weight.numel()
@@ -47,7 +47,7 @@ def kinds_of(weights: Sequence[torch.Tensor]) -> list[Kind]:
 
 
 def stretches(kinds: Sequence[Kind], servers: int) -> list[list[Stretch]]:
-    """Deal the weights out, to each server as many of each dtype, or one more."""
+    """Divide the weights of each dtype among the servers as evenly as possible."""
     parts = []
     for server in range(servers):
         part, at = [], 0
@@ -60,5 +60,5 @@ def stretches(kinds: Sequence[Kind], servers: int) -> list[list[Stretch]]:
 
 
 def size_of(part: Sequence[Stretch]) -> int:
-    """Count the bytes of a server's part."""
+    """Return the number of bytes of a server's part."""
     return sum((stretch.last - stretch.first) * stretch.kind.dtype.itemsize for stretch in part)

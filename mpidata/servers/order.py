@@ -1,4 +1,4 @@
-"""The order in which all servers do the same, as server 0 decides it."""
+"""The order of the actions of all servers, which server 0 decides."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ __all__ = ["Deed", "Do", "Order"]
 
 
 class Do(IntEnum):
-    """What the servers do."""
+    """Actions of the servers."""
 
-    STEP = 1  # a step by the mean of the next push of each of these trainers
-    SEND = 2  # their parts of the weights to this trainer
-    SAVE = 3  # their states to the first of these trainers
-    TELL = 4  # nothing, but server 0 answers this trainer
+    STEP = 1  # make a step with the mean of the next push of each of these trainers
+    SEND = 2  # send their parts of the weights to this trainer
+    SAVE = 3  # send their states to the first of these trainers
+    TELL = 4  # do nothing, but server 0 answers this trainer
     END = 5  # all trainers have left
 
 
 class Deed(NamedTuple):
-    """Something that all servers do, in the same order."""
+    """An action of all servers, which do them in the same order."""
 
     do: Do
     trainers: tuple[int, ...] = ()
@@ -29,19 +29,19 @@ class Deed(NamedTuple):
 class Order:
     """Decides what comes next, and who waits.
 
-    A push counts once every server has its part of it. A trainer that rests, as it has nothing to train on for now, is
-    waited for by nobody, until it pulls or pushes again: then it is as far as the slowest. Who saves waits for one that
-    pauses, which is to save, too.
+    A push counts once every server has its part. A trainer rests if it has nothing to train on for now: nobody waits
+    for it until it pulls or pushes again, and it then counts as level with the slowest. A trainer that saves waits for
+    one that pauses, because that one also saves.
 
     Parameters
     ----------
     trainers, servers, spares : int
-        How many there are; spares, the last ones of the trainers, push nothing at first.
+        Their numbers; spares, which are the last trainers, push nothing at first.
 
     Attributes
     ----------
     version : int
-        Steps so far.
+        Number of steps so far.
     """
 
     def __init__(self, trainers: int, servers: int, spares: int = 0) -> None:
@@ -59,54 +59,54 @@ class Order:
         self._saves: dict[int, int] = {}  # the checkpoint that a trainer waits for
         self._settles: dict[int, int] = {}
         self._paused: set[int] = set()
-        # The newest checkpoint in which a trainer takes no part, as it has joined since.
+        # The newest checkpoint in which a trainer takes no part, because it joined later.
         self._absent: dict[int, int] = {}
 
     def begin(self, staleness: int, version: int) -> None:
-        """Go on from a version, as all servers have their part.
+        """Start from a version, when all servers have their part.
 
-        `staleness`: by how many pushes a trainer may be ahead of the slowest one when it pulls; 0: all push, then the
-        mean counts.
+        `staleness`: number of pushes that a trainer may be ahead of the slowest one when it pulls; 0: all push, then
+        the mean counts.
         """
         self._staleness, self.version = staleness, version
 
     def had(self, trainer: int, server: int) -> None:
-        """Take in that a server has one more push of a trainer."""
+        """Note that a server has one more push of a trainer."""
         if trainer in self._dead:
             return
         self._had[trainer][server] += 1
-        if server == 0:  # which gets all that a trainer says in its order
+        if server == 0:  # which gets a trainer's messages in order
             self._wake(trainer)
 
     def pull(self, trainer: int, pushes: int) -> None:
-        """Take in that a trainer waits for the weights, with so many pushes of its own in them."""
+        """Note that a trainer waits for the weights, with this number of its own pushes in them."""
         if trainer not in self._dead:
             self._wake(trainer)
             self._pulls[trainer] = pushes
 
     def rest(self, trainer: int, pushes: int) -> None:
-        """Take in that a trainer has nothing to train on after so many pushes."""
+        """Note that a trainer has nothing to train on after this number of pushes."""
         self._resting[trainer] = pushes
         self._paused.discard(trainer)
 
     def pause(self, trainer: int, pushes: int) -> None:
-        """Take in that a trainer waits for others after so many pushes, and saves with them later if that is due."""
+        """Note that a trainer waits for others after this number of pushes, and saves with them later if due."""
         if trainer not in self._dead:
             self.rest(trainer, pushes)
             self._paused.add(trainer)
 
     def absent(self, trainer: int, checkpoint: int) -> None:
-        """Take in that a trainer takes part in no checkpoint up to this one."""
+        """Note that a trainer takes part in no checkpoint up to this one."""
         self._absent[trainer] = checkpoint
 
     def save(self, trainer: int, pushes: int, checkpoint: int) -> None:
-        """Take in that a trainer waits for the others after so many pushes, to save the state for a checkpoint."""
+        """Note that a trainer waits for the others after this number of pushes, to save the state for a checkpoint."""
         if trainer not in self._dead:
             self.rest(trainer, pushes)
             self._saves[trainer] = checkpoint
 
     def withdraw(self, trainer: int, pushes: int) -> bool:
-        """Take in that a trainer saves later, as `pause`; False where all have saved already."""
+        """Note that a trainer saves later, like `pause`; False if all have saved already."""
         if trainer not in self._saves:
             return False
         del self._saves[trainer]
@@ -114,18 +114,18 @@ class Order:
         return True
 
     def settle(self, trainer: int, pushes: int) -> None:
-        """Take in that a trainer pauses, and waits until so many pushes of its own count."""
+        """Note that a trainer pauses, and waits until this number of its pushes count."""
         if trainer not in self._dead:
             self.pause(trainer, pushes)
             self._settles[trainer] = pushes
 
     def leave(self, trainer: int, pushes: int) -> None:
-        """Take in that a trainer has left after so many pushes."""
+        """Note that a trainer has left after this number of pushes."""
         self.rest(trainer, pushes)
         self._left.add(trainer)
 
     def died(self, trainer: int) -> None:
-        """Take in that a trainer has died: from now on no further push of it counts."""
+        """Note that a trainer has died: none of its later pushes counts."""
         self._dead.add(trainer)
         self._left.add(trainer)
         self._active.discard(trainer)
@@ -135,11 +135,11 @@ class Order:
         self._paused.discard(trainer)
 
     def ahead(self, trainer: int) -> int:
-        """By how many pushes a trainer is ahead of the slowest one."""
+        """Return the number of pushes that a trainer is ahead of the slowest one."""
         return self._clocks[trainer] - min((self._clocks[one] for one in self._active), default=self._clocks[trainer])
 
     def deeds(self) -> Iterator[Deed]:
-        """Give what is to be done now; each is done before the next one is asked for."""
+        """Yield the actions that are due; each must be done before the next one is requested."""
         for trainer, pushes in self._resting.items():
             if min(self._had[trainer]) >= pushes:
                 self._active.discard(trainer)
@@ -187,7 +187,7 @@ class Order:
         self._resting.pop(trainer, None)
         self._paused.discard(trainer)
         if trainer not in self._active:
-            # Without staleness, where all rest, one that comes first must not be behind a later one: each would wait.
+            # If all rest, without staleness: one that comes first must not be behind a later one, or each would wait.
             clocks = [self._clocks[one] for one in self._active or self._trains - self._left]
             slowest = min if self._active or self._staleness else max
             self._clocks[trainer] = max(self._clocks[trainer], slowest(clocks, default=0))

@@ -18,29 +18,29 @@ ELEMENTWISE = frozenset(
     getattr(torch.optim, name)
     for name in "ASGD Adadelta Adagrad Adam AdamW Adamax NAdam RAdam RMSprop Rprop SGD".split()
 )
-"""The optimizers that step each weight by itself, so that they step a part as they would step all."""
+"""The optimizers that step each weight separately, so that a step of a part equals a step of all weights."""
 
 State = dict[str, list[Any]]
-"""`weights`: by dtype, then the rows of each table, None: to be drawn; `optimizer`: what it keeps of each, by name."""
+"""`weights`: by dtype, then the rows of each table, None: to be drawn; `optimizer`: its state of each, by name."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Making:
-    """What the servers are to keep, and how they step it."""
+    """The weights that the servers store, and how they step them."""
 
     kinds: Sequence[Kind]
     optimizer: type[torch.optim.Optimizer]
     settings: Mapping[str, Any]
     staleness: int
     tables: Sequence[Rows] = ()
-    place: int = 0  # bytes behind each push for server 0: where the trainer is, of which the others need to know
+    place: int = 0  # bytes after each push for server 0: the trainer's position, which the others need
 
     def make_sparse(self, rows: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
-        """Make the optimizer of rows of which each step changes some."""
+        """Create the optimizer of rows of which each step changes some."""
         return SPARSE[self.optimizer][0](rows, **self.settings)
 
     def slices(self, servers: int) -> list[list[slice]]:
-        """Tell, for each server, which of the weights it has of each dtype, then which rows of each table."""
+        """Return, for each server, its slice of the weights of each dtype, then of the rows of each table."""
         bounds = [table.bounds(servers) for table in self.tables]
         return [
             [slice(stretch.first, stretch.last) for stretch in part] + [slice(*of[i : i + 2]) for of in bounds]
@@ -49,13 +49,13 @@ class Making:
 
 
 class Part:
-    """What one server keeps.
+    """The part of one server.
 
     Parameters
     ----------
     making : Making
     server, servers : int
-        Which one of how many.
+        Number of the server, and of all servers.
     state : State
         Of this part.
 
@@ -83,7 +83,7 @@ class Part:
         self._dims = [rows.dim for rows in making.tables]
 
     def step(self, pushes: Sequence[torch.Tensor]) -> None:
-        """Make a step by the mean of some pushes, each the gradients of this part as bytes, then those of rows."""
+        """Make a step with the mean of some pushes, each the gradients of this part as bytes, then those of rows."""
         for weights, stretch in zip(self._weights, self._stretches, strict=True):
             first, *others = (stretch.of(push) for push in pushes)
             total = first.clone() if others else first
@@ -99,14 +99,14 @@ class Part:
                 table.step(gradients)
 
     def state(self) -> State:
-        """Give the state of this part."""
+        """Return the state of this part."""
         every = [(weights.detach(), dict(self._optimizer.state[weights])) for weights in self._weights]
         every += [table.state() for table in self.tables]
         return copy.deepcopy({"weights": [given for given, _ in every], "optimizer": [kept for _, kept in every]})
 
 
 def cut(state: State, making: Making, servers: int) -> list[State]:
-    """Deal the state of all weights out to so many servers."""
+    """Divide the state of all weights among the servers."""
     parts: list[State] = []
     for within in making.slices(servers):
         every = list(zip(state["weights"], state["optimizer"], within, strict=True))
@@ -120,7 +120,7 @@ def cut(state: State, making: Making, servers: int) -> list[State]:
 
 
 def join(parts: Sequence[State]) -> State:
-    """Put the states of all parts together."""
+    """Return the state of all weights from those of all parts."""
     weights = [torch.cat(of) for of in zip(*(part["weights"] for part in parts), strict=True)]
     kept = []
     for of in zip(*(part["optimizer"] for part in parts), strict=True):
@@ -130,5 +130,5 @@ def join(parts: Sequence[State]) -> State:
 
 
 def _is_by_weight(value: Any) -> bool:
-    """Whether an optimizer keeps this of each weight; else it is of all, such as the number of steps."""
+    """Whether an optimizer keeps this value for each weight; otherwise for all, such as the number of steps."""
     return isinstance(value, torch.Tensor) and value.dim() > 0

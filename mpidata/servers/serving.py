@@ -1,4 +1,4 @@
-"""What a server does: it takes what comes, and server 0 tells all what to do."""
+"""The main loop of a server: it handles messages, and server 0 decides what all servers do."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Serving:
     Parameters
     ----------
     everyone : Everyone
-        They, and the servers.
+        The trainers and the servers.
     elastic : bool
-        Whether the others go on when one of them dies.
+        Whether the other trainers continue when one of them dies.
     beat : callable
-        Gives a sign of life.
+        Reports that this rank is alive.
     """
 
     def __init__(self, everyone: Everyone, elastic: bool, beat: Callable[[], object]) -> None:
@@ -53,7 +53,7 @@ class Serving:
         self._made = 0
 
     def serve(self) -> None:
-        """Serve until all trainers have left; sleeps while nothing comes."""
+        """Serve until all trainers have left; sleeps while no message arrives."""
         pause_s = _SHORTEST_S
         while not self._ended or self._sent:
             self._beat()
@@ -65,7 +65,7 @@ class Serving:
             pause_s = min(1.5 * pause_s, _LONGEST_S)
 
     def _take_what_lives(self) -> bool:
-        """Take the next message, if one is there, and do what follows; where trainers have died, go on without them."""
+        """Take the next message, if any, and do what follows; if trainers have died, continue without them."""
         from mpi4py import MPI
 
         try:
@@ -83,7 +83,7 @@ class Serving:
         return did
 
     def _lose(self) -> bool:
-        """Go on without the trainers that have died; False where a server has."""
+        """Continue without the trainers that have died; False if a server has died."""
         self._communicator.Ack_failed()
         own, failed = self._communicator.Get_group(), self._communicator.Get_failed()
         dead = failed.Translate_ranks(None, own)
@@ -121,7 +121,7 @@ class Serving:
             else:
                 self._send(np.array([source], np.int64), self._trainers, Tag.HAS)
         elif tag is Tag.WANT:
-            assert self._part is not None  # only who has pulled wants rows
+            assert self._part is not None  # a trainer requests rows only after a pull
             wanted = torch.from_numpy(data.view(np.int64))
             self._send(self._part.tables[int(wanted[0])].get(wanted[1:]).numpy(), source, Tag.ROWS)
         elif tag is Tag.HAS:
@@ -167,7 +167,7 @@ class Serving:
         if self._digest not in (None, digest):
             raise MpidataError(
                 f"mpidata.ParameterServer: trainer {trainer} has another model, optimizer or settings than the others. "
-                "Make the same on all trainers."
+                "Use the same on all trainers."
             )
         self._digest = digest
 
@@ -181,7 +181,7 @@ class Serving:
             self._begin()
 
     def _begin(self) -> None:
-        """Begin, on server 0, once all servers have their part."""
+        """Start, on server 0, once all servers have their part."""
         self._made += 1
         if self._made == self._servers:
             self._order.begin(self._making.staleness, self._version)
@@ -225,12 +225,12 @@ class Serving:
         try:
             self._sent.append((self._communicator.Isend([data, MPI.BYTE], to, tag), data))
         except MPI.Exception:
-            if not self._elastic:  # else it has died, which the next look tells
+            if not self._elastic:  # otherwise the trainer has died, as the next call of MPI reports
                 raise
 
 
 def _has_left(request: MPI.Request) -> bool:
-    """Whether a message has left, or never will, as its receiver has died."""
+    """Whether a message has been sent, or never will be because its receiver has died."""
     from mpi4py import MPI
 
     try:

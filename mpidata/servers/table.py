@@ -1,4 +1,4 @@
-"""The rows of an embedding, dealt out to the servers, of which each step changes only those that it used."""
+"""The rows of an embedding, divided among the servers; each step changes only the rows that it used."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ SPARSE: dict[type[torch.optim.Optimizer], tuple[type[torch.optim.Optimizer], tup
     torch.optim.Adagrad: (torch.optim.Adagrad, ("lr", "lr_decay", "initial_accumulator_value", "eps")),
     torch.optim.Adam: (torch.optim.SparseAdam, ("lr", "betas", "eps")),
 }
-"""By the optimizer of the other weights: which one steps the rows that were used, and the settings that it has."""
+"""By the optimizer of the other weights: the one that steps the rows that were used, and its settings."""
 
 _BLOCK = 4096  # rows whose first values are drawn together, so that they are the same for any number of servers
 
 
 class Rows(NamedTuple):
-    """What an embedding is like: float32, shape (number, dim), drawn from a normal distribution by a seed."""
+    """Description of an embedding: float32, shape (number, dim), drawn from a normal distribution by a seed."""
 
     number: int
     dim: int
     seed: int
 
     def bounds(self, servers: int) -> list[int]:
-        """Tell with which row each server begins, and the number of rows."""
+        """Return the first row of each server, and the number of rows."""
         return [self.number * server // servers for server in range(servers + 1)]
 
     def draw(self, first: int, last: int) -> torch.Tensor:
@@ -57,13 +57,13 @@ class Table:
     rows : Rows
         Of the whole embedding.
     optimizer : torch.optim.Optimizer
-        Makes the optimizer of these rows.
+        Creates the optimizer of these rows.
     server, servers : int
-        Which one of how many.
+        Number of the server, and of all servers.
     values : torch.Tensor or None
         Of these rows; None: they are drawn.
     kept : mapping
-        What the optimizer has kept of them.
+        The optimizer's state of these rows.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class Table:
             self._optimizer.state[self._values] = dict(kept)
 
     def get(self, rows: torch.Tensor) -> torch.Tensor:
-        """Get the values of some rows."""
+        """Return the values of some rows."""
         return self._values.detach()[rows - self._first]
 
     def step(self, pushes: Sequence[RowGradients]) -> None:
-        """Make a step by the mean of some pushes; a row that a push lacks has a gradient of 0 in it.
+        """Make a step with the mean of some pushes; a row that is missing in a push has a gradient of 0 in it.
 
-        A step without any row counts, too, so that all servers have made as many.
+        A step without any row also counts, so that all servers have made the same number.
         """
         rows = torch.cat([push.rows for push in pushes]) - self._first
         values = torch.cat([push.values for push in pushes]) / len(pushes)
@@ -99,12 +99,12 @@ class Table:
         self._values.grad = None
 
     def state(self) -> tuple[torch.Tensor, dict[str, Any]]:
-        """Give the values of these rows, and what the optimizer keeps of them."""
+        """Return the values of these rows, and the optimizer's state of them."""
         return self._values.detach(), dict(self._optimizer.state[self._values])
 
 
 def write_gradients(of: Sequence[RowGradients]) -> bytes:
-    """Write the gradients of rows of several embeddings down, for a push."""
+    """Return the gradients of rows of several embeddings as bytes, for a push."""
     parts = [np.array([len(one.rows) for one in of], np.int64).tobytes()]
     for one in of:
         parts += [one.rows.numpy().tobytes(), one.values.numpy().tobytes()]
@@ -112,7 +112,7 @@ def write_gradients(of: Sequence[RowGradients]) -> bytes:
 
 
 def read_gradients(data: Any, dims: Sequence[int]) -> list[RowGradients]:
-    """Read what `write_gradients` has written: uint8, of embeddings with rows of so many values."""
+    """Read the result of `write_gradients`: uint8, of embeddings whose rows have `dims` values."""
     data = data.tobytes()
     counts, at = np.frombuffer(data, np.int64, len(dims)), 8 * len(dims)
     found = []

@@ -1,4 +1,4 @@
-"""Where trainers are and with what they have trained, as server 0 knows it: for the others, when one dies."""
+"""The positions of trainers and the samples they have trained on, which server 0 keeps for the case that one dies."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _Numbers = NDArray[np.int64]
 
 
 def pack(place: _Numbers, samples: _Numbers) -> NDArray[np.uint8]:
-    """Write down, behind a push, where its trainer is, and the samples of a stream in it, shape (n, 2)."""
+    """Return the end of a push: the position of its trainer, and the stream's samples in it, shape (n, 2)."""
     return np.concatenate([place.reshape(-1), samples.reshape(-1), [len(samples)]]).astype(np.int64).view(np.uint8)
 
 
 def unpack(push: NDArray[np.uint8], size: int) -> tuple[_Numbers, _Numbers]:
-    """Read what `pack` has put behind a push; the place has so many bytes."""
+    """Read the result of `pack` at the end of a push; the position has `size` bytes."""
     (count,) = np.frombuffer(push[-8:].tobytes(), np.int64)
     behind = np.frombuffer(push[len(push) - 8 - 16 * int(count) - size : len(push) - 8].tobytes(), np.int64)
     return behind[: size // 8], behind[size // 8 :].reshape(-1, 2)
 
 
 class Trained:
-    """The samples of a stream that the pushes which count were made with, as far as other trainers do not know of them.
+    """The stream's samples of the pushes that count, for each trainer those that it does not know of yet.
 
     Parameters
     ----------
     trainers, spares : int
-        How many there are; the last ones are spares, which wait.
+        Numbers of trainers and of spares, which are the last trainers and wait.
     """
 
     def __init__(self, trainers: int, spares: int = 0) -> None:
@@ -39,35 +39,35 @@ class Trained:
         self._untold = {trainer: _Untold(trainers) for trainer in range(trainers - spares)}
 
     def change(self, number: int) -> None:
-        """Take in a change among those that train, by its number: a spare may have a place, and know what they know."""
+        """Note a change among those that train, by its number: a spare may have a place, and know what they know."""
         if number > self._changes:
             self._changes = number
             self._untold |= {spare: _Untold(self._trainers) for spare in self._waiting}
 
     def joined(self, trainer: int) -> None:
-        """Take in that a trainer has a place."""
+        """Note that a trainer has a place."""
         self._waiting.discard(trainer)
 
     def add(self, trainer: int, samples: _Numbers) -> None:
-        """Take in that a push of a trainer counts, with these samples, shape (n, 2): simulation and step."""
+        """Note that a push of a trainer counts, with these samples, shape (n, 2): simulation and step."""
         for untold in self._untold.values():
             untold.add(trainer, samples)
 
     def take(self, trainer: int) -> tuple[_Numbers, _Numbers]:
-        """Give the samples that a trainer was not told of, and by trainer how many were drawn, shape (trainers, 2)."""
-        untold = self._untold.get(trainer, _Untold(self._trainers))  # it may have died since it asked
+        """Return the samples that a trainer does not know of, and how many each trainer has drawn, (trainers, 2)."""
+        untold = self._untold.get(trainer, _Untold(self._trainers))  # it may have died since its request
         if trainer in self._untold:
             self._untold[trainer] = _Untold(self._trainers)
         return untold.samples(), np.stack([np.arange(self._trainers), untold.drawn], 1)
 
     def forget(self, trainer: int) -> None:
-        """Keep nothing more for one that has died."""
+        """Keep no more samples for a trainer that has died."""
         self._waiting.discard(trainer)
         self._untold.pop(trainer, None)
 
 
 class _Untold:
-    """What one trainer was not told of."""
+    """The samples that one trainer does not know of yet."""
 
     def __init__(self, trainers: int) -> None:
         self.drawn = np.zeros(trainers, np.int64)

@@ -89,7 +89,7 @@ def device_array(values: Any) -> DeviceArray | None:
     kind = type(values)
     if hasattr(kind, "__dlpack_device__") and hasattr(kind, "__dlpack__"):
         device = None
-        with contextlib.suppress(Exception):  # of one that DLPack does not know
+        with contextlib.suppress(Exception):  # a device that DLPack does not know
             device = int(values.__dlpack_device__()[0])
         return _by_dlpack(values, device) if device in (_CUDA, _ROCM, _CUDA_MANAGED) else None
     if hasattr(kind, "__cuda_array_interface__"):
@@ -98,7 +98,7 @@ def device_array(values: Any) -> DeviceArray | None:
 
 
 def _by_dlpack(values: Any, device: int) -> DeviceArray:
-    if hasattr(values, "detach"):  # torch gives none of a tensor that needs a gradient
+    if hasattr(values, "detach"):  # torch does not export a tensor that requires a gradient
         values = values.detach()
     capsule = values.__dlpack__(stream=0 if device == _ROCM else _LEGACY_DEFAULT)
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -117,7 +117,7 @@ def _dtype(tensor: _Tensor) -> np.dtype[Any]:
     if tensor.code == _BFLOAT and tensor.bits == 16 and tensor.lanes == 1:
         return BITS_OF_BFLOAT16
     if tensor.lanes != 1 or tensor.code not in _KINDS or tensor.bits % 8:
-        raise TypeError(f"its elements are no numbers of NumPy (DLPack's type {tensor.code}, {tensor.bits} bits)")
+        raise TypeError(f"its elements are not NumPy numbers (DLPack's type {tensor.code}, {tensor.bits} bits)")
     return np.dtype(f"{_KINDS[tensor.code]}{tensor.bits // 8}")
 
 
@@ -129,7 +129,7 @@ def _by_interface(values: Any) -> DeviceArray:
     dtype = np.dtype(said["typestr"])
     shape = tuple(said["shape"])
     strides = said.get("strides") or _contiguous(shape, dtype.itemsize)
-    # Version 2 has no stream: the values are ready for the default one. None: they are ready for any.
+    # Version 2 has no stream: the values are ready for the default stream. None: they are ready for any.
     stream = said.get("stream")
     where = None if stream in (None, _LEGACY_DEFAULT) else int(stream)
     return DeviceArray(said["data"][0] or 0, dtype, shape, _plain(shape, tuple(strides), dtype), where, values)
@@ -143,6 +143,6 @@ def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _plain(shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Return the strides, with those of dimensions that have one index as if they were contiguous."""
+    """Return the strides, those of dimensions of extent 1 as if the array were contiguous."""
     of_c = _contiguous(shape, dtype.itemsize)
     return tuple(c if extent <= 1 else stride for extent, stride, c in zip(shape, strides, of_c, strict=True))

@@ -64,7 +64,7 @@ def find_function(name: str) -> Function:
     """
     module_name, _, function_name = name.partition(":")
     if not module_name or not function_name:
-        raise MpidataError(f"solvers.function is {name!r}. Write it as module:function, heat:simulate for instance.")
+        raise MpidataError(f"solvers.function is {name!r}. Write module:function, for example heat:simulate.")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -119,12 +119,12 @@ def names_wanted(name: str, function: Function, parameters: Sequence[str] | None
     if unknown:
         raise MpidataError(
             f"solvers.function {name!r} does not take {_list(unknown)}, but parameters.space has it. Its arguments are "
-            f"{_list(taken)}. Give it an argument of that name, or take the parameter out of the job file."
+            f"{_list(taken)}. Give it an argument of that name, or remove the parameter from the job file."
         )
     missing = [a.name for a in arguments if a.default is a.empty and a.name not in given and not _collects(a)]
     if missing:
         raise MpidataError(
-            f"solvers.function {name!r} needs {_list(missing)}, which it is not given by name. The parameters of the "
+            f"solvers.function {name!r} needs {_list(missing)}, which it does not get by name. The parameters of the "
             f"job are {_list(parameters)}. Add the parameter to parameters.space, or give the argument a default."
         )
     return given
@@ -143,7 +143,7 @@ def unpack(name: str, item: Any, step: int) -> tuple[float, Mapping[str, Any]]:
 
 
 def put_steps(name: str, steps: Iterable[Any], simulation: Simulation) -> Iterator[float]:
-    """Put what a function yields, and yield the time of each sample; the caller commits it."""
+    """Put the fields that a function yields, and yield the time of each sample; the caller commits it."""
     if not isinstance(steps, Iterable):
         raise MpidataError(f"{name} returned {_short(steps)}, not a generator. Use `yield {{field: array}}` in it.")
     step = 0
@@ -169,7 +169,7 @@ def _put_fields(name: str, item: Any, fields: Mapping[str, Any], simulation: Sim
         elif isinstance(value, (list, tuple)) and any(map(_looks_like_block, value)):
             wrong = next(block for block in value if not _is_block(block))
             raise MpidataError(
-                f"{name} yielded a list of blocks for field {field!r}, and {_short(wrong)} is none. Yield "
+                f"{name} yielded a list of blocks for field {field!r}, but {_short(wrong)} is not a block. Yield "
                 "(array, start) for each, where start has a whole number for each dimension of the array."
             )
         else:
@@ -183,9 +183,9 @@ def _is_block(value: Any) -> bool:
     array, start = value
     try:
         indices, shape = [operator.index(index) for index in start], np.shape(array)
-    except Exception:  # of whatever was yielded
+    except Exception:  # any object may be yielded
         return False
-    is_array = hasattr(array, "shape") and isinstance(start, tuple)  # `put_block` says what is wrong with the start
+    is_array = hasattr(array, "shape") and isinstance(start, tuple)  # `put_block` reports a wrong start
     return len(indices) == len(shape) or 0 in shape or (is_array and len(shape) > 0)
 
 
@@ -197,11 +197,11 @@ def _looks_like_block(value: Any) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run simulations, with the function that the command line names, until there are no more."""
+    """Run simulations with the function that the command line names, until there are no more."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if len(arguments) != 1:
         fail("Usage: python -m mpidata.solver.function module:function")
-    # Before the user's module is imported, so that the scheduler can be told what is wrong with it.
+    # Before the user's module is imported, so that its errors can be reported to the scheduler.
     rank, process = solver.joined(), os.getpid()
     try:
         _run(arguments[0], rank)
@@ -253,7 +253,7 @@ def _run(name: str, rank: GroupRank) -> None:
 
 
 def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
-    """Tell the scheduler and the log why the function did not go on, and end this process."""
+    """Report to the scheduler and the log why the function failed, and end this process."""
     if isinstance(error, MpidataError) and not (isinstance(error, DeviceError) and rank.may_die):
         sentence = str(error)
     else:
@@ -270,7 +270,7 @@ def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
 
 
 def _end_child(process: int, error: BaseException) -> None:
-    """End a child that the function has forked, and that comes back here: it has no part in the job."""
+    """End a child that the function has forked and that returns to here: it does not belong to the job."""
     if os.getpid() == process:
         return
     code = error.code if isinstance(error, SystemExit) else 1
@@ -287,22 +287,22 @@ def _end_child(process: int, error: BaseException) -> None:
 
 
 def _tell(group: MPI.Intracomm, what: int, time: float = 0.0) -> None:
-    """Tell the ranks that do not run the function: a step with this time comes, or the simulation ends."""
+    """Notify the ranks that do not run the function: a step with this time follows, or the simulation ends."""
     if group.Get_size() > 1:
         wait(group.Ibcast(np.array([what, time], np.float64), root=0))
 
 
 def _follow(simulation: Simulation, group: MPI.Intracomm, beat: Callable[[], object]) -> None:
-    """Take part in the steps that the group's first rank makes; to wait for it is no silence of this one."""
+    """Take part in the steps of the group's first rank, with signs of life while waiting for it."""
     message = np.empty(2)
     while True:
         wait(group.Ibcast(message, root=0), beat=beat)
         if message[0] == _STEP:
-            with contextlib.suppress(NotFiniteError, SimulationCancelled):  # on all ranks, and rank 0 ends it
+            with contextlib.suppress(NotFiniteError, SimulationCancelled):  # on all ranks; rank 0 ends the simulation
                 simulation.step(float(message[1]))
             continue
         if message[0] == _GIVEN_UP:
-            simulation.fail("")  # rank 0 says why
+            simulation.fail("")  # rank 0 reports the reason
         return
 
 

@@ -33,7 +33,7 @@ class StopSimulation(SystemExit):
 
 
 class GroupRank:
-    """A rank of a solver group, which this process is, from init to finalize.
+    """A rank of a solver group from init to finalize: this process.
 
     `rank` is the rank in MPI_COMM_WORLD, which for a spawned group is the group's own.
     """
@@ -55,8 +55,8 @@ class GroupRank:
         self.current: Simulation | None = None
         self.steps = 0
         self.finalized = False
-        self.within = False  # a simulation that is neither complete nor given up
-        self.others_follow = False  # a function runs on this rank alone, of several
+        self.within = False  # a simulation that is neither complete nor abandoned
+        self.others_follow = False  # a function runs only on this rank of several
         # Arrays that belong to the library: of the current sample, and of those committed.
         self.lent: list[npt.NDArray[Any]] = []
         self._sent: list[npt.NDArray[Any]] = []
@@ -100,17 +100,15 @@ class GroupRank:
         raise MpidataError(f"{what}. {advice}")
 
     def array(self, field: str, values: Any) -> npt.NDArray[Any] | DeviceArray:
-        """Return the array to send for a field, contiguous or in device memory; refuses values that are no array."""
+        """Return the array to send for a field, contiguous or in device memory; refuses other values, as `misuse`."""
         declared = self.fields.get(field)
-        if self.fields and declared is None:  # which the library says better
+        if self.fields and declared is None:  # the library reports this better
             return np.empty(0)
         array: npt.NDArray[Any] | DeviceArray | None
         try:
             array = None if type(values) is np.ndarray else device_array(values)
-        except Exception as error:  # of whatever is in a program
-            what = (
-                f"Field {field!r}: {type(values).__name__} was put, of which no array is to be had ({as_line(error)})"
-            )
+        except Exception as error:  # any object may be put
+            what = f"Field {field!r}: {type(values).__name__} was put, which gives no array ({as_line(error)})"
             self.misuse(constants.ERR_ARGUMENT, what, "Copy it to the memory of the host.")
         try:
             if array is None:
@@ -182,7 +180,7 @@ class GroupRank:
         status = self.library.mpidata_refresh(ctypes.byref(version))
         if status == constants.END:
             self.stop()
-        if status == constants.ERR_ARGUMENT:  # of a step before
+        if status == constants.ERR_ARGUMENT:  # from an earlier step
             self.within = False
             raise NotFiniteError((self.library.mpidata_last_error() or b"").decode())
         check(self.library, status)
@@ -194,7 +192,7 @@ class GroupRank:
         status = call(reason.encode())
         if status == constants.END:
             self.stop()
-        if status != constants.CANCELLED:  # nothing has failed then
+        if status != constants.CANCELLED:  # which is not a failure
             check(self.library, status)
 
     def stop(self) -> NoReturn:

@@ -57,7 +57,7 @@ def _wanted(rank: GroupRank, name: str, wanted: Wanted) -> npt.NDArray[Any]:
     else:
         array = wanted
     if not (isinstance(array, np.ndarray) and array.flags.carray):
-        what = f"{said}: it is no array of NumPy that is contiguous in C order and writable"
+        what = f"{said}: it is not a NumPy array that is contiguous in C order and writable"
         rank.misuse(constants.ERR_ARGUMENT, what, "Give one, or a tuple (shape, dtype).")
     return _checked(rank, said, array)
 
@@ -71,7 +71,7 @@ def _new(rank: GroupRank, said: str, shape: Sequence[int], dtype: npt.DTypeLike)
     try:
         return np.empty(tuple(shape), of)
     except (TypeError, ValueError) as error:
-        what = f"{said}: {shape!r:.100} is no shape ({error})"
+        what = f"{said}: {shape!r:.100} is not a shape ({error})"
         rank.misuse(constants.ERR_ARGUMENT, what, "Give a tuple of whole numbers from 0, the rows first.")
 
 

@@ -22,7 +22,7 @@ def as_indices(rank: GroupRank, field: str, indices: npt.ArrayLike) -> npt.NDArr
     try:
         array: npt.NDArray[Any] = np.asarray(indices)
         what = f"an array of {array.dtype} with {array.ndim} dimensions"
-    except Exception:  # of whatever it is
+    except Exception:  # any object may be passed
         array, what = np.empty((), object), f"{indices!r:.100}"
     if array.ndim == 1 and (not array.size or (array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64))):
         return np.ascontiguousarray(array, np.int64)

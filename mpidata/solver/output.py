@@ -1,4 +1,4 @@
-"""Runs a program that only writes files, and sends what it writes. A carrier starts this in place of the program.
+"""Runs a program that only writes files, and sends their fields. A carrier starts this in place of the program.
 
 The arguments are SETTINGS and the command. SETTINGS are the keys of `solvers.output`, in base64 because braces have a
 meaning in arguments.
@@ -78,7 +78,7 @@ def _read_file(path: Path, wanted: list[str]) -> dict[str, npt.NDArray[Any]]:
 
         with h5py.File(path) as file:
             return {name: _of_dataset(file[name]) for name in _present(path, wanted, file)}
-    raise MpidataError(f"{path} is no npy, npz or HDF5 file. Name a function in 'solvers.output.reader'.")
+    raise MpidataError(f"{path} is not an npy, npz or HDF5 file. Name a function in 'solvers.output.reader'.")
 
 
 def _known(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -113,9 +113,7 @@ def _samples(
                 yield 0.0, step
                 continue
             if not isinstance(step, tuple) or len(step) != 2 or not isinstance(step[1], Mapping):
-                said = (
-                    f"{settings['reader']} (solvers.output.reader) must yield (time, {{field: array}}), but has given"
-                )
+                said = f"{settings['reader']} (solvers.output.reader) must yield (time, {{field: array}}), but yielded"
                 raise TypeError(f"{said} {step!r:.60}")
             yield step
     except SystemExit as error:
@@ -132,7 +130,7 @@ def _has_shape(shape: tuple[int, ...], declared: tuple[int | str, ...]) -> bool:
 
 
 class _Reading:
-    """Reads what the program of a simulation writes."""
+    """Reads the files of a simulation's program."""
 
     def __init__(self, simulation: Simulation, settings: Mapping[str, Any]) -> None:
         self._rank = mpidata.solver.joined()
@@ -190,7 +188,7 @@ class _Reading:
         there = f"{found[0].name} and {found[1].name}" if found else "no file"
         first = next(iter(files.values())).name
         raise WrongFilesError(
-            f"wrote {there} of {pattern!r} before {first}, but field {field!r} is put once, before the first step"
+            f"wrote {there} of {pattern!r} before {first}, but field {field!r} is sent once, before the first step"
         )
 
     def _check(self, name: str, when: Any, fields: Fields) -> None:
@@ -210,7 +208,7 @@ class _Reading:
         if self._rank.steps:
             return None
         if self._files:
-            return f"wrote files of which {self._settings['reader']} gave no step"
+            return f"wrote files from which {self._settings['reader']} yielded no step"
         return f"wrote no file of {self._settings['files']!r}"
 
 
@@ -218,11 +216,11 @@ def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]
     """Run the program; returns how it failed, or None if it succeeded."""
     reading = _Reading(simulation, settings)
     variables = {name: value for name, value in os.environ.items() if name != "MPIDATA_CARRIER"}
-    # In a session of its own, as a script may signal all processes of its group.
+    # In a separate session, because a script may signal all processes of its group.
     process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, start_new_session=True)
     cancelled = mpidata.solver.joined().library.mpidata_carried_cancelled
     while True:
-        status = process.poll()  # before the look at what it has left
+        status = process.poll()  # before the files are looked up
         well = status in settings["success"]
         try:
             taken = reading.take(well)
@@ -266,7 +264,7 @@ def main(arguments: list[str]) -> int:
             rank.fail(rank.library.mpidata_fail_try, failed)
             rank.library.mpidata_carried_last_words(failed.encode())
             sys.stdout.flush()
-            os._exit(1)  # with those words: a later call would take them back
+            os._exit(1)  # a later call would withdraw these last words
     return 0
 
 

@@ -43,10 +43,10 @@ class Simulation:
 
     @property
     def _rank(self) -> GroupRank:
-        """The rank that runs it; refuses a call for a simulation that has ended, which would put into the next one."""
+        """The rank that runs it; refuses a call for a simulation that has ended, which would affect the next one."""
         if self._of.current is not self:
             what = f"Simulation {self.id} has ended, and its object was used again"
-            self._of.misuse(constants.ERR_ORDER, what, "Use the one that the loop over simulations() gives now.")
+            self._of.misuse(constants.ERR_ORDER, what, "Use the current one of the loop over simulations().")
         return self._of
 
     def put(self, /, **fields: npt.ArrayLike) -> None:
@@ -161,7 +161,7 @@ class Simulation:
             return
         place = None if start is None else self._start(field, array, start)
         self._send(self._rank.library.mpidata_iput, field, array, place)
-        if not isinstance(array, DeviceArray):  # which is refused
+        if not isinstance(array, DeviceArray):  # these are refused
             self._rank.lent.append(array)
 
     def wait(self, values: npt.NDArray[Any] | None = None) -> None:
@@ -197,7 +197,7 @@ class Simulation:
         """
         try:
             number = plain_number(time)
-        except Exception:  # of whatever it is
+        except Exception:  # any object may be passed
             self._rank.misuse(constants.ERR_ARGUMENT, f"step: the time is {time!r:.100}", "Pass a number.")
         status = self._rank.library.mpidata_step(number)
         if status == constants.END:
@@ -242,7 +242,7 @@ class Simulation:
     ) -> tuple[Any, tuple[Any, ...]]:
         library = self._rank.library
         if function not in (library.mpidata_put, library.mpidata_put_block):
-            what = f"Field {field!r}: the elements of an array of a device do not lie side by side"
+            what = f"Field {field!r}: the elements of an array of a device are not contiguous"
             self._rank.misuse(constants.ERR_ARGUMENT, what, "Make it contiguous, in C order.")
         return library.mpidata_put_strided, (start[0] if start else None, _extents(array.strides))
 

@@ -14,7 +14,7 @@ from mpidata.solver.renames import Renames
 __all__ = ["Files", "WrongFilesError", "removed_before_read"]
 
 _WILD = re.compile(r"(\*+|\?|\[[^\]]+\])")
-# A minus or a point belongs to a number where no letter or digit stands before it: not in "out-5" and "out.5".
+# A minus or a point belongs to a number if no letter or digit precedes it: not in "out-5" and "out.5".
 _NUMBER = re.compile(r"(?:(?<![A-Za-z0-9])-)?(?:\d+(?:\.\d+)?|(?<![A-Za-z0-9])\.\d+)(?:[eEdD][-+]?\d+)?")
 
 
@@ -47,8 +47,8 @@ class Files:
         self._folder = folder
         self._time = time
         self._taken: tuple[Sequence[float], str] | None = None  # place of the last one, and its name
-        self._known: set[Path] = set()  # files that were there at the last look and are not read yet
-        self._missing: set[Path] = set()  # of those, gone at the last look
+        self._known: set[Path] = set()  # files that existed at the last call and are not read yet
+        self._missing: set[Path] = set()  # of those, missing at the last call
         self._renames = Renames()
         self._renames.watch(folder)
 
@@ -86,7 +86,7 @@ class Files:
     def remove(self, files: Mapping[str, Path]) -> None:
         """Remove files or folders that were read."""
         for path in files.values():
-            with contextlib.suppress(FileNotFoundError):  # the program may clean up, too
+            with contextlib.suppress(FileNotFoundError):  # the program may also clean up
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
                 else:
@@ -104,7 +104,7 @@ class Files:
         except ValueError:
             time = math.nan
         if not math.isfinite(time):
-            said = f"wrote {path.name}, whose name has no time as 'solvers.output.time' has it, {self._time!r}"
+            said = f"wrote {path.name}, whose name has no time for 'solvers.output.time', {self._time!r}"
             raise WrongFilesError(said)
         return float(time)
 
@@ -156,9 +156,9 @@ class Files:
         place, name = self._place(field, path), self._name(path)
         if self._taken is not None:
             last, before = self._taken
-            # Without a number a file that is written again is the next step.
+            # Without a number a file that is rewritten is the next step.
             if list(place) <= list(last) if place else name < before:
-                raise WrongFilesError(f"wrote {name} after {before}, by whose number, time or name it comes first")
+                raise WrongFilesError(f"wrote {name} after {before}, but its number, time or name comes first")
         self._taken = place, name
 
     def _refuse_unpaired(self, left: Sequence[Path]) -> None:

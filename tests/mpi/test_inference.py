@@ -140,10 +140,10 @@ def events(folder: JobFolder) -> str:
     [
         ("raise ValueError('no such thing')", "ValueError: no such thing (net.py line 3)"),
         ("return {'y': inputs['x'][:1]}", "Return a row for each row of the inputs"),
-        ("return {'y': inputs['x'].double()}", "its dtype is torch.float64, but solvers ask for torch.float32"),
-        ("return {'z': inputs['x']}", "returned no 'y', which a solver asks for. The names that it returned: 'z'"),
+        ("return {'y': inputs['x'].double()}", "its dtype is torch.float64, but solvers request torch.float32"),
+        ("return {'z': inputs['x']}", "returned no 'y', which a solver requests. The names that it returned: 'z'"),
         ("return inputs['x']", "returned an object of Tensor"),
-        ("import sys; sys.exit(3)", "has ended its rank by sys.exit()"),
+        ("import sys; sys.exit(3)", "has ended its rank with sys.exit()"),
     ],
 )
 def test_a_function_that_fails_ends_the_job(folder: JobFolder, function: str, said: str) -> None:

@@ -129,9 +129,7 @@ def test_a_file_that_comes_too_late_is_refused(tmp_path: Path, again: str) -> No
     for found in files.complete(False):
         files.remove(found)
     (tmp_path / again).touch()
-    with pytest.raises(
-        WrongFilesError, match=f"wrote {again} after u_1.npy, by whose number, time or name it comes first"
-    ):
+    with pytest.raises(WrongFilesError, match=f"wrote {again} after u_1.npy, but its number, time or name comes first"):
         list(files.complete(True))
 
 
@@ -193,7 +191,7 @@ def test_a_file_that_gets_its_name_later_was_not_removed(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["u_1.npy", "u_t.npy", "u_tnan.npy"])
 def test_a_name_without_a_time_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
-    with pytest.raises(WrongFilesError, match=f"wrote {name}, whose name has no time as 'solvers.output.time' has it"):
+    with pytest.raises(WrongFilesError, match=f"wrote {name}, whose name has no time for 'solvers.output.time'"):
         list(Files({"": "u_*.npy"}, tmp_path, "_t([0-9.na]*)").complete(True))
 
 
@@ -219,7 +217,7 @@ def test_built_in_readers(tmp_path: Path) -> None:
     for name, held in (("b.npz", "u, v, w"), ("c.h5", "u, v")):
         with pytest.raises(WrongFilesError, match=f"wrote {name}, which has no 'x', but {held}"):
             read({"": tmp_path / name}, ["u", "x"])
-    with pytest.raises(MpidataError, match="is no npy, npz or HDF5 file"):
+    with pytest.raises(MpidataError, match="is not an npy, npz or HDF5 file"):
         read({"": tmp_path / "d.dat"}, ["u"])
 
 
@@ -251,10 +249,10 @@ def test_a_function_may_give_several_steps_of_one_file(tmp_path: Path, monkeypat
     [
         (
             "return None",
-            r"own:fields \(solvers.output.reader\) must yield \(time, \{field: array\}\), but has given None",
+            r"own:fields \(solvers.output.reader\) must yield \(time, \{field: array\}\), but yielded None",
         ),
-        ("yield {'u': 1}", r"must yield \(time, \{field: array\}\), but has given \{'u': 1\}"),
-        ("yield 0.5, 1, 2", r"must yield \(time, \{field: array\}\), but has given \(0.5, 1, 2\)"),
+        ("yield {'u': 1}", r"must yield \(time, \{field: array\}\), but yielded \{'u': 1\}"),
+        ("yield 0.5, 1, 2", r"must yield \(time, \{field: array\}\), but yielded \(0.5, 1, 2\)"),
         ("raise SystemExit(0); yield", r"own:fields \(solvers.output.reader\) has called exit\(0\)"),
     ],
 )
@@ -310,7 +308,7 @@ def test_a_mistake_in_what_is_read_is_said_before_the_start(
         ({"files": "u_*.npy", "reader": "outputs.raises:fields"}, "raised ValueError: as asked (raises.py line 5)"),
         ({"files": "u_*.npy"}, "wrote u_2_t0.5.npy, which cannot be read: "),
         ({"files": "w_*.npy"}, "wrote no file of 'w_*.npy'"),
-        ({"files": "u_*.npy", "time": "t=([0-9])"}, ".npy, whose name has no time as 'solvers.output.time' has it"),
+        ({"files": "u_*.npy", "time": "t=([0-9])"}, ".npy, whose name has no time for 'solvers.output.time'"),
     ],
 )
 def test_why_a_simulation_has_failed_is_said(folder: JobFolder, output: dict[str, str], how: str) -> None:

@@ -255,7 +255,7 @@ def test_python_on_top_of_an_installed_library(shared: Installed, tmp_path: Path
     (tmp_path / "sources").mkdir()
     sources, python = copy_sources(tmp_path / "sources"), make_environment(tmp_path / "venv")
     library = shared.prefix / "lib" / "libmpidata.so"
-    wrong = {"none.so": "which is no file", str(shared.build / "libmpidata.so"): "was not installed by CMake"}
+    wrong = {"none.so": "which is not a file", str(shared.build / "libmpidata.so"): "was not installed by CMake"}
     for path, why in wrong.items():
         done = call("sh", "-c", f"cd {sources} && {python} {' '.join(PIP)}", MPIDATA_LIBRARY=path)
         assert done.returncode != 0 and why in done.stdout, done.stdout

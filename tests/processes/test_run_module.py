@@ -69,7 +69,7 @@ def test_a_source_folder_that_hides_the_installation_is_named(tmp_path: Path) ->
     variables = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=variables, capture_output=True, text=True)
     assert f"{tmp_path}/mpidata is a source folder without libmpidata, and hides the mpidata that is" in done.stderr
-    assert f"installed in {there.parent}: Python looks into {tmp_path} first. Start it in another folder" in done.stderr
+    assert f"installed in {there.parent}: Python searches {tmp_path} first. Start Python in another" in done.stderr
 
 
 def test_a_full_output_is_one_sentence() -> None:

@@ -1,4 +1,4 @@
-"""What stands for a dataset that is built on the loaders."""
+"""The placeholder of a dataset that is built on the loaders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SLICE_S = 0.2
 
 
 class Built:
-    """Stands for a dataset that is built on the loaders.
+    """Placeholder of a dataset that is built on the loaders.
 
     Parameters
     ----------
@@ -25,13 +25,13 @@ class Built:
         self._remote = remote
 
     def __len__(self) -> int:
-        """Wait until a loader has told the length."""
+        """Return the length; waits until a loader has sent it."""
         while (length := self._remote.length(_SLICE_S)) is None:
             pass
         return length
 
     def __getitem__(self, index: Any) -> Any:
-        """Refuse to give a sample."""
+        """Raise StreamError: samples are on the loaders only."""
         raise StreamError(
             "This dataset is on the loaders only: iterate over the DataLoader. accelerate.skip_first_batches cannot "
             "read it; resume in mid-epoch with the DataLoader's load_state_dict."

@@ -109,7 +109,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     """
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
-        """Create one for this process if it is outside a job."""
+        """Create an `_OutsideLoader` outside a job."""
         return super().__new__(_OutsideLoader if cls is DataLoader and not in_job() else cls)
 
     def __init__(
@@ -136,7 +136,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         device: str | torch.device | int | None = None,
         device_prefetch: int = 1,
     ) -> None:
-        self._place = job.place()  # first: then the job hears of what is refused
+        self._place = job.place()  # first, so that the job learns of refused arguments
         self._prefetcher = choose_prefetcher("DataLoader", device, device_prefetch, pin_memory=pin_memory)
         sampled = sampler is not None or batch_sampler is not None
         refuse(dataset, batch_size, prefetch_factor, share, sampled, generator)
@@ -169,7 +169,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             )  # fmt: skip
             self._living = deal(here.members, self._position, shares.dealing, when_anew=self._draw_anew)
             super().__init__(dataset, batch_sampler=shares, worker_init_fn=worker_init_fn, **rest)
-            # torch has others where batches are given
+            # torch sets other values if it gets batch_sampler
             self.__dict__.update(
                 batch_size=batch_size, drop_last=drop_last, sampler=ShareSampler(shares, self._position.set_epoch)
             )
@@ -184,7 +184,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._draws = UserSampler.of(None if sampler is None and batch_sampler is None else self)
         self._drawn_from = self._index_sampler
         if batch_sampler is None and batch_size is not None and not share:
-            # What is assigned in the usual way after its __init__ torch refuses.
+            # After its __init__, torch refuses ordinary assignment.
             self.__dict__["batch_sampler"] = PassBatches(
                 self.sampler, batch_size, drop_last, self._index_pass, self._position.set_epoch
             )
@@ -197,7 +197,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         place = self._position.begin()
         epoch, seed, trainer = self._position.epoch, self._seed_of_all(), self._place.trainer
         indices, remote, told = self._indices(seed, epoch), self._on_loaders(), self._told_epochs.now()
-        timeout_s = self.timeout if self._place.asks else 0.0  # the first rank of a replica looks at the time
+        timeout_s = self.timeout if self._place.asks else 0.0  # only the first rank of a replica checks the time
         pinned = self.pin_memory and torch.cuda.is_available()
         settings = Settings(self.prefetch_factor, self.in_order, timeout_s, pinned)
 
@@ -215,12 +215,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return begun
 
     def _draw_anew(self) -> None:
-        """Make the current iteration request other batches, from the next one on."""
+        """Make the current iteration request its remaining batches anew."""
         if (begun := self._begun()) is not None:
             begun.begin_anew(self._indices(self._seed_of_all(), self._position.epoch))
 
     def _index_pass(self) -> IndexPass:
-        """Start an epoch whose samples another reader fetches, from its first batch: that reader counts itself."""
+        """Start an epoch at its first batch for another reader of the samples, which counts the batches itself."""
         self._position.set_whole_epoch()
         place = self._position.begin()
         self._tally.begin(self._position.epoch)
@@ -240,14 +240,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         """Keep accelerate from wrapping this: it would fetch the samples itself, with a DataLoader of torch."""
         if not self.share and self._place.trainers > 1:
             raise StreamError(
-                "accelerator.prepare deals batches out to all processes, which mpidata.DataLoader does itself: give "
+                "accelerator.prepare divides batches among all processes, which mpidata.DataLoader does itself: give "
                 "share=True."
             )
         return True
 
     @_is_accelerate_prepared.setter
     def _is_accelerate_prepared(self, value: bool) -> None:
-        """Set by accelerate when it prepares this; its metrics and gradient accumulation then need to know the end."""
+        """Set by accelerate's prepare; its metrics and gradient accumulation then need to know the last batch."""
         self._prepared = value
         if isinstance(self.batch_sampler, ShareBatches):
             self.batch_sampler.even_batches = value
@@ -291,7 +291,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         state["process"] = of_process()
         if (owner := self._stateful()) is not None:
             begun = state.pop("random", None)
-            if not state["batches"] and not state["ahead"]:  # an epoch that has begun, if any, is drawn once more
+            if not state["batches"] and not state["ahead"]:  # an epoch that was started is drawn once more
                 state["process"] = begun or state["process"]
                 state["sampler"] = copy.deepcopy(owner.state_dict()) if state["sampler"] is None else state["sampler"]
         return state
@@ -307,7 +307,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         """
         if not isinstance(state_dict, Mapping) or not isinstance(state_dict.get("seed"), int):
             raise StreamError(
-                "load_state_dict: this is no state of an mpidata.DataLoader. Give what its state_dict() returned."
+                "load_state_dict: this is not a state of an mpidata.DataLoader. Give what its state_dict() returned."
             )
         state, kind = dict(state_dict), self._kind()
         if self._living is not None or len(state.get("dealt", ())) > 1:
@@ -316,7 +316,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             if key in kind and state.get(key) != kind[key] and (key != "trainers" or state.get("batches")):
                 raise StreamError(
                     f"load_state_dict: the state is of {what} {state.get(key)}, but this DataLoader has {kind[key]}. "
-                    "Load it with the settings and the dataset that it was made with."
+                    "Load the state with the settings and the dataset that it was made with."
                 )
         if isinstance(self.batch_sampler, ShareBatches):
             self.batch_sampler.dealing.take(state)
@@ -331,7 +331,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return kind | ({"samples": len(self.dataset)} if hasattr(self.dataset, "__len__") else {})
 
     def _stateful(self) -> Any:
-        """Return the sampler or batch sampler that has a state of its own, or None."""
+        """Return the sampler or batch sampler that has its own state, or None."""
         return next((s for s in (self.batch_sampler, self.sampler) if is_stateful(s)), None)
 
     def _length(self, epoch: Any) -> int | None:
@@ -339,7 +339,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             return self.batch_sampler.dealing.batches(epoch)
         try:
             return len(self)
-        except TypeError:  # of a sampler without a length
+        except TypeError:  # the sampler has no length
             return None
 
     def _seed_of_all(self) -> int:
@@ -354,7 +354,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return self._remote
 
     def _send(self) -> Remote:
-        """Send the dataset to the loaders, and what must be the same in the requests of all trainers."""
+        """Send the loaders the dataset, and the arguments that all trainers must agree on."""
         dataset, seed = self._definition.dataset, self.generator and self.generator.initial_seed()
         agreement = self._asked.agreement(dataset, seed) if self._asked is not None else b""
         return Remote(self._place, pack_definition(self._definition), agreement)

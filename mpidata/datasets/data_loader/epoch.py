@@ -1,4 +1,4 @@
-"""One pass over a DataLoader: asks loaders for batches ahead, and gives them out."""
+"""One pass over a DataLoader: requests batches from loaders in advance, and returns them."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from mpidata.loading.transport import Parcel
 
 __all__ = ["Epoch", "Settings", "derived_seed"]
 
-# Of batches that come faster than a request takes to be answered, so many bytes are asked for, and so many batches.
+# If batches arrive faster than a request is answered: the bytes requested in advance, and the limits in batches.
 _BYTES_AHEAD, _FEWEST_AHEAD, _MOST_AHEAD = 8 << 20, 2, 16
-# Longest time in the library while it waits, so that Python gets to handle signals.
+# Longest wait within the library, so that Python can handle signals.
 _SLICE_S = 0.2
 
 
 def derived_seed(*numbers: int) -> int:
-    """Make 64 bits of a seed and what it is for; a byte of another number makes another one."""
+    """Return a 64-bit hash of a seed and the numbers of its use."""
     packed = struct.pack(f"<{len(numbers)}Q", *(number & 0xFFFFFFFFFFFFFFFF for number in numbers))
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a DataLoader gives out batches.
+    """How a DataLoader requests and returns batches.
 
     Attributes
     ----------
     ahead : int or None
-        How many batches may be asked of a loader before it has answered; None: 2, and more of small ones.
+        Largest number of unanswered requests per loader; None: 2, and more if batches are small.
     in_order : bool
-        Give out batches in their order, as opposed to that in which they come.
+        Return batches in their order, not in order of arrival.
     timeout_s : float
-        How long to wait for a batch, in seconds; 0: without end.
+        How long to wait for a batch, in seconds; 0: no limit.
     pinned : bool
-        Put what comes into page-locked memory.
+        Copy batches into page-locked memory.
     """
 
     ahead: int | None
@@ -61,11 +61,11 @@ class Epoch(Iteration):
     remote : Remote
         The dataset.
     batches : iterator of (int, object)
-        Number of each batch in the epoch, and the indices that it is made of.
+        Number of each batch in the epoch, and its indices.
     request : callable
-        Asks for a batch, by its number and indices.
+        Requests a batch, by its number and indices.
     settings : Settings
-        How to go about it.
+        How batches are requested and returned.
     rest
         As of `Iteration`.
     """
@@ -87,7 +87,7 @@ class Epoch(Iteration):
         self.ask()
 
     def has_more(self) -> bool:
-        """Whether a batch was asked for, or is to be."""
+        """Whether a batch is requested or still to be requested."""
         if not self._orders and self._drawn is None:
             self._drawn = next(self._batches, None)
         return bool(self._orders) or self._drawn is not None
@@ -107,7 +107,7 @@ class Epoch(Iteration):
             self._remote.take(min(_SLICE_S, left_s))
 
     def ready(self) -> Ready | None:
-        """Get the next batch if it has come."""
+        """Return the next batch if it has arrived."""
         self._remote.take(0.0)
         order = self._ready()
         return None if order is None else self._made(order)
@@ -122,9 +122,9 @@ class Epoch(Iteration):
         return order.batch, samples, lambda: self._unpacked(parcel)
 
     def ask(self) -> None:
-        """Ask the loaders for as many batches as they may be asked for.
+        """Request as many batches as the loaders may owe.
 
-        Some at a time: a request wakes threads on both sides.
+        Several at once, because each request wakes threads on both sides.
         """
         if not self._remote.wants(self._ahead, len(self._orders) + max(1, self._ahead // 2) - 1):
             return
@@ -136,7 +136,7 @@ class Epoch(Iteration):
             self._orders[order.number] = order
 
     def begin_anew(self, batches: Iterator[tuple[int, Any]]) -> None:
-        """Give out these batches from now on; what was asked for is not wanted any more."""
+        """Return these batches from now on, and cancel those that were requested."""
         if orders := list(self._orders.values()):
             self._remote.cancel(orders)
         self._batches, self._orders, self._drawn = batches, {}, None
@@ -146,14 +146,14 @@ class Epoch(Iteration):
         return pin_memory(batch) if self._settings.pinned else batch  # type: ignore[no-untyped-call]
 
     def _ready(self) -> Order | None:
-        """Find the next batch to be given out, if it has come."""
+        """Return the next batch to be returned if it has arrived."""
         if self._settings.in_order:
             order = next(iter(self._orders.values()), None)
             return order if order is not None and order.parcel is not None else None
         return next((order for order in self._orders.values() if order.parcel is not None), None)
 
     def __del__(self) -> None:
-        """Take back what was asked for and not given out."""
+        """Cancel the requests whose batches were not returned."""
         if orders := getattr(self, "_orders", None):
             self._remote.cancel(list(orders.values()))
         super().__del__()

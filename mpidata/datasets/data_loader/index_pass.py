@@ -1,4 +1,4 @@
-"""A pass over a DataLoader's indices, for callers that read the samples themselves, as skip_first_batches does."""
+"""A pass over a DataLoader's indices, for callers that read samples themselves, such as skip_first_batches."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class IndexPass(Iteration):
         super().__init__(*rest)
         warnings.warn(
             "The batch_sampler of this mpidata.DataLoader is used in another DataLoader, which reads the samples in "
-            "this process, not on the loaders; accelerate.skip_first_batches does that. For a resume in mid-epoch that "
-            "the loaders read, give the state_dict() of the mpidata.DataLoader to its load_state_dict, or the "
+            "this process, not on the loaders; accelerate.skip_first_batches does that. To resume in mid-epoch with "
+            "the loaders, give the state_dict() of the mpidata.DataLoader to its load_state_dict, or the "
             "DataLoader to accelerator.register_for_checkpointing.",
             stacklevel=4,
         )
@@ -41,27 +41,27 @@ class IndexPass(Iteration):
         return self._drawn is not None
 
     def wait(self) -> Ready:
-        """Give the next batch of indices."""
+        """Return the next batch of indices."""
         assert self._drawn is not None
         number, chosen = self._drawn
         self._drawn = next(self._batches, None)
         return number, len(chosen), lambda: chosen
 
     def ask(self) -> None:
-        """Do nothing: there is no loader to ask."""
+        """Do nothing: no loader is involved."""
 
 
 class PassBatches(BatchSampler):
-    """The batch sampler that others see of a DataLoader: each iteration is a pass.
+    """The batch sampler that a DataLoader shows to others: each iteration is a pass.
 
     Parameters
     ----------
     sampler, batch_size, drop_last
         As of torch's.
     index_pass : callable, optional
-        Begins the pass. Without it, this is torch's batch sampler; a framework may make one with another sampler.
+        Starts the pass. Without it, this is torch's batch sampler; a framework may make one with another sampler.
     set_epoch : callable, optional
-        Says which epoch the next pass has; transformers calls it here if it skips batches.
+        Sets the epoch of the next pass; transformers calls it here if it skips batches.
     """
 
     def __init__(
@@ -78,5 +78,5 @@ class PassBatches(BatchSampler):
             self.set_epoch = set_epoch
 
     def __iter__(self) -> Iterator[list[Any]]:
-        """Begin the next epoch."""
+        """Start the next epoch."""
         return self._index_pass() if self._index_pass is not None else super().__iter__()

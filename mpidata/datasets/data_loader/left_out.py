@@ -1,4 +1,4 @@
-"""Indices at which loaders die again and again."""
+"""Indices at which loaders die repeatedly."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["LeftOut"]
 
 
 class LeftOut:
-    """Counts losses by what the loader was at, and leaves an index out of batches after its last try.
+    """Counts lost loaders by the work item at which they died, and omits an index from batches after its last retry.
 
     Parameters
     ----------
     dataset : int
         Number of the dataset.
     retries : int
-        How often an index is tried again.
+        Number of further attempts at an index.
 
     Notes
     -----
-    How many may be left out is for the scheduler to say, which counts the losses, too, and ends the job.
+    The scheduler also counts the losses, and ends the job if too many indices are omitted.
     """
 
     def __init__(self, dataset: int, retries: int) -> None:
@@ -31,28 +31,28 @@ class LeftOut:
         self._texts: set[str] = set()
 
     def lose(self, at: str) -> None:
-        """Count a lost loader; raises StreamError where building the dataset costs one after the other."""
-        if not at:  # it is not known what the loader was at
+        """Count a lost loader; raises StreamError if loaders die repeatedly while they build the dataset."""
+        if not at:  # unknown what the loader was doing
             return
         self._losses[at] = self._losses.get(at, 0) + 1
         if self._losses[at] <= self._retries:
             return
         if at == building_text(self._dataset):
             raise StreamError(
-                f"{self._losses[at]} loaders have died while they built this DataLoader's dataset. Look for the reason "
-                "in their logs."
+                f"{self._losses[at]} loaders have died while they built this DataLoader's dataset. Their logs show the "
+                "reason."
             )
         self._texts.add(at)
 
     def without(self, indices: Any) -> Any:
-        """Take what is left out from the indices of a batch; raises StreamError where nothing remains."""
+        """Return the indices of a batch without the omitted ones; raises StreamError if none remains."""
         if not self._texts:
             return indices
         single = not isinstance(indices, (list, tuple))
         kept = [i for i in ([indices] if single else indices) if item_text(self._dataset, i) not in self._texts]
         if not kept:
             raise StreamError(
-                f"Nothing remains of a batch: loaders died again and again at index {indices!r:.100}, which is left "
-                "out. Let the dataset give something else for it."
+                f"Nothing remains of a batch: loaders died repeatedly at index {indices!r:.100}, which is therefore "
+                "omitted. Make the dataset return another sample for this index."
             )
         return indices if single else kept

@@ -27,7 +27,7 @@ from mpidata.trainer.loader_access import group_place
 
 __all__ = ["Outside"]
 
-# Of worker processes, which are not there, and what torch no longer has.
+# Arguments for worker processes, which do not exist here, and those that torch no longer has.
 _NOT_FOR_TORCH = (
     *("num_workers", "multiprocessing_context", "persistent_workers", "timeout", "prefetch_factor", "in_order"),
     *("pin_memory_device", "device", "device_prefetch"),
@@ -56,7 +56,7 @@ class Outside(torch.utils.data.DataLoader[Any]):
         given = {name: value for name, value in arguments.items() if name not in _NOT_FOR_TORCH}
         dataset, self.share = given.pop("dataset"), given.pop("share")
         self._position = Position()
-        self._now: States | None = None  # of a loaded state
+        self._now: States | None = None  # from a loaded state
         if isinstance(dataset, str):
             module, _, function = dataset.partition(":")
             dataset = getattr(importlib.import_module(module), function)()
@@ -78,19 +78,19 @@ class Outside(torch.utils.data.DataLoader[Any]):
         self._shares = shares
 
     def __len__(self) -> int:
-        """Count the batches of an epoch."""
+        """Return the number of batches of an epoch."""
         self._deal()
         return super().__len__()
 
     def _deal(self) -> None:
-        """Deal to the processes of the group, which may have been made after this."""
+        """Divide among the processes of the group, which may have been created after this object."""
         if self._shares is not None and group_place() != self._dealt_to:
             self._dealt_to = group_place()
             self._shares.dealing = self._dealing(*self._dealt_to)
 
     @property
     def _is_accelerate_prepared(self) -> bool:
-        """Tell accelerate to leave this as it is where it is dealt out already."""
+        """Keep accelerate from wrapping this if the batches are already divided."""
         return self.share or self._prepared
 
     @_is_accelerate_prepared.setter
@@ -103,7 +103,7 @@ class Outside(torch.utils.data.DataLoader[Any]):
         return AcceleratePass(self._shares.remainder()) if self._prepared and self._shares is not None else None
 
     def __iter__(self) -> Any:
-        """Begin the next epoch, or the one that was set, or continue where a loaded state ends."""
+        """Start the next epoch, or the one that was set, or continue from a loaded state."""
         self._deal()
         place, position, accelerate = self._position.begin(), self._position, self._accelerate_pass()
         if self._now is not None and position.random is not None:  # within an epoch
@@ -117,7 +117,7 @@ class Outside(torch.utils.data.DataLoader[Any]):
         self, batches: Iterator[Any], first: int, given: Callable[[int | None], None], accelerate: AcceleratePass | None
     ) -> Iterator[Any]:
         last = len(self) - 1 if accelerate is not None else -1
-        prefetcher = self._prefetcher(True)  # to make a batch ahead would change the state after this one
+        prefetcher = self._prefetcher(True)  # a batch made in advance would change the state after this one
         for number, batch in enumerate(batches, first):
             given(number)
             if accelerate is not None:
@@ -130,7 +130,7 @@ class Outside(torch.utils.data.DataLoader[Any]):
             accelerate.end()
 
     def _made_again(self, begun: States, now: States) -> Iterator[Any]:
-        """Make the batches before the place of a state once more, as then, and go on with its random numbers."""
+        """Recreate the batches before a state's position, then continue with the state's random numbers."""
         with drawn_as_in(begun["process"]):
             set_of_sampler(self, begun["generators"])
             batches = torch.utils.data.DataLoader.__iter__(self)
@@ -140,7 +140,7 @@ class Outside(torch.utils.data.DataLoader[Any]):
         yield from batches
 
     def _states(self) -> States:
-        """Give the states of the generators of the process, and of the loader and its samplers."""
+        """Return the states of the generators of the process, and of the loader and its samplers."""
         return {"process": of_process(), "generators": of_sampler(self)}
 
     def _put(self, states: States | None) -> None:
@@ -150,17 +150,17 @@ class Outside(torch.utils.data.DataLoader[Any]):
             set_of_sampler(self, states["generators"])
 
     def refresh(self) -> None:
-        """Do nothing: the dataset is the script's own."""
+        """Do nothing: there is no copy of the dataset."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the place in the epochs, after the batch that was given out last, and the states of the generators.
+        """Return the position in the epochs, after the last batch that was returned, and the states of the generators.
 
-        Those of random, numpy and torch, from which datasets and samplers may draw, and of the loader and its samplers.
+        These are random, numpy and torch, from which datasets and samplers may draw, the loader and its samplers.
         """
         return {**self._position.state(), "now": self._states()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from a `state_dict()` with the next iteration, which makes the batches before it once more."""
+        """Continue from a `state_dict()` with the next iteration, which first recreates the batches before it."""
         self._position.load(dict(state_dict), "an mpidata.DataLoader outside a job", _length(self))
         self._now = state_dict.get("now")
 
@@ -168,5 +168,5 @@ class Outside(torch.utils.data.DataLoader[Any]):
 def _length(loader: torch.utils.data.DataLoader[Any]) -> int | None:
     try:
         return len(loader)
-    except TypeError:  # of a sampler without a length
+    except TypeError:  # the sampler has no length
         return None

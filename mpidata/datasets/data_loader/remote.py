@@ -1,4 +1,4 @@
-"""A dataset that the loaders hold, and what they are asked for."""
+"""A dataset that the loaders hold, and the requests for its batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Order", "Remote"]
 
 @dataclass(eq=False)
 class Order:
-    """A batch that was asked for.
+    """A requested batch.
 
     Attributes
     ----------
@@ -38,15 +38,15 @@ class Order:
     batch : int
         Number of the batch in its epoch.
     indices : object
-        What the batch is made of.
+        Indices of the samples.
     seed : int
         Of random, numpy and torch.
     epochs : tuple of int or None
-        What the trainer has told the dataset by `set_epoch`, see `epoch_takers`.
+        The epochs that the trainer's dataset got by `set_epoch`, see `epoch_takers`.
     loader : int or None
-        Which is to make it; None where it has not been asked for yet.
+        The loader that makes the batch; None: not requested yet.
     losses : int
-        How many loaders died that were to make it.
+        Number of loaders that died while they owed it.
     parcel : Parcel or None
         The answer.
     """
@@ -69,13 +69,13 @@ class Remote:
     place : Place
         Of this trainer.
     definition : bytes
-        For the loaders; kept, as loaders come and go.
+        For the loaders; kept, because loaders may join later.
     agreement : bytes, optional
-        What all trainers must ask for likewise, see `pack_agreement`; kept, too.
+        The arguments that must be the same on all trainers, see `pack_agreement`; also kept.
 
     Notes
     -----
-    Any thread. When nothing refers to it any more, the loaders drop the dataset.
+    Thread-safe. When nothing refers to this object any more, the loaders drop the dataset.
     """
 
     def __init__(self, place: Place, definition: bytes, agreement: bytes = b"") -> None:
@@ -97,12 +97,12 @@ class Remote:
         self.take(0.0)
 
     def take(self, timeout_s: float) -> None:
-        """Take what has come; raises what building the dataset has raised. Sleeps until something comes, or no longer.
+        """Handle the events that have arrived; raises an exception that building the dataset raised. Sleeps.
 
         Parameters
         ----------
         timeout_s : float
-            How long to wait for the first, in seconds.
+            How long to wait for the first event, in seconds.
         """
         with self._lock:
             self._give_back_unwanted()
@@ -111,27 +111,27 @@ class Remote:
                 if isinstance(event, Joined):
                     self._join(event.loader)
                 elif isinstance(event, Retires):
-                    self._load.pop(event.loader, None)  # it makes what it owes
+                    self._load.pop(event.loader, None)  # still makes the batches that it owes
                 elif isinstance(event, Lost):
                     self._left_out.lose(event.at)
                     self._lose(event.loader)
                 elif isinstance(event, Parcel):
                     self._receive(event)
                 else:
-                    raise StreamError("The job is being stopped: no further batch comes.")
+                    raise StreamError("The job is being stopped: no further batch will arrive.")
                 event = self._loaders.take(self._dataset, 0.0)
             if self._failure is not None:
                 unpack(self._failure)
 
     def wants(self, ahead: int, orders: int) -> bool:
-        """Whether a loader may be asked for one more batch; what lost loaders owed is asked for first.
+        """Whether one more batch may be requested; batches that lost loaders owed are requested first.
 
         Parameters
         ----------
         ahead : int
-            How many batches may be asked of a loader before it has answered.
+            Largest number of unanswered requests per loader.
         orders : int
-            How many the caller has ordered, those that have come and were not given out included.
+            Number of batches that the caller has requested and not yet returned.
         """
         with self._lock:
             while self._homeless and (loader := self._free(ahead)) is not None:
@@ -139,18 +139,18 @@ class Remote:
             return orders < ahead * len(self._load) and self._free(ahead) is not None
 
     def order(self, batch: int, indices: Any, seed: int, epochs: Epochs = ()) -> Order:
-        """Ask for a batch; arguments are as the attributes of `Order`."""
+        """Request a batch; the arguments are the attributes of `Order`."""
         order = Order(next(self._numbers), batch, indices, seed, epochs)
         with self._lock:
             loader = min(self._load, key=self._load.__getitem__, default=None)
-            if loader is None:  # it was lost just now
+            if loader is None:  # lost just now
                 self._homeless.append(order)
             else:
                 self._send(order, loader)
         return order
 
     def cancel(self, orders: list[Order]) -> None:
-        """Say that these are not wanted any more. Does not block, as it is called where an iterator is dropped."""
+        """Cancel these requests. Does not block, because the finalizer of an iterator calls it."""
         self._unwanted.extend(orders)
         if os.getpid() == self._process and self._lock.acquire(blocking=False):
             try:
@@ -160,18 +160,18 @@ class Remote:
                 self._lock.release()
 
     def length(self, timeout_s: float) -> int | None:
-        """Length of the dataset where the loaders have told it; None: not yet. Raises TypeError where it has none."""
+        """Return the length of the dataset, or None if no loader has sent it yet. Raises TypeError if it has none."""
         if self._length is None:
             self.take(timeout_s)
         if self._length is None:
             return None
         length = unpack(self._length)
         if length is None:
-            raise TypeError("The dataset that the loaders have built has no length (__len__). Give it one.")
+            raise TypeError("The dataset that the loaders built has no length. Give it a method __len__.")
         return int(length)
 
     def _free(self, ahead: int) -> int | None:
-        """Find the loader with the least to do, if it may be asked for more."""
+        """Return the loader with the fewest requests, or None if that one has `ahead` requests already."""
         loader = min(self._load, key=self._load.__getitem__, default=None)
         return loader if loader is not None and self._load[loader] < ahead else None
 
@@ -183,13 +183,13 @@ class Remote:
             order.loader = loader
             self._owed[order.number] = order
             self._load[loader] += 1
-        else:  # that it retires, or was lost, is told next
+        else:  # the next event is that it retires or is lost
             self._load.pop(loader)
             self._homeless.append(order)
 
     def _join(self, loader: int) -> None:
         if loader not in self._loaders.alive():
-            return  # that it was lost is told next
+            return  # the next event is that it is lost
         self._worker[loader] = next(i for i in itertools.count() if i not in self._worker.values())
         self._load[loader] = 0
         self._loaders.send(loader, self._dataset, Kind.DEFINE, 0, self._definition)
@@ -197,7 +197,7 @@ class Remote:
             self._loaders.send(loader, self._dataset, Kind.AGREE, 0, self._agreement)
 
     def _lose(self, loader: int) -> None:
-        """Have others make what a lost loader owed."""
+        """Queue the batches that a lost loader owed for other loaders."""
         self._worker.pop(loader, None)
         self._load.pop(loader, None)
         lost = [order for order in self._owed.values() if order.loader == loader]
@@ -220,7 +220,7 @@ class Remote:
             order.parcel = parcel
 
     def _owes_less(self, loader: int) -> None:
-        if loader in self._load:  # else it retires
+        if loader in self._load:  # otherwise it retires
             self._load[loader] -= 1
 
     def _give_back_unwanted(self) -> None:

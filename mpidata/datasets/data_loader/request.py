@@ -1,4 +1,4 @@
-"""What a DataLoader with share=True asks for, as the other trainers must, too."""
+"""The arguments of a DataLoader with share=True, which must be the same on all trainers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from mpidata.trainer.loader_access import Place
 
 __all__ = ["Asked"]
 
-_LOOKED_AT, _MOST = 64, 1 << 16  # samples of an array, and about so many of a list
+_LOOKED_AT, _MOST = 64, 1 << 16  # entries that are compared: of an array, and about as many of a list
 
 
 class Asked:
-    """The arguments of a DataLoader that are to be the same on all trainers.
+    """The arguments of a DataLoader that must be the same on all trainers.
 
     Parameters
     ----------
     place : Place
-        Of this trainer; its DataLoaders with share=True are numbered in the order in which they are made.
+        Of this trainer; its DataLoaders with share=True are numbered in the order of their creation.
     batch_size, shuffle, drop_last
         As given.
     """
@@ -35,7 +35,7 @@ class Asked:
         self._items = {"batch_size": batch_size, "shuffle": shuffle, "drop_last": drop_last}
 
     def agreement(self, dataset: Any, seed: int | None) -> bytes:
-        """Make what the loaders compare; anew whenever the dataset is sent."""
+        """Return the message that the loaders compare; called whenever the dataset is sent."""
         name = f"DataLoader {self._number}" + (f", sent again ({self._sent})" if self._sent else "")
         self._sent += 1
         seeds = {"seed": seed} if self._items["shuffle"] else {}
@@ -43,7 +43,7 @@ class Asked:
 
 
 def _dataset(dataset: Any, deep: int = 3) -> dict[str, Any]:
-    """Describe a dataset: its class, length, and the lists of names or numbers that its indices go through."""
+    """Describe a dataset: its class, length, and the lists of names or numbers that indices refer to."""
     if isinstance(dataset, str):
         return {"dataset": dataset}
     items: dict[str, Any] = {"dataset": (type(dataset).__qualname__,) * 2}
@@ -58,7 +58,7 @@ def _dataset(dataset: Any, deep: int = 3) -> dict[str, Any]:
 
 
 def _attributes(dataset: Any) -> dict[str, Any]:
-    """Give what may be a list of a dataset's samples: itself, its attributes, and the datasets it is made of."""
+    """Return what may list a dataset's samples: itself, its attributes, and the datasets it consists of."""
     own = vars(dataset) if isinstance(dataset, Dataset) else {}
     named = {"dataset[...]": dataset} if isinstance(dataset, (list, tuple)) else {}
     of_type = type(dataset).__name__ if isinstance(dataset, (Subset, ConcatDataset, TensorDataset)) else "dataset"
@@ -70,7 +70,7 @@ def _attributes(dataset: Any) -> dict[str, Any]:
 
 
 def _index_of(dataset: Any, value: Any) -> Item | None:
-    """Describe a list or array with an entry for each sample; None for anything else, and what only pickle knows."""
+    """Describe a list or array with an entry for each sample; None for anything else and for arrays of objects."""
     arrays = isinstance(value, (np.ndarray, torch.Tensor))
     if not arrays and not isinstance(value, (range, list, tuple)):
         return None
@@ -94,7 +94,7 @@ def _bytes(entry: Any) -> bytes:
 
 
 def _is_name(value: Any) -> bool:
-    if isinstance(value, tuple):  # a file and its label, say
+    if isinstance(value, tuple):  # for example a file and its label
         return all(map(_is_name, value))
     return isinstance(value, (str, os.PathLike, int, np.integer))
 

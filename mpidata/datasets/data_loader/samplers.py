@@ -1,4 +1,4 @@
-"""A sampler of the user's, which draws an epoch's indices whole, so that they can be drawn again."""
+"""A user's sampler, of which all indices of an epoch are drawn at once, so that they can be drawn again."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from mpidata.errors import StreamError
 
 __all__ = ["UserSampler", "is_stateful"]
 
-_MOST_BATCHES = 1 << 31  # a sampler that says more of itself has no end
+_MOST_BATCHES = 1 << 31  # a sampler with a greater length is endless
 
 
 def is_stateful(sampler: Any) -> bool:
-    """Whether a sampler has a state of its own that can be put back."""
+    """Whether a sampler has its own state that can be restored."""
     return callable(getattr(sampler, "state_dict", None)) and callable(getattr(sampler, "load_state_dict", None))
 
 
 class UserSampler:
-    """The batches of indices that a user's sampler gives.
+    """The batches of indices from a user's sampler.
 
     Parameters
     ----------
     loader : torch.utils.data.DataLoader
-        Whose sampler, or batch sampler, it is.
+        That has the sampler or batch sampler.
     """
 
     @classmethod
     def of(cls, loader: Any) -> UserSampler | None:
-        """Make one, but for None."""
+        """Return one for a loader; None for None."""
         return None if loader is None else cls(loader)
 
     def __init__(self, loader: Any) -> None:
@@ -46,11 +46,11 @@ class UserSampler:
         self._has_state = any(hasattr(s, "state_dict") for s in (loader.batch_sampler, loader.sampler))
 
     def check_resumable(self) -> None:
-        """Raise StreamError where nobody can say which indices are yet to come."""
+        """Raise StreamError if the remaining indices cannot be determined."""
         if not self._has_state and self._length() is None:
             raise StreamError(
-                f"state_dict: the sampler ({self._name}) has no length and no state_dict, so it cannot be said which "
-                "indices are yet to come. Give it __len__, or state_dict and load_state_dict."
+                f"state_dict: the sampler ({self._name}) has no length and no state_dict, so the indices that remain "
+                "are unknown. Give it __len__, or state_dict and load_state_dict."
             )
 
     def batches(self, states: States | None, process: States | None = None) -> tuple[Iterator[Any], States | None]:
@@ -59,14 +59,14 @@ class UserSampler:
         Parameters
         ----------
         states : dict or None
-            What this has given for the same epoch, or what `after` has for the one before; None: nothing is known.
+            What this method returned for the same epoch, or `after` for the epoch before; None: nothing is known.
         process : dict, optional
-            States of the generators of the process where a state was taken that is continued now.
+            States of the process's generators when the state was taken from which to continue.
 
         Returns
         -------
         (iterator, dict or None)
-            What batches are made of; and the states of the random generators before it was drawn, with a hash of it.
+            The batches' indices; and the states of the random generators before drawing them, with their hash.
 
         Raises
         ------
@@ -89,19 +89,19 @@ class UserSampler:
                 drawn, rest = self._drawn(length)
             if _digest(drawn) != states["drawn"]:
                 raise StreamError(
-                    f"load_state_dict: the sampler ({self._name}) draws other indices than those that the state was "
-                    "taken among: it depends on more than random numbers of torch, numpy and random. Give it "
+                    f"load_state_dict: the sampler ({self._name}) draws other indices than in the epoch in which the "
+                    "state was taken: it depends on more than random numbers of torch, numpy and random. Give it "
                     "state_dict and load_state_dict."
                 )
             continue_in(process)
         return itertools.chain(drawn, rest), states
 
     def after(self) -> States | None:
-        """Give what is to go on with the next epoch, as an epoch has been drawn; None where nothing is known."""
+        """Return the states to start the next epoch with, after an epoch was drawn; None: nothing is known."""
         return {"sampler": own} if (own := of_sampler(self._sampler)) else None
 
     def _drawn(self, length: int) -> tuple[list[Any], Iterator[Any]]:
-        """Draw as many batches as it says, and those that it gives beyond, one by one."""
+        """Draw `length` batches, and an iterator over any further ones."""
         given = iter(self._sampler)
         whole = list(itertools.islice(given, length + 1))
         return (whole, given) if len(whole) > length else (whole, iter(()))

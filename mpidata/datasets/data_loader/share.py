@@ -1,4 +1,4 @@
-"""Batches of a dataset that all trainers share: what share=True has in the place of a DistributedSampler."""
+"""Batches of a dataset that all trainers share: what share=True uses instead of a DistributedSampler."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class ShareBatches(Sampler[list[int]]):
     n : int
         Length of the dataset.
     dealing : Dealing
-        Of it.
+        Of the dataset.
     shuffle : bool
-        Permute each epoch, as opposed to going through the dataset in order.
+        Permute each epoch instead of keeping the order of the dataset.
     now : callable
-        Gives the seed, and the epoch that is to begin next.
+        Returns the seed and the next epoch.
     index_pass : callable
-        Begins a pass in which only indices are given out.
+        Starts a pass that only returns indices.
     set_epoch : callable
-        That of the DataLoader; transformers calls it here if it skips batches.
+        The DataLoader's method; transformers calls it here if it skips batches.
 
     Attributes
     ----------
     even_batches : bool
-        Fill the last batches up to one size on all trainers; accelerate's name, which sets it.
+        Fill the last batches up to the same size on all trainers. accelerate sets it, hence the name.
     """
 
     def __init__(
@@ -54,19 +54,19 @@ class ShareBatches(Sampler[list[int]]):
         self.dealing = dealing
 
     def __len__(self) -> int:
-        """Count this trainer's batches in an epoch: the same on all."""
+        """Return the number of batches of each trainer in an epoch."""
         return self.dealing.batches(self._now()[1])
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Begin the next epoch, for who reads the samples without the DataLoader."""
+        """Start the next epoch, for readers that do not use the DataLoader."""
         return self._index_pass()
 
     def next_batches(self) -> Iterator[list[int]]:
-        """Go through the epoch that is to begin next, without beginning it."""
+        """Return the batches of the next epoch without starting it."""
         return self.batches(*self._now(), 0)
 
     def count(self) -> int:
-        """Count this trainer's indices in an epoch in which nobody is lost."""
+        """Return the number of this trainer's indices in an epoch without lost trainers."""
         dealing, shares = self.dealing, self.dealing.shares
         last = shares.batches - 1
         if last < 0:
@@ -75,12 +75,12 @@ class ShareBatches(Sampler[list[int]]):
         return last * dealing.batch_size + len(of_last(dealing.number, last))
 
     def remainder(self) -> int:
-        """Count the indices of the last batches of all trainers."""
+        """Return the number of indices in the last batches of all trainers."""
         shares = self.dealing.shares
         return shares.last if shares.batches else 0
 
     def batches(self, seed: int, epoch: int, first: int) -> Iterator[list[int]]:
-        """Go through an epoch, from a batch on; goes on where more come behind the last one."""
+        """Return an epoch's batches from the `first` on, including batches that are appended during the iteration."""
         permutation = Permutation(self._n, seed, epoch) if self._shuffle else None
         return _Batches(self.dealing, epoch, first, lambda batch: self._rows(permutation, epoch, batch))
 
@@ -95,7 +95,7 @@ class ShareBatches(Sampler[list[int]]):
 
 
 class _Batches(Iterator[list[int]]):
-    """The batches of an epoch, to which some may be added."""
+    """The batches of an epoch, to which further ones may be appended."""
 
     def __init__(self, dealing: Dealing, epoch: int, first: int, rows: Callable[[int], list[int]]) -> None:
         self._dealing, self._epoch, self._next, self._rows = dealing, epoch, first, rows
@@ -108,27 +108,27 @@ class _Batches(Iterator[list[int]]):
 
 
 class ShareSampler(DistributedSampler[Any], SequentialSampler):
-    """Tells frameworks that indices are dealt out to the processes already, so that they leave the DataLoader as it is.
+    """Shows frameworks that indices are already divided among the processes, so that they do not wrap the DataLoader.
 
-    Sequential it is only for Lightning's `overfit_batches`, which otherwise makes a DataLoader with a sequential one.
+    SequentialSampler is a base only for Lightning's `overfit_batches`, which otherwise makes a sequential DataLoader.
 
     Parameters
     ----------
     batches : ShareBatches
         Of this trainer.
     set_epoch : callable
-        That of the DataLoader.
+        The DataLoader's method.
     """
 
     def __init__(self, batches: ShareBatches, set_epoch: Callable[[int], None]) -> None:
         self._batches, self._set_epoch = batches, set_epoch
 
     def __iter__(self) -> Iterator[Any]:
-        """Go through the indices of the batches."""
+        """Return the indices of the batches."""
         return itertools.chain.from_iterable(self._batches.next_batches())
 
     def __len__(self) -> int:
-        """Count the indices of this trainer."""
+        """Return the number of indices of this trainer."""
         return self._batches.count()
 
     def set_epoch(self, epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""What a script tells its dataset by `set_epoch`."""
+"""The epochs that a script passes to its dataset by `set_epoch`."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ __all__ = ["ToldEpochs"]
 
 
 class ToldEpochs:
-    """What a script tells its dataset by `set_epoch`, which the loaders' copies are to hear, too.
+    """The epochs that a script passes to its dataset by `set_epoch`, for the copies on the loaders.
 
     Parameters
     ----------
     dataset : object
-        Gets an attribute `set_epoch` that notes the epoch and calls its own; pickled, it is its own.
+        Gets an attribute `set_epoch` that notes the epoch and calls the method; it is pickled as the method.
     """
 
     def __init__(self, dataset: Any) -> None:
         self._noted = [_Noted.of(taker) for taker in epoch_takers(dataset)]
 
     def now(self) -> Epochs:
-        """Give the epoch of each that takes some; empty where nothing was told."""
+        """Return the epoch of each dataset with `set_epoch`; empty if none was set."""
         epochs = tuple(None if noted is None else noted.epoch for noted in self._noted)
         return epochs if any(epoch is not None for epoch in epochs) else ()
 
 
 class _Noted:
-    """Stands for the method `set_epoch` of a dataset."""
+    """Replaces the method `set_epoch` of a dataset."""
 
     @classmethod
     def of(cls, dataset: Any) -> _Noted | None:
-        """Stand for that of a dataset; None where it takes no attributes."""
+        """Replace the method of a dataset; None if the dataset cannot have attributes."""
         if isinstance(dataset.set_epoch, cls):
             return dataset.set_epoch
         noted = cls(dataset, dataset.set_epoch)

@@ -1,1 +1,1 @@
-"""The epochs of datasets on loaders: whose places are whose, where one is, and how it goes on from there."""
+"""Epochs of datasets on loaders: which places each trainer has, and the position from which to continue."""

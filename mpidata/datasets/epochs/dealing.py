@@ -1,4 +1,4 @@
-"""Which places of each epoch this trainer has, also where trainers are lost in the middle of one."""
+"""Which places of each epoch this trainer has, also if trainers are lost within an epoch."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from mpidata.trainer.local_sgd.meeting_points import How
 __all__ = ["Dealing", "History", "Living", "Places", "share"]
 
 Places = tuple[range, ...]
-"""Of a batch, in ascending order."""
+"""Places of a batch, in ascending order."""
 
 History = list[list[Any]]
-"""What was done with an epoch, in turn: begin (batch_size, trainers), lost ([number, batches], ...), anew (batches,
+"""The changes to an epoch, in order: begin (batch_size, trainers), lost ([number, batches], ...), anew (batches,
 batch_size, trainers)."""
 
 
 class Dealing:
     """Deals the places of epochs to trainers.
 
-    Where a trainer is lost, the others keep what they have, and what it had not trained on comes at the epoch's end, by
-    place, in batches of the same size; of fewer such rows than trainers some come more than once. The epochs that
-    follow are dealt to those that are left.
+    If a trainer is lost, the others keep their places. The rows that it had not trained on follow at the epoch's end,
+    by place, in batches of the same size; if there are fewer of them than trainers, some come more than once. Later
+    epochs are dealt to the remaining trainers.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Dealing:
     number, trainers : int
         Number of this trainer, and how many there are.
     drop_last : bool
-        Leave out what does not fill a batch on all trainers.
+        Drop the places that do not fill a batch on all trainers.
 
     Raises
     ------
@@ -54,11 +54,11 @@ class Dealing:
         self._n, self._batch_size, self._drop_last = n, batch_size, drop_last
         self._number, self._trainers = number, trainers
         self._epochs: dict[int, _Epoch] = {}
-        self._of(0)  # refuses what cannot be dealt
+        self._of(0)  # raises if the places cannot be dealt
 
     @property
     def shares(self) -> Shares:
-        """How an epoch is dealt in which nobody is lost."""
+        """How an epoch without lost trainers is dealt."""
         return Shares(self._n, self._batch_size, self._trainers, self._drop_last)
 
     @property
@@ -78,7 +78,7 @@ class Dealing:
 
     @property
     def is_shared(self) -> bool:
-        """Whether each of several trainers has batches of its own."""
+        """Whether there are several trainers, each with its own batches."""
         return self._trainers > 1
 
     def begin(self, epoch: int) -> None:
@@ -86,27 +86,27 @@ class Dealing:
         self._epochs = {at: one for at, one in self._epochs.items() if at >= epoch}
 
     def batches(self, epoch: int) -> int:
-        """Count the batches of each trainer in an epoch."""
+        """Return the number of batches of each trainer in an epoch."""
         return self._of(epoch).batches
 
     def places(self, epoch: int, batch: int) -> Places:
-        """Get the places of a batch of this trainer."""
+        """Return the places of a batch of this trainer."""
         return self._of(epoch).places(self._number, batch)
 
     def left(self, position: Position) -> int:
-        """Count the places of its epoch that this trainer has not had."""
+        """Return how many places of its epoch this trainer has not had yet."""
         batches = range(position.batches, self.batches(position.epoch))
         return sum(len(part) for batch in batches for part in self.places(position.epoch, batch))
 
     def lose(self, epoch: int, lost: Mapping[int, int], number: int, trainers: int) -> None:
-        """Go on without trainers in the middle of an epoch.
+        """Continue an epoch without lost trainers.
 
         Parameters
         ----------
         epoch : int
-            In which this trainer is.
+            Epoch of this trainer.
         lost : mapping
-            By number, how many batches of this epoch each of them had trained on.
+            Number of batches of this epoch that each lost trainer had trained on, by the trainer's number.
         number, trainers : int
             Number of this trainer from now on, and how many there are.
         """
@@ -115,12 +115,12 @@ class Dealing:
         self._number, self._trainers, self._epochs = number, trainers, {epoch: now}
 
     def deal_anew(self, epoch: int, batches: int, number: int, trainers: int) -> None:
-        """Go on with others, all at the same place: just as `take` does where a state is of so many batches.
+        """Continue with other trainers, all at the same position, as `take` does for a state at this position.
 
         Parameters
         ----------
         epoch, batches : int
-            Where all trainers are.
+            Position of all trainers.
         number, trainers : int
             Number of this trainer from now on, and how many there are.
         """
@@ -129,39 +129,39 @@ class Dealing:
         self.take(state)
 
     def history(self, epoch: int) -> History:
-        """Tell how an epoch came to be dealt as it is, for `go_on`; as JSON has it."""
+        """Return the changes to an epoch, for `go_on`, in types of JSON."""
         return copy.deepcopy(self._of(epoch).history)
 
     def is_whole(self, history: object) -> bool:
-        """Whether an epoch of this history was dealt to as many trainers as there are, and none was lost in it."""
+        """Whether an epoch with this history was dealt to the current number of trainers, and none was lost in it."""
         return history == [_begin(self._batch_size, self._trainers)]
 
     def go_on(self, epoch: int, batches: int, history: History) -> None:
-        """Deal what is left of an epoch behind so many batches, which other trainers have had.
+        """Deal the rest of an epoch, of which other trainers have had `batches` batches each.
 
-        Raises StreamError where the history makes no sense.
+        Raises StreamError if the history is impossible.
         """
         was = _replay(self._n, self._drop_last, history)
         was.deal_anew(batches, self._batch_size, self._trainers)
         self._epochs = {epoch: was}
 
     def dealt(self, epoch: int, always: bool) -> dict[str, Any]:
-        """Give what a state has of its epoch, for `take`; without `always` nothing where it was dealt as any is."""
+        """Return a state's entry on its epoch, for `take`; without `always` empty if the epoch was not changed."""
         history = self.history(epoch)
         return {"dealt": history} if always or not self.is_whole(history) else {}
 
     def take(self, state: Mapping[str, Any]) -> None:
-        """Deal what is left of the epoch of a state anew, where it was dealt in another way.
+        """Deal the rest of a state's epoch anew if it was dealt differently.
 
         Parameters
         ----------
         state : mapping
-            `epoch`, `batches` that each trainer had, `global_batch`, and what `dealt` gave.
+            `epoch`, `batches` that each trainer had, `global_batch`, and the result of `dealt`.
 
         Raises
         ------
         StreamError
-            What `dealt` gave makes no sense.
+            The result of `dealt` is impossible.
         """
         if "dealt" in state:
             history = state["dealt"]
@@ -179,20 +179,20 @@ class Dealing:
 
 
 class Living:
-    """What the trainers that live are to do with a dataset when one has died.
+    """How living trainers continue with a dataset when one of them has died.
 
     Parameters
     ----------
     members : Members
-        Those that live.
+        The living trainers.
     position : Position
         Of the dataset.
     dealing : Dealing
-        Its epochs.
+        Of its epochs.
     when_lost : callable
-        Called when what is left of an epoch is dealt to fewer.
+        Called when the places of lost trainers are dealt to the others.
     when_anew : callable
-        Called when all that is left of it is dealt anew.
+        Called when the whole rest of an epoch is dealt anew.
     """
 
     def __init__(
@@ -208,9 +208,9 @@ class Living:
         self._when_lost, self._when_anew = when_lost, when_anew
 
     def end(self) -> bool:
-        """At the end of an epoch, find out whether somebody has died before: then there may be more batches.
+        """Find out at the end of an epoch whether a trainer has died, which may add batches.
 
-        Collective over the trainers that live; sleeps. False where it is to be called again, if there are none.
+        Collective over the living trainers; sleeps. False: call again if there are no more batches.
         """
         if self._members.apart is not None:
             return self._members.apart.come(How.HERE)
@@ -218,24 +218,24 @@ class Living:
         return True
 
     def place(self) -> Place:
-        """Where this trainer is."""
+        """Position of this trainer."""
         return self._position.epoch, self._position.batches
 
     def lose(self, lost: Mapping[int, Place], change: Change) -> None:
-        """Deal out anew what these trainers, by their numbers before, had not trained on at their places."""
+        """Deal to the others what lost trainers, given by former number and position, had not trained on."""
         epoch, (resumed, before) = self._position.epoch, self._position.resumed
-        least = before if resumed == epoch else 0  # no trainer had less, though it has made no step since
+        least = before if resumed == epoch else 0  # each trainer had these batches, even without a step since resuming
         done = {number: max(had, least) if at == epoch else least for number, (at, had) in lost.items()}
         self._dealing.lose(epoch, done, change.rank, change.trainers)
         self._when_lost()
 
     @property
     def may_be_dealt_anew(self) -> bool:
-        """Whether `deal_anew` may be called now: not where batches were given out before their turn."""
+        """Whether `deal_anew` may be called now: not if batches were returned out of order."""
         return not self._position.ahead
 
     def deal_anew(self, number: int, trainers: int) -> None:
-        """Deal out anew what nobody has had yet, to so many; all are at the same place."""
+        """Deal the rest of the epoch anew to `trainers` trainers, all at the same position."""
         self._dealing.deal_anew(self._position.epoch, self._position.batches, number, trainers)
         self._when_anew()
 
@@ -247,7 +247,7 @@ def share(
     when_lost: Callable[[], object] = lambda: None,
     when_anew: Callable[[], object] = lambda: None,
 ) -> Living | None:
-    """Have a dataset dealt out anew when the trainers are others, as long as somebody has what is returned."""
+    """Have a dataset dealt anew whenever the trainers change, as long as the returned object exists."""
     if members is None:
         return None
     living = Living(members, position, dealing, when_lost, when_anew)
@@ -256,15 +256,15 @@ def share(
 
 
 class _Epoch:
-    """One epoch: what was dealt at its beginning, and behind it for each trainer what others have left."""
+    """One epoch: the places dealt at its beginning, then for each trainer those that other trainers left."""
 
     def __init__(self, n: int, batch_size: int, trainers: int, drop_last: bool) -> None:
         self._shares = Shares(n, batch_size, trainers, drop_last)
         self._batch_size, self._drop_last = batch_size, drop_last
         self._base = self._shares.batches
-        self._first = list(range(trainers))  # by number, which one it was at the beginning
+        self._first = list(range(trainers))  # number of each trainer at the beginning, by its present number
         self._more: list[list[Places]] = [[] for _ in range(trainers)]
-        self.begun = 0  # which batch is the first one since it was dealt anew
+        self.begun = 0  # first batch since it was dealt anew
         self._few: list[int] = []  # batches of one place, which several trainers may have
         self.history: History = [_begin(batch_size, trainers)]
 
@@ -294,14 +294,14 @@ class _Epoch:
         self._add(left)
 
     def _left(self, done: Mapping[int, int]) -> list[range]:
-        """Places that trainers have not had yet, each behind so many batches, but those that others have, too."""
+        """Return the places that these trainers have not had after `done` batches, and that no other trainer has."""
         others = [number for number in range(self.trainers) if number not in done]
         held = {self.places(number, batch) for number in others for batch in self._few}
         own = {self.places(number, batch) for number, had in done.items() for batch in range(had, self.batches)}
         return list(_joined(itertools.chain.from_iterable(own - held)))
 
     def _add(self, left: Sequence[range]) -> None:
-        """Deal places to the trainers behind what they have, as many batches to all."""
+        """Append places to those of the trainers, the same number of batches to each."""
         ends = list(itertools.accumulate(map(len, left)))
         n, trainers = sum(map(len, left)), self.trainers
         if n >= trainers:
@@ -320,7 +320,7 @@ def _begin(batch_size: Any, trainers: int) -> list[Any]:
 
 
 def _joined(ranges: Iterator[range]) -> Iterator[range]:
-    """Sort ranges, and join those that touch."""
+    """Sort ranges and join adjacent ones."""
     at: range | None = None
     for one in sorted(ranges, key=lambda one: one.start):
         if at is not None and at.stop == one.start:
@@ -345,7 +345,7 @@ def _cut(ranges: Sequence[range], ends: Sequence[int], first: int, end: int) -> 
 
 
 def _replay(n: int, drop_last: bool, history: History) -> _Epoch:
-    """Deal an epoch as it was dealt before; raises StreamError where that makes no sense."""
+    """Deal an epoch by its history; raises StreamError if the history is impossible."""
     try:
         (begin, batch_size, trainers), *changes = history
         if begin != "begin":
@@ -365,7 +365,7 @@ def _replay(n: int, drop_last: bool, history: History) -> _Epoch:
                 raise ValueError(what)
     except (ValueError, TypeError, IndexError):
         raise StreamError(
-            "load_state_dict: the state says of an epoch what cannot be. Give what state_dict() returned."
+            "load_state_dict: the state describes an impossible epoch. Give what state_dict() returned."
         ) from None
     return epoch
 

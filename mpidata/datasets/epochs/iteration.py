@@ -1,8 +1,8 @@
 """One pass over a dataset on loaders, whatever its class.
 
-What holds for each, as for the nodes of torchdata: `iter()` begins a pass, the next one or where a loaded state ends;
-`next()` gives a batch, and at the end StopIteration however often it is called; a state is that after the batch that
-was given out last, and after an epoch's last one it is the beginning of the next.
+As for the nodes of torchdata, `iter()` starts a pass, the next one or the one that continues from a loaded state.
+`next()` returns a batch, and at the end raises StopIteration on every call. A state is that after the last returned
+batch; after the last batch of an epoch it is the beginning of the next epoch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mpidata.loading.turns import Turn
 __all__ = ["Iteration", "Ready"]
 
 Ready = tuple[int, int, Callable[[], Any]]
-"""A batch that has come: its number in the epoch, its samples, and what makes it."""
+"""A batch that has arrived: its number in the epoch, its number of samples, and a function that makes it."""
 
 
 class Iteration(ABC, Iterator[Any]):
@@ -30,19 +30,18 @@ class Iteration(ABC, Iterator[Any]):
     Parameters
     ----------
     length : callable
-        Gives the number of batches of a whole epoch; may raise TypeError.
+        Returns the number of batches of a whole epoch; may raise TypeError.
     place : Pass
-        Told of each batch just before it is given out, by its number; and behind the last: None.
+        Gets the number of each batch just before it is returned, and None after the last.
     tally : Tally
-        Told of batches and waits, too.
+        Counts batches and waits.
     turn : Turn
         Of this iteration.
     accelerate : AcceleratePass, optional
-        Told of the last batch, where `accelerator.prepare` was given the dataset.
+        Announces the last batch, if the dataset was prepared by `accelerator.prepare`.
     when_out : callable, optional
-        Called when there is no further batch; it may add some to the epoch, and is called again where it gives False
-        and has added none. Without it the end is announced with the
-        last batch.
+        Called when there is no further batch; it may add some to the epoch, and is called again if it returns False
+        and has added none. Without it the end is announced with the last batch.
     prefetcher : Prefetcher, optional
         Of this iteration, if its batches go to a device.
     """
@@ -62,11 +61,11 @@ class Iteration(ABC, Iterator[Any]):
         self._counted = self._ended = self._over = False
 
     def __len__(self) -> int:
-        """Count the batches of a whole epoch, as torch's iterators do."""
+        """Return the number of batches of a whole epoch, as torch's iterators do."""
         return self._length()
 
     def __next__(self) -> Any:
-        """Wait for a batch; raises what the dataset has raised, and RuntimeError after the timeout."""
+        """Wait for a batch; raises an exception of the dataset, or RuntimeError after the timeout."""
         if self._when_out is not None and not self._over:
             while not self.has_more() and not self._when_out():
                 pass
@@ -77,7 +76,7 @@ class Iteration(ABC, Iterator[Any]):
             self._accelerate.begin()
         if self._turn is not None and not self._counted:
             self._turn.next()
-        self._counted = True  # also where the wait is to be tried again
+        self._counted = True  # also if the wait is repeated
         begun = time.monotonic()
         number, samples, make = self.wait() if self._prefetcher is None else self._prefetched(self._prefetcher)
         self._counted = False
@@ -93,25 +92,25 @@ class Iteration(ABC, Iterator[Any]):
 
     @abstractmethod
     def has_more(self) -> bool:
-        """Whether a batch comes. Does not block."""
+        """Whether there is another batch. Does not block."""
 
     @abstractmethod
     def wait(self) -> Ready:
         """Wait for the next batch."""
 
     def ready(self) -> Ready | None:
-        """Get the next batch if it has come. Does not block. An iteration without this fetches none ahead."""
+        """Return the next batch if it has arrived. Does not block. Without this method nothing is fetched ahead."""
         return None
 
     @abstractmethod
     def ask(self) -> None:
-        """Ask for what is to come after the batch that was waited for last. May be called several times."""
+        """Request the batches after the last one that was waited for. May be called several times."""
 
     def _goes_on(self) -> bool:
         return (self._prefetcher is not None and self._prefetcher.waiting) or self.has_more()
 
     def _prefetched(self, prefetcher: Prefetcher[tuple[int, int]]) -> Ready:
-        """Wait for the next batch, and have it and some after it copied to the device."""
+        """Wait for the next batch, and start to copy it and some later ones to the device."""
         (number, samples), give = prefetcher.next(self._fetch, self._fetch_ahead)
         return number, samples, give
 
@@ -143,7 +142,7 @@ class Iteration(ABC, Iterator[Any]):
         self._turn, self._over = None, True
 
     def __del__(self) -> None:
-        """Report what a loop that was left had."""
+        """Report the figures of a loop that was left early."""
         if (place := getattr(self, "_place", None)) is not None:
             place.drop()
         if (tally := getattr(self, "_tally", None)) is not None:

@@ -1,4 +1,4 @@
-"""Where a dataset on loaders is: epoch and batch, and how it goes on from there."""
+"""The position of a dataset on loaders: epoch and batch, and the next iteration from there."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["Pass", "Position"]
 
 
 class Position:
-    """The place of the newest iteration.
+    """The position of the newest iteration.
 
     Attributes
     ----------
     epoch, batches : int
-        What is to be given out next; at the end of an epoch the next one's first batch.
+        The next batch; at the end of an epoch the first batch of the next one.
     ahead : set of int
-        Batches of this epoch that were given out before their turn, where `in_order` is False.
+        Batches of this epoch that were returned early, with `in_order=False`.
     sampler : object
-        State of the user's sampler at this place, where it has one.
+        State of the user's sampler at this position, if it has one.
     random : object
-        States of the random generators before this epoch's indices are drawn, where the user's sampler draws them.
+        States of the random generators before this epoch's indices are drawn, if the user's sampler draws them.
     resumed : (int, int)
-        Epoch and batch of the state that was loaded; (0, 0) where none was.
+        Epoch and batch of the loaded state; (0, 0) if none was loaded.
     """
 
     def __init__(self) -> None:
@@ -44,26 +44,26 @@ class Position:
         self._states: dict[int, Any] = {}
 
     def load(self, state: dict[str, Any], what: str, length: int | None = None) -> None:
-        """Go on from a state with the next iteration.
+        """Continue from a state with the next iteration.
 
         Parameters
         ----------
         state : dict
-            As of `state`.
+            From `state`.
         what : str
-            The name of the class, for the sentence.
+            The name of the class, for error messages.
         length : int, optional
-            Number of batches of an epoch: behind the last of them is the next epoch.
+            Number of batches of an epoch; after the last one the next epoch starts.
 
         Raises
         ------
         StreamError
-            It is no such state.
+            It is not such a state.
         """
         epoch, batches, ahead = state.get("epoch"), state.get("batches"), state.get("ahead", [])
         numbers = [epoch, batches, *ahead] if isinstance(ahead, list) else [None]
         if not all(isinstance(n, int) and n >= 0 for n in numbers):
-            raise StreamError(f"load_state_dict: this is no state of {what}. Give what its state_dict() returned.")
+            raise StreamError(f"load_state_dict: this is not a state of {what}. Give what its state_dict() returned.")
         assert isinstance(epoch, int) and isinstance(batches, int) and isinstance(ahead, list)
         self._of_job = ""
         self.epoch, self.batches, self.ahead = epoch, batches, set(ahead)
@@ -74,13 +74,13 @@ class Position:
         self._next, self._pending = self.epoch, True
 
     def state(self) -> dict[str, Any]:
-        """Give what `load` takes."""
+        """Return a state for `load`."""
         random = {"random": self.random} if self.random is not None else {}
         place = {"epoch": self.epoch, "batches": self.batches, "ahead": sorted(self.ahead), "sampler": self.sampler}
         return place | random
 
     def is_of_job(self, what: str) -> None:
-        """Note, as the dataset of this class is made, that what was loaded so far is from the job's checkpoint."""
+        """Note that a state loaded so far comes from the job's checkpoint; `what` is the name of the class."""
         self._of_job = what if self._pending else ""
 
     @property
@@ -89,10 +89,10 @@ class Position:
         return self._next
 
     def set_epoch(self, epoch: int) -> None:
-        """Make this the epoch of the next iteration; a place within the same one that was restored is kept.
+        """Make this the epoch of the next iteration; a restored position within it is kept.
 
-        Raises StreamError where the job was resumed at a place in another epoch, of which no batch has come yet. A
-        validation may begin anew.
+        Raises StreamError if the job was resumed within another epoch, of which no batch was returned yet, except for
+        a validation.
         """
         if not hasattr(epoch, "__index__") or operator.index(epoch) < 0:
             raise StreamError(f"set_epoch: the epoch is {epoch!r}. Give a whole number, at least 0.")
@@ -100,7 +100,7 @@ class Position:
         if self._pending and self._of_job and epoch != self.epoch and not validates():
             raise StreamError(
                 f"set_epoch({epoch}): the job was resumed at epoch {self.epoch}, batch {self.batches} of this "
-                f"{self._of_job}. Begin the loop over epochs at its resumed[0], {self.epoch}; in a framework that "
+                f"{self._of_job}. Start the loop over epochs at its resumed[0], {self.epoch}; in a framework that "
                 "calls set_epoch, also resume the framework's count of epochs. Or start the job without --resume."
             )
         if not (self._pending and epoch == self.epoch):
@@ -108,15 +108,15 @@ class Position:
         self._next = epoch
 
     def set_whole_epoch(self) -> None:
-        """Begin the next iteration at the first batch of its epoch, also where a place within it was restored."""
+        """Start the next iteration at the first batch of its epoch, ignoring a restored position within it."""
         self.batches, self.ahead, self.sampler = 0, set(), None
 
     def repeat(self) -> None:
-        """Begin the next iteration where the first one has begun: at the place that was restored, or at epoch 0."""
+        """Start the next iteration where the first one started: at the restored position, or at epoch 0."""
         self._next = self.resumed[0]
 
     def begin(self) -> Pass:
-        """Begin an iteration; gives what is to be told of its batches and its end."""
+        """Start an iteration; returns the object to report its batches and its end to."""
         if not self._pending:
             self._be_at(self._next)
             self._next = self.epoch + 1
@@ -125,31 +125,31 @@ class Position:
         return Pass(self, self._pass)
 
     def draw_with(self, sampler: Any, random: Any, after: Callable[[], tuple[Any, Any]]) -> None:
-        """Note the states with which the iteration that has begun is drawn, and what gives those after it."""
+        """Note the states before the current iteration's indices are drawn, and a function that returns those after."""
         self.sampler, self.random, self._after = sampler, random, after
 
     def numbered(self, indices: Iterator[Any], state: Callable[[], Any] | None) -> Iterator[tuple[int, Any]]:
-        """Count the batches of an iteration that has begun, without those given out already.
+        """Enumerate the batches of the current iteration, without those that were returned already.
 
         Parameters
         ----------
         indices : iterator
-            What batches are made of, from `batches` on.
+            Of the batches from `batches` on.
         state : callable or None
-            State of the sampler, where it has one.
+            Returns the state of the sampler, if it has one.
         """
         return _Numbered(indices, state, self.batches, frozenset(self.ahead), self._states)
 
     def given(self, number: int, batch: int | None) -> None:
-        """Take a batch of the number-th iteration, or with None its end, for given out, if it is the newest one."""
+        """Note that a batch of the number-th iteration was returned, or with None its end, if it is the newest one."""
         if number != self._pass:
             return
-        if self._pending:  # until now: who loads a state may begin a pass, and another one, as torchdata does
+        if self._pending:  # until now a caller may start several passes after loading a state, as torchdata does
             self._pending, self._next = False, self.epoch + 1
         self._advance(batch)
 
     def drop(self, number: int) -> None:
-        """Have the epoch of the number-th iteration begin with the next one, if it is the newest one."""
+        """Let the next iteration start the epoch of the number-th one again, if that is the newest one."""
         if number == self._pass and self._next == self.epoch + 1:
             self._next = self.epoch
 
@@ -170,7 +170,7 @@ class Position:
 
 
 class _Numbered(Iterator[tuple[int, Any]]):
-    """Batches with their numbers, but for those given out already; goes on where more come behind the last one."""
+    """Batches with their numbers, without those returned already; includes batches that are appended later."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class _Numbered(Iterator[tuple[int, Any]]):
 
 
 class Pass:
-    """One iteration, which tells the position of its batches while it is the newest one.
+    """One iteration, which reports its batches to the position while it is the newest one.
 
     Parameters
     ----------
@@ -209,14 +209,14 @@ class Pass:
         self._used = False
 
     def given(self, batch: int | None) -> None:
-        """Say that a batch is given out, by its number in the epoch, or with None that the epoch has ended."""
+        """Report that a batch is returned, by its number in the epoch, or with None that the epoch has ended."""
         self._used = True
         self._position.given(self._number, batch)
 
     def drop(self) -> None:
-        """Say that nobody has the iteration any more; if nothing of it was used, it has not been one.
+        """Report that the iteration no longer exists; without a returned batch it does not count.
 
-        Lightning, for example, calls `iter` to see whether it may.
+        Lightning, for example, calls `iter` only to check that it works.
         """
         if not self._used:
             self._position.drop(self._number)

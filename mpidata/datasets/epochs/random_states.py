@@ -1,4 +1,4 @@
-"""The states of the random generators that a sampler may draw from, so that it draws the same again, and goes on so."""
+"""States of the random generators that a sampler may draw from, to repeat and to continue its draws."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import torch
 __all__ = ["States", "continue_in", "drawn_as_in", "of_process", "of_sampler", "set_of_sampler"]
 
 States: TypeAlias = dict[str, Any]
-"""By name; as JSON has it."""
+"""By name, in types of JSON."""
 
 _DEEP = 4  # samplers within samplers
 
-_continued: list[States] = []  # the newest that the process was put into
+_continued: list[States] = []  # the last one that was restored in this process
 
 
 def of_process() -> States:
-    """Give the states of random, numpy and torch."""
+    """Return the states of random, numpy and torch."""
     return {
         "random": _of_random(random),
         "numpy": _of_numpy(np.random.get_state(legacy=False)),
@@ -31,19 +31,19 @@ def of_process() -> States:
 
 
 def of_sampler(sampler: Any) -> list[Any]:
-    """Give the states of the generators that a sampler, or one that it draws from, has as attributes."""
+    """Return the states of the generators that are attributes of a sampler or of one within it."""
     return [_state(generator) for generator in _generators(sampler)]
 
 
 def set_of_sampler(sampler: Any, states: list[Any]) -> None:
-    """Put these generators into such states."""
+    """Restore the states of these generators."""
     for generator, state in zip(_generators(sampler), states, strict=False):
         _put(generator, state)
 
 
 @contextlib.contextmanager
 def drawn_as_in(process: States) -> Iterator[None]:
-    """Put the generators of the process into these states, and back afterwards."""
+    """Use these states for the generators of the process, and restore the former ones afterwards."""
     before = of_process()
     _put_process(process)
     try:
@@ -53,9 +53,9 @@ def drawn_as_in(process: States) -> Iterator[None]:
 
 
 def continue_in(process: States | None) -> None:
-    """Put the generators of the process into the states that they had when it was interrupted, once.
+    """Restore the states of the process's generators at its interruption, once.
 
-    The states of several loaders from one checkpoint are the same: only the first loop that continues is at that place.
+    Loaders of one checkpoint have the same states, but only the first loop that continues is at that position.
     """
     if process is not None and [process] != _continued:
         _put_process(process)
@@ -123,7 +123,7 @@ def _to_torch(text: str) -> torch.Tensor:
 
 
 def _of_numpy(state: Any) -> Any:
-    """Turn arrays within a state into lists, marked as such."""
+    """Convert arrays within a state to lists with their dtype."""
     if isinstance(state, np.ndarray):
         return {"dtype": state.dtype.str, "values": state.tolist()}
     return {name: _of_numpy(value) for name, value in state.items()} if isinstance(state, dict) else state

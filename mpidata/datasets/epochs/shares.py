@@ -11,8 +11,8 @@ class Shares:
     """An epoch of n places, dealt to trainers.
 
     Place p is in global batch p // G, on trainer (p mod G) // B, where G = B x trainers. The last global batch is dealt
-    evenly, so that all trainers have the same number of batches; where it has fewer places than there are trainers, it
-    joins the one before.
+    evenly, so that all trainers have the same number of batches; if it has fewer places than there are trainers, it is
+    joined with the one before.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Shares:
     trainers : int
         Number of trainers.
     drop_last : bool
-        Leave out what does not fill a global batch.
+        Drop the places that do not fill a global batch.
 
     Attributes
     ----------
@@ -43,8 +43,8 @@ class Shares:
         full, rest = divmod(n, batch_size * trainers)
         if n < trainers:
             raise StreamError(
-                f"{n} rows cannot be dealt to {trainers} trainers: each needs one for its batch. Start fewer trainers "
-                "(`trainers: ranks:` in the job file), or give share=False."
+                f"{n} rows cannot be divided among {trainers} trainers: each needs one for its batch. Start fewer "
+                "trainers (`trainers: ranks:` in the job file), or give share=False."
             )
         if drop_last:
             self.batches, self.last = full, batch_size * trainers
@@ -54,7 +54,7 @@ class Shares:
             self.batches, self.last = full + 1, rest
 
     def places(self, trainer: int, batch: int) -> range:
-        """Places of a trainer's batch, in their order."""
+        """Return the places of a trainer's batch, in order."""
         begin = batch * self._size * self._trainers
         if batch < self.batches - 1:
             return range(begin + trainer * self._size, begin + (trainer + 1) * self._size)
@@ -62,9 +62,9 @@ class Shares:
         return range(begin + first, begin + end)
 
     def even_places(self, trainer: int, batch: int) -> list[int]:
-        """Places of a trainer's batch, as many on each trainer: the last global batch is filled from the beginning.
+        """Return the places of a trainer's batch; the last global batch is padded from the beginning to an even size.
 
-        All trainers' batches joined in their order are those places first, and then what they are filled with.
+        The last batches of all trainers, joined in order, contain the actual places first, then the padding.
         """
         if batch < self.batches - 1:
             return list(self.places(trainer, batch))

@@ -1,1 +1,1 @@
-"""mpidata.FileDataset: rows of part files, dealt out to trainers in the order of an epoch."""
+"""mpidata.FileDataset: rows of part files, dealt to trainers in the order of an epoch."""

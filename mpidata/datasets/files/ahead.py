@@ -1,4 +1,4 @@
-"""What a trainer asks the loaders for in advance: stretches of batches, from the one that it is to get next."""
+"""The requests of a trainer to the loaders in advance: stretches of batches, from the next one on."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from mpidata.loading.blocks import Block
 
 __all__ = ["Ahead"]
 
-# How far it asks ahead: so many batches, and stretches, where more than two blocks are not needed.
+# Batches and stretches that are requested in advance, and the number of blocks within which they must be.
 _BATCHES, _STRETCHES, _BLOCKS = 8, 3, 2
-# A request costs a loader and the trainer some tenths of a millisecond, so it is for so many bytes of each loader, if
-# that is not more than so many of all; but not for more batches.
+# A request costs a loader and the trainer some tenths of a millisecond. Hence the bytes of a stretch per loader, and
+# the largest numbers of bytes and batches of a stretch.
 _ANSWER_BYTES, _STRETCH_BYTES, _LONGEST = 2 << 20, 32 << 20, 256
 _SLICE_S = 0.2
 
 
 class Ahead:
-    """Stretches that were asked for.
+    """The requested stretches.
 
     Parameters
     ----------
     remote : Remote
         The dataset on the loaders.
     dealing : Dealing
-        What this trainer gets of each epoch.
+        The places of this trainer in each epoch.
     blocks : callable
-        Makes the blocks of an epoch.
+        Returns the blocks of an epoch.
 
     Notes
     -----
-    One thread. Calls sleep while there is no loader.
+    For one thread. Calls sleep while there is no loader.
     """
 
     def __init__(self, remote: Remote, dealing: Dealing, blocks: Callable[[int], list[Block]]) -> None:
@@ -46,26 +46,26 @@ class Ahead:
         self._row_bytes = 0
 
     def at(self, epoch: int, number: int) -> Stretch:
-        """Get the stretch that this batch is in; what was asked for elsewhere is not wanted any more."""
+        """Return the stretch with this batch; if that is not the next one, cancels all other requests."""
         if not (self._stretches and self._stretches[0].has(epoch, number)):
             self.clear()
             self._ask(epoch, number)
         return self._stretches[0]
 
     def go_on(self, epoch: int, number: int) -> None:
-        """Ask for more, where this batch was the last of its stretch."""
+        """Request more if this batch was the last of its stretch."""
         if number + 1 == self._stretches[0].end:
             self._row_bytes = self._stretches.popleft().row_bytes or self._row_bytes
             self._ask(epoch, number + 1)
 
     def clear(self) -> None:
-        """Take back all that was asked for."""
+        """Cancel all requests."""
         self._remote.cancel()
         self._stretches.clear()
         self._blocks.clear()
 
     def _ask(self, epoch: int, number: int) -> None:
-        """Ask for batches from this one on that were not asked for yet, also of the next epochs."""
+        """Request batches from this one on that were not requested yet, also of the next epochs."""
         if number == self._dealing.batches(epoch):
             epoch, number = epoch + 1, 0
         self._remote.done_with(epoch, self._first(epoch, number))
@@ -79,7 +79,7 @@ class Ahead:
         return sum(stretch.end - stretch.first for stretch in self._stretches)
 
     def _may_ask(self, epoch: int, number: int) -> bool:
-        """Whether there are loaders and the next block may be held, too; for the next batch in any case."""
+        """Whether to request more: always if nothing is requested, otherwise if the next block may also be held."""
         if not self._stretches:
             return True
         at, batch = self._after_last()
@@ -88,11 +88,11 @@ class Ahead:
         return self._remote.ready and held < _BLOCKS
 
     def _block_of(self, epoch: int, place: int) -> int:
-        """Count the blocks before that of a place, from the first epoch on."""
+        """Return the number of blocks before that of a place, from the first epoch on."""
         return epoch * len(self._of(epoch)) + self._index(epoch, place)
 
     def _after_last(self) -> tuple[int, int]:
-        """Epoch and number of the batch after those that were asked for."""
+        """Epoch and number of the batch after the requested ones."""
         last = self._stretches[-1]
         return (last.epoch, last.end) if last.end < self._dealing.batches(last.epoch) else (last.epoch + 1, 0)
 
@@ -101,7 +101,7 @@ class Ahead:
         return self._dealing.places(epoch, number)[0].start
 
     def _length(self, epoch: int, number: int) -> int:
-        """How many batches are to come together."""
+        """Choose the number of batches in the next stretch."""
         batch_bytes = self._row_bytes * _rows(self._dealing.places(epoch, number))
         wanted = min(max(1, self._remote.alive) * _ANSWER_BYTES, _STRETCH_BYTES)
         return min(_LONGEST, -(-wanted // batch_bytes)) if batch_bytes else 1
@@ -115,7 +115,7 @@ class Ahead:
         self._remote.ask(stretch, list(self._segments(epoch, batches)))
 
     def _batches(self, epoch: int, number: int) -> list[Places]:
-        """Choose the places of the batches of a stretch: a batch that has rows of several blocks comes alone."""
+        """Choose the places of the batches of a stretch; a batch with rows of several blocks gets its own stretch."""
         chosen, length = [self._dealing.places(epoch, number)], self._length(epoch, number)
         block = self._of(epoch)[self._index(epoch, chosen[0][0].start)]
         for batch in range(number + 1, min(number + length, self._dealing.batches(epoch))):
@@ -139,18 +139,18 @@ class Ahead:
                 offset += segment.rows
 
     def _read_ahead(self, epoch: int, number: int) -> None:
-        """Have the block read that comes after the next batch's own."""
+        """Let the loaders read the block after that of the next batch."""
         self._blocks = {at: blocks for at, blocks in self._blocks.items() if at >= epoch}
         if self._remote.ready:
             after = self._of(epoch)[self._index(epoch, self._first(epoch, number)) + 1 :][:1]
             self._remote.prepare((after or self._of(epoch + 1))[0])
 
     def _index(self, epoch: int, place: int) -> int:
-        """Find the block of a place."""
+        """Return the index of the block of a place."""
         return bisect.bisect_right(self._of(epoch), place, key=lambda block: block.first) - 1
 
     def _of(self, epoch: int) -> list[Block]:
-        """Get the blocks of an epoch."""
+        """Return the blocks of an epoch."""
         if epoch not in self._blocks:
             self._blocks[epoch] = self._make_blocks(epoch)
         return self._blocks[epoch]

@@ -122,7 +122,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         device: str | torch.device | int | None = None,
         device_prefetch: int = 1,
     ) -> None:
-        place = job.place()  # first: then the job hears of what is refused
+        place = job.place()  # first, so that the job learns of refused arguments
         self._prefetcher = choose_prefetcher("FileDataset", device, device_prefetch, pin_memory=pin_memory)
         teach_accelerate(FileDataset, _undivided)
         batch_size, open_parts = _whole("batch_size", batch_size), _whole("open_parts", open_parts)
@@ -177,7 +177,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         """
         check_processes(self._trainers)
         refuse_loader(self._batch_size, dealt=self.dealt)
-        prefetcher = self._prefetcher(self._living is not None)  # when a trainer has died, other batches come
+        prefetcher = self._prefetcher(self._living is not None)  # the batches change when a trainer dies
         refuse_pinning(prefetcher is not None)
         if overfits():
             self._position.repeat()
@@ -225,7 +225,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         numbers = [state.get(key) for key in ("seed", "epoch", "batches", "rows")]
         if not all(isinstance(number, int) for number in numbers) or not isinstance(state.get("dealt", []), list):
             raise StreamError(
-                "load_state_dict: this is no state of a FileDataset. Give what its state_dict() returned."
+                "load_state_dict: this is not a state of a FileDataset. Give what its state_dict() returned."
             )
         own = self._names_of_parts()
         same = state.get("parts") == own["parts"] or (
@@ -233,17 +233,17 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         )
         if not same or state["rows"] != sum(self._counts):
             raise StreamError(
-                "load_state_dict: the part files are not those of the state: names, sizes or contents are others. Give "
-                "the same parts, or begin anew without the state."
+                "load_state_dict: the part files are not those of the state: names, sizes or contents differ. Give "
+                "the same parts, or start without the state."
             )
         other_trainers = self._may_grow or len(state.get("dealt", [])) > 1
         for key, value in self._kind().items():
             if key == "global_batch" and other_trainers:
                 continue
-            if state.get(key, value if key == "drop_last" else None) != value:  # which old states do not have
+            if state.get(key, value if key == "drop_last" else None) != value:  # old states have no drop_last
                 raise StreamError(
                     f"load_state_dict: the state has {_SETTINGS.get(key, key)} {state.get(key)}, but this FileDataset "
-                    f"has {value}. Load it with the settings that it was made with."
+                    f"has {value}. Load the state with the settings that it was made with."
                 )
         self._dealing.take(state)
         self._position.load(state, "a FileDataset", self._dealing.batches(state["epoch"]))
@@ -302,7 +302,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
             self._tell_of_parts()
         self._tally.wait(time.monotonic() - begun)
         if not any(self._remote.counts):
-            raise StreamError(f"FileDataset: no rows in {len(self._parts)} parts, {self._parts[0].path} the first.")
+            raise StreamError(f"FileDataset: the {len(self._parts)} parts, first {self._parts[0].path}, have no rows.")
         self._tally.empty_parts(sum(of.rows == 0 for of in self._remote.counted.values()))
         return [count or 0 for count in self._remote.counts]
 
@@ -392,6 +392,6 @@ def _refuse(transform: Any, reader: Any, shuffle: Any, seed: Any) -> None:
     if shuffle not in ("rows", "parts", None):
         raise StreamError(f'FileDataset: shuffle is {shuffle!r}. Give "rows", "parts" or None.')
     if transform is not None and not callable(transform):
-        raise StreamError(f"FileDataset: transform is {transform!r}, which cannot be called. Give a function.")
+        raise StreamError(f"FileDataset: transform is {transform!r}, which is not callable. Give a function.")
     if reader is not None and (not isinstance(reader, str) or ":" not in reader):
         raise StreamError(f'FileDataset: reader is {reader!r}. Give "module:function".')

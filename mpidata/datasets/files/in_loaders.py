@@ -13,14 +13,14 @@ __all__ = ["refuse_copy", "refuse_loader"]
 
 
 def refuse_loader(batch_size: int, dealt: bool) -> None:
-    """Raise StreamError if what begins a pass does not suit a FileDataset; for its `__iter__`.
+    """Raise StreamError if the caller that starts a pass does not suit a FileDataset; for its `__iter__`.
 
     Parameters
     ----------
     batch_size : int
         Of the dataset.
     dealt : bool
-        Whether each trainer has batches of its own.
+        Whether each trainer has its own batches.
     """
     if (info := get_worker_info()) is not None:
         raise StreamError(
@@ -37,15 +37,15 @@ def refuse_loader(batch_size: int, dealt: bool) -> None:
             )
         if kind == "DataLoaderDispatcher" and dealt:
             raise StreamError(
-                "accelerator.prepare(DataLoader(FileDataset)) deals the batches of one trainer out to all, but each "
-                "trainer has batches of its own. Give DataLoaderConfiguration(dispatch_batches=False) to the "
-                "Accelerator, or leave the DataLoader out: iterate over the FileDataset itself."
+                "accelerator.prepare(DataLoader(FileDataset)) divides the batches of one trainer among all, but each "
+                "trainer has its own batches. Give DataLoaderConfiguration(dispatch_batches=False) to the "
+                "Accelerator, or iterate over the FileDataset without a DataLoader."
             )
 
 
 def refuse_copy() -> NoReturn:
-    """Refuse to pickle a FileDataset, as a DataLoader does for its workers where it does not fork."""
+    """Refuse to pickle a FileDataset, as a DataLoader does for workers that it does not fork."""
     raise StreamError(
-        "A FileDataset cannot be pickled or copied, as only this process can reach the job's loaders. Make another "
-        "FileDataset; in a DataLoader use num_workers=0."
+        "A FileDataset cannot be pickled or copied, because only this process can reach the job's loaders. Create "
+        "another FileDataset; in a DataLoader use num_workers=0."
     )

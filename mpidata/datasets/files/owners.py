@@ -10,12 +10,12 @@ Owners = dict[int, int]
 
 
 def deal(parts: Sequence[int], counts: Sequence[int], loaders: Sequence[int]) -> Owners:
-    """Deal parts to loaders: runs of about the same number of rows.
+    """Divide parts among loaders: consecutive parts with about the same number of rows.
 
     Parameters
     ----------
     parts : sequence of int
-        In their order.
+        In order.
     counts : sequence of int
         Rows of each part of the dataset.
     loaders : sequence of int
@@ -43,7 +43,7 @@ def hand_over(owners: Owners, parts: Iterable[int], counts: Sequence[int], loade
 
 
 def balance(owners: Owners, counts: Sequence[int], loaders: Sequence[int]) -> Owners:
-    """Let loaders that hold nothing have half of what the fullest holds, and those that are gone nothing."""
+    """Reassign the parts of loaders that are gone, and give each empty loader half of the fullest one's parts."""
     owners = {part: loader for part, loader in owners.items() if loader in loaders} | {
         part: -1 for part, loader in owners.items() if loader not in loaders
     }

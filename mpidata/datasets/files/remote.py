@@ -1,4 +1,4 @@
-"""Part files on the loaders, and what a trainer asks them for."""
+"""Part files on the loaders, and a trainer's requests for them."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ class Remote:
     Parameters
     ----------
     loaders : Loaders
-        The way to them.
+        The connection to them.
     first : int
-        How many loaders there are at first: as many are waited for.
+        Number of loaders at the start, which are waited for.
     retries : int
-        How often a part at which a loader has died is tried again.
+        Number of further attempts at a part at which a loader has died.
     parts : sequence of Part
-        Those of the dataset.
+        Of the dataset.
     definition : bytes
-        For the loaders; kept, as they come and go.
+        For the loaders; kept, because loaders may join later.
     agreement : bytes
-        What all trainers must ask for likewise, see `pack_agreement`, or empty; kept, too.
+        The arguments that must be the same on all trainers, see `pack_agreement`, or empty; also kept.
 
     Attributes
     ----------
     counts : list of int or None
         Rows of each part; None: not counted yet.
     counted : dict of Counted
-        What is known of each part, but for those that are left out.
+        What is known of each part, without the omitted ones.
     left_out : set of int
-        Parts at which loaders have died again and again.
+        Omitted parts, at which loaders have died repeatedly.
     read : set of bytes
-        Paths of the parts that were read; only the first trainer hears of them.
+        Paths of the parts that were read; only the first trainer gets them.
     read_again : list of int
-        Parts that were given to other loaders, as theirs were lost.
+        Parts that were reassigned because their loader was lost.
 
     Notes
     -----
-    One thread. Requests name what is wanted in full: a loader that is asked for rows of a part reads it if it has not
-    yet, so what a lost one owed is asked of another.
+    For one thread. Requests are complete: a loader reads a part when rows of it are requested, so that another loader
+    can answer the requests to a lost one.
     """
 
     def __init__(
@@ -80,22 +80,22 @@ class Remote:
         self._counting: dict[int, tuple[int, int]] = {}
         self._holds: dict[Block, Owners] = {}
         self._owed: dict[int, tuple[int, Stretch, Segment, tuple[int, ...]]] = {}
-        self._unsent: set[int] = set()  # of them, to loaders that retire or are lost, which is told next
+        self._unsent: set[int] = set()  # of them, to loaders that retire or are lost, as a later event reports
         self._homeless: list[tuple[Stretch, Segment, tuple[int, ...]]] = []
         weakref.finalize(self, loaders.drop, self._dataset).atexit = False
 
     @property
     def ready(self) -> bool:
-        """Whether loaders have joined that parts can be dealt to."""
+        """Whether the first loaders have joined, and one is alive."""
         return self._joined >= self._first and bool(self._alive)
 
     @property
     def alive(self) -> int:
-        """How many loaders there are."""
+        """Number of loaders."""
         return len(self._alive)
 
     def take(self, timeout_s: float) -> None:
-        """Take what has come; sleeps until something comes, or no longer. Raises what loaders have raised."""
+        """Handle the events that have arrived; sleeps until one arrives or the timeout. Raises errors of loaders."""
         event = self._loaders.take(self._dataset, timeout_s)
         while event is not None:
             if isinstance(event, Joined):
@@ -108,27 +108,27 @@ class Remote:
             elif isinstance(event, Parcel):
                 self._receive(event)
             else:
-                raise StreamError("The job is being stopped: no further batch comes.")
+                raise StreamError("The job is being stopped: no further batch will arrive.")
             event = self._loaders.take(self._dataset, 0.0)
 
     def count(self) -> None:
-        """Ask for the rows of all parts."""
+        """Request the number of rows of all parts."""
         for part in range(len(self._parts)):
             self._count(part)
 
     def ask(self, stretch: Stretch, segments: Sequence[Segment]) -> None:
-        """Ask the loaders for the rows of some batches."""
+        """Request the rows of some batches."""
         for segment in segments:
             owners = self._owners(segment.block)
             for loader in dict.fromkeys(owners.values()):
                 self._ask(loader, stretch, segment, ())
 
     def prepare(self, block: Block) -> None:
-        """Have a block read, whose batches come later."""
+        """Let the loaders read a block whose batches come later."""
         self._owners(block)
 
     def done_with(self, epoch: int, place: int) -> None:
-        """Say that blocks are not needed any more that end before a place of an epoch; the loaders hear of it later."""
+        """Note that blocks that end before a place of an epoch are no longer needed; loaders learn of it later."""
         self._holds = {
             block: owners
             for block, owners in self._holds.items()
@@ -136,7 +136,7 @@ class Remote:
         }
 
     def cancel(self) -> None:
-        """Say that nothing that was asked for is wanted any more."""
+        """Cancel all requests."""
         numbers: dict[int, list[int]] = {}
         for number, (loader, *_) in self._owed.items():
             numbers.setdefault(loader, []).append(number)
@@ -145,7 +145,7 @@ class Remote:
             self._loaders.send(loader, self._dataset, Kind.FORGET, 0, np.array(gone, np.int64).tobytes())
 
     def _in_order(self, path: str, spec: Spec, buffers: list[memoryview]) -> list[memoryview]:
-        """Give the columns of an answer in the order of the first one's; raises StreamError where they are others."""
+        """Return an answer's columns in the order of the first answer; raises StreamError if the columns differ."""
         if not self._spec:
             self._spec, self._spec_of = spec, path
         elif spec != self._spec:
@@ -160,7 +160,7 @@ class Remote:
     def _join(self, loader: int) -> None:
         self._joined += 1
         if loader not in self._loaders.alive():
-            return  # that it was lost is told next
+            return  # the next event is that it is lost
         self._alive.append(loader)
         self._loaders.send(loader, self._dataset, Kind.DEFINE, 1, self._definition)
         if self._agreement:
@@ -173,7 +173,7 @@ class Remote:
         self._counting = {number: which for number, which in self._counting.items() if which[1] >= 0}
 
     def _lose(self, lost: Lost) -> None:
-        """Give a lost loader's parts to others, and ask them for what it owed."""
+        """Reassign a lost loader's parts, and send the requests that it owed to the other loaders."""
         self._losses[lost.at] = self._losses.get(lost.at, 0) + 1
         if self._losses[lost.at] > self._retries:
             self.left_out |= {number for number, part in enumerate(self._parts) if part_text(part) == lost.at}
@@ -184,7 +184,7 @@ class Remote:
             self._count(part)
 
     def _hand_over(self, loader: int) -> None:
-        """Give the parts of a loader to others."""
+        """Reassign the parts of a loader to others."""
         if loader in self._alive:
             self._alive.remove(loader)
         held = {part for owners in self._holds.values() for part, owner in owners.items() if owner == loader}
@@ -207,7 +207,7 @@ class Remote:
             self._hold(loader, block, owners)
 
     def _ask_again(self, numbers: list[int]) -> None:
-        """Ask others for what these requests were about."""
+        """Send these requests to other loaders."""
         self._unsent.difference_update(numbers)
         for number in numbers:
             _, stretch, segment, parts = self._owed.pop(number)
@@ -215,7 +215,7 @@ class Remote:
             self._ask_others(stretch, segment, parts)
 
     def _ask_others(self, stretch: Stretch, segment: Segment, parts: tuple[int, ...]) -> None:
-        """Ask whoever holds these parts now for what a lost loader owed of them."""
+        """Request the rows of these parts, which a lost loader owed, from the loaders that hold the parts now."""
         kept = tuple(part for part in parts if part not in self.left_out)
         if not self._alive:
             stretch.owed.add(-1)
@@ -227,7 +227,7 @@ class Remote:
             self._ask(loader, stretch, segment, tuple(part for part in kept if owners[part] == loader))
 
     def _owners(self, block: Block) -> Owners:
-        """Get who holds the parts of a block, which is dealt out where it is new."""
+        """Return the loaders that hold the parts of a block; assigns the parts of a new block."""
         owners = self._holds.get(block)
         if owners is None:
             before = next((o for b, o in reversed(self._holds.items()) if b.parts == block.parts), None)

@@ -1,4 +1,4 @@
-"""Successive batches on a trainer, while their rows come from the loaders."""
+"""Successive batches on a trainer, while their rows arrive from the loaders."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Segment:
 
 
 class Stretch:
-    """Successive batches of an epoch that are asked for together, as many small answers would cost too much.
+    """Successive batches of an epoch that are requested together, because many small answers would cost too much.
 
     Parameters
     ----------
     epoch, first : int
-        Which epoch, and the number of the first batch.
+        Numbers of the epoch and of the first batch.
     rows : sequence of int
         Of each batch.
 
@@ -47,7 +47,7 @@ class Stretch:
     owed : set of int
         Numbers of the requests that are not answered yet.
     row_bytes : int
-        Of a row; 0 where none has come.
+        Bytes of a row; 0 until one has arrived.
     """
 
     def __init__(self, epoch: int, first: int, rows: Sequence[int]) -> None:
@@ -70,7 +70,7 @@ class Stretch:
         return self.epoch == epoch and self.first <= number < self.end
 
     def receive(self, number: int, spec: Spec, rows: int, buffers: list[memoryview], segment: Segment) -> None:
-        """Put the rows of an answer to their places; raises StreamError where they do not fit.
+        """Copy the rows of an answer to their places; raises StreamError if they do not fit.
 
         Parameters
         ----------
@@ -79,17 +79,17 @@ class Stretch:
         spec : Spec
             The columns, in the same order at each call.
         rows : int
-            How many rows there are.
+            Number of rows.
         buffers : list of memoryview
-            One for each column, and first one of places where they are not all that was asked for.
+            One for each column, preceded by one with the places if the answer does not contain all requested rows.
         segment : Segment
-            What was asked for.
+            The request.
         """
         self.owed.discard(number)
         if not rows:
             return
         self._came += rows
-        if rows == self.rows:  # one answer is all of it, in order
+        if rows == self.rows:  # one answer has all rows, in order
             self._spec = spec
             self._tensors = dict(zip((name for name, _, _ in spec), _views(spec, rows, buffers), strict=True))
             self.row_bytes = sum(len(buffer) for buffer in buffers) // rows
@@ -105,7 +105,7 @@ class Stretch:
         self._put(places, rows, buffers)
 
     def batch(self, number: int, left_out: bool) -> dict[str, torch.Tensor]:
-        """Give the tensors of a batch; raises StreamError where rows lack but those of parts that are left out."""
+        """Return the tensors of a batch; raises StreamError if rows are missing, except those of omitted parts."""
         here = slice(*self._starts[number - self.first : number - self.first + 2])
         if self._came == self.rows:
             return {name: tensor[here] for name, tensor in self._tensors.items()}
@@ -118,8 +118,8 @@ class Stretch:
             raise StreamError(f"FileDataset: {of} has {filled.sum()} of {len(filled)} rows: a fault of mpidata.")
         if not filled.any():
             raise StreamError(
-                f"FileDataset: nothing remains of {of}, as parts are left out at which loaders die. Take the part away "
-                'that the run\'s events name, or use shuffle="rows", which spreads each part over all batches.'
+                f"FileDataset: nothing remains of {of}, because parts at which loaders die are omitted. Remove the "
+                'part that the run\'s events name, or use shuffle="rows", which spreads each part over all batches.'
             )
         return {name: tensor[here][torch.from_numpy(filled)] for name, tensor in self._tensors.items()}
 
@@ -136,12 +136,12 @@ class Stretch:
             if not fits or scatter(
                 tensor.data_ptr(), self.rows, source.ctypes.data, row_bytes, places.ctypes.data, rows
             ):
-                raise StreamError("FileDataset: an answer of a loader does not fit its batch: a fault of mpidata.")
+                raise StreamError("FileDataset: a loader's answer does not fit its batch: a fault of mpidata.")
         self._filled.append(places)
 
 
 def _views(spec: Spec, rows: int, buffers: list[memoryview]) -> list[torch.Tensor]:
-    """Make tensors of memory that was received, without a copy."""
+    """Return tensors of received memory, without a copy."""
     return [
         torch.from_numpy(np.frombuffer(buffer, dtype).reshape(rows, *shape))
         for (_, dtype, shape), buffer in zip(spec, buffers, strict=True)

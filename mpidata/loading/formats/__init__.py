@@ -1,1 +1,1 @@
-"""The formats of part files: what is in them, and their rows as arrays."""
+"""The formats of part files: their columns, and their rows as arrays."""

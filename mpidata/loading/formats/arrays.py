@@ -1,4 +1,4 @@
-"""numpy's own files: npy, of one column, or of records, and npz."""
+"""numpy's own files: npy, with one column or with records, and npz."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _open_npy(path: str) -> npt.NDArray[Any]:
     except ValueError as error:
         if "Python objects in dtype" not in str(error):
             raise
-        raise StreamError(f"{path}: holds objects of Python, which are not read. Write numbers.") from None
+        raise StreamError(f"{path}: holds Python objects, which are not read. Write numbers.") from None
     if isinstance(array, np.memmap) and array.offset + array.nbytes < os.path.getsize(path):
-        raise StreamError(f"{path}: has more behind its array. Write one array into each file, or an npz.")
+        raise StreamError(f"{path}: has more data after its array. Write one array per file, or an npz.")
     if array.ndim == 0:
-        raise StreamError(f"{path}: holds a single number, no rows.")
+        raise StreamError(f"{path}: holds a single number instead of rows.")
     return array  # type: ignore[no-any-return]
 
 
@@ -69,16 +69,15 @@ def _of_npz(path: str, names: Names) -> Chunk:
             try:
                 columns[name] = file[name]
                 if not isinstance(columns[name], np.ndarray):
-                    raise StreamError(f"{path}: {name!r} is no array. Name what is wanted beside it: `columns`.")
+                    raise StreamError(f"{path}: {name!r} is not an array. Name the other ones in `columns`.")
             except ValueError as error:
                 if "Object arrays" not in str(error):
                     raise
                 raise StreamError(
-                    f"{path}: {name!r} holds objects of Python, which are not read. Name what is wanted beside it: "
-                    "`columns`."
+                    f"{path}: {name!r} holds Python objects, which are not read. Name the other columns in `columns`."
                 ) from None
             if columns[name].ndim == 0:
-                raise StreamError(f"{path}: {name!r} is a single value, no rows. Name what is wanted: `columns`.")
+                raise StreamError(f"{path}: {name!r} is a single value. Name the other columns in `columns`.")
     same_length(path, {name: len(column) for name, column in columns.items()})
     return columns
 

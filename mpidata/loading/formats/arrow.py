@@ -18,11 +18,11 @@ __all__ = ["ARROW", "PARQUET", "array_of", "arrays_of", "kind_of", "pyarrow"]
 _ROWS = 1 << 16
 _MAGIC = b"ARROW1"
 _FEATHER_1 = b"FEA1"
-_CONTINUES, _NOTHING = b"\xff" * 4, bytes(4)  # of a message in a stream, the first but in those of old
+_CONTINUES, _NOTHING = b"\xff" * 4, bytes(4)  # of a message in a stream; old streams lack the first
 
 
 def pyarrow(module: str = "pyarrow") -> Any:
-    """Import a module of pyarrow; raises StreamError where it is not installed."""
+    """Import a module of pyarrow; raises StreamError if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -32,13 +32,13 @@ def pyarrow(module: str = "pyarrow") -> Any:
 
 
 def arrays_of(path: str, batch: Any, names: Names) -> Chunk:
-    """Make arrays of a batch of rows."""
+    """Return the columns of a batch of rows as arrays."""
     there = batch.schema.names
     return {name: array_of(batch.columns[there.index(name)]) for name in check_names(path, names, there)}
 
 
 def kind_of(arrow_type: Any) -> str:
-    """Name the kind of a type, the same for types that give the same arrays."""
+    """Name the kind of a type, the same for types that become the same arrays."""
     types = pyarrow("pyarrow.types")
     if types.is_dictionary(arrow_type) or types.is_run_end_encoded(arrow_type):
         return kind_of(arrow_type.value_type)
@@ -64,9 +64,9 @@ def _is_list(arrow_type: Any) -> bool:
 
 
 def array_of(column: Any) -> npt.NDArray[Any]:
-    """Make an array of a column; of objects where it has nulls, texts, records or lists of several lengths.
+    """Return a column as an array; of objects if it has nulls, texts, records or lists of different lengths.
 
-    numpy alone would have numbers instead of nulls, or round beside them, so it is asked for numbers and times only.
+    numpy would replace nulls by numbers, or round other values, so it converts only numbers and times.
     """
     types = pyarrow("pyarrow.types")
     if isinstance(column, pyarrow().ChunkedArray):
@@ -76,7 +76,7 @@ def array_of(column: Any) -> npt.NDArray[Any]:
     if types.is_run_end_encoded(column.type):
         return array_of(pyarrow("pyarrow.compute").run_end_decode(column))
     if types.is_date(column.type) or types.is_timestamp(column.type) or types.is_duration(column.type):
-        return np.asarray(column.to_numpy(zero_copy_only=False))  # which have a value for null, NaT
+        return np.asarray(column.to_numpy(zero_copy_only=False))  # nulls become NaT
     if column.null_count:
         return objects(column.to_pylist())
     if isinstance(column.type, pyarrow().FixedShapeTensorType) and not column.storage.flatten().null_count:
@@ -91,7 +91,7 @@ def array_of(column: Any) -> npt.NDArray[Any]:
 
 
 def _lists(column: Any) -> npt.NDArray[Any]:
-    """Make an array of one more dimension of lists of one length; else one of lists."""
+    """Return lists of equal length as an array with one more dimension, others as an array of lists."""
     values, types = array_of(column.flatten()), pyarrow("pyarrow.types")
     if types.is_fixed_size_list(column.type):
         length, same = column.type.list_size, True
@@ -126,7 +126,7 @@ def _read_parquet(path: str, names: Names) -> Iterator[Chunk]:
 
 
 def _batches(path: str, source: Any) -> tuple[Any, Iterator[Any]]:
-    """Open an Arrow file, or one in the stream format; gives its schema and batches of rows."""
+    """Open an Arrow file, or one in the stream format; returns its schema and batches of rows."""
     ipc = pyarrow("pyarrow.ipc")
     begin, size = source.read(len(_MAGIC)), os.path.getsize(path)
     source.seek(0)
@@ -135,17 +135,17 @@ def _batches(path: str, source: Any) -> tuple[Any, Iterator[Any]]:
         return file.schema, map(file.get_batch, range(file.num_record_batches))
     if begin.startswith(_FEATHER_1):
         raise StreamError(
-            f"{path}: is of version 1 of Feather, which nobody writes any more. Write it again as version 2."
+            f"{path}: has version 1 of Feather, which is obsolete and not supported. Rewrite it as version 2."
         )
     end = _CONTINUES + _NOTHING if begin.startswith(_CONTINUES) else _NOTHING
     source.seek(max(0, size - len(end)))
     ended = source.read() == end
     source.seek(0)
     stream = ipc.open_stream(source)
-    if not ended:  # a reader would take what is missing for the end
+    if not ended:  # a reader would not notice that data is missing
         raise StreamError(
-            f"{path}: is in Arrow's stream format, and does not end as such does: it was not written to its end. Close "
-            "what writes it, and make the part anew."
+            f"{path}: is in Arrow's stream format, but its end is missing: it was not written completely. Close the "
+            "writer, and recreate the part."
         )
     return stream.schema, _to_the_end(path, source, stream, size)
 
@@ -153,7 +153,7 @@ def _batches(path: str, source: Any) -> tuple[Any, Iterator[Any]]:
 def _to_the_end(path: str, source: Any, stream: Any, size: int) -> Iterator[Any]:
     yield from stream
     if source.tell() != size:
-        raise StreamError(f"{path}: has more behind the end of its Arrow stream. Write one stream into each file.")
+        raise StreamError(f"{path}: has more data after the end of its Arrow stream. Write one stream per file.")
 
 
 def _arrow_columns(path: str) -> list[str]:

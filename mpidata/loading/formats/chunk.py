@@ -1,4 +1,4 @@
-"""What the readers of all formats give: rows of a part as arrays, and what kinds of columns it has."""
+"""Results of the readers of all formats: rows of a part as arrays, and the kinds of its columns."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Chunk: TypeAlias = dict[str, npt.NDArray[Any]]
 """Columns of some rows, of any dtype."""
 
 Names: TypeAlias = "Sequence[str] | None"
-"""Columns that are wanted; None: all."""
+"""Requested columns; None: all."""
 
 Kinds: TypeAlias = dict[str, str]
-"""Of each column what its values are, for people, and to be compared."""
+"""Kind of values of each column, for messages and for comparison."""
 
 _CHUNK_BYTES = 8 << 20
 
@@ -32,11 +32,11 @@ class Format:
     Attributes
     ----------
     columns : callable
-        Gives the names of all columns of a file.
+        Returns the names of all columns of a file.
     describe : callable
-        Gives the number of rows, and the kinds of the columns that are wanted.
+        Returns the number of rows, and the kinds of the requested columns.
     read : callable
-        Gives the rows, some at a time.
+        Yields the rows in chunks.
     """
 
     columns: Callable[[str], list[str]]
@@ -45,33 +45,33 @@ class Format:
 
 
 def check_names(path: str, names: Names, there: Sequence[str]) -> list[str]:
-    """Give the columns that are wanted; raises StreamError where one is not there, or there twice."""
+    """Return the requested columns; raises StreamError if one does not exist, or exists twice."""
     wanted = list(there if names is None else names)
     for name in wanted:
         if name not in there:
             raise StreamError(f"{path}: there is no column {name!r}. It has {', '.join(map(repr, there))}.")
         if there.count(name) > 1:
             raise StreamError(
-                f"{path}: {there.count(name)} columns have the name {name!r}. Give each a name of its own, or name the "
-                "other ones in `columns`."
+                f"{path}: {there.count(name)} columns have the name {name!r}. Give them different names, or name the "
+                "other columns in `columns`."
             )
     return wanted
 
 
 def kind_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """Name the kind of a column, by dtype and shape of its array; byte order is none."""
+    """Name the kind of a column, by dtype and shape of its array; byte order does not matter."""
     return f"{dtype.newbyteorder('=')}{list(shape[1:]) or ''}"
 
 
 def same_length(path: str, lengths: dict[str, int]) -> int:
-    """Give the number of rows; raises StreamError where columns differ in it."""
+    """Return the number of rows; raises StreamError if columns differ in it."""
     if not lengths:
         raise StreamError(f"{path}: holds no columns.")
     (first, rows), *_ = lengths.items()
     for name, length in lengths.items():
         if length != rows:
             raise StreamError(
-                f"{path}: {name!r} has {length} rows, but {first!r} has {rows}. Name those that belong together: "
+                f"{path}: {name!r} has {length} rows, but {first!r} has {rows}. Name columns of the same length in "
                 "`columns`."
             )
     return rows
@@ -84,7 +84,7 @@ def slices(rows: int, row_bytes: int) -> Iterator[slice]:
 
 
 def objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Make an array of objects, one a row, whatever they are."""
+    """Return an array with one object per row, whatever the objects are."""
     array = np.empty(len(values), object)
     array[:] = values
     return array

@@ -1,4 +1,4 @@
-"""HDF5 files, the project's own records among them."""
+"""HDF5 files, including records."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LINKS = (h5py.SoftLink, h5py.ExternalLink)
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[h5py.File]:
-    with contextlib.suppress(ImportError):  # filters that it registers
+    with contextlib.suppress(ImportError):  # registers filters
         importlib.import_module("hdf5plugin")
     with open_file(Path(path)) as file:
         yield file
 
 
 def _all(path: str, file: h5py.File) -> dict[str, h5py.Dataset]:
-    """Find all datasets with rows, each once: where a group holds it, or else where a link leads to it."""
+    """Find all datasets with rows, each once: by its name in a group, or by a link if it has none."""
     found: dict[str, h5py.Dataset] = {}
     links: list[str] = []
     seen = {file["/"]}
@@ -57,18 +57,18 @@ def _all(path: str, file: h5py.File) -> dict[str, h5py.Dataset]:
 
 
 def _at(path: str, file: h5py.File, name: str) -> Any:
-    """Get what a name leads to; raises StreamError where it leads nowhere."""
+    """Return the object at a name; raises StreamError if there is none."""
     try:
         return file[name]
-    except Exception as error:  # HDF5 has many for links that lead nowhere, or round
+    except Exception as error:  # HDF5 has many for broken and circular links
         raise StreamError(
-            f"{path}: {name!r} is a link that leads nowhere ({str(error).strip(chr(34)):.200}). Bring what it names, "
-            "or name the datasets that are wanted: `columns`."
+            f"{path}: {name!r} is a broken link ({str(error).strip(chr(34)):.200}). Provide its target, or name other "
+            "datasets in `columns`."
         ) from None
 
 
 def _datasets(path: str, file: h5py.File, names: Names) -> dict[str, h5py.Dataset]:
-    """Get the datasets that are wanted, by the names that they were asked for."""
+    """Return the requested datasets, by the requested names."""
     if names is None:
         found = _all(path, file)
     else:
@@ -78,14 +78,14 @@ def _datasets(path: str, file: h5py.File, names: Names) -> dict[str, h5py.Datase
     for name, dataset in found.items():
         if not isinstance(dataset, h5py.Dataset) or not dataset.shape:
             what = "a group" if isinstance(dataset, h5py.Group) else "a single value"
-            raise StreamError(f"{path}: {name!r} is {what}, and has no rows. Leave it out of `columns`.")
+            raise StreamError(f"{path}: {name!r} is {what}, and has no rows. Omit it from `columns`.")
         _check_readable(path, name, dataset)
     _check_rows(path, file, found)
     return found
 
 
 def _check_rows(path: str, file: h5py.File, found: dict[str, h5py.Dataset]) -> None:
-    """Refuse those of a record whose rows are not the samples."""
+    """Refuse datasets of a record whose rows are not samples."""
     if file.attrs.get("format") != FORMAT:
         return
     packed = {f"/fields/{field.name}": field for field in Header.read(file, Path(path)).fields if field.length}
@@ -98,7 +98,7 @@ def _check_rows(path: str, file: h5py.File, found: dict[str, h5py.Dataset]) -> N
 
 
 def _check_readable(path: str, name: str, dataset: h5py.Dataset) -> None:
-    """Refuse what HDF5 cannot decompress, or would fill up: a virtual dataset whose sources are missing."""
+    """Refuse datasets that HDF5 cannot decompress, and virtual ones with missing sources, which it would fill up."""
     for code, flags, filter_name in _filters(dataset):
         if not flags & h5py.h5z.FLAG_OPTIONAL and not h5py.h5z.filter_avail(code):
             raise StreamError(f"{path}: {_lacks_filter(name, code, filter_name)}")
@@ -115,42 +115,42 @@ def _filters(dataset: h5py.Dataset) -> list[tuple[int, int, str]]:
 
 def _lacks_filter(name: str, code: int, filter_name: str) -> str:
     return (
-        f"{name!r} is compressed with a filter that HDF5 does not have here: {code} ({filter_name}). Install it (pip "
+        f"{name!r} is compressed with a filter that is not available: {code} ({filter_name}). Install it (pip "
         "install hdf5plugin), or name the folder of the plugin in HDF5_PLUGIN_PATH."
     )
 
 
 def _check_source(path: str, name: str, dataset: h5py.Dataset, source: Any) -> None:
-    """Look where HDF5 looks: beside the file, also of a link to it, and in the working directory."""
+    """Check the paths that HDF5 uses: beside the file or the target of a link, and in the working directory."""
     own = dataset.file.filename
     folders = [os.path.dirname(os.path.abspath(own)), os.path.dirname(os.path.realpath(own)), os.getcwd()]
     where = [os.path.join(folder, source.file_name) for folder in folders]
     there = next((file for file in where if os.path.exists(file)), None)
     if there is None:
-        raise StreamError(f"{path}: {name!r} has its rows in {where[0]}, which is not there. Bring it, too.")
+        raise StreamError(f"{path}: {name!r} has its rows in {where[0]}, which does not exist. Provide that file.")
     with open_file(Path(there)) as file:
         if not isinstance(file.get(source.dset_name), h5py.Dataset):
-            raise StreamError(f"{path}: {name!r} has its rows in {source.dset_name!r} of {there}, which is not there.")
+            raise StreamError(f"{path}: {name!r} has its rows in {source.dset_name!r}, which is missing in {there}.")
         _check_readable(there, source.dset_name, file[source.dset_name])
 
 
 def _rows(path: str, name: str, dataset: h5py.Dataset, part: slice) -> npt.NDArray[Any]:
     try:
         return np.asarray(dataset[part])
-    except Exception as error:  # of types and storage of all kinds
+    except Exception as error:  # many kinds, depending on type and storage
         lacks = [
             _lacks_filter(name, code, text) for code, _, text in _filters(dataset) if not h5py.h5z.filter_avail(code)
         ]
         raise StreamError(
             f"{path}: {lacks[0]}"
             if lacks
-            else f"{path}: {name!r} cannot be read: {type(error).__name__}: {str(error):.200}. Leave it out: name the "
-            "others in `columns`. If the file is damaged, make the part anew."
+            else f"{path}: {name!r} cannot be read: {type(error).__name__}: {str(error):.200}. Name the other ones in "
+            "`columns`. If the file is damaged, recreate the part."
         ) from None
 
 
 def _filled(file: h5py.File) -> npt.NDArray[np.bool_] | None:
-    """Tell which rows of a file of the project's own records hold a sample; None: another file."""
+    """Return which rows of a record hold a sample; None if the file is not a record."""
     if file.attrs.get("format") != FORMAT:
         return None
     return np.asarray(file["simulation"][:] != EMPTY)

@@ -1,4 +1,4 @@
-"""Folders whose names are values of a column, `year=2019/`, as Hive and Spark have them."""
+"""Folders whose names are values of a column, `year=2019/`, as in Hive and Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 __all__ = ["Keys", "is_key", "key_and_name", "keys_of"]
 
 Keys: TypeAlias = Mapping[str, "int | str | None"]
-"""Columns that a part has by its folders, and their value."""
+"""Columns of a part from its folders, and their value."""
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -24,13 +24,13 @@ def is_key(folder: str) -> bool:
 
 
 def key_and_name(path: str) -> str:
-    """Give the name of a file with those of the folders that are keys, the same wherever its data set lies."""
+    """Return the name of a file with those of its key folders, which does not depend on the data set's location."""
     *folders, name = path.split(os.sep)
     return os.sep.join([*filter(is_key, folders), name])
 
 
 def keys_of(paths: Sequence[str]) -> list[Keys]:
-    """Give the columns of each path: whole numbers where the folders of all paths say such, else texts."""
+    """Return the columns of each path: whole numbers if they are numbers in all paths, otherwise texts."""
     found = [_texts(path) for path in paths]
     names = {name for keys in found for name in keys}
     numbers = {name for name in names if all(_is_number(keys.get(name, "")) for keys in found)}

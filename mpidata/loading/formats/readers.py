@@ -1,4 +1,4 @@
-"""Reading part files, whatever their format: what is in them, and the rows, some at a time."""
+"""Reading part files of any format: their columns, and their rows in chunks."""
 
 from __future__ import annotations
 
@@ -29,41 +29,41 @@ FORMATS: dict[str, Format] = {
     ".npy": NPY,
     ".npz": NPZ,
 }
-"""Ends of file names, and how such files are read."""
+"""Format of each suffix."""
 
 
 def check_format(path: str, reader: str | None) -> None:
-    """Raise StreamError where nothing reads such a file."""
+    """Raise StreamError if there is no reader for such a file."""
     if reader is None and Path(path).suffix.lower() not in FORMATS:
         raise StreamError(
-            f"{path}: no reader for such a file. Formats go by the ends of names ({', '.join(FORMATS)}); for others "
-            'give reader="module:function", which takes a path and gives dicts of arrays.'
+            f"{path}: no reader for such a file. The suffix determines the format ({', '.join(FORMATS)}); for others "
+            'give reader="module:function", which takes a path and returns an iterator of dicts of arrays.'
         )
 
 
 def describe(path: str, reader: str | None, names: Names, keys: Keys) -> tuple[int, Kinds] | None:
-    """Give the number of rows of a part, and of each column what its values are.
+    """Return the number of rows of a part, and the kind of values of each column.
 
     Parameters
     ----------
     path : str
         Of the file.
     reader : str or None
-        "module:function", or by the end of the file's name.
+        "module:function"; None: by the file's suffix.
     names : sequence of str or None
-        Columns; all where None.
+        Columns; None: all.
     keys : Keys
-        What the folders of the part say.
+        Columns from the folders of the part.
 
     Returns
     -------
     (int, dict of str) or None
-        None where the part must be read for that.
+        None if the part must be read for that.
 
     Raises
     ------
     StreamError
-        It cannot be read, or has no such columns; with the file's name.
+        The file, which is named, cannot be read or has no such columns.
     """
     if reader is not None:
         return None
@@ -75,7 +75,7 @@ def describe(path: str, reader: str | None, names: Names, keys: Keys) -> tuple[i
 
 
 def read_rows(path: str, reader: str | None, names: Names, keys: Keys) -> Iterator[Chunk]:
-    """Read a part; arguments are as for `describe`.
+    """Read a part; the arguments are those of `describe`.
 
     Yields
     ------
@@ -99,12 +99,12 @@ def read_rows(path: str, reader: str | None, names: Names, keys: Keys) -> Iterat
 
 
 def _divide(path: str, file_format: Format, names: Names, keys: Keys) -> tuple[Names, list[str]]:
-    """Tell what is in the file from what its folders say; what is in both is the file's."""
+    """Return the columns to read from the file and those of its folders; the file's have precedence."""
     asked = [name for name in names or () if name in keys]
     there = _named(path, lambda: file_format.columns(path)) if asked else []
     of_folders = [name for name in asked if name not in there]
     own = names and [name for name in names if name not in of_folders]
-    return there[:1] if own == [] else own, of_folders  # one at least, which has the number of rows
+    return there[:1] if own == [] else own, of_folders  # at least one, for the number of rows
 
 
 def _function(reader: str) -> Callable[[str], Any]:
@@ -121,46 +121,46 @@ def _function(reader: str) -> Callable[[str], Any]:
 
 def _columns(path: str, names: Names, chunk: Any) -> Chunk:
     if not isinstance(chunk, dict):
-        raise StreamError(f"{path}: the reader gave {type(chunk).__name__}, not a dict of arrays.")
+        raise StreamError(f"{path}: the reader returned {type(chunk).__name__}, not a dict of arrays.")
     return {name: as_array(path, name, chunk[name]) for name in check_names(path, names, list(chunk))}
 
 
 def as_array(path: str, name: str, column: Any, who: str = "the reader") -> npt.NDArray[Any]:
-    """Make an array of what a reader or transform gave; raises StreamError where something of it would get lost."""
+    """Return an array of a reader's or transform's result; raises StreamError if values would be lost."""
     masked = isinstance(column, np.ma.MaskedArray) and bool(np.ma.getmaskarray(column).any())
     if masked or (isinstance(column, (list, tuple)) and any(value is np.ma.masked for value in column)):
-        raise StreamError(f"{path}: column {name!r} has masked values, of which no tensor can be made. Fill them.")
+        raise StreamError(f"{path}: column {name!r} has masked values, which cannot become a tensor. Fill them.")
     if type(column).__module__.partition(".")[0] == "pyarrow":
         return array_of(column)
     try:
         array = np.asarray(column)
-    except Exception as error:  # of whatever it is
+    except Exception as error:  # any kind, depending on the object
         raise StreamError(
-            f"{path}: {who} gave {type(column).__name__} as column {name!r}, of which no array can be made: "
-            f"{as_line(error).rstrip('.'):.200}. Give an array of numpy."
+            f"{path}: {who} returned {type(column).__name__} as column {name!r}, which cannot become an array: "
+            f"{as_line(error).rstrip('.'):.200}. Return a numpy array."
         ) from None
     if array.ndim == 0:
-        raise StreamError(f"{path}: {who} gave a single value as column {name!r}. Give one for each row.")
+        raise StreamError(f"{path}: {who} returned a single value as column {name!r}. Return one for each row.")
     return array
 
 
 def _named(path: str, call: Callable[[], Any], reader: str | None = None) -> Any:
-    """Turn what a damaged file, or the user's reader, raises into a sentence that names it."""
+    """Convert exceptions of a damaged file or of the user's reader to a StreamError that names the file."""
     try:
         return call()
     except StreamError:
         raise
-    except MpidataError as error:  # of a file of HDF5
+    except MpidataError as error:  # about an HDF5 file
         raise StreamError(str(error)) from None
     except MemoryError:
         raise StreamError(f"{path}: there is not enough memory to read it. Use smaller parts, or more nodes.") from None
-    except Exception as error:  # readers and the libraries that they use have errors of their own
+    except Exception as error:  # readers and their libraries have their own exceptions
         why = f"{type(error).__name__}: {as_line(error).rstrip('.'):.300}"
         if reader is not None:
             raise StreamError(
-                f"{path}: reader {reader} has raised {why}. Correct it, or leave the part out of the paths."
+                f"{path}: reader {reader} has raised {why}. Correct the reader, or omit the part from the paths."
             ) from error
         raise StreamError(
-            f"{path}: cannot be read: {why}. If it is damaged, make the part anew; else leave it out of the paths, or "
-            "give a `reader` that can."
+            f"{path}: cannot be read: {why}. If it is damaged, recreate the part; otherwise omit it from the paths, or "
+            "give a `reader` for it."
         ) from error

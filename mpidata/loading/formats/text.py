@@ -1,4 +1,4 @@
-"""CSV files, whose columns are of the kinds that all of their rows have."""
+"""CSV files; all rows determine the kind of a column."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ROWS = 1 << 16
 _BLOCK_BYTES, _MOST_BLOCK_BYTES = 1 << 20, (1 << 31) - 1
 _WHOLE = re.compile(r"[+-]?(\d{1,30}|0[xX][0-9a-fA-F]{1,25})")
 _TOO_WIDE = re.compile(r"[+-]?\d{31,}")
-_EXACT = 2.0**53  # whole numbers below are in float64
-# What pyarrow takes for a fraction, or for a negative number: +7, 0xFFFFFFFFFFFFFFFF.
+_EXACT = 2.0**53  # float64 represents whole numbers below this
+# pyarrow takes these for a fraction, or for a negative number: +7, 0xFFFFFFFFFFFFFFFF.
 _SIGNED = re.compile(rb"(^|[,\s\"])(\+\d|[+-]?0[xX][0-9a-fA-F])", re.MULTILINE)
 _NOT_A_NUMBER = ("nan", "-nan")
 
 
 def _table(path: str, types: dict[str, Any] | None = None) -> Any:
-    """Read a file, in blocks that each of its lines fits in."""
+    """Read a file, in blocks that are longer than each line."""
     csv = pyarrow("pyarrow.csv")
     nulls = [text for text in csv.ConvertOptions().null_values if text.lower() not in _NOT_A_NUMBER]
     convert = csv.ConvertOptions(null_values=nulls, column_types=types or {})
@@ -38,8 +38,8 @@ def _table(path: str, types: dict[str, Any] | None = None) -> Any:
             table = csv.read_csv(path, csv.ReadOptions(block_size=block), parse, convert)
             if table.num_columns > 1 or not parse.ignore_empty_lines:
                 return table
-            parse.ignore_empty_lines = False  # of one column, an empty line is an empty cell
-        except pyarrow().ArrowInvalid:  # also of a line that is longer than a block
+            parse.ignore_empty_lines = False  # with one column, an empty line is an empty cell
+        except pyarrow().ArrowInvalid:  # for example a line is longer than a block
             if block > size or block == _MOST_BLOCK_BYTES:
                 raise
             block = min(16 * block, _MOST_BLOCK_BYTES)
@@ -53,20 +53,20 @@ def _whole_table(path: str, names: Names) -> Any:
 
 
 def _check_heading(path: str, names: list[str]) -> None:
-    """Refuse a first line of numbers: it is a row. The numbers of the columns are names."""
+    """Refuse a first line of numbers, which is a row, unless they are the numbers of the columns."""
     try:
         numbers = [float(name) for name in names]
     except ValueError:
         return
     if numbers != list(range(len(numbers))):
         raise StreamError(
-            f"{path}: its first line has numbers, {', '.join(names[:3])}, where the names of the columns are to stand. "
-            "Write them there, or give a `reader`."
+            f"{path}: its first line has numbers, {', '.join(names[:3])}, instead of the names of the columns. Write "
+            "the names there, or give a `reader`."
         )
 
 
 def _exact(path: str, table: Any, names: list[str]) -> Any:
-    """Have whole numbers as such where float64 does not hold them; raises StreamError where that is not possible."""
+    """Keep whole numbers that float64 cannot represent; raises StreamError if that is impossible."""
     types = pyarrow()
     signed = _has_signed(path)
     doubtful = [
@@ -96,7 +96,7 @@ def _has_signed(path: str) -> bool:
 
 
 def _whole_numbers(path: str, name: str, texts: list[str | None]) -> Any:
-    """Make int64, or uint64, of texts that are whole numbers; None where fractions are among them, too."""
+    """Convert texts that are whole numbers to int64 or uint64; None if there are fractions among them."""
     column = [text if text is None else text.strip() for text in texts]
     found = [_whole(text) for text in column if text is not None]
     numbers = [number for number in found if number is not None]
@@ -113,8 +113,8 @@ def _whole_numbers(path: str, name: str, texts: list[str | None]) -> Any:
         )
         if lost or _TOO_WIDE.fullmatch(text or ""):
             raise StreamError(
-                f"{path}: column {name!r} has the whole number {text:.40} in row {row}, which no type holds that its "
-                "other values have, too. Leave the column out of `columns`, or write numbers that fit."
+                f"{path}: column {name!r} has the whole number {text:.40} in row {row}, but no type holds that number "
+                "and the column's other values. Omit the column from `columns`, or write numbers that fit."
             )
     return None
 
@@ -140,4 +140,4 @@ def _read(path: str, names: Names) -> Iterator[Chunk]:
 
 
 CSV = Format(_columns, _describe, _read)
-"""The first line has the names. `nan` is no null."""
+"""The first line has the names. `nan` is not a null."""

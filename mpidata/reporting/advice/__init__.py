@@ -1,1 +1,1 @@
-"""What held a job back, and what would be balanced."""
+"""The bottleneck of a job, and the numbers of groups and trainers that would be balanced."""

@@ -1,4 +1,4 @@
-"""What held a job back, in words, and how many groups and trainers would be balanced."""
+"""The bottleneck of a job, in words, and the numbers of groups and trainers that would be balanced."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ CAUSES = {
     "short simulations": "Simulations are short",
     "start-up": "Start-up held the job back",
     "balanced": "The job is balanced",
-    "unknown": "It cannot be told what held the job back",
+    "unknown": "The bottleneck of the job is unknown",
 }
 
-_WAITS = 0.15  # a share of time that is worth a word
+_WAITS = 0.15  # share of time from which waiting is reported
 _SLOW = 2.0  # times as long as the others
-_FASTER = 1.3  # times as many samples a second
-_MANY = 8  # groups more than are needed, and four times as many
-_MANY_EACH = 10  # simulations of a group, which do not wait for one another's end then
+_FASTER = 1.3  # times as many samples per second
+_MANY = 8  # more groups than needed, if also at least four times as many
+_MANY_EACH = 10  # simulations per group, with which groups do not wait for the last ones to end
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to say.
+    """The bottleneck of a job, and recommendations.
 
     Attributes
     ----------
     cause : str
         One of CAUSES.
     sentences : list of str
-        The first names the cause; the others have the figures that show it, and what to do.
+        The first names the cause; the others give the figures that show it, and what to do.
     groups, trainers, capacity : int, str or None
-        To be tried.
+        Recommended values.
     samples_s : float or None
-        Samples a second to expect then.
+        Expected samples per second with these.
     """
 
     cause: str
@@ -59,9 +59,9 @@ class Advice:
 
 
 def advise(measured: Measured | None, cores: int | None = None) -> Advice:
-    """Say what held a job back, and what would be balanced, on so many cores if that is given."""
+    """Return the bottleneck of a job, and what would be balanced, on `cores` cores if given."""
     if measured is None or not measured.trainers or measured.groups < 1 or measured.samples_s <= 0:
-        return _say("unknown", ["Too little was measured: the run was too short, or no samples came."])
+        return _say("unknown", ["Too little was measured: the run was too short, or no samples arrived."])
     advice = _judge(measured)
     if cores is None or advice.cause == "unknown":
         return advice
@@ -71,13 +71,13 @@ def advise(measured: Measured | None, cores: int | None = None) -> Advice:
         need = 1 + each + measured.ranks_per_group
         who = "a trainer" if each == 2 else "a replica"
         sentence = (
-            f"{cores} cores are too few: one for the scheduler, {each} for {who}, and those of a group make {need}."
+            f"{cores} cores are too few: one for the scheduler, {each} for {who}, and those for a group make {need}."
         )
         return _say(advice.cause, [*advice.sentences[1:], sentence])
     cores_each = f"({1 + measured.ranks_per_replica} cores each)"
     sentence = f"On {cores} cores, {_count(groups, 'group')} and {_trainers(measured, trainers)} {cores_each} would be "
     sentence += "best: "
-    sentence += f"about {_number(samples_s)} samples a second, where it had {_number(measured.samples_s)}."
+    sentence += f"about {_number(samples_s)} samples a second instead of {_number(measured.samples_s)}."
     return _say(
         advice.cause,
         [*advice.sentences[1:], sentence],
@@ -93,7 +93,7 @@ def _judge(m: Measured) -> Advice:
         return _startup(m)
     if m.slowed >= _WAITS or m.recorded_after_s > 0.3 * m.run_s:
         share = f"Recording made the trainers and groups wait for {_percent(m.slowed)} of the time"
-        share += f", and went on for {m.recorded_after_s:.1f} s of {m.run_s:.1f} s after the last batch."
+        share += f", and continued for {m.recorded_after_s:.1f} s of {m.run_s:.1f} s after the last batch."
         fix = "Record to a faster disk, less (record.every, smaller dtypes), or with `record: {when_slow: skip}`."
         return _say("disk", [share, fix])
     waits, room = m.waited >= _WAITS, m.room >= _WAITS
@@ -110,7 +110,7 @@ def _judge(m: Measured) -> Advice:
         return _short(m)
     if m.simulation >= 0.3:
         enough = max(1, math.ceil(m.groups * (1 - m.simulation)))
-        idle = f"There were fewer simulations than groups: {_count(enough, 'group')} would do the same."
+        idle = f"There were fewer simulations than groups: {_count(enough, 'group')} would be enough."
         return _say("too many groups", [_shares(m), idle], groups=enough)
     if m.long is not None and waits:
         return _long_says(m, m.long)
@@ -122,16 +122,16 @@ def _judge(m: Measured) -> Advice:
 
 
 def _startup(m: Measured) -> Advice:
-    figures = [f"{m.startup_s:.1f} s of {m.run_s:.1f} s had passed when the first samples came."]
+    figures = [f"{m.startup_s:.1f} s of {m.run_s:.1f} s had passed when the first samples arrived."]
     if m.starting >= _WAITS:
         figures.append(f"Groups started simulations for {_percent(m.starting)} of their time, before a first step.")
-    fix = "Run more simulations in a job, or let a group run many (`lifetime: pool`), and load less at the start."
+    fix = "Run more simulations in a job, let a group run many (`lifetime: pool`), or load less at the start."
     return _say("start-up", [*figures, fix])
 
 
 def _short(m: Measured) -> Advice:
-    rate = f"The scheduler handed out {_number(m.simulations / m.run_s)} simulations a second, and groups wait for that"
-    fix = f"{rate}, or for their parameters. Let a simulation do more: several short ones in one, or more steps."
+    rate = f"The scheduler assigned {_number(m.simulations / m.run_s)} simulations a second, and groups wait for that"
+    fix = f"{rate}, or for their parameters. Make simulations longer: combine several short ones, or use more steps."
     return _say("short simulations", [_shares(m), fix])
 
 
@@ -145,11 +145,11 @@ def _training(m: Measured) -> Advice:
     most, solvers = m.trainer_most_s * len(m.trainers), m.group_most_s * m.groups
     enough = max(1, math.ceil(most / m.group_most_s - 0.05))
     if m.groups - enough >= _MANY and m.groups >= 4 * enough:
-        saved = f"{_count(enough, 'group')} would do, with the same {_number(most)} samples a second"
+        saved = f"{_count(enough, 'group')} would be enough, with the same {_number(most)} samples a second"
         return _more(m, "too many groups", enough, len(m.trainers), saved)
     trainers = max(len(m.trainers) + 1, round(solvers / m.trainer_most_s))
     advice = _more(m, "training", m.groups, trainers, f"{_trainers(m, trainers)} would keep up with the solvers")
-    fewer = f"Or {_count(enough, 'group')} would do for {_trainers(m, len(m.trainers))}, with the same throughput."
+    fewer = f"Or {_count(enough, 'group')} would suffice for {_trainers(m, len(m.trainers))}, at the same throughput."
     return _say(
         "training",
         [*advice.sentences[1:], *([fewer] if enough < m.groups else [])],
@@ -162,7 +162,7 @@ def _training(m: Measured) -> Advice:
 
 def _more(m: Measured, cause: str, groups: int, trainers: int, what: str) -> Advice:
     samples_s = min(groups * m.group_most_s, trainers * m.trainer_most_s)
-    expected = f"{what}: expect about {_number(samples_s)} samples a second, where it had {_number(m.samples_s)}."
+    expected = f"{what}: expect about {_number(samples_s)} samples a second instead of {_number(m.samples_s)}."
     return _say(cause, [_shares(m), _trained(m), expected], groups, trainers * m.ranks_per_replica, None, samples_s)
 
 
@@ -172,13 +172,13 @@ def _buffer(m: Measured) -> Advice:
     size = f"{m.capacity} samples, {m.capacity / m.batch:.1f} batches,"
     if m.capacity_bytes:
         capacity, size = size_text(4 * m.capacity_bytes), size_text(m.capacity_bytes)
-    why = f"Both waited for one another by turns: the buffer of {size} does not even out what comes in bursts."
+    why = f"Both sides waited in turn: the buffer of {size} does not even out samples that arrive in bursts."
     expected = f"With `buffer.capacity: {capacity}` expect about {_number(samples_s)} samples a second."
     return _say("buffer", [_shares(m), _trained(m), why, expected], None, None, capacity, samples_s)
 
 
 def _slow_trainer(m: Measured) -> int | None:
-    """Find the trainer that needs much longer for a sample than the fastest, while that waits."""
+    """Find the trainer that takes much longer for a sample than the others."""
     if len(m.trainers) < 2:
         return None
     most = [trainer.most_s for trainer in m.trainers]
@@ -190,18 +190,18 @@ def _slow_trainer(m: Measured) -> int | None:
 def _slow_trainer_says(m: Measured, slow: int) -> Advice:
     others = statistics.median(trainer.most_s for i, trainer in enumerate(m.trainers) if i != slow)
     of = m.trainers[slow]
-    figures = f"Trainer {of.number} would take {_number(of.most_s)} samples a second, the others {_number(others)}; "
+    figures = f"Trainer {of.number} could take {_number(of.most_s)} samples a second, the others {_number(others)}; "
     waits = statistics.fmean(trainer.waited for i, trainer in enumerate(m.trainers) if i != slow)
     figures += f"it waited for {_percent(of.waited)} of the time, the others for {_percent(waits)}."
-    why = "All trainers get the same number of samples, so the groups waited for room on it."
+    why = "All trainers get the same number of samples, so the groups waited for room in its buffer."
     samples_s = min(m.groups * m.group_most_s, len(m.trainers) * others)
-    fix = "Find out what slows it: its host, its GPU, what its script does more. "
-    fix += f"As fast as the others: {_number(samples_s)} samples a second, where it had {_number(m.samples_s)}."
+    fix = "Find out what slows that trainer: its host, its GPU, or extra work of its script. At the others' speed, "
+    fix += f"expect {_number(samples_s)} samples a second instead of {_number(m.samples_s)}."
     return _say("slow trainer", [figures, why, fix], samples_s=samples_s)
 
 
 def _slow_group(m: Measured) -> int | None:
-    """Find the group that needs much longer for a step than the others."""
+    """Find the group that takes much longer for a step than the others."""
     if len(m.step_s) < 3:
         return None
     slow = max(m.step_s, key=lambda group: m.step_s[group])
@@ -218,24 +218,22 @@ def _slow_group_says(m: Measured, slow: int) -> Advice:
     figures = f"A step took {_seconds(m.step_s[slow])} on group {slow}, and {_seconds(others)} on the others."
     alike = sum(1 / value for value in m.step_s.values() if value > 0)
     samples_s = min(m.samples_s * len(m.step_s) / others / alike, len(m.trainers) * m.trainer_most_s)
-    fix = "Find out what slows it: its host, or its simulations, whose parameters are in parameters.csv. "
-    fix += f"As fast as the others: {_number(samples_s)} samples a second, where it had {_number(m.samples_s)}."
+    fix = "Find out what slows that group: its host, or its simulations, whose parameters are in parameters.csv. "
+    fix += f"At the others' speed, expect {_number(samples_s)} samples a second instead of {_number(m.samples_s)}."
     return _say("slow group", [figures, _shares(m), _trained(m), fix], samples_s=samples_s)
 
 
 def _long_says(m: Measured, long: LongSimulation) -> Advice:
-    figures = (
-        f"Simulation {long.simulation} took {_seconds(long.seconds)}, half of all at most {_seconds(long.others_s)}. "
-    )
+    figures = f"Simulation {long.simulation} took {_seconds(long.seconds)}; the median is {_seconds(long.others_s)}. "
     figures += (
-        f"It ran on when others were done: for {_percent(long.idle)} of their time the groups had nothing left to do."
+        f"It was still running when others were done: groups had nothing to do for {_percent(long.idle)} of their time."
     )
-    fix = "Have long simulations come first, or be shorter, or give groups more ranks; see its row in parameters.csv."
+    fix = "Start long simulations first, shorten them, or give groups more ranks; see its row in parameters.csv."
     return _say("long simulation", [figures, _shares(m), _trained(m), fix])
 
 
 def _on_cores(m: Measured, cores: int) -> tuple[int, int, float]:
-    """Find how many groups and trainers on so many cores give the most samples a second; the fewest of them."""
+    """Find the smallest numbers of groups and trainers that give the most samples per second on these cores."""
     best = (0, 0, 0.0)
     for trainers in range(1, max(1, cores // 2) + 1):
         groups = (cores - 1 - (1 + m.ranks_per_replica) * trainers) // m.ranks_per_group
@@ -289,7 +287,7 @@ def _seconds(value: float) -> str:
 
 
 def _trainers(m: Measured, number: int) -> str:
-    """Say so many trainers: the ranks that are to be asked for, where each of them is a replica."""
+    """Name a number of trainers, or of replicas with the number of ranks to request."""
     each = m.ranks_per_replica
     replicas = f"{_count(number, 'replica')} of {each} ranks ('trainers.ranks: {number * each}')"
     return _count(number, "trainer") if each == 1 else replicas

@@ -1,4 +1,4 @@
-"""What was measured of a job, as far as it shows what held it back."""
+"""The measurements of a job that show its bottleneck."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PARTS = ("start_s", "compute_s", "room_s")  # of the time of a simulation
 
 @dataclass(frozen=True)
 class TrainerMeasured:
-    """A trainer: samples that it took a second, each once, and the share of time for which its loop waited for data."""
+    """A trainer: new samples that it took per second, and the share of time for which its loop waited for data."""
 
     samples_s: float
     waited: float
@@ -28,20 +28,20 @@ class TrainerMeasured:
 
     @property
     def most_s(self) -> float:
-        """Samples a second that it would take if it never waited."""
+        """Samples per second that it would take if it never waited."""
         return self.samples_s / max(1.0 - self.waited, 0.01)
 
 
 @dataclass(frozen=True)
 class LongSimulation:
-    """The last simulation, if it ran on when the other groups had nothing left to do for long.
+    """The last simulation, if the other groups had nothing left to do for long while it ran.
 
     Attributes
     ----------
     simulation : int
-        Which.
+        Its id.
     seconds, others_s : float
-        How long it took, and the median of all.
+        Its duration, and the median of all.
     idle : float
         Share of all groups' time for which they had nothing left to do.
     """
@@ -54,36 +54,36 @@ class LongSimulation:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of a job.
+    """The measurements of a job.
 
     Attributes
     ----------
     run_s : float
         Seconds of the whole run.
     startup_s : float
-        Seconds of it before the first samples came.
+        Seconds of it before the first samples arrived.
     trainers : tuple of TrainerMeasured
-        In the middle of the time in which samples came, as all that follows.
+        In the middle of the time in which samples arrived, like the following attributes; one for each replica.
     groups, ranks_per_group, ranks_per_replica : int
-        Each of `trainers` is one for each replica.
+        Numbers of groups, and of ranks.
     simulations : int
-        That the groups have closed, in the whole run.
+        Number of simulations that the groups have closed in the whole run.
     computing, room, simulation, starting : float
         Shares of the groups' time: computing, waiting for room in the buffers, for a simulation, and starting one.
     step_s : dict
-        Seconds a step, waiting not included, by group.
+        Seconds per step without waiting, by group.
     group_s : float or None
-        Samples a second of a group that never waits, the mean of their own times; None where too little is known.
+        Samples per second of a group that never waits, the mean of all groups; None if too little is known.
     capacity : int
         Of one buffer, in samples; 0 if it counts bytes.
     capacity_bytes : int
         Of one buffer, in bytes; 0 if it counts samples.
     batch : float
-        Samples of a batch.
+        Number of samples of a batch.
     slowed : float
-        Share of time for which the recording held up the trainers, their mean.
+        Share of time for which recording delayed the trainers, their mean.
     recorded_after_s : float
-        Seconds after the last draw for which the recording went on; 0 where nothing is recorded.
+        Seconds after the last draw for which recording continued; 0 without a record.
     long : LongSimulation or None
         None: the groups ended at about the same time, or no simulation was longer than others.
     """
@@ -110,7 +110,7 @@ class Measured:
 
     @property
     def samples_s(self) -> float:
-        """Samples that the trainers took a second."""
+        """Samples per second that the trainers took."""
         return sum(trainer.samples_s for trainer in self.trainers)
 
     @property
@@ -120,22 +120,22 @@ class Measured:
 
     @property
     def group_most_s(self) -> float:
-        """Samples a second of a group that never waits."""
+        """Samples per second of a group that never waits."""
         if self.group_s is not None:
             return self.group_s
         return self.samples_s / max(self.computing + self.starting, 0.01) / self.groups
 
     @property
     def trainer_most_s(self) -> float:
-        """Samples a second of a trainer that never waits: of the slowest, as all get the same number of samples."""
+        """Samples per second of a trainer that never waits: the slowest, because all get the same number of samples."""
         return min(trainer.most_s for trainer in self.trainers)
 
 
 def measure(look: Look) -> Measured | None:
-    """Find out how the trainers and groups of a run spent their time; None where too little is known.
+    """Find out how the trainers and groups of a run spent their time; None if too little is known.
 
-    Trainers are measured between 20 and 80 % of the time in which samples came, groups by the simulations that they
-    closed, where these suffice after the first ones.
+    Trainers are measured between 20 and 80 % of the time in which samples arrived, groups by the simulations that they
+    closed, without the first ones if there are enough others.
     """
     lines = read_metrics(look.run)
     inside = middle_of(lines)
@@ -150,7 +150,7 @@ def measure(look: Look) -> Measured | None:
         for number, (a, b, early, late) in enumerate(
             zip(first["drawn"], last["drawn"], first["waited_s"], last["waited_s"], strict=True)
         )
-        if b > a  # not a spare one that waits
+        if b > a  # not a waiting spare
     )
     runs = [event for event in read_events(look.run.events) if _is_run(event)]
     shares = _shares_of(runs)
@@ -189,13 +189,13 @@ def _after_last_draw(lines: list[dict[str, Any]]) -> float:
 
 
 def _batch(line: dict[str, Any], buffer: dict[str, Any]) -> float:
-    """Compute how many new samples there were for each batch; those of a fifo or firo that wait are in none yet."""
+    """Compute the number of new samples per batch; samples that wait in a fifo or firo are in no batch yet."""
     waiting = 0.0 if buffer.get("policy") == "reservoir" else sum(line["fill"]) * _capacity(buffer)
     return float(max(0.0, sum(line["received"]) - waiting) / max(sum(line["drawn"]), 1))
 
 
 def _shares_of(runs: list[dict[str, Any]]) -> dict[str, float] | None:
-    """Add up how groups spent their time; the first simulation of each is left out where it has run others."""
+    """Add up how groups spent their time, without the first simulation of each group that has run others."""
     seen: set[int] = set()
     later = [run for run in runs if run["group"] in seen or seen.add(run["group"])]  # type: ignore[func-returns-value]
     chosen = later if len(later) >= len(seen) else runs
@@ -206,7 +206,7 @@ def _shares_of(runs: list[dict[str, Any]]) -> dict[str, float] | None:
 
 
 def _steps(runs: list[dict[str, Any]]) -> dict[int, float]:
-    """Compute seconds a step by group, waiting and starting left out."""
+    """Compute seconds per step by group, without waiting and starting."""
     steps: dict[int, float] = {}
     seconds: dict[int, float] = {}
     for run in runs:
@@ -217,16 +217,16 @@ def _steps(runs: list[dict[str, Any]]) -> dict[int, float]:
 
 
 def _group_samples_s(runs: list[dict[str, Any]], received: int) -> float | None:
-    """Compute the samples a second that a group would give if it never waited, the mean over the groups.
+    """Compute the samples per second that a group would produce if it never waited, the mean over the groups.
 
-    Not from what came a second: while the buffers fill, groups do not wait as they will later. `received` are the
-    samples of the whole run: steps of a validation, or before a window is whole, are none of the trainers'.
+    Not from the rate of arrivals: while the buffers fill, groups wait less than later. `received` is the number of
+    samples of the whole run: steps for validation, or before a window is complete, are not samples for training.
     """
     of: dict[int, list[tuple[int, float]]] = {}
     for run in runs:
         seconds = float(run.get("compute_s", 0.0)) + float(run.get("start_s", 0.0))
         of.setdefault(run["group"], []).append((run["steps"], seconds))
-    later = [runs[1:] or runs for runs in of.values()]  # the first simulation of a group starts it, too
+    later = [runs[1:] or runs for runs in of.values()]  # the first simulation of a group includes its start
     if not received or any(sum(seconds for _, seconds in runs) <= 0 for runs in later):
         return None
     share = min(1.0, received / max(1, sum(run["steps"] for run in runs)))
@@ -235,7 +235,7 @@ def _group_samples_s(runs: list[dict[str, Any]], received: int) -> float | None:
 
 
 def _long(runs: list[dict[str, Any]], run_s: float) -> LongSimulation | None:
-    """Find the simulation that the others' groups had to wait for at the end."""
+    """Find the simulation that the other groups had to wait for at the end."""
     ends = {run["group"]: float(run["time"]) for run in runs}  # the last one of each
     end = max(ends.values())
     last = next(run for run in reversed(runs) if run["time"] == end)

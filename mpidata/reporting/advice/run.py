@@ -1,4 +1,4 @@
-"""What held the job of a run folder back: one with solvers, or one with loaders alone."""
+"""The bottleneck of the job of a run folder, with solvers or only with loaders."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ from mpidata.reporting.reading.story import read_events
 
 __all__ = ["advise_run"]
 
-_WAITS = 0.15  # a share of time that is worth a word
+_WAITS = 0.15  # share of time from which waiting is reported
 _CHANGES = ("trainer_lost", "trainer_joined", "trainer_retired")
 
 
 def advise_run(look: Look, cores: int | None = None) -> Advice:
-    """Say what held the job of a run back, and what would be balanced, on so many cores if that is given."""
+    """Return the bottleneck of a run's job, and what would be balanced, on `cores` cores if given."""
     if any(event.get("event") in _CHANGES for event in read_events(look.run.events)):
-        told = "Trainers died, came or left meanwhile, so its times say little of a job with as many all along."
-        return Advice("unknown", ["It cannot be told what held the job back.", told])
+        told = "Trainers died, joined or left, so its times do not show those of a job with a fixed number of them."
+        return Advice("unknown", ["The bottleneck of the job is unknown.", told])
     return advise(measure(look), cores) if look.job.get("solvers") else _of_loaders(look)
 
 
 def _of_loaders(look: Look) -> Advice:
     inside = middle_of(read_metrics(look.run))
     if inside is None:
-        return Advice(
-            "unknown", ["It cannot be told what held the job back.", "Too little was loaded, or too quickly."]
-        )
+        return Advice("unknown", ["The bottleneck of the job is unknown.", "Too little was loaded, or too quickly."])
     first, last = inside
     seconds = last["seconds"] - first["seconds"]
     waited = statistics.fmean(b - a for a, b in zip(waited_of(first), waited_of(last), strict=True)) / seconds
@@ -40,5 +38,5 @@ def _of_loaders(look: Look) -> Advice:
         return Advice("balanced", ["The loaders kept up with training.", told])
     loaders = look.job.get("loaders")
     had = loaders.get("ranks", "?") if isinstance(loaders, dict) else "?"
-    fix = f"Try more of them (loaders.ranks, it had {had}), larger batches, or a faster disk."
+    fix = f"Try more loaders (loaders.ranks; it had {had}), larger batches, or a faster disk."
     return Advice("loaders", ["The loaders held the job back.", told, fix])

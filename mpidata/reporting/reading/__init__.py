@@ -1,1 +1,1 @@
-"""What is in a run folder, read again: figures over time, events, the summary."""
+"""Reading a run folder: figures over time, events, the summary."""

@@ -1,4 +1,4 @@
-"""The lines of metrics.jsonl and of the run's other files, as they are read again."""
+"""Reading the lines of metrics.jsonl and of the run's other files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["middle_of", "read_lines", "read_metrics", "samples_of", "waited_of"]
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Read JSON objects, one a line; lines that are cut off, or are something else, do not count."""
+    """Read JSON objects, one per line; skips incomplete and other lines."""
     with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             with contextlib.suppress(ValueError, RecursionError):
@@ -24,12 +24,12 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_metrics(run: RunFolder) -> list[dict[str, Any]]:
-    """Read the lines of metrics.jsonl that are whole."""
+    """Read the complete lines of metrics.jsonl."""
     return [line for line in read_lines(run.metrics) if _is_line(line)]
 
 
 def middle_of(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Find the lines at 20 and 80 % of the time in which samples came, since the last start of the run."""
+    """Find the lines at 20 and 80 % of the time in which samples arrived, since the last start of the run."""
     lines = lines[max((i for i in range(1, len(lines)) if _begins(lines[i - 1], lines[i])), default=0) :]
     came = [i for i, line in enumerate(lines) if i and samples_of(line) > samples_of(lines[i - 1])]
     if len(came) < 2:
@@ -46,13 +46,13 @@ def _begins(before: dict[str, Any], line: dict[str, Any]) -> bool:
 
 
 def waited_of(line: dict[str, Any]) -> list[float]:
-    """Give the seconds for which each trainer has waited for data, of the solvers or of loaders."""
+    """Return the seconds for which each trainer has waited for data from solvers or loaders."""
     loaded = _loaded(line, "wait_s") or [0.0] * len(line["waited_s"])
     return [a + b for a, b in zip(line["waited_s"], loaded, strict=False)]
 
 
 def samples_of(line: dict[str, Any]) -> int:
-    """Give the samples that have come to the trainers, from the solvers or from loaders."""
+    """Return the number of samples that the trainers have received from solvers or loaders."""
     return int(sum(line["received"]) + sum(_loaded(line, "samples")))
 
 

@@ -1,4 +1,4 @@
-"""What a run folder holds, read for its report; whatever is missing, or cut off, is left out."""
+"""The contents of a run folder for its report; missing and incomplete parts are omitted."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["Look", "look_at"]
 
 @dataclass
 class Look:
-    """A run, as its folder shows it.
+    """The contents of a run folder.
 
     Attributes
     ----------
     run : RunFolder
     status : str
-        That of its summary; `running` or `gone` where it has none.
+        That of its summary; `not ended` if it has none.
     figures : dict
-        summary.json, or what progress.json has of it.
+        summary.json, or its figures from progress.json.
     job : dict
         The job file.
     job_text : str
-        The same, as it is.
+        The text of the job file.
     machine : dict
         machine.json.
     story : Story
@@ -64,12 +64,12 @@ class Look:
 
 
 def look_at(folder: str | Path) -> Look:
-    """Look at a run folder: of a run that has ended, that goes on, or whose processes were killed.
+    """Read the folder of a run that has ended, is running, or was killed.
 
     Raises
     ------
     LaunchError
-        It is no run folder.
+        It is not a run folder.
     """
     run = RunFolder(Path(folder).absolute())
     if not run.job.is_file():
@@ -114,7 +114,7 @@ def _yaml(text: str) -> dict[str, Any]:
 
 
 def _texts(job: dict[str, Any]) -> dict[str, list[Any]]:
-    """Give the values of each parameter that has a list of them; of texts, the places in there are drawn."""
+    """Return the values of each parameter with a list of values; of texts, the positions in the list are drawn."""
     parameters = job.get("parameters")
     space = parameters.get("space") if isinstance(parameters, dict) else None
     points = {name: axis for name, axis in space.items() if isinstance(axis, dict)} if isinstance(space, dict) else {}
@@ -143,7 +143,7 @@ def _parameters(path: Path, texts: dict[str, list[Any]], weights: bool) -> tuple
                 row = [float(texts[name].index(cell) if cell in texts.get(name, ()) else cell) for name, cell in cells]
                 rows += [row] if len(row) == 1 + len(names) else []
         table = np.array(rows, float).reshape(len(rows), 1 + len(names))
-        count = len(names) - weights  # the last are no parameter
+        count = len(names) - weights  # the last column, weights, is not a parameter
         return names[:count], table[np.argsort(table[:, 0], kind="stable"), 1 : 1 + count]
     return [], np.zeros((0, 0))
 

@@ -1,4 +1,4 @@
-"""What events.jsonl tells, put together: which group ran which simulation when, and what befell them."""
+"""The history of a run from events.jsonl: which group ran which simulation when, and failures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MARKS = {
 class Bar:
     """A simulation on a group, in seconds of the run; `how`: complete, failed, lost or unfinished.
 
-    `room`: seconds for which it waited for room in the buffers, in all.
+    `room`: total seconds for which it waited for room in the buffers.
     """
 
     group: int
@@ -49,7 +49,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Mark:
-    """What befell the run, at a second of it; `group`: of which group, if of one."""
+    """An incident at a second of the run; `group`: of this group, if any."""
 
     time: float
     what: str
@@ -58,7 +58,7 @@ class Mark:
 
 
 class Clock:
-    """Turns Unix times into seconds of the run: the time between its starts does not count."""
+    """Converts Unix times to seconds of the run, without the time between its starts."""
 
     def __init__(self) -> None:
         self._starts: list[tuple[float, float]] = []  # Unix time, second of the run
@@ -66,11 +66,11 @@ class Clock:
         self._last_unix = 0.0
 
     def start(self, unix: float) -> None:
-        """Begin, or go on, at this time."""
+        """Start or resume the run at this time."""
         self._starts.append((unix, self.last))
 
     def at(self, unix: float) -> float:
-        """Give the second of the run at a time that is not before the one given last, but for some seconds."""
+        """Return the second of the run at a time that is at most some seconds before the last one passed."""
         if not self._starts:
             self.start(unix)
         begin, second = self._starts[-1]
@@ -79,7 +79,7 @@ class Clock:
         return seconds
 
     def find(self, unix: float) -> float:
-        """Give the second of the run at any time in it."""
+        """Return the second of the run at any time in it."""
         begun = [start for start in self._starts if start[0] <= unix] or self._starts[:1] or [(unix, 0.0)]
         return max(0.0, begun[-1][1] + unix - begun[-1][0])
 
@@ -91,15 +91,15 @@ class Clock:
 
 @dataclass
 class Story:
-    """What happened, in the order of time.
+    """The history of a run, in the order of time.
 
     Attributes
     ----------
     bars : list of Bar
-        In the order of their begins.
+        In the order of their starts.
     marks : list of Mark
     clock : Clock
-        Of the run; `last` is its end, or how far it is.
+        Of the run; `last` is its end, or the last known second.
     start : dict
         The last event `start`; empty if the ranks never joined.
     """
@@ -111,19 +111,19 @@ class Story:
 
     @property
     def groups(self) -> int:
-        """How many groups there were, the ones that replaced others included."""
+        """Number of groups, including those that replaced others."""
         return 1 + max((bar.group for bar in self.bars), default=-1)
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the events of a run, in the order in which they happened."""
+    """Read the events of a run, in order."""
     for event in read_lines(path):
         if isinstance(event.get("time"), (int, float)) and isinstance(event.get("event"), str):
             yield event
 
 
 def tell(events: Iterable[dict[str, Any]]) -> Story:
-    """Put events together."""
+    """Return the history that these events describe."""
     story = Story()
     open_bars: dict[int, Bar] = {}
     last_of: dict[int, Bar] = {}  # by simulation

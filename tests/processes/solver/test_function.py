@@ -111,7 +111,7 @@ def test_function_with_group_runs_on_all_ranks(tmp_path):
         (
             "def simulate(alpha): pass\n",
             "solvers.function 'heat:simulate' does not take 'beta', but parameters.space has it. Its arguments are "
-            "'alpha'. Give it an argument of that name, or take the parameter out of the job file.",
+            "'alpha'. Give it an argument of that name, or remove the parameter from the job file.",
             False,
         ),
     ],

@@ -88,7 +88,7 @@ def test_a_damaged_one_is_reported_and_the_one_before_taken(tmp_path: Path, harm
     assert problem.endswith(f"Folder {damaged}. Checkpoint 3 is used instead.")
     harm(path_of(tmp_path, 3))
     number, problems = newest_valid(tmp_path)
-    assert number == 0 and len(problems) == 2 and problems[1].endswith("No other one can be used.")
+    assert number == 0 and len(problems) == 2 and problems[1].endswith("There is no other checkpoint to use.")
 
 
 def test_what_the_scheduler_wrote_is_checked(tmp_path: Path) -> None:

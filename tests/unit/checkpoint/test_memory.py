@@ -21,7 +21,7 @@ def test_a_sample_is_what_the_library_takes() -> None:
 
 def test_the_buffers_must_fit() -> None:
     with pytest.raises(
-        LaunchError, match=r"200.\d MiB for 2 buffers of 100 samples, and 190.0 MiB can be had.*--mem.*capacity"
+        LaunchError, match=r"200.\d MiB for 2 buffers of 100 samples, but 190.0 MiB is available.*--mem.*capacity"
     ):
         check_memory(plan(), 2, 190 * MIB)
     assert check_memory(plan(), 2, 500 * MIB) == []
@@ -30,7 +30,7 @@ def test_the_buffers_must_fit() -> None:
 
 def test_a_checkpoint_may_need_them_twice() -> None:
     (warning,) = check_memory(plan(), 2, 300 * MIB)
-    assert "up to 400.1 MiB may be needed" in warning and "300.0 MiB can be had" in warning
+    assert "up to 400.1 MiB may be needed" in warning and "300.0 MiB is available" in warning
     assert check_memory(plan(every_s=0.0), 2, 300 * MIB) == []
 
 
@@ -81,6 +81,6 @@ def test_this_machine_has_some() -> None:
 
 def test_a_capacity_in_bytes_is_what_a_buffer_needs() -> None:
     of_bytes = make_plan(fields=(Field("u", "float32", ("nodes",)),), capacity=100 * MIB, capacity_in_bytes=1)
-    with pytest.raises(LaunchError, match=r"200.0 MiB for 2 buffers of 100.0 MiB, and 190.0 MiB can be had"):
+    with pytest.raises(LaunchError, match=r"200.0 MiB for 2 buffers of 100.0 MiB, but 190.0 MiB is available"):
         check_memory(of_bytes, 2, 190 * MIB)
     assert check_memory(of_bytes, 2, 500 * MIB) == []

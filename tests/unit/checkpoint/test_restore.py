@@ -131,7 +131,7 @@ def test_large_files_are_read_in_pieces(old: Plan, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_a_checkpoint_of_another_job_is_refused(old: Plan, changes: dict[str, object], what: str) -> None:
-    with pytest.raises(StreamError, match=f"The checkpoint cannot be continued.*{what}"):
+    with pytest.raises(StreamError, match=f"Cannot resume from the checkpoint.*{what}"):
         with_trainers(old, 2, 0, **changes)
 
 

@@ -150,7 +150,7 @@ def test_a_full_disk_gives_the_checkpoint_up(library: Library, capfd: pytest.Cap
     ((failed, _, text),) = library.ended
     assert failed == 1 and text == f"trainer 0 cannot write {path(library)}: The sentence. Where. What to do."
     assert not path(library).exists()
-    assert "Training goes on without it" in capfd.readouterr().err
+    assert "Training continues without it" in capfd.readouterr().err
 
 
 def test_a_folder_that_is_gone_gives_the_checkpoint_up(library: Library) -> None:
@@ -212,13 +212,13 @@ def test_register_says_which_names_do_not_fit(library: Library) -> None:
 
 def test_a_loop_that_ignores_the_state_is_refused(library: Library) -> None:
     stream = resume(library, {"model": {}})
-    with pytest.raises(StreamError, match=r"holds the state of model.*Call mpidata.register\(...\)"):
+    with pytest.raises(StreamError, match=r"holds the state of model.*call mpidata.register\(...\)"):
         iter(stream)
 
 
 def test_a_checkpoint_of_before_register(library: Library) -> None:
     stream = resume(library, {})
-    with pytest.warns(UserWarning, match="begins afresh"):
+    with pytest.warns(UserWarning, match="their states are not restored"):
         stream.register(model=torch.nn.Linear(2, 1))
     assert len(list(stream)) == 6
 
@@ -265,7 +265,7 @@ def test_a_checkpoint_that_cannot_be_continued_is_told_to_the_job(library: Libra
     with pytest.raises(StreamError, match="000003/trainer-0000.h5 cannot be read"):
         trainer.begin()
     ((failed, sentence),) = library.stopped
-    assert failed == 1 and "The checkpoint cannot be continued" in sentence
+    assert failed == 1 and "Cannot resume from the checkpoint" in sentence
     assert library.calls == ["begin", "close"] and trainer.closed
 
 

@@ -183,5 +183,5 @@ def test_a_dispatcher_of_accelerate_is_refused(here):
     here.be(0, 2)
     data = FileDataset(here.folder, SIZE)
     loader = of_accelerate.prepare_data_loader(DataLoader(data, batch_size=None), put_on_device=True)
-    with pytest.raises(StreamError, match="deals the batches of one trainer out to all, but each trainer has batches"):
+    with pytest.raises(StreamError, match="divides the batches of one trainer among all, but each trainer has its own"):
         next(iter(loader))

@@ -74,7 +74,7 @@ def test_tensors_share_memory_and_bools_are_made_valid() -> None:
     assert tensors["x"].tolist() == [[0, 1, 2], [3, 4, 5]] and tensors["b"].tolist() == [False, True]
     memory[8:12] = struct.pack("f", 9)
     assert tensors["x"][0, 0] == 9
-    with pytest.raises(MpidataError, match=r"came with \[20, 2\] bytes, not \[24, 2\]"):
+    with pytest.raises(MpidataError, match=r"of a question have \[20, 2\] bytes, not \[24, 2\]"):
         question_in(memory, GOOD, [0, 8, 32], [8, 20, 2])
 
 

@@ -171,14 +171,14 @@ def test_an_answer_says_its_version(questions: int) -> None:
     ("returned", "said"),
     [
         (torch.zeros(2), "returned an object of Tensor"),
-        ({}, r"answer returned no 'y', which a solver asks for. The names that it returned: none\."),
-        ({"z": 0, 1: 0}, r"returned no 'y', which a solver asks for. The names that it returned: 'z', 1\. Return all"),
+        ({}, r"answer returned no 'y', which a solver requests. The names that it returned: none\."),
+        ({"z": 0, 1: 0}, r"returned no 'y', which a solver requests. The names that it returned: 'z', 1\. Return all"),
         ({"y": None}, "it is an object of NoneType"),
         ({"y": torch.ones(2).to_sparse()}, "output 'y': it is of layout torch.sparse_coo. Return a dense tensor"),
         ({"y": torch.ones(2, device="meta")}, "output 'y': it is on the device 'meta'"),
         ({"y": [1, 2]}, "it is an object of list"),
         ({"y": torch.zeros(1)}, r"its shape is \[1\], not \[2\]"),
-        ({"y": torch.zeros(2, dtype=torch.float64)}, "its dtype is torch.float64, but solvers ask for torch.float32"),
+        ({"y": torch.zeros(2, dtype=torch.float64)}, "its dtype is torch.float64, but solvers request torch.float32"),
     ],
 )
 def test_what_does_not_fit_is_refused(returned: object, said: str) -> None:
@@ -251,11 +251,11 @@ def test_weights_are_a_dict_of_tensors(tmp_path: Any) -> None:
     torch.save({"s": torch.ones(2).to_sparse()}, tmp_path / "sparse.pt")
     (tmp_path / "text.pt").write_text("name: job\n")
     assert read_weights(str(tmp_path / "good.pt"))["w"].tolist() == [1, 1]
-    with pytest.raises(MpidataError, match="holds no dict of tensors: 'n' is an object of int"):
+    with pytest.raises(MpidataError, match="does not hold a dict of tensors: 'n' is an object of int"):
         read_weights(str(tmp_path / "bad.pt"))
     with pytest.raises(MpidataError, match="holds 's', which is of layout torch.sparse_coo"):
         read_weights(str(tmp_path / "sparse.pt"))
-    with pytest.raises(MpidataError, match=r"text.pt, is no file of tensors alone \(\w+\). Write it by torch.save"):
+    with pytest.raises(MpidataError, match=r"text.pt, does not only contain tensors \(\w+\). Write it with torch.save"):
         read_weights(str(tmp_path / "text.pt"))
     with pytest.raises(MpidataError, match="cannot be read: FileNotFoundError"):
         read_weights(str(tmp_path / "none.pt"))

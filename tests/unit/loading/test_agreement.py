@@ -135,7 +135,7 @@ def test_trainers_that_ask_for_different_things_are_told_which(both, name, of):
         both(make)
     said = str(caught.value)
     item = name.strip().replace("\\", "")
-    assert "trainer 1 has " + item in said and "share=True deals the samples out by itself" in said
+    assert "trainer 1 has " + item in said and "share=True divides the samples by itself" in said
     before, _, after = said.partition("but trainer 0 has")
     assert own in before and other in after
 

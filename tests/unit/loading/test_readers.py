@@ -118,7 +118,7 @@ def test_a_function_reads_any_format(tmp_path, module):
 
 def test_what_a_function_gives_wrong_is_named(tmp_path, module):
     (tmp_path / "a.log").write_text("1 2 3\n")
-    with pytest.raises(StreamError, match=r"a\.log: the reader gave list, not a dict of arrays"):
+    with pytest.raises(StreamError, match=r"a\.log: the reader returned list, not a dict of arrays"):
         read(tmp_path / "a.log", None, "my_format:lists_of")
     with pytest.raises(StreamError, match=r"a\.log: there is no column 'z'\. It has 'y', 'twice'"):
         read(tmp_path / "a.log", ["z"], "my_format:rows_of")
@@ -135,7 +135,7 @@ def test_a_function_that_is_not_there_is_named(tmp_path, module, reader):
 def test_a_file_that_is_none_of_its_format_is_named_when_rows_are_counted(tmp_path, end, content):
     (tmp_path / f"a.{end}").write_bytes(content)
     with pytest.raises(
-        StreamError, match=rf"a\.{end}: (cannot be read: .* make the part anew|holds no)|a.h5 cannot be read as HDF5"
+        StreamError, match=rf"a\.{end}: (cannot be read: .* recreate the part|holds no)|a.h5 cannot be read as HDF5"
     ):
         if not count_rows(str(tmp_path / f"a.{end}"), None):
             raise StreamError(f"a.{end}: holds no rows")  # as whoever counts says it
@@ -167,5 +167,5 @@ def test_what_a_reader_raises_is_a_sentence(tmp_path, monkeypatch, at_once):
     monkeypatch.setitem(sys.modules, "own_reader", types.SimpleNamespace(read=read))
     with pytest.raises(StreamError) as caught:
         list(read_rows(str(tmp_path / "x.bin"), "own_reader:read", None, {}))
-    said = "x.bin: reader own_reader:read has raised Broken: no header at all. Correct it, or leave the part"
+    said = "x.bin: reader own_reader:read has raised Broken: no header at all. Correct the reader, or omit the part"
     assert said in str(caught.value)

@@ -33,7 +33,7 @@ def test_every_function_is_bound_as_its_header_declares_it(name, signature):
 
 def test_a_missing_library_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("MPIDATA_LIBRARY", str(tmp_path / "none.so"))
-    with pytest.raises(LibraryError, match="MPIDATA_LIBRARY names .*none.so, which is no file"):
+    with pytest.raises(LibraryError, match="MPIDATA_LIBRARY names .*none.so, which is not a file"):
         loading.find()
 
 

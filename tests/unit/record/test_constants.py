@@ -104,8 +104,8 @@ def test_a_resumed_run_adds_only_what_is_new(plan):
 
 
 DAMAGES = {
-    "constants/of": (3, 100, "constants/of names constants that are not there"),
-    "constants/simulation": (0, 2, "or of another simulation"),
+    "constants/of": (3, 100, "constants/of refers to missing constants"),
+    "constants/simulation": (0, 2, "or to those of another simulation"),
     "constants/lengths/nodes": (0, 1 << 40, "constants/lengths/nodes makes no sense"),
 }
 

@@ -85,7 +85,7 @@ def test_what_is_no_record(plan, tmp_path):
         RecordedDataset(folder)
     with h5py.File(folder / "trainer-0000.h5", "w", libver="latest") as file:
         file["x"] = 1
-    with pytest.raises(MpidataError, match="is no file of a record"):
+    with pytest.raises(MpidataError, match="is not a file of a record"):
         RecordedDataset(folder)
 
 

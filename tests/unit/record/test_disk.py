@@ -38,9 +38,9 @@ def test_a_full_disk_stops_the_record(plan, capfd):
     assert not recorder.flush(10)
     recorder.finish(10)
     err = capfd.readouterr().err
-    assert "has stopped: No space left on device. The training goes on" in err
+    assert "has stopped: No space left on device. The training continues" in err
     assert f"mpidata: {library.why.decode()}\n" in err
-    assert "recorded 30 samples" in err and "it is not whole: No space left on device." in err
+    assert "recorded 30 samples" in err and "the record is incomplete: No space left on device." in err
     check(RecordedDataset(plan.record_path), [s for s in SAMPLES[:30] if s[0] < 3])
 
 
@@ -78,7 +78,7 @@ def test_an_end_in_a_hurry(plan, capfd):
     recorder.start()
     library.come(SAMPLES)
     recorder.finish(0.1)
-    assert "it is not whole: the job ended 80 samples too early" in capfd.readouterr().err
+    assert "the record is incomplete: the job ended before 80 samples were written" in capfd.readouterr().err
 
 
 def test_each_step_of_cutting_the_columns_leaves_a_file_that_can_be_read(plan, monkeypatch):

@@ -64,7 +64,7 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     path = make_report([run.path])
     assert path == run.path / "report.html"
     page = Page(path)
-    for text in ("rod/1: complete", "60 received, 15.0 a second", "2 at first, 0.25 at last", "sampler: sobol",
+    for text in ("rod/1: complete", "60 received, 15.0 a second", "first 2, last 0.25", "sampler: sobol",
                  "was killed by <SIGKILL>", "3 of 1 rank: ./solver"):  # fmt: skip
         assert text in page.text
     assert page.alts == [
@@ -123,7 +123,7 @@ def test_damaged_files_do_not_matter(
     monkeypatch.setattr("mpidata.reporting.make.draw_parameters", lambda look: "")
     run = full_run(tmp_path)
     (run.path / name).write_bytes(contents)
-    assert "What was asked" in Page(make_report([run.path])).text
+    assert "Settings" in Page(make_report([run.path])).text
 
 
 def test_runs_beside_one_another(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_dataloader_gives_what_torch_s_gives(arguments):
 
 
 def test_a_generator_that_is_none_is_refused():
-    with pytest.raises(mpidata.StreamError, match="generator=3 is no torch.Generator. Give torch.Generator"):
+    with pytest.raises(mpidata.StreamError, match="generator=3 is not a torch.Generator. Give one, for example torch"):
         mpidata.DataLoader(Images(), generator=3)
 
 
@@ -158,7 +158,7 @@ def test_a_dataloader_continues_where_its_state_ends(how, batches_before):
     if batches_before == 2:
         iter(second)  # as Lightning does to see whether it may
     assert [*(batches(second) for _ in expected[1:]), draw()] == expected
-    with pytest.raises(StreamError, match="load_state_dict: this is no state of"):
+    with pytest.raises(StreamError, match="load_state_dict: this is not a state of"):
         second.load_state_dict({})
 
 

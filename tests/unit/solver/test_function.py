@@ -163,7 +163,7 @@ def test_find_function_in_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "bad_of_test.py").write_text("import none_of_test\n")
     assert function_solver.find_function("heat_of_test:simulate").__name__ == "simulate"
     for name, message in [
-        ("heat_of_test", "Write it as module:function"),
+        ("heat_of_test", "Write module:function"),
         ("other_of_test:f", "there is no module 'other_of_test', in .* or installed"),
         ("heat_of_test:f", "heat_of_test.py has no function 'f'"),
         ("heat_of_test:import_error", "has no function 'import_error'"),

@@ -201,10 +201,10 @@ REFUSED = {
     "IterableDataset": ((Endless(),), {}),
     "cannot be pickled": (([__import__("threading").Lock()],), {}),
     "prefetch_factor=0": ((Images(),), {"prefetch_factor": 0}),
-    "generator=3 is no torch.Generator": ((Images(),), {"generator": 3}),
+    "generator=3 is not a torch.Generator": ((Images(),), {"generator": 3}),
     "share=True needs batch_size": ((Images(), None), {"share": True}),
-    "share=True deals": ((Images(),), {"share": True, "sampler": [1]}),
-    "names no function": (("module",), {}),
+    "share=True divides": ((Images(),), {"share": True, "sampler": [1]}),
+    "does not name a function": (("module",), {}),
 }
 
 

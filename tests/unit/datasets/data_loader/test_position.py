@@ -113,8 +113,8 @@ def test_other_trainers_take_over_at_the_same_global_batch_only(job_of):
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [({"samples": 5}, "a dataset of length 5"), ({"trainers": 3}, "trainers: 3"), ({"epoch": -1}, "no state")]
-    + [({"seed": None}, "no state"), ({"ahead": None}, "no state")],
+    [({"samples": 5}, "a dataset of length 5"), ({"trainers": 3}, "trainers: 3"), ({"epoch": -1}, "not a state")]
+    + [({"seed": None}, "not a state"), ({"ahead": None}, "not a state")],
 )
 def test_states_that_do_not_fit_are_refused(job_of, change, sentence):
     job_of()

@@ -130,7 +130,7 @@ def test_on_a_loader_nothing_of_trainers_can_be_made(monkeypatch):
             return Closed()
 
     serve(Ends(), [])
-    assert "This is a loader, on which no dataset of mpidata can be made" in said[0]
+    assert "This rank is a loader, which cannot create a dataset of mpidata" in said[0]
 
 
 def test_a_definition_keeps_the_dtype_where_a_function_makes_the_dataset(monkeypatch):

@@ -27,7 +27,7 @@ def test_shares_are_exact_and_even(size, trainers, drop_last):
 
 
 def test_fewer_samples_than_trainers_are_refused():
-    with pytest.raises(StreamError, match="3 rows cannot be dealt to 4 trainers"):
+    with pytest.raises(StreamError, match="3 rows cannot be divided among 4 trainers"):
         Shares(3, 8, 4, False)
 
 

@@ -220,7 +220,7 @@ BEGIN = ["begin", 2, 3]
     ],
 )
 def test_a_history_that_cannot_be_is_refused(history: Any) -> None:
-    with pytest.raises(StreamError, match="^load_state_dict: the state says of an epoch what cannot be. Give what"):
+    with pytest.raises(StreamError, match="^load_state_dict: the state describes an impossible epoch. Give what"):
         Dealing(20, 2, 0, 3, False).go_on(0, 1, history)
 
 

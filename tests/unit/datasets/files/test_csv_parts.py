@@ -42,7 +42,7 @@ def test_csv_whole_numbers_are_exact_or_refused(rows, tmp_path):
 
 def test_csv_whose_first_line_is_a_row_is_refused(rows, tmp_path):
     (tmp_path / "a.csv").write_text("0.5,1.5\n2.5,3.5\n")
-    refused(rows, r"a\.csv: its first line has numbers, 0\.5, 1\.5, where the names")
+    refused(rows, r"a\.csv: its first line has numbers, 0\.5, 1\.5, instead of the names")
     (tmp_path / "a.csv").write_text("0,1,2\n5,6,7\n")  # as pandas numbers columns
     assert rows() == {"0": [5], "1": [6], "2": [7]}
 

@@ -220,7 +220,7 @@ def spoil(folder, text):
         (
             lambda f: [np.savez(p, y=np.zeros(0)) for p in f.iterdir()],
             {},
-            r"no rows in 5 parts, .*part0\.npz the first",
+            r"the 5 parts, first .*part0\.npz, have no rows",
         ),
         (lambda f: np.savez(f / "part2.npz", x=np.zeros(3), y=np.zeros(4)), {}, r"part2\.npz: 'y' has 4 rows"),
         (
@@ -229,12 +229,12 @@ def spoil(folder, text):
             r"part\d\.npz: column 'y' has texts",
         ),
         (lambda f: None, {"columns": ["w"]}, r"part\d\.npz: there is no column 'w'"),
-        (lambda f: None, {"transform": halve}, r"part\d\.npz: transform gave"),
+        (lambda f: None, {"transform": halve}, r"part\d\.npz: transform returned"),
         (lambda f: (f / "part9.txt").write_text("x"), {}, r"part9\.txt: no reader"),
         (
             lambda f: (f / "part9.parquet").write_text("x"),
             {},
-            r"part9\.parquet: cannot be read: [^.]+\. If it is damaged, make the part anew",
+            r"part9\.parquet: cannot be read: [^.]+\. If it is damaged, recreate the part",
         ),
         (lambda f: (f / "part9.h5").write_text("x"), {}, r"part9\.h5 cannot be read as HDF5"),
         (lambda f: np.savez(f / "part9.npz", x=np.zeros((1, 2), "f4"), y=[0]), {}, r"x float32\[2\] .* x float64"),
@@ -252,14 +252,14 @@ def test_bad_parts_are_named(job, tmp_path, spoilt, settings, sentence):
 def test_a_part_that_changes_while_the_job_runs_is_named(job, tmp_path):
     data = job(1).dataset(0, make_parts(tmp_path), 8)
     write_npz(tmp_path / "part1.npz", np.zeros((2, 2)), np.zeros(2, int))
-    with pytest.raises(StreamError, match=r"part1\.npz: has changed since the job began"):
+    with pytest.raises(StreamError, match=r"part1\.npz changed after the job started"):
         list(data)
 
 
 def test_bad_arguments_are_refused(job, tmp_path):
     make_parts(tmp_path)
     for settings, sentence in [
-        ({"paths": tmp_path / "none*"}, "fits no file"),
+        ({"paths": tmp_path / "none*"}, "matches no file"),
         ({"paths": []}, "no part files"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"shuffle": "all"}, "shuffle is 'all'"),

@@ -90,11 +90,11 @@ def test_all_dtypes_come_bit_for_bit_whatever_the_order_of_columns(job, tmp_path
         ([True, None, False], pa.bool_(), r"nulls \(row 1\)"),
         ([[1, 2], None, [3, 4]], pa.list_(pa.int64()), r"nulls \(row 1\)"),
         ([[1, 2], [3, 4], [5, None]], pa.list_(pa.int64()), r"nulls in lists \(row 2\)"),
-        ([1, None, 3], pa.timestamp("ns"), r"timestamps, and nulls among them \(row 1\)"),
+        ([1, None, 3], pa.timestamp("ns"), r"timestamps with nulls \(row 1\)"),
         ([1, 2, 3], pa.timestamp("us"), "timestamps,"),
-        ([1, 2, None], pa.duration("ms"), r"durations, and nulls among them \(row 2\)"),
+        ([1, 2, None], pa.duration("ms"), r"durations with nulls \(row 2\)"),
         (["a", "b", "c"], pa.string(), "texts"),
-        ([[1], [1, 2], []], pa.list_(pa.int32()), "lists of several lengths"),
+        ([[1], [1, 2], []], pa.list_(pa.int32()), "lists of different lengths"),
         ([None, None, None], pa.null(), r"nulls \(row 0\)"),
     ],
 )
@@ -116,7 +116,7 @@ def test_what_is_no_number_is_named_with_part_column_and_row(job, tmp_path, end,
 @pytest.mark.parametrize("dtype", ["g", "G", "V3", "S2", "U2", "M8[s]", "m8[ms]", [("x", "i4"), ("y", "f8")]])
 def test_dtypes_that_torch_does_not_have_are_named(job, tmp_path, dtype):
     np.savez(tmp_path / "0.npz", a=np.arange(2), odd=np.zeros(2, dtype))
-    with pytest.raises(StreamError, match=r"0\.npz: column 'odd' has .*, of which no tensor can be made"):
+    with pytest.raises(StreamError, match=r"0\.npz: column 'odd' has .*, which cannot become a tensor"):
         list(job(1).dataset(0, tmp_path, 2))
 
 

@@ -120,7 +120,7 @@ def test_other_trainers_go_on_with_another_global_batch_only_where_trainers_may_
 @pytest.mark.parametrize("dealt", [[["begin", 0, 3]], [["begin"]], [7], [["begin", 4, 3], ["lost", [[9, 9]]]]])
 def test_a_state_with_a_wrong_history_is_refused(elastic, dealt):
     _, sets = elastic(3, 4)
-    with pytest.raises(StreamError, match="the state says of an epoch what cannot be"):
+    with pytest.raises(StreamError, match="the state describes an impossible epoch"):
         sets[0].load_state_dict({**sets[0].state_dict(), "dealt": dealt})
-    with pytest.raises(StreamError, match="this is no state of a FileDataset"):
+    with pytest.raises(StreamError, match="this is not a state of a FileDataset"):
         sets[0].load_state_dict({**sets[0].state_dict(), "dealt": 5})

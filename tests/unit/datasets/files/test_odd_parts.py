@@ -19,7 +19,7 @@ from mpidata.loaders import holding
 def test_npz_named_columns_may_have_others_beside_them(rows, tmp_path):
     np.savez(tmp_path / "a.npz", x=np.arange(3), scalar=1.0, longer=np.arange(4), meta=np.array({"a": 1}, object))
     assert rows(columns=["x"]) == {"x": [0, 1, 2]}
-    refused(rows, r"a\.npz: 'meta' holds objects of Python.*`columns`", columns=["x", "meta"])
+    refused(rows, r"a\.npz: 'meta' holds Python objects.*`columns`", columns=["x", "meta"])
     refused(rows, r"a\.npz: 'scalar' is a single value", columns=["x", "scalar"])
     refused(rows, r"a\.npz: .*`columns`")
 
@@ -32,7 +32,7 @@ def test_an_arrow_stream_is_read_and_one_that_was_cut_off_is_refused(rows, tmp_p
     whole = path.read_bytes()
     assert whole.endswith(struct.pack("<iI", -1, 0))
     path.write_bytes(whole[:-8])
-    refused(rows, r"a\.arrow: is in Arrow's stream format, and does not end as such does")
+    refused(rows, r"a\.arrow: is in Arrow's stream format, but its end is missing")
 
 
 @pytest.mark.parametrize("end", ["arrow", "parquet"])
@@ -105,7 +105,7 @@ def test_folders_named_after_a_value_are_gone_through_and_are_a_column(rows, tmp
 
 def test_a_folder_of_folders_is_named(rows, tmp_path):
     (tmp_path / "first").mkdir()
-    refused(rows, rf"{tmp_path} holds folders \(first\), and no files. Name what is in them: {tmp_path}/\*\*/")
+    refused(rows, rf"{tmp_path} holds folders \(first\) but no files. Name .* in them, for example {tmp_path}/\*\*/")
 
 
 def test_columns_of_several_dtypes_are_not_stacked(rows, tmp_path):
@@ -187,20 +187,20 @@ def test_what_stands_behind_the_first_array_or_stream_is_not_passed_over(rows, t
     with open(tmp_path / "a.npy", "wb") as file:
         for _ in range(2):
             np.save(file, np.arange(3))
-    refused(rows, r"a\.npy: has more behind its array")
+    refused(rows, r"a\.npy: has more data after its array")
     (tmp_path / "a.npy").unlink()
     with open(tmp_path / "a.arrow", "wb") as file:
         for _ in range(2):
             with ipc.new_stream(file, (table := pa.table({"x": [1, 2]})).schema) as stream:
                 stream.write_table(table)
-    refused(rows, r"a\.arrow: has more behind the end of its Arrow stream")
+    refused(rows, r"a\.arrow: has more data after the end of its Arrow stream")
 
 
 def test_npz_members_that_are_no_arrays_are_named(rows, tmp_path):
     np.savez(tmp_path / "a.npz", x=np.arange(3))
     with zipfile.ZipFile(tmp_path / "a.npz", "a") as file:
         file.writestr("readme.txt", "text")
-    refused(rows, r"a\.npz: 'readme\.txt' is no array\. Name what is wanted")
+    refused(rows, r"a\.npz: 'readme\.txt' is not an array\. Name the other ones")
     assert rows(columns="x") == {"x": [0, 1, 2]}
 
 
@@ -230,8 +230,8 @@ def test_a_transform_may_work_in_place_whatever_the_format(rows, tmp_path, end):
 
 def test_what_a_transform_gives_that_is_no_array_is_named(rows, tmp_path):
     np.savez(tmp_path / "a.npz", a=np.arange(3))
-    refused(rows, r"a\.npz: transform gave Tensor as column 'a', of which no array can be made", transform=no_array)
-    refused(rows, r"a\.npz: transform gave a single value as column 'a'", transform=single)
+    refused(rows, r"a\.npz: transform returned Tensor as column 'a', which cannot become an array", transform=no_array)
+    refused(rows, r"a\.npz: transform returned a single value as column 'a'", transform=single)
 
 
 def test_what_arrow_gives_a_reader_keeps_its_nulls(rows, tmp_path, monkeypatch):

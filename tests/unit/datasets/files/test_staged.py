@@ -50,7 +50,7 @@ def test_other_numbers_in_what_is_looked_at_are_other_parts(job, staged, tmp_pat
     numbers[max(place - 5000, 0) : place + 5000 if place > 0 else None if place else 5] += 1
     np.save(path, numbers)
     data = job(1).dataset(0, staged(2_000_000_000), 1000)
-    with pytest.raises(StreamError, match="names, sizes or contents are others"):
+    with pytest.raises(StreamError, match="names, sizes or contents differ"):
         data.load_state_dict(state)
 
 

@@ -143,7 +143,7 @@ def test_a_checkpoint_without_statistics_is_refused(tmp_path: Path) -> None:
                 written["scales"] = contents
         file._file, file._bytes = h5py.File(file.path), 10000
         found: Any = file
-        with pytest.raises(StreamError, match="was written with others. Set it as it was."):
+        with pytest.raises(StreamError, match="was written with another value. Restore that value."):
             found.scales(3)
         file._file.close()
 
