@@ -111,7 +111,10 @@ public:
     }
 #endif
 
-    adios2::StepStatus BeginStep(adios2::StepMode, const float) override { return adios2::StepStatus::OK; }
+    adios2::StepStatus BeginStep(adios2::StepMode, const float) override {
+        stream_.begin_step();
+        return adios2::StepStatus::OK;
+    }
     std::size_t CurrentStep() const override { return stream_.steps(); }
     void EndStep() override { stream_.end_step(); }
     void PerformPuts() override { stream_.perform(); }

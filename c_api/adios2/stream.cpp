@@ -8,10 +8,11 @@
 #include <stdexcept>
 #include <utility>
 
-// Of the library that is compiled into this one: the dtype of a field (0: outside a job, or there is no such field), and the end of
-// the job with a sentence.
+// Of the library that is compiled into this one: the dtype of a field (0: outside a job, or there is no such field), the end of the
+// job with a sentence, and the failure of a try.
 extern "C" int mpidata_declared_dtype(const char *field);
 extern "C" int mpidata_misuse(int status, const char *what, const char *advice);
+extern "C" int mpidata_fail_try(const char *reason);
 
 namespace mpidata_adios2 {
 
@@ -78,6 +79,9 @@ void Stream::put(const Block &block) {
         if (!has_time_) check(mpidata_misuse(MPIDATA_ERR_DTYPE, ("The variable '" + block.variable + "' is no single number").c_str(), OF_TIME));
     }
     if (!mpidata_declared_dtype(field)) return;
+    if (block.dtype == mpidata_dtype{})
+        check(mpidata_misuse(MPIDATA_ERR_DTYPE, ("The variable '" + block.variable + "' is a text or a long double").c_str(),
+                             "A field has numbers of up to 16 bytes: remove it from the job file, or write another type."));
     if (block.is_value && rank_ != 0) return;
     const std::vector<std::int64_t> start(block.start.begin(), block.start.end()), shape(block.count.begin(), block.count.end());
     const int ndim = static_cast<int>(shape.size());
@@ -108,6 +112,15 @@ void Stream::put_strided(const char *field, const Block &block, const std::vecto
     check(mpidata_put_strided(field, first, block.dtype, static_cast<int>(shape.size()), shape.data(), start, strides.data()));
 }
 
+void Stream::defer(const Block &block) {
+    for (const std::size_t extent : block.count)
+        if (extent != 1) {
+            deferred_.push_back(block);
+            return;
+        }
+    put(block);
+}
+
 void Stream::perform() {
     for (const Block &block : deferred_) put(block);
     deferred_.clear();
@@ -122,6 +135,7 @@ double Stream::time_of_step() {
 
 void Stream::end_step() {
     perform();
+    is_in_step_ = false;
     const int status = check(mpidata_step(time_of_step()));
     steps_++;
     has_time_ = has_puts_ = false;
@@ -131,8 +145,13 @@ void Stream::end_step() {
 void Stream::close() {
     if (!is_open_) return;
     is_open_ = false;
-    perform();
-    if (has_puts_) end_step();
+    if (is_in_step_) {
+        const std::string reason = "Close of its ADIOS2 output came within step " + std::to_string(steps_) + ", before EndStep";
+        check(mpidata_fail_try(reason.c_str()));
+    } else {
+        perform();
+        if (has_puts_) end_step();
+    }
     check(mpidata_finalize());
 }
 

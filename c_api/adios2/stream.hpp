@@ -32,14 +32,17 @@ public:
     // The values are copied. What is no field of the job is dropped.
     void put(const Block &block);
 
-    // Keep what is put until it is performed, as the program may still change the values.
-    void defer(const Block &block) { deferred_.push_back(block); }
+    // Keep what is put until it is performed, as the program may still change the values. A single value is put at once, as ADIOS2's
+    // own engines copy it at once, and its Python interface puts one that is gone afterwards.
+    void defer(const Block &block);
     void perform();
 
+    void begin_step() { is_in_step_ = true; }
     // Commit what was put. Ends the program if the job is stopping or the simulation is cancelled.
     void end_step();
 
-    // End the simulation, with what was put since the last step as its last one.
+    // End the simulation, with what was put since the last step as its last one. Within a step, as when an exception closes the
+    // output, the try fails.
     void close();
 
     std::size_t steps() const { return steps_; }
@@ -52,7 +55,7 @@ private:
     std::function<double(double)> from_first_;
     std::string time_variable_;
     double time_ = 0;
-    bool has_time_ = false, has_puts_ = false, is_open_ = false;
+    bool has_time_ = false, has_puts_ = false, is_open_ = false, is_in_step_ = false;
     int rank_ = 0;
     std::size_t steps_ = 0;
 };

@@ -190,8 +190,11 @@ static int end_program(carrier_t *carrier, view_t *sum) {
 static int begin_anew(carrier_t *carrier, const char *reason) {
     char how[512];
     view_t sum;
+    const char *hint = getenv("ADIOS2_PLUGIN_PATH") ? " If it is to write with ADIOS2: does its XML file name the engine of mpidata, "
+                                                      "in the io element that has the name of the program's output?" : "";
     const int status = carrier->program.status, well = !reason && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     MPIDATA_TRY(end_program(carrier, &sum));
+    if (carrier->finalized && (well || reason)) carrier->open = 0;
     if (!reason && *sum.words) reason = sum.words;
     (void)snprintf(how, sizeof how, "%s%s", reason ? reason : "ended with ", reason ? "" : program_how(&carrier->program));
     carrier->fruitless = carrier->took ? 0 : carrier->fruitless + 1;
@@ -202,7 +205,7 @@ static int begin_anew(carrier_t *carrier, const char *reason) {
         MPIDATA_TRY(give_order(carrier, ORDER_GIVE_BACK, 0, how));
     if (carrier->fruitless == FRUITLESS)
         return mpidata_error(MPIDATA_ERR_JOB, "The carried program was started %d times in a row without asking for a "
-                                              "simulation; the last time, it %s.", FRUITLESS, how);
+                                              "simulation; the last time, it %s.%s", FRUITLESS, how, hint);
     MPIDATA_TRY(give_order(carrier, ORDER_CLEAR, 0, NULL));
     return carrier->over ? MPIDATA_SUCCESS : give_order(carrier, ORDER_TAKE, 0, NULL);
 }

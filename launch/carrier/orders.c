@@ -57,7 +57,8 @@ static int answer_fail(carrier_t *carrier, int status) {
 
 static int answer_finalize(carrier_t *carrier) {
     for (int i = 0; i < carrier->ranks.n; i++) carrier->ranks.all[i].left = 1;
-    carrier->open = 0;
+    /* A program that is started for each simulation has made it when it has ended well. */
+    carrier->open &= carrier->ranks.plan->carried_each;
     answer_all(carrier, MPIDATA_SUCCESS);
     return MPIDATA_SUCCESS;
 }

@@ -1,10 +1,11 @@
 """Programs that write with the ADIOS2 of PyPI, which has no MPI, stream by their XML file alone."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from adios2_job import FIELDS, XML, build_for_wheel, check, told, write_job
+from adios2_job import FIELDS, SIMULATIONS, XML, build_for_wheel, check, told, write_job
 from jobs import DRAIN, JobFolder, python
 from test_misuse import assert_failed
 
@@ -41,6 +42,41 @@ def test_a_program_that_dies_is_run_again(streams: JobFolder, built: Path) -> No
     assert [entry["simulation"] for entry in result.summary["retries"]] == [1]
 
 
+def write_python_job(folder: JobFolder, raising: int, when: str, **solvers: object) -> None:
+    program = python("adios2/stream.py", folder.path / "adios2.xml", raising, when)
+    carried = {"carried": {"time": "t"}, "lifetime": "simulation", "program": program}
+    trainers = {"program": python("adios2/values.py")}
+    write_job(folder, program, trainers=trainers, fields={"energy": {"shape": []}}, lengths={}, solvers=carried | solvers)
+
+
+def test_single_values_of_a_python_program(streams: JobFolder) -> None:
+    """Its interface puts values that are gone before the end of the step."""
+    write_python_job(streams, -1, "before")
+    result = streams.run()
+    assert result.status == 0, result.logs()
+    wanted = [[s, k, 100.0 + k, 200.0 + 10 * s + k] for s in range(SIMULATIONS) for k in range(4)]
+    assert json.loads((streams.path / "values.json").read_text()) == wanted
+
+
+@pytest.mark.parametrize(("raising", "when"), [(0, "before"), (2, "after"), (4, "after")])
+def test_an_exception_is_a_failed_try(streams: JobFolder, raising: int, when: str) -> None:
+    """Though it closes the output, as at the end."""
+    write_python_job(streams, raising, when, retries=1)
+    result = streams.run()
+    assert result.status == 1 and result.summary["simulations"]["complete"] == 0, result.logs()
+    assert len(result.summary["retries"]) == len(result.summary["set_aside"]) == 3
+    how = result.summary["set_aside"][0]["how"]
+    assert ("exit status 1" if raising == 4 else f"within step {raising}, before EndStep") in how, how
+    assert "ValueError: diverged" in result.output, result.output
+
+
+def test_an_engine_that_the_xml_does_not_name(streams: JobFolder) -> None:
+    write_python_job(streams, -1, "before", groups=1)
+    (streams.path / "adios2.xml").write_text(XML.replace('"output"', '"outputs"'))
+    result = streams.run()
+    assert result.status == 1 and "does its XML file name the engine of mpidata" in result.output, result.output
+
+
 def test_a_program_without_steps_writes_one(streams: JobFolder, built: Path) -> None:
     write_job(streams, program(streams, built, "no steps"), trainers=DRAIN)
     result = streams.run()
@@ -60,7 +96,7 @@ MISTAKES = {
     "no time": ("t", FIELDS, "The variable 't' was not put. Solver rank "),
     "texts": ("note", FIELDS, "The variable 'note' is no single number. Solver rank "),
     "shape": ("t", FIELDS | {"fields_u": {"shape": [11, 6]}}, "'fields_u'"),
-    "dtype": ("t", FIELDS | {"note": {"shape": []}}, "Field 'note': 0 is no dtype"),
+    "dtype": ("t", FIELDS | {"note": {"shape": []}}, "The variable 'note' is a text or a long double. Solver rank "),
 }
 
 

@@ -1,0 +1,12 @@
+"""Writes what comes of `energy` into values.json: [simulation, step, time, energy] of each sample."""
+
+import json
+
+import mpidata
+
+found = []
+for batch in mpidata.MPIStreamDataset(batch_size=1):
+    columns = batch["simulation"], batch["step"], batch["time"], batch["energy"]
+    found += list(zip(*(column.tolist() for column in columns), strict=True))
+with open("values.json", "w") as file:
+    json.dump(sorted(found), file)
