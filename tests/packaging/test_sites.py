@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from installing import ROOT, copy_sources, run
 import mpidata
 
 PACKAGING = ROOT / "packaging"
+CERTIFICATES = Path(os.environ.get("PIP_CERT", "/etc/ssl/certs/ca-certificates.crt"))  # that this machine trusts
 LMOD = "/usr/share/lmod/lmod/init/bash"
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1500)]
 
@@ -73,10 +74,10 @@ def test_easybuild_makes_a_module_and_python_goes_on_top(
     python = tmp_path / "python"
     run(sys.executable, "-m", "venv", "--system-site-packages", python)
     install = f"{python}/bin/pip install -q --no-deps --no-build-isolation {sources}"
-    said = bash(
-        f"{load}; {install}; {python}/bin/mpidata config --json", **variables, PYTHONPATH=os.pathsep.join(sys.path)
-    )
-    assert json.loads(said[said.index("{") :])["library"].startswith(f"{tmp_path}/prefix/software/mpidata/")
+    prefix = f"{load}; {install}; {python}/bin/mpidata config --prefix"
+    packages = [folder for folder in sys.path if folder.endswith("site-packages")]
+    said = bash(prefix, **variables, PYTHONPATH=os.pathsep.join(packages))
+    assert said.splitlines()[-1].startswith(f"{tmp_path}/prefix/software/mpidata/"), said
 
 
 def test_the_modulefile_sets_what_the_page_says(tmp_path: Path, tools: Path) -> None:
@@ -101,16 +102,19 @@ def test_reframe_runs_the_check(tmp_path: Path, tools: Path) -> None:
     assert re.search(r"P: seconds_of_a_job: [\d.]+ s", said), said
 
 
-@pytest.fixture
-def image(tmp_path: Path) -> Iterator[Path]:
-    """A Debian as the first line of the Dockerfile names it."""
-    root = ROOT / "build" / "chroots" / "bookworm"
-    run("sh", ROOT / "tools/make-chroot.sh", "bookworm", root)
-    yield root
-
-
-def test_the_lines_of_the_dockerfile(image: Path) -> None:
-    """In a chroot, as images need more rights than a test has."""
+@pytest.mark.parametrize("suite", ["bookworm", "trixie"])
+def test_the_lines_of_the_dockerfile(suite: str) -> None:
+    """In a chroot, as images need more rights than a test has: of the Debian that it names, and of the next one."""
+    image = ROOT / "build" / "chroots" / suite
+    run("sh", ROOT / "tools/make-chroot.sh", suite, image)
+    shutil.rmtree(image / "opt/mpidata", ignore_errors=True)
+    in_chroot(
+        image,
+        "root",
+        "/root",
+        ["sh", "-c", "! id user 2>&1 || userdel --remove user"],
+        {"PATH": "/usr/sbin:/usr/bin:/bin"},
+    )
     text = (PACKAGING / "Dockerfile").read_text().replace("\\\n", "")
     lines = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
     variables = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "http", "HTTP"))}
@@ -144,6 +148,7 @@ def in_chroot(root: Path, user: str, home: str, words: list[str], variables: dic
     )
     script = (
         f"mount -t proc proc {root}/proc; mount --rbind /dev {root}/dev; cp /etc/resolv.conf {root}/etc/\n"
+        f"mkdir -p {root}{CERTIFICATES.parent}; cp {CERTIFICATES} {root}{CERTIFICATES}\n"
         f"exec chroot --userspec={user} {root} sh -euc {shlex.quote(inner)}"
     )
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", script]
