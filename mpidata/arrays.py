@@ -68,7 +68,8 @@ def plain_floats(values: Any) -> npt.NDArray[np.float64]:
     """Like `plain_array`, but make a new float64 array of all that `float` accepts; raises TypeError or ValueError."""
     made = _made(values, None)
     if made.dtype == BITS_OF_BFLOAT16:
-        made = (made.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        bits = made.reshape(-1).view(np.uint16).astype(np.uint32) << 16  # NumPy 1 views no scalar as wider
+        made = bits.view(np.float32).reshape(made.shape)
     if made.dtype.kind in "cmM":
         raise TypeError(f"{made.dtype} is not a dtype of real numbers")
     return made.astype(np.float64)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -15,15 +16,15 @@ KEPT = {"torch", "mpi4py", "typing-extensions"}
 
 
 @pytest.mark.full
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1500)
 def test_the_oldest_versions(tmp_path: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     allowed = [*project["dependencies"], *project["optional-dependencies"]["files"]]
     lowest = dict(re.match(r"([\w-]+)>=([\d.]+)$", one).groups() for one in allowed)  # type: ignore[union-attr]
     python = make_environment(tmp_path / "oldest")
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-    editable = next(Path(sysconfig.get_path("purelib")).glob("__editable__.mpidata-*.pth"))
-    (site / editable.name).write_text(editable.read_text())
+    for editable in Path(sysconfig.get_path("purelib")).glob("__editable__*mpidata*"):  # with its finder
+        shutil.copy(editable, site)
     run(python, "-m", "ensurepip")
     versions = [f"{name}=={version}" for name, version in lowest.items() if name not in KEPT]
     run(python, "-m", "pip", "install", "-q", "--ignore-installed", *versions)
@@ -31,8 +32,11 @@ def test_the_oldest_versions(tmp_path: Path) -> None:
     found = run(python, "-c", code, *(name for name in lowest if name not in KEPT)).split()
     assert [one.partition("==")[0] for one in found] == [one.partition("==")[0] for one in versions]
     assert all(have == want or have.startswith(f"{want}.") for have, want in zip(found, versions, strict=True)), found
+    for command in Path(sysconfig.get_path("scripts")).glob("mpi*"):
+        if not (python.parent / command.name).exists():
+            (python.parent / command.name).symlink_to(command)
     path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit"]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit", "--ignore-glob=*/test_benchmark*"]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PATH": path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
