@@ -113,7 +113,7 @@ def test_the_ranks_of_a_spawned_group_share_a_folder(folder: JobFolder, dies: in
         ("{{alpha:0000000000000020.10e}}", {}, "which cannot be filled. Write {{name}}"),
         ("", {"folder": "cse"}, "'solvers.case.folder' is 'cse', but"),
         ("", {"folder": ".", "fill": []}, "but its copies would be inside it, in"),
-        ("", {"in": "case/mesh/copies"}, "alone, or correct 'solvers.case.in'."),
+        ("", {"in": "case/mesh/copies"}, "or correct 'solvers.case.in'."),
         ("", {"in": "/proc/here"}, "'solvers.case.in' is '/proc/here', but no folder can be created in /proc."),
         ("", {"fill": ["systm/*"]}, "'solvers.case.fill[0]' is 'systm/*', but"),
         ("", {"link": ["../case"]}, "'solvers.case.link[0]' is '../case', but"),
