@@ -74,7 +74,7 @@ def test_a_program_that_cannot_start(job: Run) -> None:
     program.chmod(0o755)
     job.start(path, "--set", "solvers.program=[./solver]", TEST_JOIN="/never")
     status, _, stderr = job.finish()
-    assert status == 1 and f"Cannot start '{program}': it is there, but not the interpreter" in stderr
+    assert status == 1 and f"Cannot start '{program}': the file exists, but not the interpreter" in stderr
     assert job.nothing_left()
 
 
