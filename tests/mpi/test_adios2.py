@@ -60,7 +60,7 @@ MISTAKES = {
     "no time": ("t", FIELDS, "The variable 't' was not put. Solver rank "),
     "texts": ("note", FIELDS, "The variable 'note' is no single number. Solver rank "),
     "shape": ("t", FIELDS | {"fields_u": {"shape": [11, 6]}}, "'fields_u'"),
-    "dtype": ("t", FIELDS | {"note": {"shape": []}}, "Field 'note': 0 is no dtype"),
+    "dtype": ("t", FIELDS | {"note": {"shape": []}}, "Field 'note': 0 is not a dtype"),
 }
 
 

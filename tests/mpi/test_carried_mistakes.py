@@ -39,7 +39,7 @@ def run(folder: JobFolder, program: Path, *arguments: str, **solvers: object) ->
         pytest.param(
             "few",
             {"carried": {}},
-            "has not come with its message, as where a process has as many files open as it may",
+            "has not come with its message, as happens if the process has too many open files",
             marks=pytest.mark.full,
         ),
         (

@@ -243,7 +243,7 @@ int mpidata_job_forked(void) { return forked; }
 
 int mpidata_job_refuse_forked(void) {
     return mpidata_error(MPIDATA_ERR_ORDER, "This is a forked process, which has no part in the job: MPI survives no fork. "
-                                            "Make calls of libmpidata in the parent alone, and end the child with _exit.");
+                                            "Call libmpidata only in the parent, and end the child with _exit.");
 }
 
 /* Of a solver that has left: where it hears that the job has ended. */

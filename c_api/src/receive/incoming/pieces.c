@@ -27,7 +27,7 @@ static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assemb
     if (!status) return MPIDATA_SUCCESS;
     memcpy(text, mpidata_last_error(), sizeof text);
     const char *advice = status == MPIDATA_ERR_ARGUMENT ? "Indices count along the joined parts of all ranks."
-                         : status == MPIDATA_ERR_FIELD  ? "In each step put each field, by one rank at least."
+                         : status == MPIDATA_ERR_FIELD  ? "In each step put each field, by at least one rank."
                                                         : "The parts of all ranks are joined, and lengths in the job file has the limits.";
     mpidata_assembly_who(assembly, who, sizeof who);
     return mpidata_error(status, "%.1500s. %s. %s", text, who, advice);
