@@ -125,7 +125,7 @@ def test_a_replay_knows_their_values(folder: JobFolder) -> None:
     assert seen(folder, again)[0]["drawn"] == notes["drawn"]
     folder.variables["MOVED"] = "1"
     other = folder.run(command=[*folder.command()[:2], "--replay", str(first.run)])
-    assert_failed(other, ", step 0 has other values than in the run that is replayed")
+    assert_failed(other, ", step 0 has other values than in the replayed run")
 
 
 def test_a_program_that_writes_files_has_one_for_them(folder: JobFolder) -> None:

@@ -91,7 +91,7 @@ def test_one_trainer_and_more_groups(folder: JobFolder) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("OTHER", "1", "Simulation 5, step 2 has other values than in the run that is replayed"),
+        ("OTHER", "1", "Simulation 5, step 2 has other values than in the replayed run"),
         ("MORE_STEPS", "1", "Simulation 7, step 6 has come, but is not in the run that is replayed"),
         ("MORE_STEPS", "-2", "does not come: the simulation has fewer steps now"),
     ],
