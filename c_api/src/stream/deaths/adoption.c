@@ -36,7 +36,7 @@ static int is_told_locked(const mpidata_trainer *trainer, int code) {
 
 static int has_left_locked(const mpidata_trainer *trainer, int t) { return is_told_locked(trainer, mpidata_change_code(t, 0)); }
 
-/* As far as the scheduler has told. */
+/* According to the scheduler so far. */
 static int trains_locked(const mpidata_trainer *trainer, int t) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
@@ -46,13 +46,13 @@ static int trains_locked(const mpidata_trainer *trainer, int t) {
 
 void mpidata_note_change_locked(mpidata_trainer *trainer, int code) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (!trainer->adoption.on || is_told_locked(trainer, code)) return; /* there is room for each once */
+    if (!trainer->adoption.on || is_told_locked(trainer, code)) return; /* there is room for each change once */
     trainer->adoption.told[trainer->adoption.n_told++] = code;
-    trainer->validation_whole = !trainer->job.plan.validation; /* until the scheduler says so again */
+    trainer->validation_whole = !trainer->job.plan.validation; /* until the scheduler reports it again */
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }
 
-/* Mark all but those in the communicator. */
+/* Mark all except those in the communicator. */
 static int find_left_out(const mpidata_trainer *trainer, MPI_Comm living, char *left_out) {
     MPI_Group all, some;
     int n = 0, status = MPIDATA_SUCCESS;
@@ -97,7 +97,7 @@ MPI_Comm mpidata_take_living_locked(mpidata_trainer *trainer) {
     return living;
 }
 
-/* Nothing is to come for this one, whatever happens to others. */
+/* Nothing more will come for this one, whatever happens to others. */
 static int is_over_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     return trainer->adoption.over || mpidata_draws_told(&trainer->phase);
