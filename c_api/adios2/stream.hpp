@@ -1,4 +1,4 @@
-// One run of a program that writes with ADIOS2 as one simulation of the job, whatever version of ADIOS2 it is.
+// One run of a program that writes with ADIOS2 as one simulation of the job, with any version of ADIOS2.
 #ifndef MPIDATA_ADIOS2_STREAM_HPP
 #define MPIDATA_ADIOS2_STREAM_HPP
 
@@ -29,17 +29,17 @@ public:
     // first one. Throws std::runtime_error with the library's sentence, as all of these do.
     void open(int rank, std::function<double(double)> from_first);
 
-    // The values are copied. What is no field of the job is dropped.
+    // The values are copied. Variables that are not fields of the job are dropped.
     void put(const Block &block);
 
-    // Keep what is put until it is performed, as the program may still change the values.
+    // Keep puts until they are performed, because the program may still change the values.
     void defer(const Block &block) { deferred_.push_back(block); }
     void perform();
 
-    // Commit what was put. Ends the program if the job is stopping or the simulation is cancelled.
+    // Commit the puts. Ends the program if the job is stopping or the simulation is cancelled.
     void end_step();
 
-    // End the simulation, with what was put since the last step as its last one.
+    // End the simulation, with the puts since the last step as its last step.
     void close();
 
     std::size_t steps() const { return steps_; }

@@ -73,7 +73,7 @@ static int room_for_question(mpidata_channel *channel, int number, uint64_t byte
 int mpidata_carried_infer_begin(mpidata_channel *channel, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
                         int64_t *version, int64_t *question) {
     const int number = find_place(0);
-    if (number < 0) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%d questions are open already", MPIDATA_CARRIED_QUESTIONS);
+    if (number < 0) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%d questions are already open", MPIDATA_CARRIED_QUESTIONS);
     question_place *at = &asking.places[number];
     MPIDATA_TRY(room_for_question(channel, number, mpidata_question_lay_out(in, n_in, out, n_out, at->at)));
     MPIDATA_TRY(mpidata_question_write(at->memory, in, n_in, out, n_out, at->at));

@@ -58,7 +58,7 @@ static int step_counts_locked(mpidata_trainer *trainer, int64_t slot, int valida
     return mpidata_record_add_locked(&trainer->record, &trainer->slots, slot);
 }
 
-/* The i-th of those that have just become whole. */
+/* Process the i-th of the windows that have just become whole. */
 static int window_whole_locked(mpidata_trainer *trainer, int64_t i, int validation) {
     MPIDATA_LOCKED(&trainer->lock);
     int64_t number = trainer->windows.whole[i];

@@ -9,7 +9,7 @@ static const int OF_OTHERS = -1; /* group of constants that no group has sent he
 
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample that another trainer draws."); }
 
-/* Values of a field; 0 where a constant was not put. */
+/* Bytes of the values of a field; 0 if a constant was not put. */
 static int64_t bytes_of(const mpidata_field *field, const int64_t *numbers) {
     if (field->per_simulation && field->given >= 0 && !numbers[field->given]) return 0;
     const int64_t extent = field->varying < 0 ? 1 : numbers[field->length];
@@ -58,7 +58,7 @@ int64_t *mpidata_handed_pack(const mpidata_slots *slots, const mpidata_slot *slo
     for (int f = 0; f < plan->n_fields; f++) {
         const int64_t bytes = bytes_of(&plan->fields[f], numbers);
         if (!bytes) continue;
-        at[words_of(bytes) - 1] = 0; /* behind the values */
+        at[words_of(bytes) - 1] = 0; /* after the values */
         pack_field(slots, slot, f, bytes, at);
         at += words_of(bytes);
     }

@@ -113,7 +113,7 @@ static int look_for_steps_locked(mpidata_trainer *trainer) {
     return MPIDATA_SUCCESS;
 }
 
-/* Have the scripts come together after this change? Who has no place, or has had all batches, does not ask. */
+/* Whether the scripts have met after this change. A trainer without a place, or one that has had all batches, does not ask. */
 static int may_adopt_locked(const mpidata_trainer *trainer, int code) {
     MPIDATA_LOCKED(&trainer->lock);
     const int t = mpidata_change_trainer(code), left_out = trainer->adoption.left_out[t];
@@ -121,7 +121,7 @@ static int may_adopt_locked(const mpidata_trainer *trainer, int code) {
     return mpidata_change_joins(code) ? !left_out || has_left_locked(trainer, t) : left_out;
 }
 
-/* More may come, and what others have now is none of this one's. */
+/* More may come, and samples that now belong to others are dropped. */
 static int go_on_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     MPIDATA_TRY(mpidata_drop_others_locked(trainer));
@@ -139,7 +139,7 @@ int mpidata_adopt_locked(mpidata_trainer *trainer) {
     mpidata_plan *plan = &trainer->job.plan;
     const int before = plan->n_changes;
     if (!adoption->on || trainer->living != MPI_COMM_NULL) return MPIDATA_SUCCESS; /* first in the communicator of all */
-    MPIDATA_TRY(mpidata_enter_trained_locked(trainer)); /* as samples of those that have had their steps until now */
+    MPIDATA_TRY(mpidata_enter_trained_locked(trainer)); /* as samples of the trainers that have had their steps so far */
     while (plan->n_changes < adoption->n_told && may_adopt_locked(trainer, adoption->told[plan->n_changes])) {
         if (mpidata_change_joins(adoption->told[plan->n_changes])) mpidata_budget_begin_anew_locked(trainer);
         if (mpidata_plan_change_by(plan, adoption->told[plan->n_changes]))
@@ -151,7 +151,7 @@ int mpidata_adopt_locked(mpidata_trainer *trainer) {
     return mpidata_trainer_post_locked(trainer, &event);
 }
 
-/* Must the trainers still meet at the end, or as one has left? */
+/* Whether the trainers must still meet at the end, or because one has left. */
 static int may_meet_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     return trainer->adoption.on && !trainer->adoption.over && !trainer->phase.cut_short;
