@@ -63,10 +63,10 @@ int mpidata_trainer_had_ahead(void);
  * the batch of a checkpoint. */
 int mpidata_trainer_count_batch(double timeout_s);
 
-/* mpidata_trainer_draw without a copy, where the next batch has memory of its own (slots.h: mpidata_page_layout): *memory is
- * where, and is the caller's, to be changed at will, until mpidata_trainer_give_back of *page. Its samples may be in another
- * order than mpidata_trainer_draw would have them in. NULL with MPIDATA_SUCCESS: it has none, nothing was drawn, and
- * mpidata_trainer_draw gives the batch at once. bytes: size that the caller takes a batch to have. */
+/* mpidata_trainer_draw without a copy, if the next batch has its own memory (slots.h: mpidata_page_layout): *memory is its
+ * address. The caller owns it, and may change it, until mpidata_trainer_give_back of *page. Its samples may be in another
+ * order than those of mpidata_trainer_draw. NULL with MPIDATA_SUCCESS: it has none, nothing was drawn, and
+ * mpidata_trainer_draw returns the batch at once. bytes: size of a batch that the caller expects. */
 int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, double timeout_s);
 
 /* Any thread; does not block. */
