@@ -80,7 +80,7 @@ static void set_environment(const mpidata_plan *plan)
     for (char **pair = plan->environment[me.role]; pair && *pair; pair++) {
         if (plan->carried && me.role == MPIDATA_ROLE_SOLVER && strncmp(*pair, "MPIDATA_NAMES=", 14)) continue; /* for its program */
         char *value = strchr(*pair, '=');
-        if (!value) refuse("'%s' is not an environment variable. %s/" MPIDATA_RUN_PLAN ". Start the job again.", *pair, me.run_folder);
+        if (!value) refuse("'%s' is not NAME=value. %s/" MPIDATA_RUN_PLAN ". Start the job again.", *pair, me.run_folder);
         *value++ = 0;
         set(*pair, value, 1);
     }

@@ -96,8 +96,8 @@ static int fits(const mpidata_plan *plan, const int64_t *message, int64_t words,
 int mpidata_handed_check(const mpidata_plan *plan, const int64_t *message, int64_t words, const mpidata_handed_head **head) {
     *head = (const mpidata_handed_head *)(const void *)message;
     if (words >= MPIDATA_HANDED_NO_MORE_WORDS && fits(plan, message, words, *head)) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_WIRE, "A message from another trainer is not a sample of this job (%lld bytes). Use one build of "
-                                           "libmpidata for the whole job.", (long long)words * 8);
+    return mpidata_error(MPIDATA_ERR_WIRE, "A message from another trainer is not a sample of this job (%lld bytes). Use one build "
+                                           "of libmpidata for the whole job.", (long long)words * 8);
 }
 
 int mpidata_handed_unpack(mpidata_slots *slots, const int64_t *message, mpidata_slot *slot) {
