@@ -430,7 +430,7 @@ contains
     character(*), intent(in) :: name
 
     status = c_misuse(int(MPIDATA_ERR_PARAMETER, c_int), &
-      c_string("Parameter '" // trim(name) // "' is no whole number, or too large for the variable"), &
+      c_string("Parameter '" // trim(name) // "' is not a whole number, or too large for the variable"), &
       c_string('Pass a real variable.'))
   end function not_whole
 
@@ -734,7 +734,7 @@ contains
     end select
   end subroutine published_int64
 
-  !> Where an array lies, with its extents in Fortran's order; null where there is none.
+  !> Address of a published array, with its extents in Fortran's order; null if there is none.
   type(c_ptr) function published_at(name, dtype, ndim, extents, ierror) result(address)
     character(*), intent(in) :: name
     integer(c_int), intent(in) :: dtype
@@ -751,7 +751,7 @@ contains
     call finish(status, ierror)
   end function published_at
 
-  ! `contiguous` makes the compiler hand over any section as a packed copy, and a contiguous array as it is.
+  ! `contiguous` makes the compiler pass any section as a packed copy, and a contiguous array without a copy.
   subroutine put_real32(field, values, start, ierror, at)
     character(*), intent(in) :: field
     real(real32), intent(in), contiguous, target :: values(..)
@@ -899,7 +899,7 @@ contains
     call put_local(field, c_loc(values), dtype_int64, int(shape(values), c_int64_t), at, ierror)
   end subroutine put_indices_int64
 
-  ! No `contiguous` here: a packed copy would be gone before the library has read it, and an expression's value.
+  ! No `contiguous` here: a packed copy, or the value of an expression, would be freed before the library has read it.
   subroutine iput_real32(field, values, start, ierror)
     character(*), intent(in) :: field
     real(real32), intent(inout), target, asynchronous :: values(..)
@@ -972,7 +972,7 @@ contains
     call iput(field, c_loc(values), is_contiguous(values), dtype_int16, int(shape(values), c_int64_t), start, ierror)
   end subroutine iput_int16
 
-  ! The library copies what is put as bool, so what is made here may go when this returns.
+  ! The library copies values that are put as bool, so the array made here may be freed when this returns.
   subroutine iput_logical8(field, values, start, ierror)
     character(*), intent(in) :: field
     logical(int8), intent(inout), target, asynchronous :: values(..)
@@ -1303,7 +1303,7 @@ contains
     call finish(c_iput(c_string(field), values, dtype, int(size(extents), c_int), reversed(extents), place), ierror)
   end subroutine iput
 
-  !> Local numbers, of which the library makes others.
+  !> Put local indices, which the library translates.
   subroutine put_local(field, values, dtype, extents, at, ierror)
     character(*), intent(in) :: field
     type(c_ptr), intent(in) :: values
@@ -1322,7 +1322,7 @@ contains
       reversed(extents), map), ierror)
   end subroutine put_local
 
-  !> Whether there is a map of these indices, which count from 1; else an error.
+  !> Get the map of these indices, which count from 1; false after an error.
   logical function is_map(field, at, map, ierror, has_start)
     character(*), intent(in) :: field
     class(*), intent(in) :: at(:)
@@ -1352,7 +1352,7 @@ contains
     if (.not. is_map) call finish(status, ierror)
   end function is_map
 
-  !> Values that are 0 or 1, of which the library makes a copy.
+  !> Put values that are 0 or 1, which the library copies.
   subroutine put_bool(field, bytes, extents, start, ierror, at)
     character(*), intent(in) :: field
     integer(int8), intent(in), contiguous, target :: bytes(:)
@@ -1364,7 +1364,7 @@ contains
     call put(field, c_loc(bytes), dtype_bool, extents, start, ierror, at)
   end subroutine put_bool
 
-  !> Of integer(int8): there are no unsigned integers in Fortran.
+  !> The dtype of integer(int8), also for unsigned fields: there are no unsigned integers in Fortran.
   integer(c_int) function byte_dtype(field)
     character(*), intent(in) :: field
 
@@ -1372,7 +1372,7 @@ contains
     if (c_declared_dtype(c_string(field)) == dtype_uint8) byte_dtype = dtype_uint8
   end function byte_dtype
 
-  !> Whether an array can be sent from where it lies; else an error.
+  !> Whether an array can be sent without a copy; else an error.
   logical function lendable(field, whole, ierror)
     character(*), intent(in) :: field
     logical, intent(in) :: whole
@@ -1380,7 +1380,7 @@ contains
 
     lendable = whole
     if (.not. whole) call refuse("Field '" // trim(field) // "': mpidata_iput got an array section that is not " // &
-      'contiguous', 'It is sent from where it lies: pass a contiguous array, or use mpidata_put.', ierror)
+      'contiguous', 'It is sent without a copy: pass a contiguous array, or use mpidata_put.', ierror)
   end function lendable
 
   !> Whether all extents are known, and `start` has one index per dimension; else an error.
@@ -1393,7 +1393,7 @@ contains
 
     fits = all(extents >= 0)
     if (.not. fits) call refuse("Field '" // trim(field) // "': extent -1: an assumed-size array, u(*), whose last " // &
-      'extent is not known, was put', 'Pass a section with its extents: u(1:n) in place of u. gfortran takes an empty ' // &
+      'extent is not known, was put', 'Pass a section with its extents: u(1:n) instead of u. gfortran takes an empty ' // &
       'pointer, array constructor or section with gaps for one: put an empty allocatable array, or nothing.', ierror)
     if (.not. (fits .and. present(start))) return
     fits = size(start) == size(extents)
@@ -1403,7 +1403,7 @@ contains
       'Give one index per dimension, from 1.', ierror)
   end function fits
 
-  !> End a call: hand the status over, or stop the program on an error.
+  !> End a call: return the status, or stop the program on an error.
   subroutine finish(status, ierror)
     integer(c_int), intent(in) :: status
     class(*), intent(out), optional :: ierror
@@ -1443,11 +1443,11 @@ contains
     type is (integer(int64))
       whole = number
     class default
-      error stop 'mpidata: a communicator, a status or a time is of a type that is not possible'
+      error stop 'mpidata: a communicator, a status or a time has an invalid type'
     end select
   end function whole
 
-  !> The place of a block as C has it.
+  !> The start of a block in C's order, from 0.
   function first_of(start) result(first)
     class(*), intent(in) :: start(:)
     integer(c_int64_t) :: first(size(start))

@@ -74,7 +74,7 @@ Block describe(Variable<T> &variable, const T *values, bool is_reversed) {
 }
 
 #ifdef ADIOS2_PLUGIN_ENGINE_INTERFACE
-// Version 2 does not show in which order the program writes dimensions; only Fortran programs have another one.
+// Version 2 does not show the program's order of dimensions; only Fortran programs have another one.
 static bool is_column_major(const adios2::IO &io) {
     const adios2::Params parameters = io.Parameters();
     const auto order = parameters.find("Order");
@@ -134,7 +134,7 @@ public:
 
 #define MPIDATA_OF_TYPE(T)                                                                                              \
     void DoPut(VariableArgument<T>, Span<T> &, const bool, const T &) override {                                        \
-        throw std::runtime_error("mpidata: This engine of ADIOS2 has no buffer of its own, of which Put would give a span. Put an array."); \
+        throw std::runtime_error("mpidata: This engine of ADIOS2 has no buffer, so Put cannot return a span. Put an array."); \
     }
     ADIOS2_FOREACH_PRIMITIVE_STDTYPE_1ARG(MPIDATA_OF_TYPE)
 #undef MPIDATA_OF_TYPE
@@ -148,7 +148,7 @@ private:
     }
 
     [[noreturn]] static void refuse_reading() {
-        throw std::runtime_error("mpidata: This engine of ADIOS2 only writes: what it takes goes to the training. Open the input with "
+        throw std::runtime_error("mpidata: This engine of ADIOS2 only writes: its data goes to the training. Open the input with "
                                  "another engine.");
     }
 

@@ -23,7 +23,7 @@ static int check(int status) {
     throw std::runtime_error(std::string("mpidata: ") + mpidata_last_error());
 }
 
-// The job needs no more of this simulation, which a program that only writes cannot be told. All ranks come here after the same step.
+// The job no longer needs this simulation, which a program that only writes cannot learn. All ranks come here after the same step.
 [[noreturn]] static void end_program() {
     (void)mpidata_finalize();
     (void)std::fflush(nullptr);
@@ -63,7 +63,7 @@ static bool read_number(const Block &block, double *number) {
     }
 }
 
-// As a field is called: with _ in place of what no name of a field has.
+// The name of a field: with _ for characters that field names cannot have.
 static std::string field_of(std::string variable) {
     for (char &c : variable)
         if (!std::strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", c)) c = '_';
@@ -76,7 +76,7 @@ void Stream::put(const Block &block) {
     has_puts_ = true;
     if (block.variable == time_variable_) {
         has_time_ = read_number(block, &time_);
-        if (!has_time_) check(mpidata_misuse(MPIDATA_ERR_DTYPE, ("The variable '" + block.variable + "' is no single number").c_str(), OF_TIME));
+        if (!has_time_) check(mpidata_misuse(MPIDATA_ERR_DTYPE, ("The variable '" + block.variable + "' is not a single number").c_str(), OF_TIME));
     }
     if (!mpidata_declared_dtype(field)) return;
     if (block.dtype == mpidata_dtype{})

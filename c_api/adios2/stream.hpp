@@ -1,4 +1,4 @@
-// One run of a program that writes with ADIOS2 as one simulation of the job, whatever version of ADIOS2 it is.
+// One run of a program that writes with ADIOS2 as one simulation of the job, with any version of ADIOS2.
 #ifndef MPIDATA_ADIOS2_STREAM_HPP
 #define MPIDATA_ADIOS2_STREAM_HPP
 
@@ -29,7 +29,7 @@ public:
     // first one. Throws std::runtime_error with the library's sentence, as all of these do.
     void open(int rank, std::function<double(double)> from_first);
 
-    // The values are copied. What is no field of the job is dropped.
+    // The values are copied. Variables that are not fields of the job are dropped.
     void put(const Block &block);
 
     // Keep what is put until it is performed, as the program may still change the values. A single value is put at once, as ADIOS2's

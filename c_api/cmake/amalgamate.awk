@@ -1,5 +1,5 @@
 # Prints C sources as one file: awk -v folders="src include" -f amalgamate.awk FILE...
-# In place of each #include "..." stands the header, the first time.
+# Each #include "..." is replaced by the header, the first time.
 function take(file,    line, name) {
     while ((getline line < file) > 0) {
         if (line !~ /^#include "/) { print line; continue }

@@ -1,14 +1,14 @@
-# Ask the MPI library who it is and which file it is: MPIDATA_BUILT_WITH (as MPI_Get_library_version says) and
+# Ask the MPI library for its version and its file: MPIDATA_BUILT_WITH (as MPI_Get_library_version says) and
 # MPIDATA_MPI_LIBRARY_FILE, of which MPIDATA_MPI_LIBRARY_DIR and MPIDATA_MPI_LIBRARY (as after -l: Debian calls that of MPICH
-# mpich) are parts. Where no program can run, as in cross-compiling, -D gives the two.
+# mpich) are parts. If programs cannot run, as in cross-compiling, -D sets the two.
 if(MPIDATA_BUILT_WITH AND MPIDATA_MPI_LIBRARY_FILE)
   set(probe_output "version=${MPIDATA_BUILT_WITH}\nlibrary=${MPIDATA_MPI_LIBRARY_FILE}\n")
 elseif(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
-  message(FATAL_ERROR "MPI cannot be asked for its version, as programs for ${CMAKE_SYSTEM_NAME} do not run here. Give "
+  message(FATAL_ERROR "MPI cannot be asked for its version: programs for ${CMAKE_SYSTEM_NAME} do not run here. Give "
                       "-DMPIDATA_BUILT_WITH=<what MPI_Get_library_version says there> and "
                       "-DMPIDATA_MPI_LIBRARY_FILE=<path of libmpi.so there>.")
 else()
-  # Asked anew at every configure, as another MPI may have been installed at the same place.
+  # Asked again at every configure, because another MPI may have been installed at the same place.
   unset(mpidata_probe_runs CACHE)
   unset(mpidata_probe_compiles CACHE)
   try_run(mpidata_probe_runs mpidata_probe_compiles ${CMAKE_CURRENT_BINARY_DIR}/probe_mpi

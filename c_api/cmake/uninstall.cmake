@@ -1,6 +1,6 @@
 # Removes the files that the last installation from this build folder wrote, and the folders of mpidata's own.
 if(NOT EXISTS install_manifest.txt)
-  message(FATAL_ERROR "Nothing was installed from this folder: install_manifest.txt is not there.")
+  message(FATAL_ERROR "Nothing was installed from this folder: install_manifest.txt is missing.")
 endif()
 file(STRINGS install_manifest.txt files)
 foreach(file IN LISTS files)

@@ -1,4 +1,4 @@
-"""The nodes that a job may use: those that a batch system has given to it, or those of the job file."""
+"""The nodes that a job may use: those that a batch system allocated, or those of the job file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Node:
     Parameters
     ----------
     name : str
-        As the batch system knows it.
+        Its name in the batch system.
     cpus : int
         Number of its CPUs that belong to the job.
     gpus : int or None
-        Number of its GPUs that belong to the job; None where nothing tells.
+        Number of its GPUs that belong to the job; None if unknown.
     """
 
     name: str
@@ -29,16 +29,16 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Allocation:
-    """What a job may use.
+    """The nodes that a job may use.
 
     Parameters
     ----------
     job : str
-        Name of the batch system and number of the job, `Slurm job 7`; empty where the job file names the hosts.
+        Name of the batch system and number of the job, `Slurm job 7`; empty if the job file names the hosts.
     components : tuple of tuple of Node
-        One tuple of nodes; of a heterogeneous job one for each component, in order.
+        One tuple of nodes; for a heterogeneous job, one per component, in order.
     variable : str
-        The environment variable that tells of the job.
+        The environment variable by which the allocation was recognized.
     has_srun : bool
         Whether srun can start programs on it.
     """
@@ -55,21 +55,21 @@ class Allocation:
 
     @property
     def origin(self) -> str:
-        """Where it comes from, for messages."""
+        """Origin of the nodes, for messages."""
         return self.job or "Key 'launch.hosts'"
 
     @property
     def advice(self) -> str:
-        """How to get a larger one, for messages."""
+        """How to get a larger allocation, for messages."""
         return "Ask for more (`mpidata submit` asks for enough)" if self.job else "Add hosts or CPUs there"
 
     def without(self, names: Collection[str]) -> Allocation:
-        """Return the same but for some nodes."""
+        """Return the allocation without some nodes."""
         left = (tuple(node for node in nodes if node.name not in names) for nodes in self.components)
         return dataclasses.replace(self, components=tuple(left))
 
 
 def named_hosts(hosts: Sequence[str]) -> Allocation:
-    """Make an allocation of `launch.hosts`, each of them `name:cpus`."""
+    """Make an allocation from `launch.hosts`, whose entries are `name:cpus`."""
     parts = [host.rpartition(":") for host in hosts]
     return Allocation("", (tuple(Node(name, int(cpus)) for name, _, cpus in parts),))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["LOOP_AND_RECEIVE", "Layout"]
 
 LOOP_AND_RECEIVE = 2
-"""CPUs of a trainer: its loop keeps one busy, its receive thread another."""
+"""CPUs of a trainer: one for its loop, one for its receive thread."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,27 +23,27 @@ class Layout:
     trainers : int
         Number of trainers, mates included.
     groups : int
-        Number of groups that start with the others, spares included.
+        Number of groups that start with the job, spares included.
     later : int
         Number of groups that the job spawns.
     spares : int
         Number of spares among `groups`.
     loaders, loaders_later, loader_spares : int
-        Number of loaders that start with the others, spares included; of those that the job spawns; of spares.
+        Number of loaders that start with the job, spares included; number that the job spawns; number of spares.
     inference : int
         Number of inference ranks, spares included.
     learners : int
-        Number of ranks for the sampler, spares included.
+        Number of learners, spares included.
     servers : int
         Number of parameter servers.
     ranks_per_group : int
-        Ranks of each.
+        Ranks of each group.
     per_node : int or None
-        Trainers of each node that has any; None: as many as fit.
+        Trainers on each node that has trainers; None: as many as fit.
     gpus_per_rank : int
         GPUs of each trainer.
     ranks_per_replica : int
-        Consecutive trainers of which the first is one for the job, and the others its mates.
+        Number of consecutive trainers that form a replica; the others are mates of the first.
     """
 
     trainers: int
@@ -63,7 +63,7 @@ class Layout:
 
     @classmethod
     def of(cls, job: Job) -> Layout:
-        """Layout of a job."""
+        """Return the layout of a job."""
         solvers, trainers, loaders = job.solvers, job.trainers, job.loaders
         split = solvers.start == "split"
         now = loaders is not None and loaders.start == "split"
@@ -88,18 +88,18 @@ class Layout:
 
     @property
     def order(self) -> list[int]:
-        """Numbers of the trainers in the order of their ranks: the first ones of the replicas, then the mates."""
+        """Numbers of the trainers in the order of their ranks: the first of each replica, then the mates."""
         numbers, each = range(self.trainers), self.ranks_per_replica
         return sorted(numbers, key=lambda number: number % each > 0)
 
     @property
     def solvers(self) -> int:
-        """Number of solver ranks, those included that the job spawns."""
+        """Number of solver ranks, including those that the job spawns."""
         return (self.groups + self.later) * self.ranks_per_group
 
     @property
     def last(self) -> int:
-        """Number of the ranks behind the loaders: inference ranks, learners and servers."""
+        """Number of the ranks after the loaders: inference ranks, learners and servers."""
         return self.inference + self.learners + self.servers
 
     @property
@@ -109,5 +109,5 @@ class Layout:
 
     @property
     def cpus(self) -> int:
-        """CPUs for all: two for a trainer, none for the scheduler, which mostly sleeps."""
+        """CPUs for all ranks: two for a trainer, none for the scheduler, which mostly sleeps."""
         return LOOP_AND_RECEIVE * self.trainers + self.others

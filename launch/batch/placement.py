@@ -1,4 +1,4 @@
-"""Which rank goes to which node: trainers first, the scheduler beside the first one, the others on the rest."""
+"""Which rank runs on which node: trainers first, the scheduler beside the first one, the others on the rest."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["Layout", "Placement", "place", "tasks_per_node"]
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Where each rank of the world goes.
+    """The node of each rank of the world.
 
     Parameters
     ----------
     hosts : tuple of str
         Name of the node of each rank, in order of rank.
     components : tuple of int
-        Number of ranks in each component of a heterogeneous job; one number for any other.
+        Number of ranks in each component of a heterogeneous job; one number otherwise.
     trainer_cpus : int
-        CPUs that no other rank of the job uses, of the trainer that has the fewest.
+        CPUs that each trainer has to itself: the smallest number over all trainers.
     unused : tuple of str
-        Nodes without a rank, to which the job may spawn groups.
+        Nodes without a rank, on which the job may spawn groups.
     """
 
     hosts: tuple[str, ...]
@@ -35,7 +35,7 @@ class Placement:
     unused: tuple[str, ...] = ()
 
     def lines(self, layout: Layout) -> Iterator[str]:
-        """Say what is on each node, one line each."""
+        """Yield a line for each node that lists what runs there."""
         for host in dict.fromkeys(self.hosts):
             ranks = [rank for rank, name in enumerate(self.hosts) if name == host]
             trainers = sorted(layout.order[rank - 1] for rank in ranks if 1 <= rank <= layout.trainers)
@@ -69,7 +69,7 @@ def place(layout: Layout, allocation: Allocation) -> Placement:
     layout : Layout
         Of the job.
     allocation : Allocation
-        In a heterogeneous one, trainers go to the first component, solvers and loaders to the second.
+        If it is heterogeneous, trainers go to the first component, solvers and loaders to the second.
 
     Raises
     ------
@@ -78,13 +78,13 @@ def place(layout: Layout, allocation: Allocation) -> Placement:
 
     Notes
     -----
-    A trainer gets two CPUs, so that its receive thread has one besides that of the training loop. Only where there are
-    too few for that it gets one. Those of a replica follow one another. A group stays on one node where there is one
-    with room for it; groups, and then loaders, spread over the nodes, those of trainers last.
+    A trainer gets two CPUs: one for the training loop, one for its receive thread. If there are too few CPUs, it gets
+    one. The trainers of a replica are consecutive. A group stays on one node if a node has room for it. Groups, then
+    loaders, spread over the nodes, those of trainers last.
     """
     if len(allocation.components) > 2:
         raise LaunchError(
-            f"{allocation.job} has {len(allocation.components)} components. Make it of two: the first "
+            f"{allocation.job} has {len(allocation.components)} components. Use two: the first "
             "for the trainers, the second for the solvers and loaders."
         )
     _check_cpus(layout, allocation)
@@ -175,7 +175,7 @@ def _place_trainers(layout: Layout, allocation: Allocation, cpus: int, free: dic
 
 
 def _place_groups(layout: Layout, first: Sequence[str], rest: Sequence[str], free: dict[str, int]) -> list[str]:
-    """Nodes of all solver ranks: whole groups where they fit, each on the emptiest node, the others on what is left."""
+    """Nodes of all solver ranks: whole groups on the emptiest node if they fit, the others split over what is left."""
     size = layout.ranks_per_group
     placed: dict[int, list[str]] = {}
     for group in range(layout.groups):
@@ -197,7 +197,7 @@ def _place_groups(layout: Layout, first: Sequence[str], rest: Sequence[str], fre
 
 
 def _place_loaders(layout: Layout, first: Sequence[str], rest: Sequence[str], free: dict[str, int]) -> list[str]:
-    """Nodes of the loaders, inference ranks, learners and servers, each the emptiest one."""
+    """Nodes of the loaders, inference ranks, learners and servers: each goes to the emptiest node."""
     hosts = []
     for _ in range(layout.loaders + layout.last):
         for names in (first, rest):
@@ -212,7 +212,7 @@ def _place_loaders(layout: Layout, first: Sequence[str], rest: Sequence[str], fr
 
 
 def tasks_per_node(layout: Layout, nodes: int) -> int:
-    """CPUs to ask for on each of some equal nodes, so that the ranks fit.
+    """CPUs to request on each of several equal nodes so that the ranks fit.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def tasks_per_node(layout: Layout, nodes: int) -> int:
     Raises
     ------
     LaunchError
-        They do not fit on so few nodes, as `per_node` forbids it.
+        `per_node` requires more nodes.
     """
     plain = dataclasses.replace(layout, gpus_per_rank=0)
     most = layout.cpus + layout.ranks_per_group

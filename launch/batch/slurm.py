@@ -36,15 +36,15 @@ class Slurm:
     def variables(
         self, environ: Mapping[str, str], allocation: Allocation | None, srun: bool, beside: bool
     ) -> dict[str, str]:
-        """Undo what Slurm does by default, and a job must not have."""
+        """Variables that override defaults of Slurm which would harm a job."""
         found = {}
-        if "SLURM_EXPORT_ENV" in environ:  # of `sbatch --export=NONE`, after which mpirun's daemons would have no PATH
+        if "SLURM_EXPORT_ENV" in environ:  # set by `sbatch --export=NONE`: mpirun's daemons would have no PATH
             found["SLURM_EXPORT_ENV"] = "ALL"
         if allocation is not None and allocation.job and not srun and "SLURM_NO_KILL" not in environ:
-            # Else Slurm, where it notices first that a node is lost, ends all daemons, and mpirun names any node.
+            # Otherwise, if Slurm is first to notice a lost node, it ends all daemons, and mpirun names a wrong node.
             found["SLURM_NO_KILL"] = "set"
         if beside:
-            found["SLURM_OVERLAP"] = "1"  # or a step would wait for the end of the one that runs
+            found["SLURM_OVERLAP"] = "1"  # or a step would wait for the running one to end
         return found
 
     def script(self, job: Job, overrides: Sequence[str], template: str | None) -> str:
@@ -52,7 +52,7 @@ class Slurm:
         return batch_script(job, overrides, template)
 
     def submit(self, job: Job, script: str) -> tuple[str, Path]:
-        """Give the script to sbatch."""
+        """Submit the script with sbatch."""
         _refuse_arrays(script, job)
         try:
             done = subprocess.run(
@@ -63,13 +63,13 @@ class Slurm:
             )
         except FileNotFoundError:
             raise LaunchError(
-                "There is no sbatch on PATH. Submit where Slurm's commands are (a login node), or print the script "
-                "with --print."
+                "There is no sbatch on PATH. Submit from a host with Slurm's commands (a login node), or print the "
+                "script with --print."
             ) from None
         except subprocess.TimeoutExpired:
             raise LaunchError(
-                f"sbatch has not ended within {_TIMEOUT_S:g} s. See with squeue whether the job is in the queue, and "
-                "whether Slurm answers at all."
+                f"sbatch has not ended within {_TIMEOUT_S:g} s. Check with squeue whether Slurm responds and whether "
+                "the job is in the queue."
             ) from None
         except OSError as error:
             raise LaunchError(f"Cannot run sbatch: {error.strerror}. See the script with --print.") from None
@@ -81,8 +81,8 @@ class Slurm:
         found = [word for word in output.split() if _NUMBER.fullmatch(word)]
         if not found:
             raise LaunchError(
-                f"sbatch ended well, but printed {output!r}, which has no number of a job. See with squeue whether the "
-                "job is in the queue, and whether the sbatch on PATH is Slurm's."
+                f"sbatch succeeded, but printed {output!r}, which has no job number. Check with squeue whether the "
+                "job is in the queue, and that the sbatch on PATH is Slurm's."
             )
         number = found[-1]
         folder = Path(_option(script, "chdir", "D") or os.getcwd())
@@ -90,7 +90,7 @@ class Slurm:
 
 
 def _refuse_arrays(script: str, job: Job) -> None:
-    """Refuse an array whose tasks would all run the same simulations; a script that looks at the index may have one."""
+    """Refuse an array whose tasks would all run the same simulations, unless the script reads the task's index."""
     asked = _option(script, "array", "a") or os.environ.get("SBATCH_ARRAY_INX")
     if asked is not None and "SLURM_ARRAY_TASK_ID" not in script:
         raise LaunchError(
@@ -101,12 +101,12 @@ def _refuse_arrays(script: str, job: Job) -> None:
 
 
 def _output(script: str, number: str) -> str:
-    """Name of the output of a script that has become the job of this number."""
+    """Name of the output file of a script that was submitted as the job of this number."""
     name = _option(script, "job-name", "J") or "sbatch"
     return (_option(script, "output", "o") or "slurm-%j.out").replace("%j", number).replace("%x", name)
 
 
 def _option(script: str, name: str, letter: str) -> str | None:
-    """Value that the `#SBATCH` lines of a script give to an option: the last one counts, as it does for sbatch."""
+    """Value of an option in the `#SBATCH` lines of a script: the last one counts, as in sbatch."""
     found = re.findall(rf"^#SBATCH.*?\s(?:--{name}(?:=|\s+)|-{letter}\s*)(\"[^\"]*\"|\S+)", script, re.MULTILINE)
     return str(found[-1]).strip('"') if found else None

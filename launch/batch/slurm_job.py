@@ -1,4 +1,4 @@
-"""The Slurm job that a run is in: what the run folder keeps of it, and what Slurm says of its end."""
+"""The Slurm job that a run is in: what the run folder records about it, and how Slurm reports its end."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _GOES_ON = ("PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "RESIZI
 
 @dataclasses.dataclass(frozen=True)
 class SlurmJob:
-    """A Slurm job, as a process of it sees it.
+    """A Slurm job, as one of its processes sees it.
 
     Parameters
     ----------
     number : str
         Its number.
     requeued : int
-        How often it has been put back into the queue.
+        How often it was requeued.
     nodes : str
         Its nodes, as Slurm writes them.
     cluster : str
         Name of the cluster.
     task : str
-        Of a task of an array: `<array>_<index>`, else empty.
+        `<array>_<index>` for a task of an array, else empty.
     """
 
     number: str
@@ -47,7 +47,7 @@ class SlurmJob:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> SlurmJob | None:
-        """Read it from the environment; None outside of Slurm."""
+        """Read the job from the environment; None outside Slurm."""
         number, requeued = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_RESTART_COUNT", "")
         if not number:
             return None
@@ -61,7 +61,7 @@ class SlurmJob:
         )
 
     def note(self, run: RunFolder, checkpoint: int | None) -> None:
-        """Add a start of the run to its file `slurm.jsonl`; None: it was refused.
+        """Add a start of the run to its file `slurm.jsonl`; a `checkpoint` of None: the start was refused.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class SlurmJob:
             raise LaunchError(f"Cannot write {_file(run)}: {error.strerror}. Make room, or make it writable.") from None
 
     def check_progress(self, run: RunFolder, checkpoint: int) -> None:
-        """See that a job that is requeued again and again makes progress.
+        """Check that a job that is requeued repeatedly makes progress.
 
         Parameters
         ----------
@@ -88,8 +88,8 @@ class SlurmJob:
         Raises
         ------
         LaunchError
-            Its last three starts have left no new checkpoint. The refusal is noted: put into the queue once more, the
-            job has three tries again.
+            Its last three starts have written no new checkpoint. The refusal is noted: if the job is requeued once
+            more, it has three tries again.
         """
         began = {entry["requeued"]: entry["checkpoint"] for entry in _read(run) if entry.get("number") == self.number}
         starts = range(self.requeued - _REQUEUES, self.requeued)
@@ -105,7 +105,7 @@ class SlurmJob:
         )
 
     def is_ending(self) -> str | None:
-        """Ask Slurm whether it ends the job; returns how, in words, and None where it does not or does not answer."""
+        """Ask Slurm whether it is ending the job; returns how, in words, or None if it is not or does not answer."""
         try:
             done = subprocess.run(
                 ["scontrol", "show", "job", "--oneliner", self.number],
@@ -120,7 +120,7 @@ class SlurmJob:
 
 
 def _ending(number: str, said: str) -> str | None:
-    """Read what scontrol says of a job, one line for each component; the first one that ends counts."""
+    """Read scontrol's report of a job, one line for each component; the first one that is ending counts."""
     for line in said.splitlines():
         told = dict(re.findall(r"(\w+)=(\S*)", line))
         state, reason = told.get("JobState", ""), told.get("Reason", "None")

@@ -16,7 +16,7 @@ _COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 
 
 def read_allocation(environ: Mapping[str, str]) -> Allocation | None:
-    """Nodes of the Slurm job that this process belongs to, or None outside of one.
+    """Nodes of the Slurm job that this process belongs to, or None outside a job.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def read_allocation(environ: Mapping[str, str]) -> Allocation | None:
     Raises
     ------
     LaunchError
-        Its variables make no sense.
+        Its variables are wrong.
     """
     job = environ.get("SLURM_JOB_ID", "")
     if not job or "SLURM_JOB_NODELIST" not in environ:
@@ -40,7 +40,7 @@ def read_allocation(environ: Mapping[str, str]) -> Allocation | None:
 
 
 def expand_names(text: str) -> list[str]:
-    """Write out a list of hosts: `n[1-2,07],m` is n1, n2, n07, m. Raises ValueError where it is none."""
+    """Expand a list of hosts: `n[1-2,07],m` is n1, n2, n07, m. Raises ValueError if the text is not such a list."""
     names = []
     position = 0
     for part in _PART.finditer(text):
@@ -49,17 +49,17 @@ def expand_names(text: str) -> list[str]:
         position = part.end()
         names += _expand(part[1])
     if position != len(text) or not names:
-        raise ValueError(f"{text!r} is no list of hosts")
+        raise ValueError(f"{text!r} is not a list of hosts")
     return names
 
 
 def expand_counts(text: str) -> list[int]:
-    """Write out numbers: `2(x3),4` is 2, 2, 2, 4. Raises ValueError where there are none."""
+    """Expand numbers: `2(x3),4` is 2, 2, 2, 4. Raises ValueError if the text is not such a list."""
     counts = []
     for part in text.split(","):
         match = _COUNT.fullmatch(part)
         if match is None:
-            raise ValueError(f"{text!r} are no numbers")
+            raise ValueError(f"{text!r} is not a list of numbers")
         counts += [int(match[1])] * int(match[2] or 1)
     return counts
 
@@ -84,13 +84,13 @@ def _component(environ: Mapping[str, str], suffix: str) -> tuple[Node, ...]:
     try:
         names, counts = expand_names(environ.get(nodes, "")), expand_counts(environ.get(cpus, ""))
         if len(names) != len(counts):
-            raise ValueError(f"{len(names)} nodes, and CPUs of {len(counts)}")
+            raise ValueError(f"{len(names)} nodes, but CPUs for {len(counts)}")
     except ValueError as error:
         raise LaunchError(
-            f"Slurm's variables make no sense: {error}. {nodes}={environ.get(nodes)!r}, {cpus}={environ.get(cpus)!r}. "
+            f"Slurm's variables are wrong: {error}. {nodes}={environ.get(nodes)!r}, {cpus}={environ.get(cpus)!r}. "
             "Unset SLURM_JOB_ID to run without Slurm."
         ) from None
-    # Known for the node of the script only; those of a component are alike.
+    # Known only for the node of the script; the nodes of a component are alike.
     gpus = _number(environ, "SLURM_GPUS_ON_NODE") if suffix in ("", "_HET_GROUP_0") else None
     return tuple(Node(name, count, gpus) for name, count in zip(names, counts, strict=True))
 

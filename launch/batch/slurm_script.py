@@ -31,15 +31,15 @@ def batch_script(job: Job, overrides: Sequence[str] = (), template: str | None =
     overrides : sequence of str
         Keys that the script's `mpidata run` sets, `a.b=value`.
     template : str, optional
-        A template in place of that of the job file.
+        A template to use instead of that of the job file.
 
     Raises
     ------
     LaunchError
-        The template cannot be used, or the nodes that the job file asks for are too few.
+        The template cannot be used, or the job file requests too few nodes.
     """
     text, where = read_template(template or job.slurm.template, job.folder)
-    missing = {} if job.slurm.time else {"time": "Set 'slurm.time', \"12:00:00\" say."}
+    missing = {} if job.slurm.time else {"time": "Set 'slurm.time', for example to \"12:00:00\"."}
     return render(text, _values(job, overrides), missing, where)
 
 
@@ -68,7 +68,7 @@ def _values(job: Job, overrides: Sequence[str]) -> dict[str, str]:
 
 
 def _setup(lines: Sequence[str]) -> str:
-    """Write the lines of `slurm.setup` so that one that fails ends the script; what a file that they read does may."""
+    """Write the lines of `slurm.setup` so that one that fails ends the script; commands in a sourced file may fail."""
     if not lines:
         return ""
     said = "mpidata: this line of slurm.setup failed: $BASH_COMMAND. Nothing was started. Correct it."
@@ -84,8 +84,8 @@ def _resources(job: Job, layout: Layout) -> dict[str, Any]:
         nodes = needed
     elif gpus and nodes is not None and nodes > needed:
         raise LaunchError(
-            f"{job.path}: 'slurm.nodes' is {nodes}, and each of them would be asked for GPUs, but only {needed} "
-            f"{'has' if needed == 1 else 'have'} trainers. Use the template heterogeneous, which asks for GPUs for the "
+            f"{job.path}: 'slurm.nodes' is {nodes}, and GPUs would be requested on each of them, but only {needed} "
+            f"{'has' if needed == 1 else 'have'} trainers. Use the template heterogeneous, which requests GPUs for the "
             "trainers only, or name the GPUs yourself in 'slurm.options' (gpus-per-node, gres)."
         )
     if nodes is None:
@@ -112,14 +112,14 @@ def _solver_resources(job: Job, layout: Layout) -> dict[str, Any]:
 
 
 def _gpus(layout: Layout, options: Mapping[str, Any]) -> dict[str, Any]:
-    """GPUs of each node that has trainers; none where the job file asks for them in its own way."""
+    """GPUs of each node that has trainers; empty if the job file requests GPUs by its own options."""
     if not layout.gpus_per_rank or any(name in options for name in _GPU_OPTIONS):
         return {}
     return {"gpus-per-node": layout.gpus_per_rank * min(layout.per_node or layout.trainers, layout.trainers)}
 
 
 def _directives(options: Mapping[str, Any]) -> str:
-    """Write options of sbatch, one `#SBATCH` line each."""
+    """Write options of sbatch, one per `#SBATCH` line."""
     lines = []
     for name, value in options.items():
         if value is not False:

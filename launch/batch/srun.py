@@ -1,4 +1,4 @@
-"""srun, Slurm's launcher: when it is used, and its commands."""
+"""Slurm's launcher, srun: when it is used, and its commands."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ PLUGINS = {"Open MPI": "pmix", "MPICH": "pmi2", "MVAPICH": "pmi2", "Intel MPI": 
 
 
 def uses_srun(wanted: str, allocation: Allocation, mpi: MpiName) -> bool:
-    """Whether srun, not mpirun, starts the ranks, with `wanted` for `launch.with`."""
+    """Whether srun, not mpirun, starts the ranks if `launch.with` is `wanted`."""
     if not allocation.has_srun:
         return False
     return wanted == "srun" or len(allocation.components) > 1 or (wanted == "auto" and mpi.name != OPEN_MPI)
 
 
 def srun_for(job: Job, allocation: Allocation | None, mpi: MpiName, environ: Mapping[str, str]) -> Path | None:
-    """Find the srun that starts the ranks of a job; None where mpirun does.
+    """Find the srun that starts the ranks of a job; None if mpirun starts them.
 
     Raises
     ------
     LaunchError
-        What the job file wants cannot be had.
+        What the job file requests is not available.
     """
     wanted = job.launch.with_
     if allocation is None:
         if wanted == "srun":
             raise LaunchError(
-                "'launch.with' is 'srun', but this is no Slurm allocation: SLURM_JOB_ID is not set. Use "
+                "'launch.with' is 'srun', but this is not a Slurm allocation: SLURM_JOB_ID is not set. Use "
                 "`mpidata submit` or salloc, or set it to auto."
             )
         return None
@@ -69,7 +69,7 @@ def find_srun(environ: Mapping[str, str]) -> Path:
 def srun_command(
     srun: Path, shim: Path, plan: Plan, components: tuple[int, ...], plugin: str | None, options: list[str]
 ) -> list[str]:
-    """Command that starts all ranks of a plan with srun.
+    """Return the command that starts all ranks of a plan with srun.
 
     Parameters
     ----------
@@ -78,14 +78,14 @@ def srun_command(
     plan : Plan
         Of the job.
     components : tuple of int
-        Number of ranks in each component of a heterogeneous job; one number for any other.
+        Number of ranks in each component of a heterogeneous job; one number otherwise.
     plugin : str or None
         Slurm's plugin for the MPI; None: Slurm's default.
     options : list of str
         Further options.
     """
-    # Not bound: a trainer's receive thread must not be kept on the core of its loop. One rank that dies ends all, or
-    # the others would wait for it.
+    # Not bound: a trainer's receive thread must not share the core of its loop. The death of one rank ends all, or the
+    # others would wait for it.
     common = ["--distribution=arbitrary", "--overcommit", "--cpu-bind=none", "--kill-on-bad-exit=1", *options]
     command = [str(srun), *([f"--mpi={plugin}"] if plugin else [])]
     run = RunFolder(plan.run)
@@ -99,7 +99,7 @@ def srun_command(
 
 
 def srun_on_one(srun: Path, allocation: Allocation, host: str, command: Sequence[str]) -> list[str]:
-    """Command that runs another one on one host, beside what runs there."""
+    """Return a command that runs another one on one host, beside what already runs there."""
     components = allocation.components
     number = next((i for i, nodes in enumerate(components) if any(node.name == host for node in nodes)), 0)
     group = [f"--het-group={number}"] if len(components) > 1 else []
@@ -107,7 +107,7 @@ def srun_on_one(srun: Path, allocation: Allocation, host: str, command: Sequence
 
 
 def srun_on_each(srun: Path, mpi: MpiName, allocation: Allocation, command: Sequence[str]) -> list[str]:
-    """Command that runs another one as the ranks of one MPI job, one on each host, in an order of srun's own."""
+    """Return a command that runs another one as an MPI job with one rank per host, in srun's own order."""
     plugin = [f"--mpi={PLUGINS[mpi.name]}"] if mpi.name in PLUGINS else []
     line = [str(srun), *plugin]
     for number, nodes in enumerate(allocation.components):

@@ -1,4 +1,4 @@
-"""`mpidata submit JOB`: give a job to the batch system that its job file describes."""
+"""`mpidata submit JOB`: submit a job to the batch system that its job file describes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["batch_script", "submit"]
 
 
 def batch_script(job: Job, overrides: Sequence[str] = (), template: str | None = None) -> str:
-    """Write the batch script of a job; as `BatchSystem.script`."""
+    """Return the batch script of a job, see `BatchSystem.script`."""
     return system_of(job).script(job, overrides, template)
 
 
 def submit(path: str, overrides: Sequence[str], template: str | None = None) -> tuple[str, Job, Path]:
-    """Give a job to its batch system.
+    """Submit a job to its batch system.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ def submit(path: str, overrides: Sequence[str], template: str | None = None) -> 
     overrides : sequence of str
         Keys to set, `a.b=value`.
     template : str, optional
-        A template in place of that of the job file.
+        A template to use instead of that of the job file.
 
     Returns
     -------
     number : str
-        Its number there; where it told, `;` and the cluster's name behind it.
+        Its number there, followed by `;` and the cluster's name if sbatch printed one.
     job : Job
         What was submitted.
     output : Path
@@ -43,7 +43,7 @@ def submit(path: str, overrides: Sequence[str], template: str | None = None) -> 
     Raises
     ------
     MpidataError
-        The job file or the template is bad, or the batch system refuses the job.
+        The job file or the template is invalid, or the batch system refuses the job.
     """
     job = load_job(path, overrides)
     script = batch_script(job, overrides, template)
@@ -53,7 +53,7 @@ def submit(path: str, overrides: Sequence[str], template: str | None = None) -> 
 
 
 def _check_writable(job: Job) -> None:
-    """See that the run folder and the script's output can be written, before the job has waited in the queue."""
+    """Check that the run folder and the script's output can be written, before the job waits in the queue."""
     output = Path(os.path.abspath(job.folder / job.output)) / job.name
     for folder, fix in ((output, "key 'output'. Name a folder that can be written"), (job.folder, "key 'folder'")):
         there = next(path for path in (folder, *folder.parents) if path.exists())

@@ -32,13 +32,13 @@ def read_template(name: str, folder: Path) -> tuple[str, str]:
     name : str
         Its name, or the path of a file.
     folder : Path
-        What the path is relative to.
+        The folder that the path is relative to.
 
     Returns
     -------
     text : str
     where : str
-        To name it in errors.
+        Name of the template for errors.
 
     Raises
     ------
@@ -73,9 +73,9 @@ def render(text: str, values: Mapping[str, str], missing: Mapping[str, str], whe
     text : str
         The template.
     values : mapping of str to str
-        Value of each placeholder. One of no lines takes the line that holds nothing else away.
+        Value of each placeholder. An empty value removes a line that contains nothing else.
     missing : mapping of str to str
-        Of placeholders that have no value, what to do to give them one.
+        For each placeholder without a value, how to set one.
     where : str
         Name of the template, for errors.
 

@@ -1,5 +1,5 @@
-/* The carriers of a group: the first one decides, and orders the others to do the same, as calls of libmpidata are
- * collective; the others tell it what their ranks have done. */
+/* The carriers of a group: the first one decides, and orders the others to do the same, because calls of libmpidata are
+ * collective; the others report to it what their ranks have done. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static int is_among_first(const char *all, int n, int i) {
     return 0;
 }
 
-/* From the host of each. */
+/* Find the place from the host of each carrier. */
 static int find_place(carriers_t *carriers, const char *all) {
     const char *mine = all + (size_t)carriers->rank * HOST;
     char *end = carriers->hosts = calloc((size_t)carriers->size, HOST);

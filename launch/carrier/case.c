@@ -1,4 +1,4 @@
-/* The folder of a simulation: a copy of the case's, with marks like {{alpha:.6e}} in some of its files filled in. */
+/* The folder of a simulation: a copy of the case, with marks such as {{alpha:.6e}} in some of its files filled in. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -19,14 +19,14 @@
 
 enum { PATH = 4096, MOST_FILLED = 64 << 20 };
 
-/* nftw has no argument of its own. */
+/* State for nftw, which passes no argument to its callback. */
 static struct {
     const case_t *source;
     const char *target;
     char **values;
-    int moves;         /* what a program has left, which is kept as it is */
-    size_t met;        /* how many of the paths that are filled or linked */
-    char at[PATH];     /* what could not be copied */
+    int moves;         /* whether files that a program has left are kept unchanged */
+    size_t met;        /* number of filled or linked paths that were found */
+    char at[PATH];     /* path that could not be copied */
     int error;         /* and errno */
 } copying;
 
@@ -92,7 +92,7 @@ int case_read(case_t *case_, const char *run) {
     return status;
 }
 
-/* What stands between the braces: a name, maybe with a format of printf for a number. Returns whether it could be filled. */
+/* Fill in a mark: a name, optionally with a format of printf for a number. Returns whether it could be filled. */
 static int write_mark(FILE *out, char **values, const char *mark, size_t length) {
     char text[128], name[MPIDATA_NAME_MAX], format[32] = "";
     if (length >= sizeof text) return 0;
@@ -103,8 +103,8 @@ static int write_mark(FILE *out, char **values, const char *mark, size_t length)
     return value && write_value(out, value, format);
 }
 
-/* Where the search goes on, if what is between an opening sign and the next closing one is no mark, as another opening sign or
- * the end of the line comes first; else NULL. */
+/* Where to continue the search if the text up to the next closing sign is not a mark, because another opening sign or the
+ * end of the line comes first; else NULL. */
 static const char *no_mark_until(const char *name, const char *close) {
     const char *open = memmem(name, (size_t)(close - name), copying.source->opens, strlen(copying.source->opens));
     const char *line = memchr(name, '\n', (size_t)(close - name));
@@ -124,7 +124,7 @@ static int write_filled(FILE *out, char **values, const char *text, size_t lengt
         text = other;
         if (other) continue;
         text = close + closes;
-        /* What is no mark stays, as the check before the start has let it pass. */
+        /* Text that is not a mark is kept: the check before the start has accepted it. */
         if (!write_mark(out, values, name, (size_t)(close - name)) &&
             fwrite(open, 1, (size_t)(text - open), out) != (size_t)(text - open)) return 0;
     }
@@ -144,7 +144,7 @@ static int fill_file(int from, int to, size_t length) {
     return good;
 }
 
-/* For their owner all can be written, and removed; what others may do is as in the case, whatever the umask. */
+/* The owner may write and remove all; the rights of others are those in the case, whatever the umask. */
 static int keep_mode(int file, mode_t mode) {
     struct stat now;
     if (fstat(file, &now)) return -1;
@@ -156,7 +156,7 @@ static int copy_file(const char *path, const char *target, const struct stat *st
     const int from = open(path, O_RDONLY | O_CLOEXEC);
     const int to = from >= 0 ? open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode) : -1;
     int good = to >= 0;
-    errno = good ? EIO : errno; /* where it is shorter than it was, say */
+    errno = good ? EIO : errno; /* for example, if it has become shorter */
     if (good && filled) good = fill_file(from, to, (size_t)status->st_size);
     for (off_t left = status->st_size; good && !filled && left > 0;) {
         const ssize_t n = sendfile(to, from, NULL, (size_t)left);
@@ -184,7 +184,7 @@ static int is_within(const char *path, const char *folder) {
     return !strncmp(path, folder, length) && (!path[length] || path[length] == '/');
 }
 
-/* Whether a relative link, with this text, leaves the case on its way; to, of PATH bytes: where it leads, as an absolute path. */
+/* Whether a relative link with this text leads out of the case; to, of PATH bytes: its target as an absolute path. */
 static int leaves_case(const char *link, char *text, char *to) {
     char real[PATH], *rest = text;
     int leaves = 0;
@@ -203,7 +203,7 @@ static int leaves_case(const char *link, char *text, char *to) {
     return leaves;
 }
 
-/* A relative one leads to the same place within the copy, or out of the case; an absolute one is the same. */
+/* A relative link leads to the same place within the copy, or out of the case; an absolute one is kept. */
 static int copy_link(const char *path, const char *target) {
     char text[PATH], parts[PATH], to[PATH];
     const ssize_t n = readlink(path, text, sizeof text - 1);
@@ -215,12 +215,12 @@ static int copy_link(const char *path, const char *target) {
 }
 
 static int copy_special(const char *target, const struct stat *status) {
-    if (S_ISFIFO(status->st_mode)) return !mkfifo(target, status->st_mode & 0777); /* to open it would block */
+    if (S_ISFIFO(status->st_mode)) return !mkfifo(target, status->st_mode & 0777); /* opening it would block */
     errno = ENOTSUP;
     return copying.moves && !mknod(target, status->st_mode, status->st_rdev);
 }
 
-/* Returns whether it is copied, *below: whether what is in it is to be copied as well. */
+/* Returns whether it was copied; *below: whether its contents must also be copied. */
 static int copy_one(const char *path, const struct stat *status, int type, int *below) {
     char target[PATH];
     struct stat behind;
@@ -248,7 +248,7 @@ static int copy_one(const char *path, const struct stat *status, int type, int *
 
 static int copy_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
     int below = 1;
-    if (!place->level && type == FTW_D) return FTW_CONTINUE; /* made already */
+    if (!place->level && type == FTW_D) return FTW_CONTINUE; /* already made */
     if (!copy_one(path, status, type, &below)) {
         copying.error = errno;
         (void)snprintf(copying.at, sizeof copying.at, "%s", path);
@@ -279,7 +279,7 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 static int opened; /* by open_entry */
 
-/* A program may have made folders that not even their owner may write, or read. */
+/* A program may have made folders that even their owner may not write or read. */
 static int open_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
     (void)place;
     if ((type == FTW_D || type == FTW_DNR) && (status->st_mode & 0700) != 0700 && !chmod(path, 0700)) opened += type == FTW_DNR;
@@ -296,7 +296,7 @@ static void remove_tree(const char *path) {
     (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Also to another file system. */
+/* Move a tree, also to another file system. */
 static int move_tree(const char *path, const char *to) {
     const case_t all = {.folder = (char *)(uintptr_t)path};
     if (!rename(path, to)) return 0;
@@ -312,7 +312,7 @@ void case_name(case_t *case_, long long simulation, long long by_try, int group)
     case_->by_try = by_try;
 }
 
-/* Another group, whose copy was the last one, may just remove the folders of all, so that they are made again. */
+/* Another group, whose copy was the last one, may be removing the folders of all: then they are made again. */
 static int make_folder(const case_t *case_) {
     char above[PATH];
     (void)snprintf(above, sizeof above, "%s", case_->in);
@@ -325,7 +325,7 @@ static int make_folder(const case_t *case_) {
     return 0;
 }
 
-/* A file that is filled or linked may have gone since the job began; one that has come is copied, and nothing else. */
+/* A filled or linked file may have been removed after the job started; a new file is only copied. */
 static int refuse_gone(const case_t *case_) {
     const paths_t *both[] = {&case_->fill, &case_->link};
     for (size_t k = 0; k < 2; k++)
@@ -334,8 +334,8 @@ static int refuse_gone(const case_t *case_) {
             struct stat found;
             (void)snprintf(path, sizeof path, "%s/%s", case_->path, both[k]->all[i]);
             if (lstat(path, &found) || (k ? !S_ISLNK(found.st_mode) : !S_ISREG(found.st_mode)))
-                return mpidata_error(MPIDATA_ERR_JOB, "%.500s/%.500s, which is %s, has gone since the job began. Put it back, or "
-                                     "correct 'solvers.case'.", case_->folder, both[k]->all[i], k ? "linked" : "filled");
+                return mpidata_error(MPIDATA_ERR_JOB, "%.500s/%.500s, which is %s, was removed after the job started. Restore it, "
+                                     "or correct 'solvers.case'.", case_->folder, both[k]->all[i], k ? "linked" : "filled");
         }
     return MPIDATA_SUCCESS;
 }
@@ -343,7 +343,7 @@ static int refuse_gone(const case_t *case_) {
 int case_make(case_t *case_, long long simulation, long long by_try, int group, char **values) {
     if (!case_->folder) return MPIDATA_SUCCESS;
     case_name(case_, simulation, by_try, group);
-    remove_tree(case_->path); /* of a carrier that has died */
+    remove_tree(case_->path); /* left by a dead carrier */
     if (make_folder(case_)) return cannot("make the folder", case_->path);
     if (copy_tree(case_, case_->path, values, 0)) {
         const char *why = strerror(errno);
@@ -356,11 +356,11 @@ int case_make(case_t *case_, long long simulation, long long by_try, int group, 
 static void keep(const case_t *case_) {
     char kept[PATH];
     (void)mkdir(case_->failed, 0755);
-    for (long long number = case_->by_try; number < case_->by_try + 1000; number++) { /* a resume may count anew */
+    for (long long number = case_->by_try; number < case_->by_try + 1000; number++) { /* a resumed run may restart the count */
         (void)snprintf(kept, sizeof kept, "%s/%lld-%lld", case_->failed, case_->simulation, number);
         if (access(kept, F_OK) == 0) continue;
         if (move_tree(case_->path, kept))
-            (void)fprintf(stderr, "mpidata: %s is kept there, as it cannot be moved to %s: %s\n", case_->path, kept, strerror(errno));
+            (void)fprintf(stderr, "mpidata: %s stays there: it cannot be moved to %s: %s\n", case_->path, kept, strerror(errno));
         return;
     }
 }
@@ -370,7 +370,7 @@ void case_end(case_t *case_, int failed) {
     if (failed && case_->keep_failed) keep(case_);
     else remove_tree(case_->path);
     *case_->path = '\0';
-    /* The last one can; the folder that the user has named stays where something else is in it. */
+    /* Only the last copy's removal succeeds; the folder that the user has named stays if it contains other files. */
     if (!rmdir(case_->in)) {
         char *slash = strrchr(case_->in, '/');
         *slash = '\0';
@@ -392,9 +392,9 @@ void case_end_of_group(case_t *case_, int group) {
     if (all) closedir(all);
 }
 
-/* -- of a group that is spawned for one simulation. No carrier is there, so this program is called for it, without MPI: by the
- * scheduler before the group is spawned, and by the parent of the group's rank 0 when that has ended. The parent of a carrier calls
- * it, too, as that may have been killed. */
+/* -- of a group that is spawned for one simulation. It has no carrier, so this program is called for it, without MPI: by the
+ * scheduler before the group is spawned, and by the parent of the group's rank 0 when that has ended. The parent of a carrier
+ * also calls it, because the carrier may have been killed. */
 
 static long long value(char **values, const char *name) {
     const char *found = mpidata_texts_value(values, name, strlen(name));

@@ -11,7 +11,7 @@ int end_job(int status) {
     char sentence[MPIDATA_TEXT_MAX];
     (void)snprintf(sentence, sizeof sentence, "%s", mpidata_last_error());
     (void)mpidata_report_error(sentence);
-    (void)nanosleep(&moment, NULL); /* dying first would end the job before the scheduler has told why */
+    (void)nanosleep(&moment, NULL); /* an earlier death would end the job before the scheduler has reported the cause */
     return mpidata_error(status, "%s", sentence);
 }
 

@@ -1,4 +1,4 @@
-/* The first carrier of a group, which mostly is the only one: it starts the program, and decides by what all have seen. */
+/* The first carrier of a group, usually the only one: it starts the program, and decides by the views of all carriers. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 enum { FRUITLESS = 3 };
 static const double GRACE_S = 5; /* for a launcher to notice that a rank has ended */
 
-/* -- what the ranks ask --------------------------------------------------------------------------------------------- */
+/* -- requests of the ranks ------------------------------------------------------------------------------------------ */
 
 static int all_ask(const carrier_t *carrier, const view_t *sum, int what) {
     return sum->asks[what - 1] == carrier->ranks.room;
 }
 
-/* All ranks of the program ask, but not for the same; or one asks while another has made a step. */
+/* All ranks of the program have made a request, but different ones; or one has, and another has made a step. */
 static int check_alike(carrier_t *carrier, const view_t *sum) {
     int ask = 0;
     for (int what = 0; what < MPIDATA_CARRIED_ERROR; what++) ask += sum->asks[what];
@@ -32,7 +32,7 @@ static int check_alike(carrier_t *carrier, const view_t *sum) {
 }
 
 static int answer_requests(carrier_t *carrier, const view_t *sum) {
-    if (sum->orders < carrier->others.orders) return MPIDATA_SUCCESS; /* some may have been answered since */
+    if (sum->orders < carrier->others.orders) return MPIDATA_SUCCESS; /* some may have been answered meanwhile */
     if (all_ask(carrier, sum, MPIDATA_CARRIED_NEXT)) return give_order(carrier, ORDER_NEXT, 0, NULL);
     if (all_ask(carrier, sum, MPIDATA_CARRIED_FAIL)) return give_order(carrier, ORDER_FAIL, 0, sum->reason);
     if (all_ask(carrier, sum, MPIDATA_CARRIED_FAIL_TRY)) return give_order(carrier, ORDER_FAIL_TRY, 0, sum->reason);
@@ -48,8 +48,8 @@ static int check_blocks(carrier_t *carrier) {
     char what[MPIDATA_CARRIED_SENTENCE];
     if (carrier->ranks.sent || !ranks_put_the_same(&carrier->ranks, what, sizeof what)) return MPIDATA_SUCCESS;
     return refuse(carrier, MPIDATA_ERR_BLOCK, what,
-                  "Let one of them do so, or each put its own part. If each takes itself for the only rank, they were not "
-                  "started by the mpirun of their MPI: give it as solvers.carried.launcher.");
+                  "Let one of them do so, or each put its own part. If each of them is rank 0 of 1, they were not started "
+                  "by the mpirun of their MPI: give that mpirun as solvers.carried.launcher.");
 }
 
 /* Send what all ranks have committed; *sent: whether there was a sample. */
@@ -57,7 +57,7 @@ static int send_on(carrier_t *carrier, const view_t *sum, int *sent) {
     *sent = carrier->whole && !carrier->over && sum->samples != INT64_MAX && sum->samples > carrier->ranks.sent;
     if (*sent && !carrier->ranks.sent && carrier->others.size > 1 && carrier->ranks.plan->n_lengths && !sum->in_order)
         return refuse(carrier, MPIDATA_ERR_ORDER, "The ranks of the carried program are not in order over the group's carriers",
-                      "Parts are joined in the order of the ranks: let the launcher place them one host after another, in blocks.");
+                      "Parts are joined in the order of the ranks: let the launcher place consecutive ranks on each host.");
     if (*sent) MPIDATA_TRY(check_blocks(carrier));
     return *sent ? give_order(carrier, ORDER_SEND, sum->samples, NULL) : MPIDATA_SUCCESS;
 }
@@ -79,7 +79,7 @@ static int start_with(carrier_t *carrier, char ***variables, char ***placeholder
     return program_start(&carrier->program, &command, *variables);
 }
 
-/* Until all carriers have done what they were told. */
+/* Wait until all carriers have executed their orders. */
 static int wait_for_others(carrier_t *carrier) {
     for (;;) {
         int stopping, under_way;
@@ -117,7 +117,7 @@ const char *goes_on_after_ranks(carrier_t *carrier, int have_left, double now) {
     return "did not end within solvers.start_timeout_s after mpidata_finalize, and was ended";
 }
 
-/* Why the program has to be ended, as far as its signs of life tell; NULL: it need not. */
+/* Why the program must be ended, according to its signs of life; NULL: it need not. */
 static const char *hung(carrier_t *carrier, const view_t *sum) {
     static char reason[sizeof sum->silent];
     const mpidata_plan *plan = carrier->ranks.plan;
@@ -156,14 +156,14 @@ static int stop_if_due(carrier_t *carrier, int *under_way) {
     return stopping && !was_over ? give_order(carrier, ORDER_OVER, 0, NULL) : MPIDATA_SUCCESS;
 }
 
-/* Start the program, and serve it until it has ended, or *reason says why it has to be ended, or the job needs it no more. */
+/* Start the program, and serve it until it has ended, *reason says why it must be ended, or the job no longer needs it. */
 static int run(carrier_t *carrier, const char **reason) {
     *reason = NULL;
     MPIDATA_TRY(start(carrier));
     while (!carrier->over || !carrier->finalized) {
         view_t room;
         int sent = 0, under_way;
-        const int ended = program_has_ended(&carrier->program); /* before the last look at what it has left */
+        const int ended = program_has_ended(&carrier->program); /* before the last look at its memory */
         MPIDATA_TRY(look(carrier));
         const view_t *sum = carriers_sum(&carrier->others, &room);
         MPIDATA_TRY(serve_ranks(carrier, sum, &sent));
@@ -176,7 +176,7 @@ static int run(carrier_t *carrier, const char **reason) {
     return MPIDATA_SUCCESS;
 }
 
-/* End what is left of the program, and send what all its ranks had committed. */
+/* End the rest of the program, and send the samples that all its ranks had committed. */
 static int end_program(carrier_t *carrier, view_t *sum) {
     int sent = 0;
     view_t room;
@@ -186,7 +186,7 @@ static int end_program(carrier_t *carrier, view_t *sum) {
     return send_on(carrier, sum, &sent);
 }
 
-/* After an end of the program, when the job goes on. */
+/* After an end of the program, if the job continues. */
 static int begin_anew(carrier_t *carrier, const char *reason) {
     char how[512];
     view_t sum;

@@ -1,4 +1,4 @@
-/* Memory that the carrier shares with its program: whether there is enough, and that with what is published. */
+/* Memory that the carrier shares with its program: whether there is enough, and memory with the published arrays. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include "system/available_memory.h"
 
 int memory_check(const ranks_t *ranks) {
-    /* All ranks together put each field once, and constants are in any of the slots. */
+    /* All ranks together put each field once, and any slot may hold constants. */
     const double wanted = (double)ranks->slots * (double)ranks->sample_bytes;
     int limited;
     const int64_t available = mpidata_available_memory("/proc", "/sys/fs/cgroup", &limited);
@@ -25,12 +25,12 @@ int memory_check(const ranks_t *ranks) {
 static int cannot(int memory, int64_t bytes) {
     const int why = errno;
     if (memory >= 0) (void)close(memory);
-    return mpidata_error(MPIDATA_ERR_MEMORY, "The carrier cannot make %lld bytes of memory for what is published: %s. Give the job "
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Cannot make %lld bytes of memory for the published arrays: %s. Give the job "
                                              "more memory.",
                          (long long)bytes, strerror(why));
 }
 
-/* Nobody can write to it any more: all ranks here read the same. */
+/* Make read-only memory, which all ranks here share. */
 static int fill(ranks_t *ranks, const mpidata_contents *published) {
     const int memory = memfd_create("mpidata-published", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memory < 0) return cannot(memory, published->bytes);
@@ -51,7 +51,7 @@ int memory_share(ranks_t *ranks, const mpidata_contents *published) {
     for (int i = 0; i < ranks->n; i++) {
         rank_t *rank = &ranks->all[i];
         if (!rank->asks || rank->version == ranks->version) continue;
-        if (!ranks_send(rank, &(char){MPIDATA_CARRIED_PUBLISHED}, 1, ranks->published)) continue; /* it has ended, which is found elsewhere */
+        if (!ranks_send(rank, &(char){MPIDATA_CARRIED_PUBLISHED}, 1, ranks->published)) continue; /* its end is found elsewhere */
         rank->shared->published = (uint64_t)published->bytes;
         rank->version = ranks->version;
     }

@@ -1,11 +1,10 @@
-/* mpidata-carrier RANKS WORDS [launcher ...] program [argument ...]: a rank of the job for a program that is none.
+/* mpidata-carrier RANKS WORDS [launcher ...] program [argument ...]: a rank of the job for a program that is not a rank.
  *
- * It is started by mpidata-rank, joins the job as a solver, and starts the program, by the launcher (of so many words)
- * where there is one. The program has RANKS ranks, which attach here, or at the other carriers of the group. What they put is
- * sent as this rank's own. The death of the program is the failure of a try: the program is started anew, and this rank
- * stays.
+ * mpidata-rank starts it. It joins the job as a solver and starts the program, through the launcher (of WORDS words) if there
+ * is one. The program has RANKS ranks, which attach here or at the other carriers of the group. The data that they put is sent
+ * as this rank's own. The death of the program is the failure of a try: the program is restarted, and this rank stays.
  *
- * One thread does all. It sleeps in ppoll, and no longer than a moment while MPI has something under way. */
+ * One thread does everything. It sleeps in ppoll, but only briefly while MPI has operations in progress. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,7 +30,7 @@ static char *read_plan(const char *folder) {
 static int open_carrier(carrier_t *carrier, int room) {
     ranks_t *ranks = &carrier->ranks;
     MPI_Comm group;
-    const int status = mpidata_init(MPI_COMM_WORLD, &group); /* which says itself what is wrong */
+    const int status = mpidata_init(MPI_COMM_WORLD, &group); /* which prints its own error */
     if (status) return status;
     ranks->room = room;
     ranks->plan = mpidata_solver_plan();
@@ -54,7 +53,7 @@ static int open_carrier(carrier_t *carrier, int room) {
     return trouble ? end_job(trouble) : MPIDATA_SUCCESS;
 }
 
-/* The program may have more to do; the job does not wait for it, but its ranks do. */
+/* The program may still have work; the job does not wait for it, but its ranks do. */
 static void wait_for_program(carrier_t *carrier) {
     const int first = carrier->others.rank == 0;
     const double since = mpidata_now();
@@ -64,7 +63,7 @@ static void wait_for_program(carrier_t *carrier) {
         struct pollfd ended = {.fd = carrier->program.descriptor, .events = POLLIN};
         const char *why = goes_on_after_ranks(carrier, 1, mpidata_now());
         if (!said && (why || mpidata_now() - since > SAY_AFTER_S))
-            said = fprintf(stderr, "mpidata: %s: the job is done, and waits for the end of its program.\n", carrier->ranks.who);
+            said = fprintf(stderr, "mpidata: %s: the job is done and waits until its program ends.\n", carrier->ranks.who);
         if (why) {
             (void)fprintf(stderr, "mpidata: %s: its program %s.\n", carrier->ranks.who, why);
             return;
@@ -74,7 +73,7 @@ static void wait_for_program(carrier_t *carrier) {
     }
 }
 
-/* -- a carrier that is not the first of its group: it does what that one orders ------------------------------------------ */
+/* -- a carrier that is not the first of its group: it executes the orders of that one ------------------------------------ */
 
 static int obey(carrier_t *carrier, int *did) {
     order_t order;
@@ -105,7 +104,7 @@ int main(int argc, char **argv) {
     if (of_a_case >= 0) return of_a_case;
     const int room = argc > 3 ? atoi(argv[1]) : 0, words = argc > 3 ? atoi(argv[2]) : -1;
     if (room < 1 || words < 0 || argc < 4 + words) {
-        (void)fprintf(stderr, "mpidata: mpidata-carrier is started by `mpidata run` alone.\n");
+        (void)fprintf(stderr, "mpidata: Only `mpidata run` starts mpidata-carrier.\n");
         return 2;
     }
     carrier.command = (command_t){.n_launcher = words, .arguments = argv + 3 + words};

@@ -1,4 +1,4 @@
-/* What all carriers of a group do at the same point, by order of the first one. */
+/* The orders of the first carrier, which all carriers of a group execute at the same point. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void hand_over(carrier_t *carrier) {
     carrier->pending = 0;
     carrier->open = carrier->took = 1;
     carrier->began_at = ranks->sent;
-    ranks->cancel_from = 0; /* until the next look, where it is cancelled already */
+    ranks->cancel_from = 0; /* until the next look, if it is already cancelled */
 }
 
 static int answer_next(carrier_t *carrier) {
@@ -97,7 +97,7 @@ static int give_simulation_back(carrier_t *carrier, const char *how) {
 }
 
 static int clear(carrier_t *carrier) {
-    MPIDATA_TRY(mpidata_wait()); /* until MPI reads no more from the memory of the ranks */
+    MPIDATA_TRY(mpidata_wait()); /* until MPI no longer reads from the memory of the ranks */
     for (int i = 0; i < carrier->ranks.n; i++) questions_leave(&carrier->ranks, &carrier->ranks.all[i]);
     ranks_forget(&carrier->ranks);
     socket_clean(&carrier->ranks);

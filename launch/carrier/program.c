@@ -1,4 +1,4 @@
-/* The program, or what launches it: how it is started, and ended with all that it has started. */
+/* The program, or its launcher: starting it, and ending it with all that it has started. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-/* Whether a variable is in the environment of `mpidata run`, all of whose names stand there as ":NAME:...:". */
+/* Whether a variable was in the environment of `mpidata run`, whose names are listed as ":NAME:...:". */
 static int is_inherited(const char *variable, const char *names) {
     const size_t length = strcspn(variable, "=");
     for (const char *at = names; (at = strchr(at, ':')); at++)
@@ -35,8 +35,8 @@ static int begins_with(const char *variable, const char *const *beginnings, size
     return 0;
 }
 
-/* What launchers and MPIs tell their ranks: the program is none of this job. What the user has set for his MPIs stays, where it
- * can be told from what they set. */
+/* Variables that launchers and MPIs set for their ranks: the program is not a rank of this job. Variables that the user has set
+ * for an MPI stay, if they can be distinguished. */
 static int is_of_the_job(const char *variable) {
     static const char *const of_mpis[] = {"OMPI_", "OPAL_", "PMIX_", "PMI_", "PRTE_", "HYDI_", "HYDRA_", "UCX_"};
     static const char *const of_users[] = {"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_"};
@@ -50,7 +50,7 @@ static int is_of_the_job(const char *variable) {
            begins_with(variable, others, sizeof others / sizeof *others);
 }
 
-/* Assignments for the environment take the place of those that are there. */
+/* Assignments for the environment replace existing ones. */
 static int is_assigned(const char *variable, char **assignments) {
     return mpidata_texts_value(assignments, variable, strcspn(variable, "=")) != NULL;
 }
@@ -64,7 +64,7 @@ static char **environment(char **assignments) {
     return result;
 }
 
-/* "mpirun -n 4", "env NAME=value ...", "program argument ...": a launcher brings what stands there to every host. */
+/* "mpirun -n 4", "env NAME=value ...", "program argument ...": a launcher passes this command to every host. */
 static char **whole_command(const command_t *command, char **assignments) {
     static char env[] = "env";
     const size_t n = mpidata_texts_count(command->arguments), set = mpidata_texts_count(assignments);
@@ -80,7 +80,7 @@ static char **whole_command(const command_t *command, char **assignments) {
     return whole;
 }
 
-/* What MPI has opened in this process is not the program's: while that held a connection, a death would not be seen. */
+/* Close what MPI has opened in this process: if the program held a connection, a death would not be noticed. */
 static void close_all_but_output(void) {
     DIR *open_ones = opendir("/proc/self/fd");
     for (struct dirent *entry; open_ones && (entry = readdir(open_ones));) {
@@ -95,12 +95,12 @@ static _Noreturn void become(char **arguments, char **variables, const command_t
     cpu_set_t all;
     sigemptyset(&none);
     memset(&all, 0xff, sizeof all);
-    (void)sched_setaffinity(0, sizeof all, &all); /* not the carrier's: as far as the system allows */
+    (void)sched_setaffinity(0, sizeof all, &all); /* not the carrier's cores: as far as the system allows */
     close_all_but_output();
-    (void)setpgid(0, 0); /* a script's `kill 0` is not for the carrier, nor what a launcher sends to a group it has yet to leave */
-    signal(SIGUSR1, SIG_IGN); /* a launcher passes it to all */
+    (void)setpgid(0, 0); /* `kill 0` of a script, or a signal of a launcher to its former group, must not reach the carrier */
+    signal(SIGUSR1, SIG_IGN); /* a launcher forwards it to all */
     signal(SIGPIPE, SIG_DFL);
-    /* A launcher that is asked to end ends the ranks on other hosts, too. */
+    /* A launcher that is asked to end also ends the ranks on other hosts. */
     if (prctl(PR_SET_PDEATHSIG, command->n_launcher ? SIGTERM : SIGKILL) == 0 && getppid() == parent
         && sigprocmask(SIG_SETMASK, &none, NULL) == 0 && (!command->folder || chdir(command->folder) == 0))
         execvpe(arguments[0], arguments, variables);
@@ -119,7 +119,7 @@ static int start(program_t *program, const command_t *command, char **whole, cha
     close(ends[1]);
     const int failed = child > 0 && read(ends[0], &error, sizeof error) == (ssize_t)sizeof error;
     close(ends[0]);
-    /* Never -1: what is signalled with that is every process of the user. */
+    /* Never -1: a signal to that would reach every process of the user. */
     *program = (program_t){.pid = child > 0 ? child : 0, .descriptor = -1, .is_launched = command->n_launcher > 0};
     if (child < 0) return mpidata_error(MPIDATA_ERR_JOB, "Cannot start a process: %s. See `ulimit -u`.", strerror(error));
     if (failed)
@@ -138,7 +138,7 @@ int program_start(program_t *program, const command_t *command, char **assignmen
     return status;
 }
 
-/* What the program's processes have left behind comes to this process, which is a subreaper. */
+/* This process is a subreaper: orphans of the program become its children. */
 static void reap(program_t *program) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -159,7 +159,7 @@ static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 100
 
 void program_end(program_t *program, const ranks_t *ranks) {
     static const double PATIENCE_S = 3;
-    /* A launcher ends its ranks by itself, and removes its own files. */
+    /* A launcher ends its ranks and removes its own files. */
     if (program->pid > 0 && program->is_launched) {
         kill(program->pid, SIGTERM);
         for (const double until = mpidata_now() + PATIENCE_S; mpidata_now() < until && !program_has_ended(program);) pause_ms(10);

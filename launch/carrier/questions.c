@@ -1,5 +1,5 @@
-/* What ranks of the program ask inference ranks: each question is sent from the memory where the rank has written it, and its answer
- * comes there, as both share it. The ranks' other requests, and their samples, go on meanwhile. */
+/* Questions of the program's ranks to inference ranks: each is sent from the shared memory where the rank has written it, and
+ * its answer is received there. Other requests and samples of the ranks are served meanwhile. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "system/available_memory.h"
 
 enum { MOST_OPEN = 256, LEAST_BYTES = 65536 };
-/* For which a job that is stopping still waits for answers. */
+/* How long a stopping job still waits for answers. */
 static const double PATIENT_S = 1.0;
 
 static const char AGAIN[] = "A rank of the carried program has asked again before it was answered";
@@ -28,12 +28,12 @@ static void answer(rank_t *rank, int place, int status) {
 
 static int cannot(const carrier_t *carrier, uint64_t bytes) {
     (void)mpidata_error(MPIDATA_ERR_MEMORY, "A question of the carried program takes %.1f GB, which cannot be shared with its carrier. "
-                                            "%s, simulation %lld. Ask for fewer rows at once, or give the job more memory.",
+                                            "%s, simulation %lld. Send fewer rows at once, or give the job more memory.",
                         (double)bytes / 1e9, carrier->ranks.who, (long long)carrier->simulation);
     return end_job(MPIDATA_ERR_MEMORY);
 }
 
-/* The memory of a place grows with its questions, twofold, so that few of them wait for it. */
+/* The memory of a place doubles as its questions grow, so that few of them wait for memory. */
 static int make_room(carrier_t *carrier, rank_t *rank, int place, uint64_t wants) {
     uint64_t bytes = LEAST_BYTES;
     void *mapped;
@@ -45,14 +45,14 @@ static int make_room(carrier_t *carrier, rank_t *rank, int place, uint64_t wants
     if (rank->asking->places[place].memory) (void)munmap(rank->asking->places[place].memory, rank->asking->places[place].bytes);
     rank->asking->places[place].memory = mapped;
     rank->asking->places[place].bytes = bytes;
-    (void)ranks_send(rank, &(char){MPIDATA_CARRIED_ROOM}, 1, memory); /* else it has ended, which is found elsewhere */
+    (void)ranks_send(rank, &(char){MPIDATA_CARRIED_ROOM}, 1, memory); /* else it has ended, as is found elsewhere */
     (void)close(memory);
     MPIDATA_CARRIED_SET(rank->shared->answers[place].room, bytes);
     ranks_wake(rank);
     return MPIDATA_SUCCESS;
 }
 
-/* Ask what a rank has written; where too many are open, later. */
+/* Send the question that a rank has written; later, if too many are open. */
 static int ask(carrier_t *carrier, rank_t *rank, int place) {
     ranks_t *ranks = &carrier->ranks;
     asking_t *asking = rank->asking;
@@ -68,7 +68,7 @@ static int ask(carrier_t *carrier, rank_t *rank, int place) {
                                    &asking->places[place].version, &asking->places[place].number);
 }
 
-/* What a rank has written about a place. In this order: what it wants comes before what it asks. */
+/* Read what a rank has written about a place. In this order: it requests room before it asks. */
 static int look_at(carrier_t *carrier, rank_t *rank, int place, int *did) {
     const mpidata_carried_question *there = &rank->shared->questions[place];
     const uint64_t asked = MPIDATA_CARRIED_GET(there->asked), wants = MPIDATA_CARRIED_GET(there->wants);
@@ -87,7 +87,7 @@ static int look_at(carrier_t *carrier, rank_t *rank, int place, int *did) {
     return MPIDATA_SUCCESS;
 }
 
-/* Where the job is stopping, nobody may be left who answers. */
+/* If the job is stopping, nobody may be left to answer. */
 static int gives_up(carrier_t *carrier, int64_t number) {
     if (!carrier->over) return 0;
     if (carrier->over_since == 0) carrier->over_since = mpidata_now();
@@ -112,7 +112,7 @@ static void free_asking(asking_t *asking) {
     free(asking);
 }
 
-/* Whether MPI reads no more from the memory of questions that nobody waits for. */
+/* Whether MPI no longer reads from the memory of questions that nobody waits for. */
 static int has_left(mpidata_questions *questions, asking_t *asking) {
     int open = 0;
     for (int place = 0; place < MPIDATA_CARRIED_QUESTIONS; place++) {
@@ -166,8 +166,8 @@ int questions_have_news(const ranks_t *ranks) {
     return 0;
 }
 
-/* The trainers are told of what rank 0 of a group waits for. What this process waits for in a call counts there: it is not in the
- * time since questions_serve, which is called until then. */
+/* The trainers are told how long rank 0 of a group waits. The waits of this process within a call are counted there: they are
+ * not in the time since questions_serve, which is called until then. */
 void questions_count_wait(carrier_t *carrier) {
     const ranks_t *ranks = &carrier->ranks;
     const double now = mpidata_now();
@@ -186,7 +186,7 @@ void questions_leave(ranks_t *ranks, rank_t *rank) {
     free_left(ranks);
 }
 
-/* What MPI may still read stays until the end of the process. */
+/* Memory that MPI may still read stays until the process ends. */
 void questions_close(ranks_t *ranks) {
     mpidata_solver_meanwhile(NULL, NULL);
     mpidata_questions_close(ranks->questions);

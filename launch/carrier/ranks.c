@@ -1,4 +1,4 @@
-/* The ranks of the program: how they come in, what they ask, and the memory shared with each. */
+/* The ranks of the program: their connections, their requests, and the memory shared with each. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 static const double LISTEN_EVERY_S = 1e-4;
 enum { HUGE_PAGE = 2 << 20, BUNDLE = 524288, MOST_SLOTS = 64 }; /* bytes of small samples that a rank may be ahead */
 
-/* Bytes of a sample that is as long as may be: where a program is carried, all lengths have a limit. */
+/* Bytes of a sample of the largest size: with a carried program, all lengths have a limit. */
 static uint64_t most_bytes(const mpidata_plan *plan) {
     uint64_t bytes = plan->slot_bytes;
     for (int f = 0; f < plan->n_fields; f++) {
@@ -29,7 +29,7 @@ static uint64_t most_bytes(const mpidata_plan *plan) {
     return bytes;
 }
 
-/* Of indices of maps, where each field is put by one of its own. */
+/* Bytes of the indices of maps if each field is put by its own map. */
 static uint64_t map_bytes(const mpidata_plan *plan) {
     uint64_t rows = 0;
     for (int f = 0; f < plan->n_fields; f++) {
@@ -40,7 +40,7 @@ static uint64_t map_bytes(const mpidata_plan *plan) {
     return rows * sizeof(int64_t);
 }
 
-/* Pages are taken as they are written: a rank that puts a part of each field needs no more than that. */
+/* Pages are allocated when written: a rank that puts a part of each field needs memory only for that. */
 void ranks_lay_out(ranks_t *ranks) {
     const mpidata_plan *plan = ranks->plan;
     const uint64_t sample = ranks->sample_bytes = most_bytes(plan);
@@ -73,8 +73,7 @@ static void write_head(const ranks_t *ranks, mpidata_carried *head) {
     strcpy((char *)head + head->plan_at, ranks->plan_text);
 }
 
-/* Map it in huge pages, where the system has them for shared memory: what receives from it, on this host, pins the pages of
- * each message. */
+/* Map it in huge pages, if the system has them for shared memory: a receiver on this host pins the pages of each message. */
 static void *map_huge(int memory, uint64_t bytes) {
     const size_t all = (size_t)bytes + HUGE_PAGE;
     char *room = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -88,7 +87,7 @@ static void *map_huge(int memory, uint64_t bytes) {
     }
     if (head) (void)munmap(room, head);
     if (used < all) (void)munmap(room + used, all - used);
-    (void)madvise(mapped, (size_t)bytes, MADV_HUGEPAGE); /* a wish */
+    (void)madvise(mapped, (size_t)bytes, MADV_HUGEPAGE); /* only a hint */
     return mapped;
 }
 
@@ -103,7 +102,7 @@ int ranks_make_memory(const char *name, uint64_t bytes, void **mapped) {
     return -1;
 }
 
-/* Memory for one rank; its descriptor, or -1. */
+/* Make the memory of one rank; returns its descriptor, or -1. */
 static int make_memory(const ranks_t *ranks, rank_t *rank) {
     void *mapped;
     const int memory = ranks_make_memory("mpidata-carried", ranks->bytes, &mapped);
@@ -142,7 +141,7 @@ static void drop(rank_t *rank) {
     *rank = (rank_t){.socket = -1, .process = -1};
 }
 
-/* Forget one that was not let in. */
+/* Forget one that was refused. */
 static void turn_away(ranks_t *ranks, int i) {
     drop(&ranks->all[i]);
     ranks->all[i] = ranks->all[--ranks->n];
@@ -154,23 +153,23 @@ static int is_here_already(const ranks_t *ranks, const rank_t *rank) {
     return 0;
 }
 
-/* Why a process is not let in; NULL: it is. */
+/* Why a process is refused; NULL: it is accepted. */
 static const char *why_not(const ranks_t *ranks, const rank_t *rank, const mpidata_carried_hello *hello) {
     static char sentence[MPIDATA_CARRIED_SENTENCE];
     if (hello->version != MPIDATA_CARRIED_VERSION)
         return "the carrier is of another version of mpidata. Link the program with the library that `mpidata config "
                "--carried` names.";
     if (memcmp(hello->token, ranks->token, sizeof ranks->token))
-        return "this process is not of the program that the carrier runs now. Let the job start the program.";
+        return "this process does not belong to the program that the carrier runs now. Let the job start the program.";
     if (is_here_already(ranks, rank)) return "this process has attached before. Call mpidata_attach once per program.";
     if (ranks_attached(ranks) < ranks->room) return NULL;
     snprintf(sentence, sizeof sentence, "the program has %d ranks (solvers.carried.ranks), which have all attached, but "
-             "another one comes. Correct solvers.carried.ranks, or the number of ranks that the launcher starts.", ranks->room);
+             "one more connects. Correct solvers.carried.ranks, or the number of ranks that the launcher starts.", ranks->room);
     return sentence;
 }
 
-/* Where several carriers of the group are on this host, they share out the ranks by their numbers, or else in turn; returns the
- * socket of another one, or NULL: it is for this one. Only the first one here is asked. */
+/* If several carriers of the group are on this host, they share the ranks by number, or else in turn; returns the socket of
+ * another one, or NULL: the rank is for this one. Called only at the first one here. */
 static const char *elsewhere(ranks_t *ranks, int64_t number) {
     static char path[sizeof ranks->path + 16];
     int turn = ranks->beside > 1 ? ranks->turn++ % ranks->beside : 0;
@@ -182,7 +181,7 @@ static const char *elsewhere(ranks_t *ranks, int64_t number) {
     return turn ? path : NULL;
 }
 
-/* The first message of a connection; whether it stays. */
+/* Handle the first message of a connection; returns whether it is kept. */
 static int greet(ranks_t *ranks, rank_t *rank, double now) {
     mpidata_carried_hello hello;
     mpidata_carried_welcome welcome = {.magic = MPIDATA_CARRIED_MAGIC, .version = MPIDATA_CARRIED_VERSION};
@@ -205,7 +204,7 @@ static int greet(ranks_t *ranks, rank_t *rank, double now) {
     return stays;
 }
 
-/* Parts are put in the order of the numbers. Those that have only connected are last. */
+/* Parts are put in the order of the numbers. Ranks that have only connected are last. */
 static void sort(ranks_t *ranks) {
     for (int i = 1; i < ranks->n; i++) {
         const rank_t rank = ranks->all[i];
@@ -220,14 +219,14 @@ static void sort(ranks_t *ranks) {
         if (ranks->all[i].number <= before) ranks->in_order = 0;
 }
 
-/* Only this user's processes, and root's, are listened to. */
+/* Only processes of this user and of root are accepted. */
 static int may_come(int connection, rank_t *rank) {
     struct ucred peer;
     socklen_t length = sizeof peer;
     if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length)) return 0;
     if (peer.uid != geteuid() && peer.uid != 0) return 0;
     rank->pid = peer.pid;
-    rank->process = peer.pid > 0 ? (int)syscall(SYS_pidfd_open, peer.pid, 0) : -1; /* 0: in a namespace seen from nowhere */
+    rank->process = peer.pid > 0 ? (int)syscall(SYS_pidfd_open, peer.pid, 0) : -1; /* 0: in an invisible namespace */
     return 1;
 }
 
@@ -243,7 +242,7 @@ static void take_connections(ranks_t *ranks) {
     }
 }
 
-/* Wake-ups have no content: what there is to do is in the memory. */
+/* Wake-ups have no content: the memory has the work. */
 static int is_closed(const rank_t *rank) {
     char bytes[64];
     ssize_t got;
@@ -254,7 +253,7 @@ static int is_closed(const rank_t *rank) {
 
 static const char *look_into(const ranks_t *ranks, rank_t *rank, double now) {
     mpidata_carried *shared = rank->shared;
-    /* In this order: what was committed before a request is seen with it. */
+    /* In this order: samples that were committed before a request are seen with it. */
     const uint32_t request = MPIDATA_CARRIED_GET(shared->request), beats = MPIDATA_CARRIED_GET(shared->beats);
     const uint64_t committed = MPIDATA_CARRIED_GET(shared->committed);
     if (beats != rank->beats || rank->asks) rank->alive = now;
@@ -262,16 +261,16 @@ static const char *look_into(const ranks_t *ranks, rank_t *rank, double now) {
     if (committed < rank->taken || committed - rank->released > ranks->slots)
         return "A rank of the carried program has counted more samples than there is room for";
     if (request == rank->request) return NULL;
-    if (request != rank->request + 1 || rank->asks) return "A rank of the carried program has asked twice at once";
-    if (committed != rank->taken) return NULL; /* those come first */
+    if (request != rank->request + 1 || rank->asks) return "A rank of the carried program has made two requests at once";
+    if (committed != rank->taken) return NULL; /* samples come first */
     rank->request = request;
     rank->asks = (int)shared->kind;
     if (rank->asks < MPIDATA_CARRIED_NEXT || rank->asks > MPIDATA_CARRIED_ERROR)
-        return "A rank of the carried program has asked for what there is not";
+        return "A rank of the carried program has made an unknown request";
     return NULL;
 }
 
-/* Samples that all ranks here have committed, in this start. */
+/* Samples of this start that all ranks here have committed. */
 static int64_t samples_of_all(const ranks_t *ranks) {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < ranks->n; i++) {
@@ -282,7 +281,7 @@ static int64_t samples_of_all(const ranks_t *ranks) {
     return least < INT64_MAX ? (int64_t)least : 0;
 }
 
-/* The first sample that ranks have committed with a time that is not finite, INT64_MAX: none. */
+/* The first committed sample whose time is not finite, INT64_MAX: none. */
 static int64_t first_not_finite(const ranks_t *ranks, int64_t seen) {
     for (int64_t number = ranks->sent; number < seen; number++)
         for (int i = 0; i < ranks->n; i++) {
@@ -297,7 +296,7 @@ static int64_t first_not_finite(const ranks_t *ranks, int64_t seen) {
 const char *ranks_take(ranks_t *ranks, double now) {
     const char *wrong = NULL;
     int greeted = 0;
-    const int listens = now - ranks->listened > LISTEN_EVERY_S; /* not before each of many short steps */
+    const int listens = now - ranks->listened > LISTEN_EVERY_S; /* not at each of many short steps */
     if (listens) {
         ranks->listened = now;
         take_connections(ranks);
@@ -317,7 +316,7 @@ const char *ranks_take(ranks_t *ranks, double now) {
     ranks->seen = samples_of_all(ranks);
     const int64_t bad = first_not_finite(ranks, ranks->seen);
     ranks->diverged = bad < ranks->seen;
-    if (ranks->diverged) ranks->seen = bad; /* it is not sent */
+    if (ranks->diverged) ranks->seen = bad; /* that sample is not sent */
     return wrong;
 }
 
@@ -396,11 +395,11 @@ void ranks_stop(ranks_t *ranks) {
         if (!rank->shared) continue;
         MPIDATA_CARRIED_SET(rank->shared->stopping, 1);
         const uint64_t committed = MPIDATA_CARRIED_GET(rank->shared->committed);
-        if (committed - rank->released <= ranks->slots) rank->taken = committed; /* of no use any more */
+        if (committed - rank->released <= ranks->slots) rank->taken = committed; /* no longer needed */
     }
 }
 
-/* A rank is ahead of what was sent by the slots at most, so none has made the step yet at which all end the simulation. */
+/* A rank is at most `slots` samples ahead of those sent, so none has made the step yet at which all end the simulation. */
 void ranks_cancel(ranks_t *ranks) {
     if (!ranks->cancel_from) ranks->cancel_from = ranks->room == 1 ? 1 : (uint64_t)ranks->sent + ranks->slots + 1;
     for (int i = 0; i < ranks->n; i++)

@@ -1,4 +1,4 @@
-/* From the slots of the ranks to the trainers, without a copy where pieces are not small. */
+/* Sending from the slots of the ranks to the trainers, without a copy unless pieces are small. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@ static int row_dimension(const ranks_t *ranks, const mpidata_carried_block *bloc
     return mpidata_row_dimension(&ranks->plan->fields[block->block.field]);
 }
 
-/* A block of a rank, checked: a copy, as the rank may write there meanwhile. */
+/* A checked copy of a block of a rank, because the rank may write there meanwhile. */
 static int read_block(const ranks_t *ranks, const mpidata_carried_block *there, mpidata_carried_block *block) {
     *block = *there;
-    __asm__ volatile("" ::: "memory"); /* it is not read again */
+    __asm__ volatile("" ::: "memory"); /* the compiler must not read it again */
     MPIDATA_TRY(mpidata_block_check(ranks->plan, &block->block));
     uint64_t bytes = mpidata_block_bytes(ranks->plan, &block->block);
     if (block->at % MPIDATA_BOUNDARY || block->at > ranks->values_bytes || bytes > ranks->values_bytes - block->at)
@@ -25,8 +25,7 @@ static int read_block(const ranks_t *ranks, const mpidata_carried_block *there, 
     return MPIDATA_SUCCESS;
 }
 
-/* The map of a block, with the one that was used last first; of those beyond MOST_MAPS the one that was not used for longest
- * is forgotten. */
+/* The map of a block. The most recently used one comes first; beyond MOST_MAPS, the least recently used one is dropped. */
 static int find_map(const ranks_t *ranks, rank_t *rank, const mpidata_carried_block *block, const char *values, const mpidata_map **map) {
     const int64_t n = block->block.shape[row_dimension(ranks, block)];
     int at = 0;
@@ -49,7 +48,7 @@ static int find_map(const ranks_t *ranks, rank_t *rank, const mpidata_carried_bl
     return MPIDATA_SUCCESS;
 }
 
-/* Rows of a field that a rank has put without maps in the next sample; -1: it has put none. */
+/* Rows of a field that a rank has put without maps in the next sample; -1: it has not put the field. */
 static int64_t rows_of(const ranks_t *ranks, const rank_t *rank, int field) {
     const char *values;
     int64_t rows = -1;
@@ -65,7 +64,7 @@ static int64_t rows_of(const ranks_t *ranks, const rank_t *rank, int field) {
     return rows;
 }
 
-/* What local numbers of a rank are to count from, less those of the group's other carriers: 1 for the first rank here. */
+/* Base of a rank's local numbers, without those of the group's other carriers: 1 for the first rank here. */
 static int64_t local_from(const ranks_t *ranks, const rank_t *rank, const mpidata_carried_block *block) {
     const mpidata_field *of = &ranks->plan->fields[block->block.field];
     if (of->index_of < 0 || !block->block.start[MPIDATA_LOCAL]) return 0;
@@ -133,7 +132,7 @@ static int put_block(const ranks_t *ranks, rank_t *rank, const mpidata_carried_b
         return mpidata_error(MPIDATA_ERR_ORDER, "The parts of field '%s' are joined in the order of the ranks of the carried program, "
                                                 "which is not known: their launcher sets none of "
                                                 MPIDATA_CARRIED_NUMBER_VARIABLES(LISTED, LISTED_LAST)
-                                                ", or twice the same. Set PMI_RANK to the number of each rank, or put the "
+                                                ", or one value twice. Set PMI_RANK to the number of each rank, or put the "
                                                 "rows by maps", field->name);
     put.local = local_from(ranks, rank, block);
     if (!put.by_map && field->varying < 0) put.start = block->block.start;
@@ -142,7 +141,7 @@ static int put_block(const ranks_t *ranks, rank_t *rank, const mpidata_carried_b
 
 static int put_blocks(const ranks_t *ranks, rank_t *rank, double *time) {
     const char *values;
-    if (!rank->shared) return MPIDATA_SUCCESS; /* it has only connected */
+    if (!rank->shared) return MPIDATA_SUCCESS; /* only connected */
     const mpidata_carried_sample *sample = ranks_slot(ranks, rank, rank->taken, &values);
     const mpidata_carried_block *blocks = (const mpidata_carried_block *)(sample + 1);
     const uint32_t n_blocks = __atomic_load_n(&sample->n_blocks, __ATOMIC_RELAXED);
@@ -165,15 +164,15 @@ int send_samples(ranks_t *ranks, int64_t up_to) {
         if (status && status != MPIDATA_CANCELLED) return status;
         for (int i = 0; i < ranks->n; i++) ranks->all[i].taken += ranks->all[i].shared != NULL;
         if (!status) status = mpidata_step(time);
-        if (status == MPIDATA_CANCELLED) ranks_cancel(ranks); /* what comes before the step at which they end is dropped */
+        if (status == MPIDATA_CANCELLED) ranks_cancel(ranks); /* samples before the step at which the ranks end are dropped */
         else MPIDATA_TRY(status);
         give_slots_back(ranks);
     }
     return MPIDATA_SUCCESS;
 }
 
-/* The first block, at the beginning, stands for all, as a piece is given back as a whole; but parts of indices and
- * constants are copied, and those of nothing are not sent. */
+/* The first block stands for all, because a piece is given back as a whole; but parts of indices and constants are copied,
+ * and empty ones are not sent. */
 static int is_lent(const ranks_t *ranks, const rank_t *rank, uint64_t number) {
     const char *values;
     const mpidata_carried_sample *sample = ranks_slot(ranks, rank, number, &values);

@@ -1,4 +1,4 @@
-/* What every carrier does again and again. */
+/* The loop of every carrier. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int pass_error_on(carrier_t *carrier, const rank_t *rank) {
     return end_job(MPIDATA_ERR_ORDER);
 }
 
-/* What stops this process for long, in MPI because trainers are slow say, is no silence of the program. */
+/* A long wait of this process, for example in MPI because trainers are slow, is not silence of the program. */
 static double now_after_pause(carrier_t *carrier) {
     const double now = mpidata_now();
     if (now - carrier->looked > 1) {
@@ -75,7 +75,7 @@ void hurry(carrier_t *carrier, double now) {
     continue_family();
 }
 
-/* Whether another carrier is waited for: it is seen by MPI alone. */
+/* Whether another carrier is waited for: only MPI sees it. */
 static int waits_for_others(const carrier_t *carrier) {
     const view_t *view = &carrier->view;
     if (carrier->others.size == 1) return 0;

@@ -1,5 +1,5 @@
-/* Where the ranks of the program come in: a socket in a folder that only this user can enter. In it, and in one like it in
- * /dev/shm, there is also a folder for what the program's own MPI makes, so that it can be removed when that was killed. */
+/* Where the ranks of the program connect: a socket in a folder that only this user can enter. It, and a similar one in
+ * /dev/shm, also contain a folder for files of the program's own MPI, so that they can be removed if it is killed. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ static int cannot(const char *what, const char *path) {
                          what, path, strerror(errno));
 }
 
-/* The same on all hosts, and another one for each run. */
+/* The same on all hosts, but different for each run. */
 static unsigned long long token_of(const char *run) {
     unsigned long long hash = 14695981039346656037ULL; /* FNV-1a */
     for (; *run; run++) hash = (hash ^ (unsigned char)*run) * 1099511628211ULL;
@@ -36,8 +36,8 @@ static int is_private(int folder) {
     return !fstat(folder, &status) && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
 }
 
-/* Make the folder, or take that of another carrier of this run, and lock it, as those without a lock are removed by
- * `mpidata run`, maybe before it is locked here. */
+/* Make the folder, or take that of another carrier of this run, and lock it: `mpidata run` removes folders without a lock,
+ * perhaps before it is locked here. */
 static int take_folder(const char *path, int *folder) {
     for (int tries = 0; tries < 10; tries++) {
         struct stat here, there;
@@ -71,8 +71,8 @@ void socket_clean(const ranks_t *ranks) {
     }
 }
 
-/* A file beside the socket, which this process keeps locked for as long as it lives. It is empty until the program of a
- * carrier that has died was ended. Where an earlier carrier of the group has not gone yet, this one does without. */
+/* A file beside the socket that this process keeps locked while it lives. It is empty until the program of a dead carrier
+ * was ended. If an earlier carrier of the group has not ended yet, this one works without the file. */
 static int hold(ranks_t *ranks) {
     enum { TRIES = 100 };
     char path[sizeof ranks->path + 8];
@@ -87,7 +87,7 @@ static int hold(ranks_t *ranks) {
 }
 
 static void end_program_of_dead(const ranks_t *ranks, const char *name, int group) {
-    enum { TRIES = 400 }; /* what waits for a disk may not be killed for long */
+    enum { TRIES = 400 }; /* a process that waits for a disk may be unkillable for long */
     char mark[sizeof ranks->group_mark];
     struct stat status;
     const int file = openat(ranks->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -110,7 +110,7 @@ void socket_sweep(const ranks_t *ranks) {
     if (folder) closedir(folder);
 }
 
-/* In memory, for segments that ranks share; where there is none, the MPI does as it likes. */
+/* A folder in memory for segments that ranks share; without one, the MPI uses its default. */
 static void take_memory(ranks_t *ranks, const char *name, const char *own) {
     char path[sizeof ranks->directory];
     (void)snprintf(path, sizeof path, "/dev/shm/%s", name);
@@ -144,7 +144,7 @@ int socket_open(ranks_t *ranks, int group, int index) {
     ranks->listener = ranks->folder = ranks->memory = ranks->held = -1;
     (void)snprintf(name, sizeof name, "mpidata-%u-%016llx", (unsigned)geteuid(), token_of(ranks->plan->run));
     const int length = snprintf(ranks->directory, sizeof ranks->directory, "%s/%s", parent, name);
-    (void)snprintf(own, sizeof own, index ? "%d.%d" : "%d", group, index); /* ranks.c knows it, too */
+    (void)snprintf(own, sizeof own, index ? "%d.%d" : "%d", group, index); /* also in ranks.c */
     const int whole = snprintf(ranks->path, sizeof ranks->path, "%.*s/group-%s", (int)sizeof ranks->directory - 1,
                                ranks->directory, own);
     if (length >= (int)sizeof ranks->directory || whole >= (int)sizeof ranks->path)

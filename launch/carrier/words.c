@@ -1,4 +1,4 @@
-/* What the program is told: its command, and variables in its environment. */
+/* Command line and environment variables of the program. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdarg.h>
@@ -24,11 +24,11 @@ __attribute__((format(printf, 2, 3))) static int append(char ***list, const char
     return MPIDATA_SUCCESS;
 }
 
-/* As short as it can be while no digit that counts is lost; a number that may be any keeps its point. */
+/* The shortest text that preserves the value; a number of a continuous parameter keeps its point. */
 static const char *number(double value, int is_whole, char *text, size_t size) {
     int digits = 15;
     double read;
-    if (is_whole && value == rint(value)) { /* another one lies between the values of a grid, for validation */
+    if (is_whole && value == rint(value)) { /* a validation value may lie between the values of a grid */
         (void)snprintf(text, size, "%.0f", value);
         return text;
     }
@@ -58,7 +58,7 @@ int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const doub
     return MPIDATA_SUCCESS;
 }
 
-/* Where an Open MPI puts its files, if the user has not said it: this carrier removes them. */
+/* Where an Open MPI puts its files, unless the user has set it: this carrier removes them. */
 static int append_scratch(const ranks_t *ranks, char ***variables) {
     static const struct { const char *name; int in_memory; } all[] = {
         {"PRTE_MCA_prte_tmpdir_base", 0}, {"OMPI_MCA_orte_tmpdir_base", 0},

@@ -1,4 +1,4 @@
-"""Trainers that die, come or leave while the others go on, in sentences for `mpidata run` to show at once."""
+"""Sentences that `mpidata run` shows when a trainer dies, joins or leaves while the others continue."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Changes"]
 
 
 class Changes(Tail):
-    """Looks at the events of a run for them.
+    """Looks for such changes in the events of a run.
 
     Parameters
     ----------
     run : RunFolder
-        Whose events. What is in them already is not new.
+        Its existing events are skipped.
     plan : Plan
         Of the job.
     """
@@ -30,7 +30,7 @@ class Changes(Tail):
         self._spares = set(range(plan.trainers - plan.trainer_spares, plan.trainers))  # that wait
 
     def lines(self, last: bool = False) -> list[str]:
-        """Give a sentence for each that has come since the last call."""
+        """Return a sentence for each change since the last call."""
         return list(self._told(super().lines(last)))
 
     def _told(self, lines: list[str]) -> Iterator[str]:
@@ -48,14 +48,14 @@ class Changes(Tail):
             self._spares.discard(trainer)
             return f"{who}, a spare, has taken a place, and trains from now on."
         if kind == "trainer_retired":
-            return f"{who} trains no more, as fewer are to train."
+            return f"{who} no longer trains, because fewer trainers were requested."
         if kind != "trainer_lost":
             return ""
         if waited:
             return f"{who}, which waited as a spare, {event['how']}."
         left = event["left"]
-        others = "the other one goes on" if left == 1 else f"the other {left} go on"
+        others = "the other one takes" if left == 1 else f"the other {left} take"
         if not left:
             return f"{who} {event['how']}."
-        prints = "" if trainer else f" What they print is in {self._logs}, and no longer here."
-        return f"{who} {event['how']}; {others}, with what it had not trained on.{prints}"
+        prints = "" if trainer else f" Their output is in {self._logs} and no longer shown here."
+        return f"{who} {event['how']}; {others} over what it had not trained on.{prints}"

@@ -8,7 +8,7 @@ __all__ = ["figures_line", "fills", "loaded"]
 
 
 def figures_line(figures: dict[str, Any]) -> str:
-    """Write the contents of progress.json as one line."""
+    """Return the contents of progress.json as one line."""
     simulations, samples = figures["simulations"], figures["samples"]
     stream = [
         f"simulations {simulations['complete']}/{simulations['requested']}",
@@ -24,13 +24,13 @@ def figures_line(figures: dict[str, Any]) -> str:
 
 
 def fills(figures: dict[str, Any]) -> list[tuple[float, str]]:
-    """Give how full each trainer's buffer is, and whether this trainer `trains`, or is `dead`, `left` or a `spare`."""
+    """Return for each trainer the fill of its buffer and its state: `trains`, `dead`, `left` or `spare`."""
     fill = figures.get("fill") or []
     return list(zip(fill, figures.get("trainers") or ["trains"] * len(fill), strict=True))
 
 
 def loaded(figures: dict[str, Any]) -> list[str]:
-    """Say how far the datasets on loaders are, where there are such."""
+    """Return the progress of the datasets on loaders, if there are any."""
     found, parts = figures.get("loaded", {}), []
     if reading := found.get("reading"):
         doing = "counting" if reading["counted"] < reading["parts"] and not reading["read"] else "reading"

@@ -1,4 +1,4 @@
-"""The page about a job: bars for simulations, groups and buffers, sparklines, what was lost, when it will end."""
+"""The page of a job: bars for simulations, groups and buffers, sparklines, losses, and the time left."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _SHARES = {  # of the groups' time
     "start_s": ("starting", "magenta", "░"),
 }
 _COLOURS = {"running": "cyan", "complete": "green", "stopped": "yellow", "failed": "red", "gone": "red"}
-# For terminals that have none of these.
+# For terminals without these characters.
 _PLAIN = str.maketrans("█▓▒░·" + _BLOCKS[:-1], "#%o-." + "_.,-~=*")
 _RECENT = 30  # lines of metrics.jsonl
 _LEFT = 14  # columns of names
-_BUFFERS = 16  # at most, with a bar each
+_BUFFERS = 16  # most buffers that get a bar each
 
 
 def draw(view: View, width: int, height: int, coding: str = "utf-8") -> RenderableType:
-    """Make a page of at most so many columns and lines, for a terminal of this character coding."""
+    """Make a page of at most `width` columns and `height` lines, for a terminal with this character encoding."""
     if not view.figures:
         return Group(_head(view), Text("Waiting for all ranks to join." if view.status == "running" else "No figures."))
     table = Table.grid(padding=(0, 1))
@@ -56,7 +56,7 @@ def draw(view: View, width: int, height: int, coding: str = "utf-8") -> Renderab
 
 
 def sparkline(values: Sequence[float | None], width: int) -> str:
-    """Draw values by blocks of eighths, as many as fit, each the mean of as many; unknown ones are blank."""
+    """Draw values as block characters of eighths, each the mean of equally many values; unknown ones are blank."""
     if not values or width < 1:
         return ""
     step = max(1, math.ceil(len(values) / width))
@@ -73,7 +73,7 @@ def sparkline(values: Sequence[float | None], width: int) -> str:
 
 
 def left_s(view: View) -> float | None:
-    """Estimate the seconds until the last simulation ends, from how many ended in the newer half of what is known."""
+    """Estimate the seconds until the last simulation ends, from the rate in the newer half of the metrics."""
     lines = view.metrics
     simulations = view.figures.get("simulations", {})
     if view.status != "running" or len(lines) < 4:
@@ -112,7 +112,7 @@ def _simulations(view: View, bar: int) -> list[tuple[str, Text]]:
 
 
 def _groups(view: View, bar: int) -> list[tuple[str, Text]]:
-    """Draw how all groups have spent their time lately, one part beside the other."""
+    """Draw how all groups have recently spent their time, as parts of one bar."""
     recent = [line.get("groups") or {} for line in view.metrics[-_RECENT:]]
     if not recent or not view.start.get("groups"):
         return []
@@ -166,7 +166,7 @@ def _waited(a: dict[str, Any], b: dict[str, Any]) -> float | None:
 
 
 def _buffers(view: View, bar: int, room: int) -> list[tuple[str, Text]]:
-    """Draw a bar for each buffer, or one for all where there is no room for them."""
+    """Draw a bar for each buffer, or one for all if there is no room."""
     buffers, capacity = fills(view.figures), view.figures.get("capacity", 0)
     if view.figures.get("capacity_in_bytes"):
         capacity = size_text(capacity)

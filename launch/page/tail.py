@@ -1,4 +1,4 @@
-"""A file that grows, read as it does."""
+"""A file that is read while it grows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["Tail"]
 
 
 class Tail:
-    """New whole lines of a file that grows, and that need not be there yet.
+    """Reads the new complete lines of a growing file, which need not exist yet.
 
     Parameters
     ----------
     path : Path
         A log.
     new : bool
-        Whether what is in it already does not count.
+        Whether to skip what the file already contains.
     """
 
     def __init__(self, path: Path, new: bool = True) -> None:
@@ -26,9 +26,9 @@ class Tail:
         self._rest = ""
 
     def lines(self, last: bool = False) -> list[str]:
-        """Lines that have come since the last call; with `last`, also one that has no end yet.
+        """Return the lines since the last call; with `last`, also one that is not complete yet.
 
-        Of a line that was written over with carriage returns only the final text counts.
+        Of a line that was overwritten with carriage returns, only the final text is returned.
         """
         try:
             with open(self._path, "rb") as file:

@@ -1,4 +1,4 @@
-"""What the files of a run tell while it goes on, read as they grow."""
+"""The state of a run according to its files, which are read while they grow."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _MOST_LINES = 4000
 
 
 class View:
-    """A run, as far as its folder shows it.
+    """The state of a run according to its folder.
 
     Parameters
     ----------
     run : RunFolder
-        Of a run that goes on, has ended, or was killed; what is missing is left out.
+        Of a run that is running, has ended, or was killed; missing files are skipped.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class View:
     figures : dict
         progress.json; empty before all ranks have joined.
     metrics : list of dict
-        Of metrics.jsonl, the newest lines of the present start.
+        The newest lines of metrics.jsonl of the current start.
     lost : Counter
-        How often each event of LOST has come.
+        How often each event of LOST occurred.
     start : dict
         The last event `start`.
     """
@@ -74,7 +74,7 @@ class View:
             elif kind == "start":
                 self.start = event
                 self.metrics.clear()
-        # A line is written after the event that its start is told with.
+        # A line is written after the `start` event of its start.
         self.metrics += [line for line in _objects(self._metrics.lines()) if _is_of(line, self.start)]
         del self.metrics[:-_MOST_LINES]
 

@@ -1,4 +1,4 @@
-"""`mpidata watch`: the page of a run, again and again, in any shell that sees its folder."""
+"""`mpidata watch`: shows and refreshes the page of a run, in any shell that can read its folder."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _EVERY_S = 1.0
 
 
 def watch_run(folder: str | Path, once: bool, console: Console) -> None:
-    """Show the page until the run has ended, or Ctrl-C; with `once` only what is there now. Changes nothing.
+    """Show the page until the run ends or Ctrl-C; with `once`, show it once. Changes nothing.
 
     Raises
     ------
     LaunchError
-        It is no run folder.
+        `folder` is not a run folder.
     """
     run = RunFolder(Path(folder).absolute())
     if not run.plan.exists():

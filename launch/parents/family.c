@@ -22,10 +22,10 @@ static int is_below(pid_t pid)
     return 0;
 }
 
-/* Of kill_marked, which one thread calls. */
+/* The marks of kill_marked, which only one thread calls. */
 static const char *marks[2];
 
-/* Whether a process has both in its environment, as far as this one may look. */
+/* Whether a process has both in its environment, as far as this one may read it. */
 static int is_marked(pid_t pid)
 {
     char *variable = NULL;
@@ -39,7 +39,7 @@ static int is_marked(pid_t pid)
     return found == 3;
 }
 
-/* Do it with all; returns how many there were. */
+/* Call `act` for each process that is meant; returns their number. */
 static int for_all(int (*is_meant)(pid_t), void (*act)(pid_t))
 {
     int found = 0;

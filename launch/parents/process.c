@@ -21,7 +21,7 @@ char state_of(pid_t pid, pid_t *parent)
     const size_t length = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[length] = 0;
-    const char *end = strrchr(text, ')'); /* of the name, which may hold anything */
+    const char *end = strrchr(text, ')'); /* of the name, which may contain any characters */
     if (!end || sscanf(end + 1, " %c %d", &state, &number) != 2) return 0;
     *parent = number;
     return state;

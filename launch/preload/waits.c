@@ -1,13 +1,13 @@
 /* Preloaded into solvers and loaders beside abort.c: those that start with the job and wait in MPI_Init leave the cores to
  * the ranks that they wait for.
  *
- * Open MPI's MPI_Init looks every 0.1 ms, by usleep(100), whether all ranks have come. 64 ranks keep two cores busy by that
- * alone, and a scheduler and a trainer that load their modules meanwhile come many seconds later. Here libmpi sleeps the
- * longer, the longer it has waited: 2 % of that, 10 ms at most. Once the program joins the job, it sleeps as it asks to.
+ * Open MPI's MPI_Init checks every 0.1 ms, by usleep(100), whether all ranks have come. With 64 ranks, this alone keeps two
+ * cores busy, and a scheduler and a trainer that load their modules meanwhile arrive many seconds later. Here libmpi sleeps
+ * longer the longer it has waited: 2 % of that time, 10 ms at most. After the program has joined, it sleeps as requested.
  *
- * Ranks that are spawned wait for none that loads modules. Where one of several groups died while it started, sleeping longer
- * was followed by a PMIX_ERR_UNREACH of the launcher and a group that joined for ever, in 3 of 33 jobs on busy cores; in none
- * of 36 without. */
+ * Spawned ranks wait for no rank that loads modules. If one of several groups died while it started, longer sleeps led to a
+ * PMIX_ERR_UNREACH of the launcher and a group that never finished joining, in 3 of 33 jobs on busy cores; without them, in
+ * none of 36. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -34,9 +34,9 @@ static int waits_for_the_start(void) {
     return page && !(atomic_load(&page->flags) & others);
 }
 
-/* Nanoseconds that a wait sleeps which asks for so many. */
+/* Nanoseconds to sleep instead of those requested. */
 static uint64_t longer(uint64_t asked) {
-    static _Atomic uint64_t begun; /* the first of these waits */
+    static _Atomic uint64_t begun; /* start of the first of these waits */
     struct timespec time;
     uint64_t none = 0;
     if (clock_gettime(CLOCK_MONOTONIC, &time)) return asked;

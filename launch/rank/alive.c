@@ -1,5 +1,5 @@
-/* Which ranks live, where nobody can tell how they ended: one that is killed together with its mpidata-rank, or with its
- * host, leaves no exit note. */
+/* Finds ranks that ended without an exit note, because they were killed together with their mpidata-rank or with their
+ * host. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ void show_alive(void)
     folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     const int file = folder < 0 ? -1 : openat(folder, new, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (file < 0) return;
-    /* It stays open. Where the file system has no locks, this rank cannot be missed in this way. */
+    /* It stays open. If the file system has no locks, the loss of this rank is not found in this way. */
     if (flock(file, LOCK_EX | LOCK_NB) || renameat(folder, new, folder, own)) (void)unlinkat(folder, new, 0);
 }
 
@@ -32,7 +32,7 @@ void end_alive(void)
     if (folder >= 0) (void)unlinkat(folder, own, 0);
 }
 
-/* Whether the file is there and nobody locks it any more. */
+/* Whether the file exists and is no longer locked. */
 static int is_left(const char *name)
 {
     struct stat status;

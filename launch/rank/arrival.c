@@ -1,4 +1,4 @@
-/* A program that does not arrive in the job, for which all others wait: what it is doing instead. */
+/* A program that does not join the job, so that all others wait for it: what it is doing instead. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -25,14 +25,14 @@ static char *first_line(pid_t pid, const char *name)
     return print("%s", line);
 }
 
-/* "state R (running)", say, and where in the system it sleeps. */
+/* For example "it sleeps (state S, in ...)", with the kernel function in which it sleeps. */
 char *what_it_does(pid_t child)
 {
     static const struct { char letter; const char *meaning; } states[] = {
         {'R', "computes, or waits without sleeping"}, {'S', "sleeps"}, {'D', "waits for a disk or a file system"},
         {'T', "was stopped by a signal"}, {'t', "is stopped by a debugger"}, {'Z', "has ended"}};
     pid_t parent;
-    const char state = state_of(child, &parent), letter = state ? state : '?', *meaning = "is in a state of no name";
+    const char state = state_of(child, &parent), letter = state ? state : '?', *meaning = "is in an unknown state";
     const char *where = first_line(child, "wchan");
     for (size_t i = 0; i < sizeof states / sizeof *states; i++)
         if (states[i].letter == letter) meaning = states[i].meaning;
@@ -55,7 +55,7 @@ static _Noreturn void become_gdb(pid_t child, int out)
     _exit(127);
 }
 
-/* What is read until the end or for so long. */
+/* Read until the end, but at most for a fixed time. */
 static void read_for_a_while(int from, char *text, size_t room)
 {
     const uint64_t until = now_ns() + STACK_MS * UINT64_C(1000000);
@@ -72,7 +72,7 @@ static void read_for_a_while(int from, char *text, size_t room)
 
 enum { NO_STACK, STACK, STACK_IN_INIT, STACK_IN_FINALIZE };
 
-/* Append the stack to the log, where gdb is there and may look; not that of a program at its end, which has said why. */
+/* Append the stack to the log, if gdb exists and may attach; not for a program at its end, whose output has the cause. */
 static int log_stack(pid_t child, const char *log)
 {
     char text[STACK_BYTES], *rest = NULL;
@@ -106,19 +106,19 @@ static const char *advice(int stack)
         return "It is in MPI_Init, which waits for all ranks: another one has not called it. A training script does when it"
                " creates the MPIStreamDataset: let it do so early.";
     if (stack == STACK_IN_FINALIZE)
-        return "It has come to its end, and is in MPI_Finalize, which waits for all ranks: its output says why it ended.";
+        return "It has ended and is in MPI_Finalize, which waits for all ranks: its output says why it ended.";
     if (me.role > MPIDATA_ROLE_SOLVER && me.role != MPIDATA_ROLE_MATE) return "All ranks wait for it.";
     if (me.role != MPIDATA_ROLE_SOLVER) return "Create the MPIStreamDataset early in the script: all ranks wait for it.";
     return "The usual cause is a call on MPI_COMM_WORLD, its own or a library's: that holds all ranks of the job, and waits"
-           " for them. Call mpidata_init first and use the communicator that it gives, or set 'start: spawn', where"
-           " MPI_COMM_WORLD holds the ranks of one group.";
+           " for them. Call mpidata_init first and use the communicator that it returns, or set 'start: spawn',"
+           " with which MPI_COMM_WORLD holds the ranks of one group.";
 }
 
 char *late(const mpidata_plan *plan, pid_t child)
 {
     const char *log = print("%s/" MPIDATA_RUN_LOGS "/%s", me.run_folder, file_name(1)), *state = what_it_does(child);
     const int stack = log_stack(child, log);
-    return print("The program of %s %s %.0f s after its start: %s%s. %s Where it needs so long, raise"
+    return print("The program of %s %s %.0f s after its start: %s%s. %s If it needs this long, raise"
                  " launch.join_timeout_s.", rank_name(),
                  me.role == MPIDATA_ROLE_SOLVER   ? "had not called mpidata_init"
                  : me.role == MPIDATA_ROLE_TRAINER || me.role == MPIDATA_ROLE_MATE ? "had not created an MPIStreamDataset"

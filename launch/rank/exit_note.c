@@ -1,4 +1,4 @@
-/* The exit note: how a program ended that ended badly. */
+/* The exit note of a program that ended badly. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -68,14 +68,14 @@ const char *write_exit_note(const end_t *end)
     if (end->error) write_text(file, end->error);
     else fputs("null", file);
     fputs("}\n", file);
-    const int unwritten = ferror(file); /* fclose tells only of what it writes itself */
+    const int unwritten = ferror(file); /* fclose reports only its own writes */
     if (!fclose(file) && !unwritten && !rename(temporary, path)) return NULL;
     const char *why = strerror(errno);
     unlink(temporary);
     return why;
 }
 
-/* The scheduler, which may wait for this rank for ever, learns from the note that it has not come. */
+/* The scheduler, which would wait for this rank forever, learns from the note that it does not come. */
 void leave_word(const char *text)
 {
     static int writing;
@@ -105,9 +105,9 @@ char *unfinished(int joined)
 {
     const int trainer = me.role == MPIDATA_ROLE_TRAINER || me.role == MPIDATA_ROLE_MATE, own = !trainer && me.role != MPIDATA_ROLE_SOLVER;
     const char *join = trainer ? "creating an MPIStreamDataset" : own ? "joining the job" : "calling mpidata_init";
-    const char *leave = trainer ? "its stream was closed" : own ? "it was let go" : "mpidata_finalize";
+    const char *leave = trainer ? "its stream was closed" : own ? "it was released" : "mpidata_finalize";
     if (joined)
-        return print("The program of %s ended with exit status 0, but before %s. Let it end in order.", rank_name(),
+        return print("The program of %s ended with exit status 0, but before %s. Let it end normally.", rank_name(),
                      leave);
     return print("The program of %s ended with exit status 0 without %s. Is it the right program?", rank_name(), join);
 }

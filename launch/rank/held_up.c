@@ -1,5 +1,5 @@
-/* A program for which others wait without a word, as it was stopped or does not come to the job: who started the job is
- * told, through a log that `mpidata run` shows. Nothing is ended for it. */
+/* A program for which others wait, because it was stopped or does not join the job, is reported to the user in a log that
+ * `mpidata run` shows. Nothing is ended. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void tell(const char *sentence)
     close(log);
 }
 
-/* Whether this rank is the one to say that it is late: of those of the world one is enough. */
+/* Whether this rank must report that it is late: one rank of the world is enough. */
 static int is_first(void)
 {
     if (me.spawned) return 1;
@@ -35,7 +35,7 @@ static void say_stopped(pid_t child, double after_s)
 {
     char host[256] = "";
     if (gethostname(host, sizeof host - 1)) *host = 0;
-    tell(print("The program of %s has been stopped, as by SIGSTOP, for %.0f s, and others wait for it. Continue it with"
+    tell(print("The program of %s has been stopped for %.0f s, for example by SIGSTOP, and others wait for it. Continue it with"
                " `kill -CONT %ld` on %s, or end the job.", rank_name(), after_s, (long)child, host));
 }
 
@@ -45,7 +45,7 @@ void say_if_held_up(held_up_t *held_up, pid_t child, unsigned flags, double awak
     if (!is_stopped(child)) held_up->stopped_at = 0;
     else if (held_up->stopped_at == 0) held_up->stopped_at = awake_s;
     const int stopped = held_up->stopped_at > 0 && awake_s - held_up->stopped_at >= after_s;
-    /* The scheduler waits for nothing but MPI. One that is stopped is named first: others may wait for it in MPI_Init. */
+    /* The scheduler waits only for MPI. A stopped program is named first: others may wait for it in MPI_Init. */
     const int late = !(flags & (MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED)) && awake_s >= after_s + STOPPED_FIRST_S &&
                      me.role != MPIDATA_ROLE_SCHEDULER;
     if (!stopped && !late) return;
@@ -54,6 +54,6 @@ void say_if_held_up(held_up_t *held_up, pid_t child, unsigned flags, double awak
         if (!(flags & MPIDATA_PULSE_JOINED)) (void)is_first();
         say_stopped(child, after_s);
     } else if (is_first())
-        tell(print("The program of %s has not come to join the job %.0f s after its start: %s. Others wait for it.", rank_name(),
+        tell(print("The program of %s has not joined the job %.0f s after its start: %s. Others wait for it.", rank_name(),
                    after_s, what_it_does(child)));
 }

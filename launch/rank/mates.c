@@ -1,8 +1,8 @@
 /* Signs of life of a group for those of its ranks that wait, outside libmpidata, for one that waits for the trainers.
  *
- * A rank that waits there touches a file of its group now and then (c_api/src/job/job.c). It is a file of the run folder, since a
- * group may be on several hosts; it is touched and looked at only where somebody has waited for long. Only that it changes
- * counts, as the clocks of hosts differ. */
+ * A rank that waits for the trainers touches a file of its group periodically (c_api/src/job/job.c). It is in the run folder,
+ * because a group may span several hosts; it is touched and read only after a long wait. Only a change of its time counts,
+ * because the clocks of hosts differ. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 
 #include "rank.h"
 
-/* When the file was touched last; made where it is not there, so that no host remembers that it is not. */
+/* When the file was last touched; makes a missing file, so that no host caches that it is missing. */
 static uint64_t touched_at(void)
 {
     static char *path;
@@ -19,7 +19,7 @@ static uint64_t touched_at(void)
         path = print("%s/" MPIDATA_RUN_WAITING "/group-%ld", me.run_folder, me.index);
     }
     struct stat file;
-    const int opened = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); /* asks the server of the file anew */
+    const int opened = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); /* asks the file server again */
     if (opened < 0) return 0;
     const int known = fstat(opened, &file) == 0;
     close(opened);
@@ -28,7 +28,7 @@ static uint64_t touched_at(void)
 
 void look_for_mates(mates_t *mates, double silent_s, double allowed_s, uint64_t now)
 {
-    if (silent_s < allowed_s / 2) mates->touched = 0; /* what was before does not count */
+    if (silent_s < allowed_s / 2) mates->touched = 0; /* earlier touches do not count */
     if (silent_s < allowed_s / 2 || (double)(now - mates->looked) < allowed_s / 8 * 1e9) return;
     mates->looked = now;
     const uint64_t touched = touched_at();

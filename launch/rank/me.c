@@ -1,4 +1,4 @@
-/* This rank, which the other parts read: it depends on none of them. */
+/* State of this rank, which the other parts read. */
 #include "rank.h"
 
 rank_t me = {.rank = -1};

@@ -4,10 +4,10 @@
  * mpidata-rank RUN_FOLDER --loader 7: a loader that the job has spawned; --inference 7: an inference rank; --learner 7: a learner.
  *
  * It reads its rank from the launcher's environment and the job's layout from RUN_FOLDER/private/plan, and runs the program of
- * its role as its child, with the output going to RUN_FOLDER/logs. It stays as the parent and passes the end on: exit 0
- * is exit 0; of anything else it leaves a note in RUN_FOLDER/exits and then kills itself, because MPI tells the other
- * ranks only of a death by signal. Through a page of memory (pulse.h) it hears how the program is, and ends it where it
- * hangs. It does not use MPI: the child inherits the launcher's environment and joins with it.
+ * its role as its child, with the output in RUN_FOLDER/logs. It stays as the parent and passes the end on: if the program
+ * exits with 0, so does it; otherwise it leaves a note in RUN_FOLDER/exits and then kills itself, because MPI reports to the
+ * other ranks only a death by signal. Through a page of memory (pulse.h) it learns the program's state, and ends the program if
+ * it hangs. It does not use MPI: the child inherits the launcher's environment and joins with it.
  *
  * Exit status: 0, or 1 with a sentence on standard error if the program could not be started at all. */
 #define _GNU_SOURCE
@@ -30,7 +30,7 @@ static void set(const char *name, const char *value, int over)
     if (setenv(name, value, over)) refuse("Cannot set %s: %s. Rank %ld.", name, strerror(errno), me.rank);
 }
 
-/* Whether the whole job is on this host, as far as the launcher tells. */
+/* Whether the whole job is on this host, according to the launcher. */
 static int on_one_host(void)
 {
     const char *nodes = getenv("SLURM_STEP_NUM_NODES");
@@ -38,7 +38,7 @@ static int on_one_host(void)
     return nodes && getenv("SLURM_STEP_ID") ? number(nodes) == 1 : world > 0 && here == world;
 }
 
-/* Without any, accelerate takes each trainer for the only one unless it is told to use the CPU. */
+/* Without one, accelerate takes each trainer for the only one, unless it is set to use the CPU. */
 static int has_accelerator(void)
 {
     static const char *const devices[] = {"/dev/nvidiactl", "/dev/kfd", "/dev/dri/renderD128", "/dev/accel", "/dev/dxg",
@@ -48,13 +48,13 @@ static int has_accelerator(void)
     return 0;
 }
 
-/* What torchrun sets, so that what asks for it (Lightning, accelerate) takes the trainers for its processes, and not all
- * ranks of the job. MASTER_ADDR and MASTER_PORT come from `mpidata run`, or from the script. */
+/* Set the variables of torchrun, so that libraries that read them (Lightning, accelerate) take the trainers, not all ranks of
+ * the job, for their processes. MASTER_ADDR and MASTER_PORT come from `mpidata run` or from the script. */
 static void set_ranks_of_trainers(const mpidata_plan *plan)
 {
     const long rank = me.index * plan->ranks_per_replica + (me.role == MPIDATA_ROLE_MATE ? me.rank_in_group : 0);
     const int size = plan->trainers * plan->ranks_per_replica;
-    /* The scheduler has the first place of its host; the true value is known when MPI runs. */
+    /* The scheduler has the first place of its host; the true value is only known when MPI runs. */
     long local = number(getenv("OMPI_COMM_WORLD_LOCAL_RANK"));
     if (local < 0) local = number(getenv("SLURM_LOCALID"));
     if (local == me.rank) local--;
@@ -72,7 +72,7 @@ static void set_ranks_of_trainers(const mpidata_plan *plan)
 static void set_environment(const mpidata_plan *plan)
 {
     set("MPIDATA_RUN", me.run_folder, 1);
-    set("MPIDATA_MPI", MPIDATA_BUILT_WITH, 1); /* libmpidata compares */
+    set("MPIDATA_MPI", MPIDATA_BUILT_WITH, 1); /* libmpidata compares it */
     set("PYTHONUNBUFFERED", "1", 0); /* or the last words of a killed program are lost */
     /* Open MPI's remote writes over TCP crash a receiver whose sender dies in the middle of a large message. */
     if (plan->fault_tolerant) set("OMPI_MCA_btl_tcp_flags", "send", 0);
@@ -80,16 +80,16 @@ static void set_environment(const mpidata_plan *plan)
     for (char **pair = plan->environment[me.role]; pair && *pair; pair++) {
         if (plan->carried && me.role == MPIDATA_ROLE_SOLVER && strncmp(*pair, "MPIDATA_NAMES=", 14)) continue; /* for its program */
         char *value = strchr(*pair, '=');
-        if (!value) refuse("'%s' is no environment variable. %s/" MPIDATA_RUN_PLAN ". Start the job again.", *pair, me.run_folder);
+        if (!value) refuse("'%s' is not NAME=value. %s/" MPIDATA_RUN_PLAN ". Start the job again.", *pair, me.run_folder);
         *value++ = 0;
         set(*pair, value, 1);
     }
 }
 
-/* What a solver is told without a call: its group, and where it is started for one simulation, that and its parameters. */
+/* Set variables for a solver: its group and, if it is started for one simulation, that and its parameters. */
 static void tell_solver(const mpidata_plan *plan, char **assignments)
 {
-    if (me.role != MPIDATA_ROLE_SOLVER || plan->carried) return; /* a carrier tells its program */
+    if (me.role != MPIDATA_ROLE_SOLVER || plan->carried) return; /* a carrier sets them for its program */
     set("MPIDATA_GROUP", print("%ld", me.index), 1);
     for (; me.spawned && plan->per_simulation && *assignments; assignments++) {
         const size_t length = strcspn(*assignments, "=");
@@ -97,16 +97,16 @@ static void tell_solver(const mpidata_plan *plan, char **assignments)
         char *name = number ? print("MPIDATA_SIMULATION") : print("MPIDATA_PARAM_%.*s", (int)length, *assignments);
         for (char *letter = name; *letter; letter++) *letter = (char)toupper((unsigned char)*letter);
         set(name, *assignments + length + ((*assignments)[length] != 0), 1);
-        if (number) break; /* what follows is for the case */
+        if (number) break; /* the rest is for the case */
     }
 }
 
 static _Noreturn void become_program(char **arguments, pid_t parent, int log, int report, const sigset_t *mask)
 {
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    /* A launcher passes it to all. Only the scheduler acts on it, and before it can it must not die of it. */
+    /* A launcher forwards it to all. Only the scheduler handles it, and must not die of it before it can. */
     signal(SIGUSR1, SIG_IGN);
-    (void)prctl(PR_SET_PTRACER, parent); /* gdb, which it may start, would not be allowed to look otherwise */
+    (void)prctl(PR_SET_PTRACER, parent); /* else gdb, which the parent may start, could not attach */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && sigprocmask(SIG_SETMASK, mask, NULL) == 0
         && null >= 0 && dup2(null, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0)
         execvp(arguments[0], arguments);
@@ -115,7 +115,7 @@ static _Noreturn void become_program(char **arguments, pid_t parent, int log, in
     _exit(127);
 }
 
-/* Start the program; *error: why it could not be, else 0. */
+/* Start the program; *error: errno if it could not be started, else 0. */
 static pid_t start(char **arguments, int log, const sigset_t *mask, int *error)
 {
     int ends[2];
@@ -133,7 +133,7 @@ static pid_t start(char **arguments, int log, const sigset_t *mask, int *error)
 static const char *why_not(const char *program, int error)
 {
     if (error != ENOENT || access(program, F_OK)) return strerror(error);
-    return "it is there, but not the interpreter that its first line names";
+    return "the file exists, but not the interpreter that its first line names";
 }
 
 /* Block the signals that `watch` takes; *mask: those blocked before. */
@@ -145,7 +145,7 @@ static void take_signals(sigset_t *mask)
     sigemptyset(&signals);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) sigaddset(&signals, taken[i]);
     sigprocmask(SIG_BLOCK, &signals, mask);
-    signal(SIGCHLD, SIG_DFL); /* where a launcher ignores it, which is inherited, no child could be waited for */
+    signal(SIGCHLD, SIG_DFL); /* if a launcher ignores it, which is inherited, no child could be waited for */
     prctl(PR_SET_PDEATHSIG, SIGRTMIN);
     if (getppid() != launcher) exit(1);
 }
@@ -164,7 +164,7 @@ static void read_arguments(int argc, char **argv)
     me.run_folder = argv[1];
 }
 
-/* " on <host>" where the job goes to several hosts, else "". */
+/* " on <host>" if the job uses several hosts, else "". */
 static const char *on_host(void)
 {
     char host[256] = "";
@@ -172,7 +172,7 @@ static const char *on_host(void)
     return print(" on %s", host);
 }
 
-/* The log of each rank begins with the name of its host. */
+/* The log of each rank starts with the name of its host. */
 static void say_host(int log)
 {
     const char *where = on_host();
@@ -188,7 +188,7 @@ static char **own_arguments(const mpidata_plan *plan, char **assignments)
     return arguments;
 }
 
-/* How its program ended, in a sentence. */
+/* The sentence on how its program ended. */
 static const char *how_it_ended(const end_t *end, const char *log)
 {
     if (end->error) return end->error;
@@ -202,9 +202,9 @@ static const char *how_it_ended(const end_t *end, const char *log)
                  WIFSIGNALED(end->status) ? WTERMSIG(end->status) : WEXITSTATUS(end->status), rank_name(), log);
 }
 
-/* The last word: a line for the launcher's log, where the end was not asked for, or the program had refused to begin, as
- * another may have done a moment before, which the launcher leaves no time to speak; and for who waits for the job where the
- * exit note, which tells the same, could not be written. */
+/* Print the last line to the launcher's log, if nobody requested the end or if the program refused to start: another rank that
+ * also did may have been ended by the launcher before it could report. If the exit note could not be written, report to the
+ * user. */
 static void say(const end_t *end, int refused, const char *log, const char *unwritten)
 {
     if (end->told && !refused) return;
@@ -213,21 +213,21 @@ static void say(const end_t *end, int refused, const char *log, const char *unwr
     if (unwritten) say_aside(print("%s The exit note in %s/" MPIDATA_RUN_EXITS " cannot be written: %s.", how, me.run_folder, unwritten));
 }
 
-/* What it printed may be lost, so that must be said, though it is no fault. */
+/* Not a fault, but output may be lost, so it is reported. */
 static void say_left_in_finalize(const end_t *end, int log)
 {
     if (end->final_s == 0) return;
-    char *sentence = print("MPI_Finalize did not return within %.0f s, as happens where a rank has died, so it was left: %s. What"
-                           " its program had printed but not flushed is lost.", end->final_s, rank_name());
+    char *sentence = print("MPI_Finalize did not return within %.0f s, as happens if a rank has died, so its process was ended:"
+                           " %s. Output that the program had not flushed is lost.", end->final_s, rank_name());
     dprintf(log, "mpidata: %s\n", sentence);
     fprintf(stderr, "mpidata: %s\n", sentence);
 }
 
-/* A program that ends without MPI_Finalize, for which MPI may wait in that of all others: said, and told to their
- * mpidata-rank by a file in the folder of exit notes. Where no death is tolerated the launcher ends the job for it. */
+/* Report a program that ended without MPI_Finalize, for which MPI may wait in the MPI_Finalize of all others, and leave a file
+ * for their mpidata-rank in the folder of exit notes. Without fault tolerance, the launcher ends the job. */
 static char *without_finalize(const mpidata_plan *plan, const char *log_path, int log)
 {
-    char *sentence = print("%s ended without MPI_Finalize, for which all others wait in theirs. Call MPI_Finalize at the end"
+    char *sentence = print("%s ended without MPI_Finalize, so all others wait in theirs. Call MPI_Finalize at the end"
                            " of the program. Its output is in %s.", rank_name(), log_path);
     dprintf(log, "mpidata: %s\n", sentence);
     if (!plan->fault_tolerant) return sentence;
@@ -238,7 +238,7 @@ static char *without_finalize(const mpidata_plan *plan, const char *log_path, in
     return NULL;
 }
 
-/* What a carrier's program has left, wherever it has gone to. */
+/* End the remaining processes of a carrier's program, wherever they are. */
 static void end_family(int in_order)
 {
     for (const uint64_t until = now_ns() + 2 * SECOND; (in_order ? kill_family() : end_carried()) && now_ns() < until;) {

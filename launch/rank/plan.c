@@ -1,4 +1,4 @@
-/* The plan of the job, and the arguments of a program that is started for one simulation. */
+/* The plan of the job, and the arguments of a program that runs one simulation. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The plan says which programs run, so it is read only where no other user can have written it. */
+/* The plan names the programs to run, so it is read only if no other user can have written it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* What is preloaded into the program. */
+/* Libraries that are preloaded into the program. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 #define MPIDATA_ABORT_LIBRARY "libmpidata_abort.so" /* seen from the folder of this program */
 #endif
 
-/* Set a list in the environment to this value and what is there already. */
+/* Add this value to a list in the environment. */
 static void extend(const char *name, const char *value, int in_front)
 {
     const char *old = getenv(name);
@@ -23,13 +23,13 @@ static void extend(const char *name, const char *value, int in_front)
     if (setenv(name, both, 1)) refuse("Cannot set %s. Rank %ld. Give the job more memory.", name, me.rank);
 }
 
-/* Blanks and colons part the names in LD_PRELOAD. Returns a name without them: that of a link in the run folder, or NULL. */
+/* Blanks and colons separate names in LD_PRELOAD. Returns a name without them: that of a link in the run folder, or NULL. */
 static const char *without_blanks(const char *library)
 {
     if (!strpbrk(library, ": ")) return library;
     char *link = print("%s/" MPIDATA_ABORT_LINK, me.run_folder);
     if (strpbrk(link, ": ")) return NULL;
-    for (int again = 0; again < 2; again++) { /* the first time, one of an earlier start may lead to another installation */
+    for (int again = 0; again < 2; again++) { /* at first, a link of an earlier start may lead to another installation */
         char *behind = symlink(library, link) && errno == EEXIST ? realpath(link, NULL) : NULL;
         const int is_this = !access(link, R_OK) && (!behind || !strcmp(behind, library));
         free(behind);
@@ -42,13 +42,13 @@ static const char *without_blanks(const char *library)
 char *preload(void)
 {
     char *folder = own_folder();
-    if (!folder) return print("libmpidata_abort.so was not found, as /proc is not there");
+    if (!folder) return print("libmpidata_abort.so was not found, because there is no /proc");
     const int absolute = MPIDATA_ABORT_LIBRARY[0] == '/';
     char *path = print("%s%s" MPIDATA_ABORT_LIBRARY, absolute ? "" : folder, absolute ? "" : "/"), *real = realpath(path, NULL);
     if (!real) return print("%s is missing", path);
     const char *name = without_blanks(real);
-    if (!name) return print("%s, whose path has a blank or a colon, as the run folder has, cannot be preloaded", real);
-    /* Behind what is there: a sanitizer's library must come first, or, where the program brings it, not mind. */
+    if (!name) return print("%s, whose path has a blank or a colon, as does the run folder's, cannot be preloaded", real);
+    /* At the end of the list: a sanitizer's library must come first. */
     extend("LD_PRELOAD", name, 0);
     extend("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
     return NULL;

@@ -1,4 +1,4 @@
-/* The page in which the program tells how it is. */
+/* The page in which the program publishes its state. */
 #define _GNU_SOURCE
 #include "base/pulse.h"
 

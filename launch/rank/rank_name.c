@@ -1,4 +1,4 @@
-/* Which rank this is, and what it is called. */
+/* Number and name of this rank. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ long read_launcher(void)
         me.rank = number(getenv("PMI_RANK"));
         return number(getenv("PMI_SIZE"));
     }
-    me.rank = step ? number(getenv("SLURM_PROCID")) : -1; /* a batch script has SLURM_PROCID too, but no step */
+    me.rank = step ? number(getenv("SLURM_PROCID")) : -1; /* a batch script also has SLURM_PROCID, but no step */
     return step ? number(getenv("SLURM_STEP_NUM_TASKS")) : -1;
 }
 
@@ -50,7 +50,7 @@ void find_role(const mpidata_plan *plan, long size)
     me.rank_in_group = rank_in_group;
 }
 
-/* MPICH that is not built for PMIx ends such a program in MPI_Init, with words that do not help. */
+/* MPICH that is not built for PMIx ends such a program in MPI_Init, with an unhelpful message. */
 char *foreign_launcher(int status)
 {
     if (!getenv("PMIX_RANK") || getenv("PMI_RANK")) return NULL;

@@ -1,4 +1,4 @@
-/* Texts and sentences. */
+/* Texts and messages. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 void (*before_refusal)(const char *text);
 
-/* Rank 0 speaks first: a launcher ends all ranks as soon as one has failed. */
+/* Rank 0 reports first: a launcher ends all ranks as soon as one has failed. */
 _Noreturn void refuse(const char *format, ...)
 {
     char *text = NULL;

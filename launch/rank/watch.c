@@ -1,5 +1,4 @@
-/* Wait for the end of the program, and bring it about where it is due: the program is hung, the job is over, or the rank
- * is asked to end. */
+/* Wait until the program ends, or end it if it hangs, if the job is over, or if the rank is asked to end. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -30,20 +29,20 @@ typedef struct {
     const mpidata_plan *plan;
     const mpidata_pulse *pulse;
     pid_t child;
-    char *over, *summary;         /* files that tell that the job has ended */
-    char *given_up;               /* one that tells that it waits no more for this group */
-    char *exits;                  /* the folder of this start of the run; the next one has a new one of that name */
+    char *over, *summary;         /* files that exist once the job has ended */
+    char *given_up;               /* file that exists once the job no longer waits for this group */
+    char *exits;                  /* the folder of this start of the run; the next start has a new one of that name */
     ino_t exits_number;
-    char *late;                   /* in that folder; made by the first rank that ends as it is late */
-    uint64_t awake, looked;       /* awake: for how long this process was; looked: for `over` */
+    char *late;                   /* in that folder; made by the first rank that ends because it is late */
+    uint64_t awake, looked;       /* awake: how long this process was; looked: when `over` was last checked */
     uint64_t over_at, final_at;   /* when that was noticed, 0 before */
-    uint64_t aborted_at;          /* when it was noticed that the program has called MPI_Abort, 0 before */
+    uint64_t aborted_at;          /* when a call of MPI_Abort by the program was noticed, 0 before */
     uint64_t told_at;             /* when a signal asked the rank to end on behalf of the job, 0 before */
-    uint64_t counted;             /* when the dead were looked for last */
+    uint64_t counted;             /* when dead ranks were last looked for */
     int dead;                     /* whether a rank of this start of the run has died */
-    long looks;                   /* how often they were looked for */
-    uint64_t watched, watched_at; /* since when it is watched without a gap, and when it was last */
-    uint64_t looked_at_child;     /* whether it is stopped */
+    long looks;                   /* how often dead ranks were looked for */
+    uint64_t watched, watched_at; /* since when the program is watched without a gap, and when it was last */
+    uint64_t looked_at_child;     /* when it was last checked whether the program is stopped */
     mates_t mates;
     held_up_t held_up;
 } watch_t;
@@ -68,10 +67,10 @@ _Noreturn void die(pid_t child)
     for (;;) kill(getpid(), SIGKILL);
 }
 
-/* The time for which a solver, loader, inference rank or server has been silent; 0 if that is no matter.
+/* How long a solver, loader, inference rank or server has been silent; 0 if its silence does not count.
  *
- * What stops all ranks for a while, a suspended job say, must not look like silence: only time in which this process was
- * awake counts. */
+ * A pause of all ranks, for example a suspended job, must not look like silence: only time in which this process was awake
+ * counts. */
 static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
 {
     const uint64_t beat = atomic_load(&watch->pulse->beat_ns);
@@ -84,7 +83,7 @@ static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
     return now > since ? now - since : 0;
 }
 
-/* For how long the program has been silent, s, if that is longer than it may be; else 0. *key: what allows no more. */
+/* How long the program has been silent, s, if that is longer than allowed; else 0. *key: the key that limits it. */
 static double too_long(watch_t *watch, unsigned flags, uint64_t now, const char **key)
 {
     const mpidata_plan *plan = watch->plan;
@@ -101,13 +100,13 @@ static double too_long(watch_t *watch, unsigned flags, uint64_t now, const char 
     if (me.role == MPIDATA_ROLE_SOLVER && plan->ranks_per_group > 1) {
         look_for_mates(&watch->mates, silent_s, allowed_s, now);
         silent_s = (double)silence(watch, flags, now) / 1e9;
-        allowed_s *= 1.25; /* a mate that waits says so late, and that is seen late */
+        allowed_s *= 1.25; /* a mate reports its wait late, and that is seen late */
     }
     return allowed_s > 0 && silent_s > allowed_s ? silent_s : 0;
 }
 
-/* Whether a rank has died: each one that dies leaves an exit note, or those that miss it leave one in its place. A few
- * ranks look for that; the others only where the first ones are not there to do so, as thousands would open all files. */
+/* Whether a rank has died: each dead rank has an exit note, which ranks that miss it write for it if necessary. Only a few
+ * ranks search for missing ones, the others only if the first ones do not: else thousands would open all files. */
 static int somebody_died(watch_t *watch, uint64_t now)
 {
     enum { AT_ONCE = 8 };
@@ -120,9 +119,9 @@ static int somebody_died(watch_t *watch, uint64_t now)
     return watch->dead;
 }
 
-/* Whether MPI_Finalize has had its time. It waits for the others, rightly, for as long as they work on; only after a death
- * it may wait for ever. It is overdue then where it can be left without harm to them: when the job has ended, or for a group
- * of its own world or one that is lost. */
+/* Whether MPI_Finalize has had its time. It rightly waits while the others still work; only after a death may it wait forever.
+ * It is then overdue if it can be left without harm to them: when the job has ended, or for a group with its own world or one
+ * that is lost. */
 static int finalize_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
 {
     if (!(flags & MPIDATA_PULSE_FINALIZING) || !watch->plan->fault_tolerant) return 0;
@@ -134,7 +133,7 @@ static int finalize_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
     return now - watch->final_at > FINALIZE;
 }
 
-/* Whether MPI_Abort does not come to its end: what it was called from holds a lock that it needs, say. */
+/* Whether MPI_Abort does not finish, for example because its caller holds a lock that it needs. */
 static int abort_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
 {
     if (!(flags & MPIDATA_PULSE_ABORTED)) return 0;
@@ -142,7 +141,7 @@ static int abort_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
     return now - watch->aborted_at > ABORT;
 }
 
-/* Whether the program is late, and this the rank to say so: one is enough, where the file that tells can be made. */
+/* Whether the program is late and this rank must report it: one rank is enough, if the file for this can be made. */
 static int is_late(watch_t *watch, unsigned flags)
 {
     if (me.spawned || me.role == MPIDATA_ROLE_SCHEDULER || flags & (MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED)) return 0;
@@ -152,15 +151,15 @@ static int is_late(watch_t *watch, unsigned flags)
     return file >= 0 || errno != EEXIST;
 }
 
-/* A rank in a long step, or a spawned one that has not joined, cannot be told in any other way that nobody waits for it any
- * more. */
+/* Whether nobody waits for this rank any longer: one in a long step, or a spawned one that has not joined, can learn this only
+ * from files. */
 static int nobody_waits(const watch_t *watch, unsigned flags)
 {
     if (may_be_lost(watch->plan) && access(watch->given_up, F_OK) == 0) return 1;
     return me.spawned && !(flags & MPIDATA_PULSE_JOINED) && access(watch->summary, F_OK) == 0;
 }
 
-/* Whether the run was started again without this rank, whose host nobody could reach. */
+/* Whether the run was restarted without this rank, because its host was unreachable. */
 static int is_superseded(const watch_t *watch)
 {
     struct stat now;
@@ -178,17 +177,17 @@ static int job_is_over(watch_t *watch, unsigned flags, uint64_t now)
     return watch->over_at && now - watch->over_at > AFTER_OVER;
 }
 
-/* End the program, and wait a moment for its end: the peers are to hear of a rank that does nothing any more. */
+/* End the program and wait briefly for its end, so that the peers learn of a rank that no longer does anything. */
 static int end_program(pid_t child)
 {
-    int status = SIGKILL; /* as waitpid would give it */
+    int status = SIGKILL; /* as waitpid would return it */
     kill(child, SIGKILL);
     for (const uint64_t until = now_ns() + BEFORE_DEATH; now_ns() < until && waitpid(child, &status, WNOHANG) == 0;)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     return status;
 }
 
-/* Tell the scheduler by a file what its program, which may not listen yet, might miss. */
+/* Leave the scheduler the request in a file: its program, which may not handle signals yet, might miss it. */
 static void ask_to_stop(void)
 {
     char *path = print("%s/stop", me.run_folder);
@@ -198,8 +197,8 @@ static void ask_to_stop(void)
     close(file);
 }
 
-/* Whether a signal asks the rank to end on behalf of the job. Before all have joined only the launcher's does: a death of
- * which another is the author must be noticed there, as the others would wait for it. */
+/* Whether a signal asks the rank to end on behalf of the job. Before all have joined, only the launcher's does: a death that
+ * another process causes then must be noticed, because the others would wait for the rank. */
 static int tells(const watch_t *watch, const siginfo_t *signal_taken)
 {
     if (signal_taken->si_signo != SIGTERM && signal_taken->si_signo != SIGINT) return 0;
@@ -209,7 +208,7 @@ static int tells(const watch_t *watch, const siginfo_t *signal_taken)
 static void pass_on(watch_t *watch, const siginfo_t *signal_taken, end_t *end)
 {
     const int signal_number = signal_taken->si_signo;
-    if (signal_number == SIGTERM || signal_number == SIGINT) { /* comes before a SIGCHLD that waits too */
+    if (signal_number == SIGTERM || signal_number == SIGINT) { /* comes before a pending SIGCHLD */
         end->told |= tells(watch, signal_taken);
         if (end->told && !watch->told_at) watch->told_at = now_ns();
         kill(watch->child, signal_number);
@@ -241,22 +240,22 @@ static int end_if_due(watch_t *watch, end_t *end)
     if (!over && !final && silent_s == 0 && !stuck && !end->late) return 0;
     end->status = end_program(watch->child);
     if (over) end->told = 1;
-    else if (final && flags & MPIDATA_PULSE_LEFT) { /* it had done all it was to do */
+    else if (final && flags & MPIDATA_PULSE_LEFT) { /* it had done its work */
         end->status = 0;
         end->final_s = (double)(now - watch->final_at) / 1e9;
     } else if (!stuck) end->silent_s = silent_s;
     return 1;
 }
 
-/* Whether the program ended as one does that is asked to. */
+/* Whether the program ended as if asked to end. */
 static int ended_as_asked(int status)
 {
     const int of = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
     return of == SIGTERM || of == SIGINT;
 }
 
-/* Launchers and batch systems tell all processes to end, in any order: where the program has ended so, this one's own
- * signal may be a moment behind. */
+/* Launchers and batch systems signal all processes, in any order: if the program has ended in this way, this process's own
+ * signal may follow shortly. */
 static void wait_for_own(const watch_t *watch, end_t *end)
 {
     siginfo_t taken;
@@ -268,9 +267,9 @@ static void wait_for_own(const watch_t *watch, end_t *end)
     if (sigtimedwait(&signals, &taken, &(struct timespec){.tv_nsec = 500000000}) > 0) end->told = tells(watch, &taken);
 }
 
-/* Whether the program was killed before the rank was told to end, though this process has learned of it later. The
- * connections of a program that dies are closed before it can be waited for: launchers may hear of its death from the
- * others, and tell all to end. No launcher follows SIGTERM by SIGKILL so soon, and then it kills this process, too. */
+/* Whether the program was killed before the rank was asked to end, although this process has learned of it later. The
+ * connections of a dying program are closed before it can be waited for: launchers may learn of its death from the others,
+ * and end all. No launcher sends SIGKILL so soon after SIGTERM, and it would also kill this process. */
 static int was_killed_before(const watch_t *watch, int status)
 {
     if (!watch->told_at || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) return 0;
@@ -297,7 +296,7 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
         siginfo_t taken = {0};
         const int signal_number = sigtimedwait(&signals, &taken, &(struct timespec){.tv_nsec = 500000000});
         if (signal_number == SIGRTMIN) die(child); /* the launcher is gone */
-        /* A launcher that tells all to end as this program has died may come before the news of that. */
+        /* A launcher that ends all because this program has died may signal before the SIGCHLD. */
         const int ended = waitpid(child, &end.status, WNOHANG) == child;
         if (ended) end.told |= signal_number > 0 && tells(&watch, &taken) && ended_as_asked(end.status);
         else if (signal_number > 0) pass_on(&watch, &taken, &end);
@@ -316,7 +315,7 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
     const int may_raise = me.role != MPIDATA_ROLE_SCHEDULER && me.role != MPIDATA_ROLE_LOADER && me.role != MPIDATA_ROLE_LEARNER;
     const int is_exception = may_raise && end.joined && WIFEXITED(end.status) && WEXITSTATUS(end.status);
     end.raised = is_exception ? at : NULL;
-    /* Of a scheduler that was killed the others tell by that file, maybe before this process has learned of it. */
+    /* After a scheduler was killed, others make that file, perhaps before this process has learned of it. */
     const int is_why = me.role == MPIDATA_ROLE_SCHEDULER && WIFSIGNALED(end.status);
     if (flags & MPIDATA_PULSE_LOST || (!is_why && access(watch.over, F_OK) == 0)) end.told = 1;
     return end;

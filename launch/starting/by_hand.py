@@ -1,7 +1,7 @@
-"""`mpirun -n N mpidata run JOB`: every rank runs this, and becomes the shim that runs the program of its role.
+"""`mpirun -n N mpidata run JOB`: every rank runs this, then becomes the shim that runs the program of its role.
 
-Rank 0 makes the run folder and tells the others where it is by a small file in the output folder, named by the
-launcher's job: MPI must not be initialised before the program of the role does it.
+Rank 0 makes the run folder and passes its path to the others in a small file in the output folder, which is named after
+the launcher's job: only the program of the role may initialise MPI.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["find_run", "run_by_hand", "tell_run"]
 
 _TIMEOUT_S = 60.0
 _AFTER_RANK_0_S = 5.0
-_SKEW_S = 30.0  # between the clocks of two hosts
+_SKEW_S = 30.0  # largest difference between the clocks of two hosts
 _KEEP_S = 3600.0
 
 
@@ -55,24 +55,24 @@ def run_by_hand(
     place : Place
         Of this process.
     resume : str, optional
-        The folder of a run to go on with.
+        The folder of a run to resume.
     retry_set_aside : bool
         Whether to run its simulations again that were set aside.
     replay : str, optional
-        The folder of a run whose batches are to be handed out again.
+        The folder of a run to replay.
 
     Raises
     ------
     MpidataError
-        On rank 0, what is wrong. Other ranks then exit in silence, with the status that the command gives it.
+        On rank 0, with the reason. The other ranks then exit silently, with the status of the command for it.
 
     Notes
     -----
-    To be called by all ranks. Ranks other than 0 wait for rank 0, at most a minute, asleep.
+    All ranks must call this. Ranks other than 0 sleep until rank 0 is ready, at most a minute.
     """
     try:
         shim = shim_path()
-        # Rank 0 alone looks for the checkpoint; the others take the job file as it is before that.
+        # Only rank 0 looks for the checkpoint; the others use the job file of the run.
         earlier = resume or replay
         job = load_job(str(path) if earlier is None else find_run_folder(earlier).job, overrides)
         _check_size(job, place)
@@ -84,7 +84,7 @@ def run_by_hand(
     except MpidataError as error:
         if place.rank == 0 or (place.rank == 1 and isinstance(error, _NobodyTold)):
             raise
-        # Most launchers end all ranks when one has failed, and rank 0 must have said why by then.
+        # Most launchers end all ranks when one fails: rank 0 must have printed the reason before.
         time.sleep(_AFTER_RANK_0_S)
         sys.exit(2)
     sys.stdout.flush()
@@ -94,7 +94,7 @@ def run_by_hand(
 
 
 class _NobodyTold(LaunchError):
-    """Rank 0 has not said where the run folder is; rank 1 says so in its place."""
+    """Rank 0 has not reported the run folder; rank 1 prints the error instead."""
 
 
 def _check_size(job: Job, place: Place) -> None:
@@ -114,7 +114,7 @@ def _check_size(job: Job, place: Place) -> None:
 def _announce(
     job: Job, overrides: Sequence[str], file: Path, resume: str | None, retry_set_aside: bool, replay: str | None
 ) -> Path:
-    """Make the run folder, or make it ready, and tell the other ranks, also when that fails."""
+    """Make the run folder or make it ready, and report its path or the failure to the other ranks."""
     _remove_old(file.parent)
     try:
         fault_tolerance = is_on(job.launch.fault_tolerance, os.environ)
@@ -149,7 +149,7 @@ def _resume(resume: str, overrides: Sequence[str], fault_tolerance: str, retry_s
     run = find_run_folder(resume)
     lock = run.hold()
     if processes_of(run.path):
-        raise LaunchError(f"Processes of {run.path} are still running. Wait for their end, or stop them.")
+        raise LaunchError(f"Processes of {run.path} are still running. Wait until they end, or stop them.")
     found = look_at(run.path, overrides, retry_set_aside)
     for sentence in (*found.problems, found.sentence):
         print(f"mpidata: {sentence}", file=sys.stderr)
@@ -159,7 +159,7 @@ def _resume(resume: str, overrides: Sequence[str], fault_tolerance: str, retry_s
 
 
 def tell_run(file: Path, run: Path | None = None, error: str | None = None) -> None:
-    """Tell the other ranks where the run folder is, or that there is none because of an error.
+    """Report the path of the run folder to the other ranks, or the error because of which there is none.
 
     Raises
     ------
@@ -175,20 +175,19 @@ def tell_run(file: Path, run: Path | None = None, error: str | None = None) -> N
 
 
 def find_run(file: Path, timeout_s: float) -> Path:
-    """Wait for rank 0 to tell the run folder, and return it.
+    """Wait until rank 0 reports the run folder, and return its path.
 
     Parameters
     ----------
     file : Path
-        Where rank 0 tells it. What an earlier job of the same name has left there does not count, nor what another
-        user has written.
+        The file that rank 0 writes. One of an earlier job of the same name or of another user is ignored.
     timeout_s : float
         Longest time to wait.
 
     Raises
     ------
     LaunchError
-        Rank 0 has refused to start, or has told nothing in time.
+        Rank 0 has refused to start, or has not reported in time.
     """
     deadline, pause, why = time.monotonic() + timeout_s, 0.01, ""
     while time.monotonic() < deadline:
@@ -196,7 +195,7 @@ def find_run(file: Path, timeout_s: float) -> Path:
         with contextlib.suppress(OSError, ValueError):
             try:
                 told, why = json.loads(read_own(file)), ""
-            except LaunchError as error:  # rank 0 may replace it yet
+            except LaunchError as error:  # rank 0 may still replace it
                 why = f" {error}"
         if told is not None and _is_of_this_job(told):
             if told["run"] is None:
@@ -205,13 +204,13 @@ def find_run(file: Path, timeout_s: float) -> Path:
         time.sleep(pause)
         pause = min(2 * pause, 0.5)
     raise _NobodyTold(
-        f"Rank 0 has not told the run folder within {timeout_s:.0f} s. {file}. See what rank 0 printed; on several "
-        f"hosts the output folder must be the same one on all.{why}"
+        f"Rank 0 has not reported the run folder within {timeout_s:.0f} s. {file}. Read the output of rank 0; on "
+        f"several hosts the output folder must be shared by all.{why}"
     )
 
 
 def _is_of_this_job(told: dict[str, object]) -> bool:
-    """Whether it was told after the launcher had started; names of launchers' jobs come again."""
+    """Whether it was written after the launcher had started; names of launchers' jobs are reused."""
     started = _launcher_started()
     if told.get("boot") == _boot():
         return float(str(told["uptime"])) >= started
@@ -242,7 +241,7 @@ def _uptime() -> float:
 
 
 def _launcher_started() -> float:
-    """When what started this rank was itself started, in seconds of `_uptime`; scripts in between do not count."""
+    """Start of the launcher of this rank, in seconds of `_uptime`; scripts in between do not count."""
     fields = _stat(os.getpid())
     while (parent := int(fields[1])) > 0:
         fields = _stat(parent)
@@ -258,6 +257,6 @@ def _stat(pid: int) -> list[str]:
 def _has_rank(pid: int) -> bool:
     try:
         pairs = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:  # another user's: surely not started by us
+    except OSError:  # it belongs to another user, so it was not started by us
         return False
     return any(pair.startswith((b"OMPI_COMM_WORLD_RANK=", b"PMIX_RANK=", b"PMI_RANK=")) for pair in pairs)

@@ -19,7 +19,7 @@ def shim_path() -> Path:
 
     Notes
     -----
-    `MPIDATA_RANK` in the environment names another one.
+    The environment variable `MPIDATA_RANK` overrides it.
 
     Raises
     ------
@@ -38,31 +38,31 @@ def shim_path() -> Path:
 
 
 def mpirun_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = None) -> list[str]:
-    """Command that starts all ranks of a plan, on this machine unless `hosts` is given.
+    """Return the command that starts all ranks of a plan, on this machine unless `hosts` is given.
 
     Parameters
     ----------
     mpirun, shim : Path
-        As `find_mpirun` and `shim_path` give them.
+        As `find_mpirun` and `shim_path` return them.
     plan : Plan
         Of the job.
     hosts : Path, optional
-        File with the host of each rank, one a line.
+        File with the host of each rank, one per line.
     """
     options = mpirun_options(plan.fault_tolerance == "ulfm", hosts)
-    if plan.trainers_at_least:  # han hangs after a second death of those that live on together (Open MPI 5.0)
+    if plan.trainers_at_least:  # han hangs after a second death among the survivors (Open MPI 5.0)
         options += ["--mca", "coll", "^han"]
     return [str(mpirun), "-n", str(plan.world), *options, str(shim), str(plan.run)]
 
 
 def mpirun_options(ulfm: bool, hosts: Path | None = None) -> list[str]:
-    """Options of Open MPI's mpirun for a job, `ulfm` for one that is to outlive the death of its ranks."""
-    # Ranks outnumber cores as a rule here, and mostly wait; bound to cores they would wait for one another. A trainer
-    # bound to a core would have its receive thread there too.
+    """Options of Open MPI's mpirun for a job; `ulfm` if the job must outlive the death of its ranks."""
+    # Ranks usually outnumber cores here and mostly wait; bound to cores, they would wait for one another. A trainer
+    # bound to a core would share it with its receive thread.
     where = [":OVERSUBSCRIBE"] if hosts is None else ["seq:OVERSUBSCRIBE", "--hostfile", str(hosts)]
     options = ["--map-by", *where, "--bind-to", "none"]
     if ulfm:
-        # Without the second one the death of a spawned rank would take those along that were spawned with it.
+        # Without the second option, the death of a spawned rank would end all that were spawned with it.
         options += ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]
     return options
 
@@ -80,22 +80,22 @@ def mpirun_environment(
     Parameters
     ----------
     root : bool
-        Whether it is started by root, which Open MPI refuses unless told twice.
+        Whether root starts it, which Open MPI refuses unless two variables are set.
     session, segments : Path, optional
-        Folders of this job alone for mpirun's own files and for the ranks' shared memory.
+        Folders for this job only: for mpirun's own files, and for the ranks' shared memory.
     environ : mapping of str to str, optional
-        The environment; what the user has set there stays.
+        The environment; variables that the user has set there are kept.
     old : bool
-        Whether it is that of Open MPI 4, which calls these folders otherwise.
+        Whether mpirun is that of Open MPI 4, where the variables for these folders have other names.
     one_host : bool
-        Whether this is the only host; else `session` is for the files of mpirun only, not for those of other daemons.
+        Whether this is the only host; else `session` is only for mpirun's files, not for those of other daemons.
     """
-    # With its sensors, which Open MPI does not use, PMIx 5.0 may wait for ever for the lock of a process that has died
-    # (openpmix pull request 4233): nothing can be spawned any more.
+    # With its sensors, which Open MPI does not use, PMIx 5.0 may wait forever for the lock of a dead process (openpmix
+    # pull request 4233): nothing can be spawned after that.
     variables = {} if old else {"PMIX_MCA_psensor": "^heartbeat,file"}
     if root:
         variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    if session is not None and old and one_host:  # a rank of Open MPI 4 refuses one of mpirun alone
+    if session is not None and old and one_host:  # a rank of Open MPI 4 refuses a folder that only mpirun has
         variables["OMPI_MCA_orte_tmpdir_base"] = str(session)
     elif session is not None and not old:
         variables[f"PRTE_MCA_prte_{'' if one_host else 'local_'}tmpdir_base"] = str(session)
@@ -105,16 +105,16 @@ def mpirun_environment(
 
 
 def silence_environment(timeout_s: float, environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that let Open MPI's daemons notice the loss of a host; what the user has set stays.
+    """Variables that let Open MPI's daemons notice the loss of a host; those that the user has set are kept.
 
     Parameters
     ----------
     timeout_s : float
-        After so many seconds of silence, in whole seconds. Half of it without traffic, then five probes.
+        Silence after which a host is lost, in whole seconds: half of it without traffic, then five probes.
     environ : mapping of str to str
         The environment.
     """
-    # TCP's own keep-alive; PRRTE's default would notice it after eight minutes.
+    # TCP's own keep-alive; with PRRTE's default the loss would be noticed after eight minutes.
     between = max(1, int(timeout_s / 2 / 5))
     values = {"time": max(1, round(timeout_s) - 5 * between), "intvl": between, "probes": 5}
     variables = {f"PRTE_MCA_oob_tcp_keepalive_{name}": str(value) for name, value in values.items()}
@@ -122,5 +122,5 @@ def silence_environment(timeout_s: float, environ: Mapping[str, str]) -> dict[st
 
 
 def command_line(command: Sequence[str], variables: Mapping[str, str]) -> str:
-    """Write the command as a line for a shell."""
+    """Return the command as a line for a shell."""
     return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(command)])

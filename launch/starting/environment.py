@@ -1,4 +1,4 @@
-"""What the launcher says, in the environment, about this process before MPI is initialised."""
+"""What the launcher's environment variables say about this process before MPI is initialised."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mpidata.errors import LaunchError
 
 __all__ = ["Place", "find_place", "is_shell_of_srun", "leave_step"]
 
-# Launchers that give a rank under other names; taking such a process for a single one would start a job on each rank.
+# Variables of unknown launchers: if such a process were taken for a single one, each rank would start a job.
 _OTHER_RANKS = (
     "FLUX_TASK_RANK",
     "PALS_RANKID",
@@ -20,27 +20,27 @@ _OTHER_RANKS = (
     "JSM_NAMESPACE_RANK",
     "MPIRUN_RANK",
 )
-# What srun has set for the step of an interactive shell: launchers would take it for their own, or for options.
+# Variables that srun sets for the step of an interactive shell: launchers would take them for their own, or as options.
 _OF_STEP = (
     *("SLURM_STEP", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS", "SLURM_TASK_PID", "SLURM_PTY_"),
     *("SLURM_SRUN_", "SLURM_LAUNCH_NODE_", "SLURM_CPU_BIND", "SLURM_DISTRIBUTION", "SLURM_NTASKS", "SLURM_NPROCS"),
     *("SLURM_MPI_TYPE", "SLURM_PMI", "PMIX_", "PMI_"),
 )
-_NO_STEPS = ("4294967290", "4294967291", "4294967292")  # salloc's shell, a batch script, what is beside the job
+_NO_STEPS = ("4294967290", "4294967291", "4294967292")  # salloc's shell, a batch script, a program beside the job
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """The place of this process in what the launcher started.
+    """The place of this process among those that the launcher started.
 
     Parameters
     ----------
     rank : int
         From 0.
     size : int or None
-        Number of ranks the launcher promises; None where it does not say.
+        Number of ranks according to the launcher; None if unknown.
     job : str
-        Name of the launcher's job: the same on all its ranks; an earlier job may have had it too.
+        Name of the launcher's job: the same on all its ranks; an earlier job may have had the same name.
     """
 
     rank: int
@@ -49,17 +49,17 @@ class Place:
 
 
 def find_place(environ: Mapping[str, str]) -> Place | None:
-    """Place of this process, or None if no launcher started it.
+    """Return the place of this process, or None if no launcher started it.
 
     Parameters
     ----------
     environ : mapping of str to str
-        The environment, `os.environ` say.
+        The environment, for example `os.environ`.
 
     Raises
     ------
     LaunchError
-        A launcher started it that is not known here, or its variables make no sense.
+        An unknown launcher started it, or its variables are wrong.
 
     Notes
     -----
@@ -67,7 +67,7 @@ def find_place(environ: Mapping[str, str]) -> Place | None:
     """
     if is_shell_of_srun(environ):
         return None
-    step = environ.get("SLURM_STEP_ID")  # a batch script has SLURM_PROCID too, but is in no step
+    step = environ.get("SLURM_STEP_ID")  # a batch script also has SLURM_PROCID, but is not in a step
     if step in _NO_STEPS:
         step = None
     slurm = f"slurm-{environ.get('SLURM_JOB_ID', '')}.{step}"
@@ -93,27 +93,27 @@ def find_place(environ: Mapping[str, str]) -> Place | None:
 
 
 def is_shell_of_srun(environ: Mapping[str, str]) -> bool:
-    """Whether this process was started in the interactive shell of `srun --pty bash`, which is a step by itself.
+    """Whether this process was started in the interactive shell of `srun --pty bash`, which is a step of its own.
 
-    Such a step has one task as a rule. If it has more, only the first has the terminal, and the others have ended.
+    Such a step usually has one task. If it has more, only the first has the terminal, and the others have ended.
     """
     step, tasks = environ.get("SLURM_STEP_ID"), environ.get("SLURM_STEP_NUM_TASKS")
     if "SLURM_PTY_PORT" not in environ or step is None or environ.get("PMI_SIZE", tasks) != tasks:
         return False
-    if "OMPI_COMM_WORLD_RANK" in environ or step in _NO_STEPS:  # started there by mpirun, or no such shell
+    if "OMPI_COMM_WORLD_RANK" in environ or step in _NO_STEPS:  # started there by mpirun, or not such a shell
         return False
     is_task = environ.get("SLURM_TASK_PID") == str(os.getpid())
     return tasks == "1" or (environ.get("SLURM_PROCID") == "0" and not is_task and os.isatty(0))
 
 
 def leave_step(environ: MutableMapping[str, str]) -> None:
-    """In the shell of `srun --pty`, make the environment that of a shell of salloc.
+    """In the shell of `srun --pty`, change the environment to that of a shell of salloc.
 
     Parameters
     ----------
     environ : mutable mapping of str to str
-        `os.environ`. Variables of the step, and of the MPI that it was made for, are removed. What launchers start with
-        srun may share what the step has.
+        `os.environ`. Variables of the step, and of the MPI that it was made for, are removed. Programs that launchers
+        start with srun may share the resources of the step.
     """
     if is_shell_of_srun(environ):
         for name in [name for name in environ if name.startswith(_OF_STEP) and not name.startswith("PMIX_MCA_")]:
@@ -124,7 +124,7 @@ def leave_step(environ: MutableMapping[str, str]) -> None:
 def _place(environ: Mapping[str, str], rank: str, size: str | None, job: str) -> Place:
     values = [environ.get(name) if name else None for name in (rank, size)]
     if values[0] is None or any(value is not None and not value.isdecimal() for value in values):
-        raise LaunchError(f"The launcher gave {rank}={values[0]!r} and {size}={values[1]!r}. Use mpirun or srun.")
+        raise LaunchError(f"The launcher set {rank}={values[0]!r} and {size}={values[1]!r}. Use mpirun or srun.")
     return Place(int(values[0]), None if values[1] is None else int(values[1]), "".join(map(_safe, job)))
 
 

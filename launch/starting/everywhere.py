@@ -14,7 +14,7 @@ __all__ = ["on_each", "on_one"]
 
 
 def on_one(program: Path, mpi: MpiName, allocation: Allocation, host: str, command: Sequence[str]) -> list[str]:
-    """Run a command on one host and nothing else, by `program`, a srun or mpirun."""
+    """Return the command by which `program`, a srun or mpirun, runs a command on one host only."""
     if program.name == "srun":
         return srun_on_one(program, allocation, host, command)
     if mpi.name == OPEN_MPI:
@@ -23,18 +23,18 @@ def on_one(program: Path, mpi: MpiName, allocation: Allocation, host: str, comma
 
 
 def on_each(program: Path, mpi: MpiName, allocation: Allocation, hosts: Path, command: Sequence[str]) -> list[str]:
-    """Run a command as the ranks of one MPI job, one on each host.
+    """Return a command that runs another one as an MPI job with one rank on each host.
 
     Parameters
     ----------
     program : Path
         The srun or mpirun.
     mpi : MpiName
-        To which it belongs.
+        The MPI that it belongs to.
     allocation : Allocation
-        Its hosts: rank i is on the i-th, but for srun, which puts them into an order of its own.
+        Its hosts: rank i runs on the i-th, except with srun, which uses its own order.
     hosts : Path
-        File with the names of the hosts, one a line.
+        File with the names of the hosts, one per line.
     command : sequence of str
         The program and its arguments.
     """

@@ -24,31 +24,31 @@ def of_mpirun(wanted: bool | Literal["auto"], mpirun: Path) -> str:
     Raises
     ------
     LaunchError
-        It is wanted, but this MPI has none.
+        It is requested, but this MPI has none.
     """
     return choose(wanted, wanted is not False and has_ulfm(describe_mpi(mpirun)))
 
 
 def is_on(wanted: bool | Literal["auto"], environ: Mapping[str, str]) -> str:
-    """Tell the fault tolerance of a job whose ranks a launcher has started: `ulfm` or `none`.
+    """Return the fault tolerance of a job whose ranks a launcher has started: `ulfm` or `none`.
 
     Parameters
     ----------
     wanted : bool or 'auto'
         `launch.fault_tolerance` of the job file.
     environ : mapping of str to str
-        The environment of a rank; `mpirun --with-ft ulfm` leaves its mark there.
+        The environment of a rank, in which `mpirun --with-ft ulfm` sets a variable.
 
     Raises
     ------
     LaunchError
-        It is wanted, but not on.
+        It is requested, but not on.
     """
     return choose(wanted, environ.get("OMPI_MCA_mpi_ft_enable", "").lower() in ("1", "true", "yes"))
 
 
 def choose(wanted: bool | Literal["auto"], available: bool) -> str:
-    """Choose `ulfm` or `none`; raises LaunchError where it is wanted but not available."""
+    """Choose `ulfm` or `none`; raises LaunchError if ULFM is requested but not available."""
     if wanted is True and not available:
         raise LaunchError(
             "'launch.fault_tolerance' is true, but this MPI is started without ULFM. Use Open MPI 5 or newer "
@@ -58,7 +58,7 @@ def choose(wanted: bool | Literal["auto"], available: bool) -> str:
 
 
 def check_elastic(job: Job, tolerance: str) -> None:
-    """Raise LaunchError where trainers are to go on without one that died, and this MPI cannot."""
+    """Raise LaunchError if trainers must be able to continue after a death, but this MPI cannot."""
     if job.trainers.at_least and tolerance != "ulfm":
         raise LaunchError(
             "'trainers.elastic' is given, but this MPI is started without ULFM, so a trainer's death ends the job. "
@@ -74,7 +74,7 @@ def has_ulfm(description: str) -> bool:
 
 
 def describe_mpi(mpirun: Path) -> str:
-    """Return what the `ompi_info` beside an mpirun prints; empty where there is none, as in another MPI."""
+    """Return the output of the `ompi_info` beside an mpirun; empty if there is none, as in another MPI."""
     for folder in (mpirun.parent, mpirun.resolve().parent):
         try:
             command = [str(folder / "ompi_info"), "--parsable"]
@@ -87,6 +87,6 @@ def describe_mpi(mpirun: Path) -> str:
 
 
 def without_ulfm(wanted: bool | Literal["auto"]) -> str:
-    """Say at the start of a job without fault tolerance what that means."""
+    """Return the notice for the start of a job without fault tolerance."""
     why = "launch.fault_tolerance is false" if wanted is False else f"{linked_mpi() or 'The MPI'} runs without ULFM"
     return f"{why}: if any rank dies, this run ends there."

@@ -1,4 +1,4 @@
-"""Going on without a host that is lost: which ones still answer, and how the job fits on them."""
+"""Continuing without a lost host: which hosts still answer, and how the job fits on them."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ __all__ = ["ANSWER", "fewer", "on_hosts_left", "silent", "working"]
 
 _ANSWER_S, _END_S = 15.0, 5.0
 _WORD = "answer"
-# It ends when it is told. One that ended at once might be missed: of a process that has ended before the daemon that
-# started it (PRRTE 3.0) notes its number, mpirun never hears.
+# It waits for input before it ends. If it ended before the daemon that started it (PRRTE 3.0) has noted its process
+# id, mpirun would never learn of its end.
 ANSWER = ("timeout", "60", "sh", "-c", f"echo {_WORD}; read line")
 _SESSION = ("PRTE_MCA_prte_local_tmpdir_base", "OMPI_MCA_orte_local_tmpdir_base")
 
 
 def on_hosts_left(launcher: Launcher, environ: Mapping[str, str]) -> tuple[Launcher, list[str]]:
-    """Leave out the hosts of a job that do not answer.
+    """Leave out those hosts of a job that do not answer.
 
     Parameters
     ----------
     launcher : Launcher
         Of a start that has failed.
     environ : mapping of str to str
-        For the programs that ask the hosts.
+        Environment of the programs that ask the hosts.
 
     Returns
     -------
     launcher : Launcher
-        For the next start; the same one where all hosts answer.
+        For the next start; the same one if all hosts answer.
     sentences : list of str
         What has changed.
 
@@ -52,7 +52,7 @@ def on_hosts_left(launcher: Launcher, environ: Mapping[str, str]) -> tuple[Launc
 
     Notes
     -----
-    Blocks, 15 s where one does not answer.
+    Blocks for 15 s if a host does not answer.
     """
     allocation = launcher.allocation
     if allocation is None or launcher.is_local:
@@ -87,7 +87,7 @@ def on_hosts_left(launcher: Launcher, environ: Mapping[str, str]) -> tuple[Launc
 
 
 def working(layout: Layout) -> tuple[int, int]:
-    """Count the groups and the loaders that are no spares."""
+    """Count the groups and the loaders that are not spares."""
     groups = layout.groups + layout.later - layout.spares
     return groups, layout.loaders + layout.loaders_later - layout.loader_spares
 
@@ -95,7 +95,7 @@ def working(layout: Layout) -> tuple[int, int]:
 def fewer(layout: Layout, allocation: Allocation) -> Layout:
     """Leave out groups and loaders until the rest fits on an allocation.
 
-    Spares go first. Of groups and loaders, whichever has more ranks gives one up.
+    Spares are left out first, then one of the groups or of the loaders, whichever have more ranks.
 
     Raises
     ------
@@ -132,23 +132,23 @@ def _less(layout: Layout, *kinds: str) -> Layout:
 
 
 def silent(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> dict[str, str]:
-    """Ask hosts for a sign of life, all at once.
+    """Ask all hosts at the same time for a sign of life.
 
     Parameters
     ----------
     commands : mapping of str to sequence of str
-        Of each host, what runs `ANSWER` there, with the input and output of that.
+        For each host, the command that runs `ANSWER` there and passes its input and output on.
     environ : mapping of str to str
-        For the commands.
+        Environment of the commands.
 
     Returns
     -------
     dict of str to str
-        Those that do not answer within 15 s, each with a sentence.
+        The hosts that do not answer within 15 s, each with a sentence.
     """
     with tempfile.TemporaryDirectory(prefix="mpidata-ask-", ignore_cleanup_errors=True) as folder:
-        own = {name: folder for name in _SESSION}  # what is killed leaves its files there
-        own |= batch_variables(environ, beside=True)  # or they would wait for the end of what is left of the job
+        own = {name: folder for name in _SESSION}  # killed commands leave their files there
+        own |= batch_variables(environ, beside=True)  # or they would wait for the rest of the job to end
         with contextlib.ExitStack() as stack:
             said = {name: stack.enter_context(tempfile.TemporaryFile(dir=folder)) for name in commands}
             running = {name: _start(command, {**environ, **own}, said[name]) for name, command in commands.items()}
@@ -164,7 +164,7 @@ def _start(command: Sequence[str], environ: Mapping[str, str], said: IO[bytes]) 
 
 
 def _wait(running: Mapping[str, subprocess.Popen[bytes]], said: Mapping[str, IO[bytes]]) -> dict[str, int | None]:
-    """Wait for the answers, 15 s, and end all; returns of each one the status, 0 where it has answered."""
+    """Wait 15 s for the answers, then end all; returns the status of each, 0 if it has answered."""
     deadline = time.monotonic() + _ANSWER_S
     found: dict[str, int | None] = {}
     while len(found) < len(running) and time.monotonic() < deadline:
@@ -188,7 +188,7 @@ def _wait(running: Mapping[str, subprocess.Popen[bytes]], said: Mapping[str, IO[
 
 
 def _lines(said: IO[bytes]) -> list[str]:
-    text = os.pread(said.fileno(), 1 << 16, 0).decode(errors="replace")  # who writes has the same place in the file
+    text = os.pread(said.fileno(), 1 << 16, 0).decode(errors="replace")  # the writer shares the position in the file
     return [line.strip() for line in text.splitlines() if line.strip(" \t-")]
 
 
@@ -196,4 +196,4 @@ def _why(name: str, status: int | None, said: IO[bytes]) -> str:
     if status is None:
         return f"{name} did not answer within {_ANSWER_S:g} s."
     what = " ".join(_lines(said))[:500] or "no output"
-    return f"The start of a program on {name} ended with status {status}: {what}."
+    return f"Starting a program on {name} failed with status {status}: {what}."

@@ -1,4 +1,4 @@
-"""What starts the ranks: mpirun or srun, here or on the nodes of a batch job."""
+"""The launcher that starts the ranks: mpirun or srun, here or on the nodes of a batch job."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ __all__ = ["Launcher", "find_launcher", "hydra_command"]
 
 @dataclasses.dataclass(frozen=True)
 class Launcher:
-    """What starts the ranks of a job.
+    """The launcher of a job: a program that starts its ranks.
 
     Parameters
     ----------
     job : Job
-        To start.
+        The job to start.
     program : Path
         The mpirun or srun.
     mpi : MpiName
-        That mpidata is built with.
+        The MPI that mpidata is built with.
     allocation : Allocation or None
         The nodes to use; None: this machine.
     placement : Placement or None
-        Where each rank goes; None: to this machine.
+        The node of each rank; None: all on this machine.
     """
 
     job: Job
@@ -54,7 +54,7 @@ class Launcher:
 
     @property
     def is_srun(self) -> bool:
-        """Whether it is srun."""
+        """Whether srun starts the ranks."""
         return self.program.name == "srun"
 
     @property
@@ -64,7 +64,7 @@ class Launcher:
 
     @property
     def silence_s(self) -> float | None:
-        """Seconds of silence after which a host is lost; None where there are no others."""
+        """Seconds of silence after which a host is lost; None if there are no other hosts."""
         return None if self.is_local else self.job.launch.host_timeout_s
 
     @property
@@ -74,12 +74,12 @@ class Launcher:
         return ranks if self.placement is None else self.placement.hosts[1 : 1 + ranks].count(self.placement.hosts[0])
 
     def fault_tolerance(self) -> str:
-        """Choose `ulfm` or `none`; raises LaunchError where it is wanted, but not available."""
+        """Choose `ulfm` or `none`; raises LaunchError if ULFM is requested, but not available."""
         wanted = self.job.launch.fault_tolerance
         return choose(wanted, False) if self.is_srun else of_mpirun(wanted, self.program)
 
     def command(self, shim: Path, plan: Plan) -> list[str]:
-        """Command that starts all ranks; files named in it are those of `files`."""
+        """Return the command that starts all ranks; the files that it names are those of `files`."""
         options = list(self.job.launch.options)
         hosts = RunFolder(plan.run).hosts if self.placement is not None else None
         if self.is_srun and self.placement is not None:
@@ -94,18 +94,18 @@ class Launcher:
         return [*command[:-2], *options, *command[-2:]]
 
     def ask(self, host: str, command: Sequence[str]) -> list[str]:
-        """Command that runs another one on one host of the job, and nothing else."""
+        """Return a command that runs another one on only one host of the job."""
         return on_one(self.program, self.mpi, self.allocation or Allocation("", ()), host, command)
 
     def environment(self, folders: JobFolders | None, environ: Mapping[str, str]) -> dict[str, str]:
-        """Variables that it needs besides the environment."""
+        """Variables that the launcher needs besides the environment."""
         variables: dict[str, str] = {}
         if self.mpi.name == OPEN_MPI:
             session, segments = (folders.session, folders.segments) if folders is not None else (None, None)
             variables = mpirun_environment(
                 root=os.geteuid() == 0,
                 session=session,
-                segments=segments if self.is_local else None,  # there is no such folder on the others
+                segments=segments if self.is_local else None,  # other hosts do not have this folder
                 environ=environ,
                 old=self.mpi.major == "4",
                 one_host=self.is_local,
@@ -131,7 +131,7 @@ class Launcher:
         return files
 
     def prepare(self, run: RunFolder, plan: Plan, environ: Mapping[str, str]) -> None:
-        """Write what the ranks need into the run folder; raises LaunchError where it cannot be written."""
+        """Write the files that the ranks need into the run folder; raises LaunchError if it cannot be written."""
         try:
             for path, text in self.files(plan).items():
                 write_text(path, text)
@@ -141,7 +141,7 @@ class Launcher:
             raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room there.") from None
 
     def describe(self) -> list[str]:
-        """Say where the ranks go, one line for each node; nothing where all are on this machine."""
+        """Return a line for each node with its ranks; empty if all are on this machine."""
         return [] if self.placement is None else list(self.placement.lines(Layout.of(self.job)))
 
     @property
@@ -150,7 +150,7 @@ class Launcher:
 
 
 def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
-    """Choose what starts the ranks of a job.
+    """Choose the launcher of a job.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
     Raises
     ------
     LaunchError
-        What the job file wants cannot be had, or the ranks do not fit on the allocation.
+        What the job file requests is not available, or the ranks do not fit on the allocation.
     """
     allocation, mpi = read_allocation(environ), linked_mpi() or MpiName(OPEN_MPI)
     if job.launch.hosts:
@@ -186,13 +186,13 @@ def _on_named_hosts(job: Job, allocated: Allocation | None, mpi: MpiName) -> Lau
 
 
 def hydra_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = None) -> list[str]:
-    """Command that starts all ranks of a plan with the mpirun of MPICH; `hosts` as `Launcher.files` writes it."""
+    """Return the command that starts a plan's ranks with MPICH's mpirun; `hosts` as `Launcher.files` writes it."""
     where = [] if hosts is None else ["-f", str(hosts)]
     return [str(mpirun), "-n", str(plan.world), *where, str(shim), str(plan.run)]
 
 
 def with_threads(plan: Plan, cpus: int) -> Plan:
-    """Let each trainer use the CPUs that it has to itself, but one for its receive thread."""
+    """Let each trainer use the CPUs that it has to itself, except one for its receive thread."""
     programs = dict(plan.programs)
     for role, threads in (
         ("trainer", max(1, cpus - 1)),

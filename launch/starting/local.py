@@ -1,4 +1,4 @@
-"""`mpidata run JOB` on one machine: start the job, show it, see to its end, and start it again where that is asked."""
+"""`mpidata run JOB` on one machine: start the job, show it, end it in order, and restart it if requested."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from mpidata.run.side_channel import ASIDE, read_summary
 
 __all__ = ["print_command", "run_local"]
 
-_RESTARTS = "With --restarts 3, say, it would be resumed by itself from its last checkpoint."
-_GONE_S = 5.0  # for the ranks of a run whose `mpidata run` was killed
+_RESTARTS = "With --restarts 3, for example, it would be resumed automatically from its last checkpoint."
+_GONE_S = 5.0  # time for the ranks of a run to end after its `mpidata run` was killed
 
 
 def print_command(
@@ -56,12 +56,12 @@ def print_command(
     replay: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Print the command that `run_local` would start, and where the run folder is or would be; nothing is made.
+    """Print the command that `run_local` would start, and the path of the run folder; nothing is made.
 
     Raises
     ------
     MpidataError
-        The job file is bad, or mpidata or its MPI is not installed.
+        The job file is invalid, or mpidata or its MPI is not installed.
     """
     if name is not None and (run := find_named(load_job(str(path), overrides), name)) is not None:
         if is_complete(run):
@@ -105,17 +105,17 @@ def run_local(
     overrides : sequence of str
         Keys to set, `a.b=value`.
     console, errors : rich.console.Console
-        For the display and the summary, and for what went wrong.
+        For the display and the summary, and for errors.
     resume : str, optional
-        The folder of a run to go on with.
+        The folder of a run to resume.
     restarts : int
-        How often to resume the run by itself when a process of it has died.
+        How often to resume the run automatically after one of its processes has died.
     name : str, optional
-        Go on with the run that was begun under this name, or begin it.
+        Resume the run that was started under this name, or start it.
     retry_set_aside : bool
         Whether to run the simulations again that were set aside in the run of `resume`.
     replay : str, optional
-        The folder of a run whose batches are to be handed out again.
+        The folder of a run to replay.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def run_local(
 
     Notes
     -----
-    Blocks until the job has ended and none of its processes is left. For the main thread, as it takes signals.
+    Blocks until the job and all its processes have ended. For the main thread, because it handles signals.
     """
     with contextlib.ExitStack() as held:
         found, named = None, None
@@ -141,7 +141,7 @@ def run_local(
             named = held.enter_context(contextlib.closing(NamedRun(now, name)))
             if named.run is not None and is_complete(named.run):
                 console.print(Text(_said_complete(named.run, name)), soft_wrap=True)
-                with contextlib.suppress(JobFileError):  # its programs, say, may be there no more
+                with contextlib.suppress(JobFileError):  # for example, its programs may have been removed
                     _say(changed_since(now, named.run, load_job(named.run.job)), errors)
                 return 0
             if named.run is not None:
@@ -166,15 +166,15 @@ def run_local(
             if named is not None:
                 named.note(run)
         if named is not None:
-            named.close()  # who finds the note from now on finds the run held
+            named.close()  # whoever finds the note from now on finds the run held
         if batch is not None:
             batch.note(run, plan.checkpoint)
         if plan.fault_tolerance == "none":
-            then = f"It is then resumed by itself, at most {restarts} times." if restarts else _RESTARTS
+            then = f"It is then resumed automatically, at most {restarts} times." if restarts else _RESTARTS
             console.print(Text(f"{without_ulfm(job.launch.fault_tolerance)} {then}"), soft_wrap=True)
         outcome = _run(launcher, Attempt.of(run, plan), shim, signals, Restarts(restarts), (console, errors))
     show_outcome(outcome, console, errors)
-    if outcome.exit_status in (0, 1) and not outcome.removed:  # who stops it, or ends it, does not want to wait
+    if outcome.exit_status in (0, 1) and not outcome.removed:  # after a stop from outside nobody waits for the report
         _say(report_at_end(run), console)
     return outcome.exit_status
 
@@ -187,7 +187,7 @@ def _run(
     restarts: Restarts,
     consoles: tuple[Console, Console],
 ) -> Outcome:
-    """Start an attempt, and others after it as long as that helps; returns how the last one ended."""
+    """Start an attempt, and restart as long as that helps; returns how the last attempt ended."""
     console, errors = consoles
     while True:
         outcome = _start(launcher, attempt, shim, signals, console)
@@ -209,12 +209,12 @@ def _take(
     retry_set_aside: bool = False,
     named: str | None = None,
 ) -> Resume:
-    """Hold a run until `held` is left, and only then look how it can go on: nobody changes it any more."""
+    """Hold a run until `held` is left, and then find out how it can be resumed: nobody else can change it."""
     held.callback(os.close, run.hold())
     deadline = time.monotonic() + _GONE_S
-    while processes_of(run.path):  # they may be ending a checkpoint
+    while processes_of(run.path):  # they may be completing a checkpoint
         if time.monotonic() > deadline:
-            raise LaunchError(f"Processes of {run.path} are still running. Wait for their end, or stop them.")
+            raise LaunchError(f"Processes of {run.path} are still running. Wait until they end, or stop them.")
         time.sleep(0.1)
     return look_at(run.path, overrides, retry_set_aside, named)
 
@@ -224,7 +224,7 @@ def _load(path: str | None, overrides: Sequence[str], replay: str | None) -> Job
 
 
 def _said_complete(run: RunFolder, name: str) -> str:
-    return f"{run.path}, begun as {name}, is complete."
+    return f"{run.path}, started as {name}, is complete."
 
 
 def _say(sentence: str, console: Console) -> None:
@@ -239,7 +239,7 @@ def _make_ready(found: Resume, fault_tolerance: str, console: Console) -> Plan:
 
 
 def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, console: Console) -> Outcome:
-    """Start the ranks of an attempt and wait for their end."""
+    """Start the ranks of an attempt and wait until they end."""
     run, plan = attempt.run, attempt.plan
     started = time.monotonic()
     remove_abandoned()

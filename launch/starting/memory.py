@@ -1,4 +1,4 @@
-"""How much memory each role of a job will need, as far as its plan tells."""
+"""Estimates the memory that each role of a job needs from its plan."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["memory_needs"]
 
 _OWN = 250 << 20  # a Python process with torch and mpidata, CPU only
 _SCHEDULER = 50 << 20
-_OF_SIMULATION = 100  # and its parameters, on the scheduler
+_OF_SIMULATION = 100  # on the scheduler, besides its parameters
 
 
 def memory_needs(plan: Plan) -> list[str]:
-    """Say it in a line for each role. What the user's programs need comes on top of that, GPUs' libraries too."""
+    """Return a line for each role. Memory of the user's programs and of GPU libraries comes on top."""
     limits = {length.name: length.at_most for length in plan.lengths} | {"": 1}
     sample = sum(field.nbytes * limits[field.length] for field in plan.step_fields) + 8 * len(plan.parameters)
     constants = sum(field.nbytes * limits[field.length] for field in plan.constants)
@@ -32,7 +32,7 @@ def memory_needs(plan: Plan) -> list[str]:
     what = "buffer.capacity" if plan.capacity_in_bytes else f"{plan.capacity} {held} of {_size(sample)}"
     lines.append(
         f"each trainer: {_size(_OWN + buffer)}, {_size(buffer)} of it for {what}; "
-        f"on top of that come {more}its batches, and what the solvers have under way"
+        f"on top of that come {more}its batches, and the data that solvers are sending"
     )
     if plan.constants:
         fixed = all(limits[field.length] for field in plan.constants)
@@ -41,7 +41,7 @@ def memory_needs(plan: Plan) -> list[str]:
             "holds a sample (per: simulation)"
         )
     under_way = (plan.in_flight * sample + constants) // plan.ranks_per_group
-    lines.append(f"each solver rank: at most {_size(under_way)} for what it has under way (solvers.in_flight)")
+    lines.append(f"each solver rank: at most {_size(under_way)} for the data that it is sending (solvers.in_flight)")
     if plan.carried:
         shared = (plan.in_flight + 1) * (sample + constants)
         lines.append(f"each rank of the carried program: at most {_size(shared)}, shared with its carrier")

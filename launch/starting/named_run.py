@@ -1,4 +1,4 @@
-"""Runs by a name of their starter's, so that a batch script that is started again goes on with its own run."""
+"""Runs by a name that the user chooses, so that a batch script that is restarted resumes its own run."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["NamedRun", "changed_since", "find_named"]
 
 
 class NamedRun:
-    """The note of the run that was begun under a name.
+    """The note of the run that was started under a name.
 
-    Nobody else can find or change it until it is closed, so two who begin a run under one name at once begin only one.
+    Nobody else can find or change it until it is closed: two concurrent starts under one name start only one run.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ class NamedRun:
     Attributes
     ----------
     run : RunFolder or None
-        The run; None if none was begun, or if it is not there any more.
+        The run; None if no run was started, or if its folder was removed.
 
     Raises
     ------
     LaunchError
-        The name cannot be part of a file's name, another process has the note, or it cannot be believed or read.
+        The name cannot be part of a file's name, another process has the note, or it cannot be trusted or read.
     """
 
     def __init__(self, job: Job, name: str) -> None:
@@ -47,10 +47,10 @@ class NamedRun:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise LaunchError(f"Cannot open {self._path}: {error.strerror}. Remove it to begin a new run.") from None
+            raise LaunchError(f"Cannot open {self._path}: {error.strerror}. Remove it to start a new run.") from None
         try:
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
-                raise LaunchError(f"{self._path} is no regular file. Remove it to begin a new run.")
+                raise LaunchError(f"{self._path} is not a regular file. Remove it to start a new run.")
             check_own(self._file, self._path)
             self.run = self._read(name)
         except BaseException:
@@ -58,7 +58,7 @@ class NamedRun:
             raise
 
     def note(self, run: RunFolder) -> None:
-        """Note that a run was begun under the name; raises LaunchError if that cannot be written."""
+        """Note that a run was started under the name; raises LaunchError if the note cannot be written."""
         try:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, f"{run.path}\n".encode(), 0)
@@ -67,7 +67,7 @@ class NamedRun:
         self.run = run
 
     def close(self) -> None:
-        """Let others have it; may be called again."""
+        """Release the note; may be called again."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -77,21 +77,21 @@ class NamedRun:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LaunchError(
-                f"Another `mpidata run --as {name}` is just starting. {self._path}. Wait for its end, or stop it."
+                f"Another `mpidata run --as {name}` is just starting. {self._path}. Wait until it ends, or stop it."
             ) from None
         except OSError:  # a file system without locks
             pass
         try:
             text = os.pread(self._file, 1 << 16, 0).decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise LaunchError(f"Cannot read {self._path}: {error}. Remove it to begin a new run.") from None
+            raise LaunchError(f"Cannot read {self._path}: {error}. Remove it to start a new run.") from None
         run = RunFolder(Path(text.rstrip("\n")))
-        # Of a note that was not written to its end there is nothing to go on with: its run had not begun.
+        # An incomplete note is ignored: its run had not started.
         return run if text.endswith("\n") and run.plan.is_file() else None
 
 
 def find_named(job: Job, name: str) -> RunFolder | None:
-    """Find the run begun under a name, None if none was; raises LaunchError as `NamedRun`, but makes nothing."""
+    """Find the run started under a name, else None; raises LaunchError as `NamedRun`, but makes nothing."""
     if not _note_of(job, name).exists():
         return None
     with contextlib.closing(NamedRun(job, name)) as named:
@@ -100,12 +100,12 @@ def find_named(job: Job, name: str) -> RunFolder | None:
 
 def _note_of(job: Job, name: str) -> Path:
     if not name or not all(c.isalnum() or c in "._-" for c in name):
-        raise LaunchError(f"--as {name!r} is no name. Use letters, digits, '.', '_' and '-'.")
+        raise LaunchError(f"--as {name!r} is not a valid name. Use letters, digits, '.', '_' and '-'.")
     return Path(os.path.abspath(job.folder / job.output)) / job.name / f".begun-{name}"
 
 
 def changed_since(job: Job, run: RunFolder, then: Job) -> str:
-    """Say in which keys a job file differs from that of the run which goes on in its place; an empty text if in none.
+    """Name the keys in which a job file differs from that of the run to resume; an empty text if they are equal.
 
     Parameters
     ----------
@@ -114,14 +114,14 @@ def changed_since(job: Job, run: RunFolder, then: Job) -> str:
     run : RunFolder
         The run.
     then : Job
-        What it goes on with, with the same overrides.
+        The job that it resumes, with the same overrides.
     """
     now, before = job.resolved(), then.resolved()
     if "watermark" not in job.buffer.model_fields_set:  # its default follows the capacity, which an override may change
         now["buffer"]["watermark"] = before["buffer"]["watermark"]
     keys = ", ".join(f"'{key}'" for key in _differing(now, before))
-    since = f"since {run.path} was begun, which goes on as it began"
-    return f"{job.path} has changed in {keys} {since}. Another name begins a new run." if keys else ""
+    since = f"since {run.path} was started, which continues with its old values"
+    return f"{job.path} has changed in {keys} {since}. Use another name to start a new run." if keys else ""
 
 
 def _differing(one: dict[str, Any], other: dict[str, Any], above: str = "") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Where the trainers of a job on one machine find one another with torch.distributed: an address nobody else has."""
+"""The address at which trainers on one machine find one another with torch.distributed; no other job has it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _LOOPBACK = "lo"
 
 @contextlib.contextmanager
 def rendezvous() -> Iterator[dict[str, str]]:
-    """Keep a port free for trainer 0, and give the variables that torch.distributed reads.
+    """Reserve a port for trainer 0, and yield the variables that torch.distributed reads.
 
     Notes
     -----
-    The port is bound, but not listened on, and with SO_REUSEADDR: so the system gives it to nobody who asks for any
-    free port, and torch, which sets this option too, may take it.
+    The port is bound with SO_REUSEADDR, but not listened on: the system gives it to no process that asks for any free
+    port, but torch, which also sets this option, may take it.
     """
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""When a run that has failed is started again without being asked."""
+"""When a run that has failed is restarted automatically."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Restarts:
         self._early = 0
 
     def why(self, outcome: Outcome, joined: bool) -> str | None:
-        """Say that the run is started again, or None if it is not.
+        """Return the sentence that the run is restarted, or None if it is not.
 
-        Only where a process died: what a program did, it would do again.
+        A run restarts only if a process died: a fault of a program would recur.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Running a training script alone: what `mpidata try` does."""
+"""Running a training script alone, for `mpidata try`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mpidata.trainer.standalone.trainer import TRY
 
 __all__ = ["try_script"]
 
-# What a job has beside one trainer, its stream and loaders is not there; its programs need not be there yet.
+# Only one trainer, its stream and loaders remain; the programs need not exist yet.
 _WITHOUT = (
     "trainers.ranks=1",
     "trainers.ranks_per_replica=1",
@@ -36,20 +36,20 @@ _SOLVERS = ("record=null", "solvers.function=null", 'solvers.program=["true"]')
 def try_script(
     command: Sequence[str], record: str | None, job_file: str | None, overrides: Sequence[str], steps: int
 ) -> int:
-    """Run a script, or any program that runs one, as the only trainer of a job that does not run.
+    """Run a script, or a program that runs one, as the only trainer, without a job.
 
     Parameters
     ----------
     command : sequence of str
         A Python script and its arguments, or a program.
     record : str, optional
-        Folder of the record that the samples come from; without it they are made up.
+        Folder of the record that the samples come from; without it they are generated.
     job_file : str, optional
-        The job file; without it that of the run that has made the record.
+        The job file; without it that of the run that wrote the record.
     overrides : sequence of str
         Keys to replace in it.
     steps : int
-        Of each simulation that is made up.
+        Steps of each generated simulation.
 
     Returns
     -------

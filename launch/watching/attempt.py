@@ -1,4 +1,4 @@
-"""One start of a run folder: what its files tell about it, and not about the starts before."""
+"""One start of a run folder: what its files contain about this start, not about earlier ones."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Attempt:
     Parameters
     ----------
     run : RunFolder
-        Prepared for it.
+        The run folder, prepared for the start.
     plan : Plan
-        That of the folder.
+        The plan in the folder.
     events, launcher_log : int
-        Bytes that the starts before have left in these files.
+        Bytes that earlier starts have written to these files.
     aside : Path or None
-        File in which the scheduler tells that it has begun where its events cannot be written; goes with the job.
+        File in which the scheduler notes its start if it cannot write events; removed with the job.
     """
 
     run: RunFolder
@@ -42,7 +42,7 @@ class Attempt:
 
     @classmethod
     def of(cls, run: RunFolder, plan: Plan) -> Attempt:
-        """Begin an attempt: nothing of it has started yet."""
+        """Return a new attempt, of which nothing has started yet."""
         return cls(run, plan, _size(run.events), _size(run.launcher_log))
 
     @property
@@ -51,22 +51,22 @@ class Attempt:
         return self.plan.fault_tolerance == "ulfm"
 
     def joined(self) -> bool:
-        """Whether all ranks have joined: the scheduler's first event tells it."""
+        """Whether all ranks have joined, as the scheduler's first event shows."""
         if not self._joined:
             told_aside = self.aside is not None and STARTED in said_aside(self.aside)
             self._joined = told_aside or _size(self.run.events) > self.events
         return self._joined
 
     def lost_trainers(self) -> list[int]:
-        """Ranks of the trainers that have died and without which the job goes on, as the scheduler has told so far."""
+        """Ranks of dead trainers without which the job continues, according to the scheduler so far."""
         told = read_figures(self.run.progress) or {}
         return [1 + trainer for trainer, state in enumerate(told.get("trainers", ())) if state == "dead"]
 
     def bad_ends(self) -> list[Exit]:
-        """Read how ranks of the world ended that ended badly.
+        """Read the exit notes of ranks of the world that ended badly.
 
-        Those come first that nobody had told to end, and in order of time: the first one to go is the cause, as a rule,
-        for a launcher ends the others when it notices.
+        Ranks that nobody had ended come first, in order of time: the first one is usually the cause, because a
+        launcher then ends the others.
         """
         found = [ended for ended in map(read_exit_note, self.run.rank_exits()) if ended is not None]
         mine = [ended for ended in found if ended.rank is not None and 0 <= ended.rank < self.plan.world]
@@ -88,7 +88,7 @@ def _size(path: Path) -> int:
 
 
 def read_figures(path: Path) -> dict[str, Any] | None:
-    """Read summary.json or progress.json; None where it is not there, or no such file."""
+    """Read summary.json or progress.json; None if it is missing or not such a file."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a job leaves on the machine when it does not end by itself: processes, and files of mpirun and of MPI."""
+"""Removes what a job that was killed leaves on the machine: processes, and files of mpirun and of MPI."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _SEGMENTS = Path("/dev/shm")
 
 @dataclasses.dataclass(frozen=True)
 class JobFolders:
-    """Folders that only this job uses, so that all in them can go when it has ended.
+    """Folders that only this job uses, so that they can be removed when it has ended.
 
     Parameters
     ----------
     session : Path
         For mpirun's own files.
     segments : Path or None
-        For the memory that ranks share; None where the machine has no /dev/shm.
+        For the memory that ranks share; None if the machine has no /dev/shm.
     locks : tuple of int
-        File descriptors that are locked as long as the job goes on.
+        File descriptors that are locked until the job ends.
     """
 
     session: Path
@@ -50,15 +50,15 @@ class JobFolders:
 
     @property
     def aside(self) -> Path:
-        """File for what the scheduler cannot say in the run folder; in memory, where the machine has /dev/shm."""
+        """File for reports that the scheduler cannot write to the run folder; in memory, if there is /dev/shm."""
         return (self.segments or self.session) / "aside"
 
     def __enter__(self) -> JobFolders:
-        """Do nothing; `make_folders` has made them."""
+        """Do nothing; `make_folders` has made the folders."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove both, as no process of the job is left by now, and what killed jobs have left."""
+        """Remove both, because no process of the job is left, and those of killed jobs."""
         for folder in (self.session, self.segments):
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -73,7 +73,7 @@ def make_folders(run: Path) -> JobFolders:
     Parameters
     ----------
     run : Path
-        Its run folder, whose path goes into the file `run` of each, for whoever wonders where they come from.
+        Its run folder, whose path is written to the file `run` in each, to show where they come from.
 
     Raises
     ------
@@ -99,25 +99,25 @@ def make_folders(run: Path) -> JobFolders:
 
 
 def remove_abandoned() -> None:
-    """Remove the folders of this user's jobs that were killed before they could do it."""
+    """Remove the folders of those jobs of this user that were killed before they could do so."""
     for parent in {Path(tempfile.gettempdir()), _SEGMENTS}:
         for folder in parent.glob(f"{_prefix()}*"):
             with contextlib.suppress(OSError):
                 if folder.lstat().st_uid == os.geteuid():
-                    lock = _lock(folder)  # refused while a job has it
+                    lock = _lock(folder)  # fails while a job has it
                     shutil.rmtree(folder, ignore_errors=True)
                     os.close(lock)
 
 
 def processes_of(run: Path) -> list[int]:
-    """Process ids on this machine of a run's launcher, ranks and all that these started.
+    """Return the ids of a run's processes on this machine: its launcher, its ranks and all that these started.
 
     Parameters
     ----------
     run : Path
-        The run folder, which they all have in their environment as MPIDATA_RUN, or as MPIDATA_CARRIED_RUN.
+        The run folder, which all have in their environment as MPIDATA_RUN or MPIDATA_CARRIED_RUN.
     """
-    # Of the job; of programs that are no ranks of it.
+    # Of the job; of programs that are not its ranks.
     marks = {f"{mark}={run}".encode() for mark in ("MPIDATA_RUN", constants.CARRIED_MARK)}
     found = []
     for entry in os.scandir("/proc"):
@@ -148,12 +148,12 @@ def ranks_of(run: Path) -> dict[int, int]:
                 variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                 values = dict(variable.partition(b"=")[::2] for variable in variables)
                 found[pid] = next(int(values[name]) for name in _RANKS if name in values)
-    # Its child looks like it, too, until it has become the program.
+    # Its child also looks like it until it has become the program.
     return {rank: pid for pid, rank in found.items() if parent_of(pid) not in found}
 
 
 def parent_of(pid: int) -> int:
-    """Return the process id of a process's parent; 0 where it has none or has ended."""
+    """Return the process id of a process's parent; 0 if it has none or has ended."""
     return _state_of(pid)[1]
 
 
@@ -172,14 +172,14 @@ def _state_of(pid: int) -> tuple[str, int]:
 
 
 def end_processes(run: Path, timeout_s: float = 3.0) -> list[int]:
-    """Kill what is left of a run on this machine.
+    """Kill the remaining processes of a run on this machine.
 
     Parameters
     ----------
     run : Path
         The run folder.
     timeout_s : float
-        Longest time to wait until they are gone.
+        Longest time to wait until they have ended.
 
     Returns
     -------
@@ -202,10 +202,10 @@ def _prefix() -> str:
 
 
 def _make_locked(parent: Path) -> tuple[Path, int]:
-    """Make a folder, and lock it so early that nobody takes it for an abandoned one; raises OSError."""
+    """Make a folder, and lock it before anybody can take it for an abandoned one; raises OSError."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
-        with contextlib.suppress(BlockingIOError, FileNotFoundError):  # somebody was quicker, and removes it
+        with contextlib.suppress(BlockingIOError, FileNotFoundError):  # another process removes it
             lock = _lock(folder)
             if os.path.exists(folder):
                 return folder, lock
@@ -213,7 +213,7 @@ def _make_locked(parent: Path) -> tuple[Path, int]:
 
 
 def _lock(folder: Path) -> int:
-    """Descriptor of a folder, locked; the lock goes with the process, and no other container or host is mistaken."""
+    """Descriptor of a folder, locked; the lock ends with the process, and is valid across containers and hosts."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

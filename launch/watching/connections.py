@@ -1,4 +1,4 @@
-"""Whether the launcher's connections to other hosts are alive: it may wait a quarter of an hour for one that is not."""
+"""Whether the launcher's connections to other hosts are alive: it may wait 15 minutes for a dead one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 __all__ = ["Connections"]
 
-_FEWEST = 3  # retransmissions: below that the network may just have been slow
+_FEWEST = 3  # retransmissions: with fewer, the network may only be slow
 _SOCKET = "socket:["
 
 
 class Connections:
-    """Watches the TCP connections of a process and its children for data that the other side does not acknowledge.
+    """Watches the TCP connections of a process and its children for data that the peer does not acknowledge.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ class Connections:
     silence_s : float
         How long that may last.
     clock : callable, optional
-        Gives seconds.
+        Returns seconds.
 
     Notes
     -----
-    TCP's keep-alive, by which a daemon of Open MPI notices a lost host, is not used while data is under way; then the
-    kernel sends it again up to ``net.ipv4.tcp_retries2`` times, 15 minutes by default. How often it has done so is in
-    /proc/net/tcp.
+    TCP's keep-alive, by which a daemon of Open MPI notices a lost host, is not used while data is in flight; the kernel
+    then retransmits it up to ``net.ipv4.tcp_retries2`` times, 15 minutes by default. /proc/net/tcp has the number of
+    retransmissions.
     """
 
     def __init__(self, process: int, silence_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +42,7 @@ class Connections:
         self._since: dict[str, float] = {}  # by socket
 
     def lost_host(self) -> str | None:
-        """Name a host that has acknowledged nothing for that long; None if there is none. Takes some milliseconds."""
+        """Name a host that has not acknowledged data for `silence_s`, or None. Takes some milliseconds."""
         sockets, now = set(_sockets(self._process)), self._clock()
         again = {number: address for number, address in _retransmitting(self._process) if number in sockets}
         self._since = {number: self._since.get(number, now) for number in again}
@@ -53,7 +53,7 @@ class Connections:
 
 
 def _sockets(process: int) -> Iterator[str]:
-    """Give the numbers of the sockets of a process and its children."""
+    """Yield the numbers of the sockets of a process and its children."""
     pids = [str(process)]
     with contextlib.suppress(OSError):
         pids += Path(f"/proc/{process}/task/{process}/children").read_text().split()
@@ -67,7 +67,7 @@ def _sockets(process: int) -> Iterator[str]:
 
 
 def _retransmitting(process: int) -> Iterator[tuple[str, str]]:
-    """Give number and remote address of the sockets whose data is sent again and again."""
+    """Yield number and remote address of the sockets that retransmit data."""
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:
@@ -77,7 +77,7 @@ def _retransmitting(process: int) -> Iterator[tuple[str, str]]:
 
 
 def _name(address: str) -> str:
-    """Name of the host of an address as /proc/net/tcp writes it: words of four bytes, each in this machine's order."""
+    """Host name of an address in /proc/net/tcp: words of four bytes, each in this machine's byte order."""
     words = (int(address[i : i + 8], 16) for i in range(0, len(address), 8))
     packed = b"".join(word.to_bytes(4, sys.byteorder) for word in words)
     text = socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed).removeprefix("::ffff:")

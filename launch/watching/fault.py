@@ -1,4 +1,4 @@
-"""What has ended a job: the first of the bad ends that nobody had asked for, or what the launcher has said."""
+"""The cause of a job's end: the first bad end that nobody had requested, or what the launcher has printed."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _NO_NOTE = (
     "is gone without an exit note: it was killed together with its mpidata-rank, or the note could not be written"
 )
 _KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exited on\s+signal (\d+)")
-# Of MPICH's mpirun, which does not say the rank; the latter, where it was just about to answer the process.
+# Of MPICH's mpirun, which does not name the rank; the second, if it was just about to answer the process.
 _KILLED_ONE = re.compile(r"EXIT STRING: .*\(signal (\d+)\)|unable to forward PMI response to MPI process")
 
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """What has ended a job.
+    """The cause of a job's end.
 
     Parameters
     ----------
     sentence : str
         For the user.
     log : Path
-        The file to look into.
+        The file to read.
     died : bool
-        Whether a process died, not because of what a program did: then the run may be resumed as it is.
+        Whether a process died for a reason outside its program: the run may then be resumed unchanged.
     at : int
         When, in ns of Unix time.
     """
@@ -47,7 +47,7 @@ class Fault:
 
 
 def find_fault(attempt: Attempt, end: LauncherEnd, blamed: list[Exit]) -> Fault:
-    """Find what has ended a job that could not write its summary.
+    """Find the cause of the end of a job that could not write its summary.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def find_fault(attempt: Attempt, end: LauncherEnd, blamed: list[Exit]) -> Fault:
     end : LauncherEnd
         Of its launcher.
     blamed : list of Exit
-        Bad ends that can have ended the job, the likeliest first.
+        Bad ends that can have ended the job, the most likely first.
     """
     return (
         _lost_host(attempt, end)
@@ -72,7 +72,7 @@ def _lost_host(attempt: Attempt, end: LauncherEnd) -> Fault | None:
     if name is None:
         return None
     log = attempt.run.launcher_log
-    return Fault(f"Host {name} is lost: it does not answer any more. See {log}. {_resume(attempt)}", log, died=True)
+    return Fault(f"Host {name} is lost: it no longer answers. See {log}. {_resume(attempt)}", log, died=True)
 
 
 def _vanished(attempt: Attempt, end: LauncherEnd) -> Fault | None:
@@ -80,17 +80,17 @@ def _vanished(attempt: Attempt, end: LauncherEnd) -> Fault | None:
         return None
     spawned = _fault_of_a_spawned_group(attempt) or _fault_of_a_spawned_loader(attempt)
     if spawned is not None or (not attempt.fault_tolerant and any(not ended.told for ended in attempt.bad_ends())):
-        return None  # the launcher has killed all, as one has ended badly
+        return None  # the launcher has killed all because one has ended badly
     return _ended(attempt, end.vanished, _NO_NOTE, True)
 
 
 def first_fault(attempt: Attempt, bad_ends: list[Exit]) -> Fault | None:
-    """Find the fault in the first bad end that nobody had told to come."""
+    """Find the fault in the first bad end that nobody had requested."""
     if not bad_ends or bad_ends[0].told or bad_ends[0].rank is None:
         return None
     ended, rank = bad_ends[0], bad_ends[0].rank
     solver = rank >= attempt.plan.scripts.stop
-    # A script that ends with an exit status has failed; a solver that does so in the middle has died.
+    # A script that ends with an exit status has failed; a solver that does so during the job has died.
     died = ended.cause in ("signal", "silent") or (ended.cause in ("exit", "abort") and solver and ended.joined)
     if ended.error:
         return Fault(ended.error, PlannedRun(attempt.run, attempt.plan).log(rank), died, ended.at)
@@ -98,7 +98,7 @@ def first_fault(attempt: Attempt, bad_ends: list[Exit]) -> Fault | None:
 
 
 def _fault_of_a_spawned_group(attempt: Attempt) -> Fault | None:
-    """Find the fault in the first bad end of a rank that was spawned, where its death ends the others."""
+    """Find the fault in the first bad end of a spawned solver, if its death ends the others."""
     if attempt.fault_tolerant:
         return None
     found = [(group, rank, read_exit_note(path)) for group, rank, path in attempt.run.spawned_exits()]
@@ -113,7 +113,7 @@ def _fault_of_a_spawned_group(attempt: Attempt) -> Fault | None:
 
 
 def _fault_of_a_spawned_loader(attempt: Attempt) -> Fault | None:
-    """Find the fault in the first bad end of a loader that was spawned, where its death ends the others."""
+    """Find the fault in the first bad end of a spawned loader, if its death ends the others."""
     if attempt.fault_tolerant:
         return None
     found = [(loader, read_exit_note(path)) for loader, path in attempt.run.spawned_loader_exits()]
@@ -127,12 +127,12 @@ def _fault_of_a_spawned_loader(attempt: Attempt) -> Fault | None:
 
 
 def _first(*faults: Fault | None) -> Fault | None:
-    """Choose the one that came first: MPI ends others with an error of theirs."""
+    """Return the earliest fault: MPI ends the other ranks with errors of their own."""
     return min((fault for fault in faults if fault is not None), key=lambda fault: fault.at, default=None)
 
 
 def _launcher_fault(attempt: Attempt, end: LauncherEnd) -> Fault:
-    """Find the fault where no program left an exit note, in what the launcher said."""
+    """Find the fault in the launcher's output, if no program has left an exit note."""
     plan, log = attempt.plan, attempt.run.launcher_log
     text, joined = attempt.launcher_said(), attempt.joined()
     if (said := re.search(r"^mpidata: (.*)$", text, re.MULTILINE)) is not None and not joined:
@@ -146,7 +146,7 @@ def _launcher_fault(attempt: Attempt, end: LauncherEnd) -> Fault:
         how = Exit("signal", int(match[1])).sentence() if match[1] else "is gone"
         return Fault(f"The mpidata-rank of a rank {how}, and the job with it. See {log}. {_resume(attempt)}", log, True)
     if end.ended_ranks:
-        why = "The launcher has ended the ranks, as somebody has told it to, by SIGTERM or SIGINT, or as it has failed."
+        why = "The launcher has ended the ranks, because it received SIGTERM or SIGINT, or because it failed."
         return Fault(f"{why} See {log}. {_resume(attempt)}", log, True)
     killed = end.status < 0
     how = f"was killed by {signal_name(-end.status)}" if killed else f"ended with exit status {end.status}"

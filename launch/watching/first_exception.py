@@ -1,4 +1,4 @@
-"""The traceback of the first exception, for `mpidata run` to show at once: others are mostly the same."""
+"""The traceback of the first exception, which `mpidata run` shows at once: later ones are mostly the same."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["FirstException"]
 
 _LOOK_AT = 500  # lines at the end of a log
 _BEGINS = "Traceback (most recent call last):"
-_CHAINED = ("During handling of the above", "The above exception was")  # Python: two lines above the next traceback
+_CHAINED = ("During handling of the above", "The above exception was")  # two lines above the next traceback
 
 
 class FirstException:
-    """Looks at the events of a run for the first exception in this start of it.
+    """Looks for the first exception of this start in the events of a run.
 
     Parameters
     ----------
     run : RunFolder
-        Whose events and logs. What is in the events already is not new.
+        The run with its events and logs; existing events are skipped.
     plan : Plan
         Of the job.
     """
@@ -36,7 +36,7 @@ class FirstException:
         self._events: Tail | None = Tail(run.events)
 
     def lines(self, last: bool = False) -> list[str]:
-        """Return what is to be shown, once; nothing before there was an exception, and after that."""
+        """Return the lines to show, once, after the first exception; otherwise nothing."""
         for line in self._events.lines(last) if self._events is not None else []:
             if '"cause": "raised"' in line and (event := _read(line)).get("cause") == "raised":
                 self._events = None
@@ -45,7 +45,7 @@ class FirstException:
 
     def _told(self, event: dict[str, Any]) -> list[str]:
         who, log = self._raiser(event)
-        first = f"{who} {event['how']}. It is the first exception of this run; {log} has:"
+        first = f"{who} {event['how']}. This is the first exception of this run; {log} has:"
         return [first, *(f"  {line}" for line in _traceback(tail(log, _LOOK_AT), str(event["how"])))]
 
     def _raiser(self, event: dict[str, Any]) -> tuple[str, Path]:
@@ -57,7 +57,7 @@ class FirstException:
 
 
 def _traceback(lines: list[str], how: str) -> list[str]:
-    """Find the traceback of an exception that is named in the line after it, with those that led to it."""
+    """Find the traceback of an exception that the line after it names, with those that led to it."""
     end = next((i for i, line in enumerate(lines) if line.endswith(how)), len(lines) - 1)
     begins = [i for i in range(end) if lines[i] == _BEGINS]
     while len(begins) > 1 and lines[begins[-1] - 2].startswith(_CHAINED):

@@ -1,4 +1,4 @@
-"""How a run ended, from what it left in its folder."""
+"""How a run ended, according to the files in its folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mpidata.run.logged_losses import TRAINER_CHANGES, read_losses
 
 __all__ = ["Outcome", "settle"]
 
-_LATE = " The training was complete by then: what the script does after it, such as saving a model, may be missing."
+_LATE = " The training was complete: what the script does after it, such as saving a model, may be missing."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Outcome:
         Of `mpidata run`: 0 complete or stopped by the training scripts, 1 failed, 75 stopped by SIGTERM or SIGUSR1,
         128 + signal if another one stopped it.
     log : Path or None
-        The file to look into for what went wrong.
+        The file to read for the cause of a failure.
     died : bool
-        Whether it failed because a process died, not because of what a program did: then it may be resumed as it is.
+        Whether a process died for a reason outside its program: the run may then be resumed unchanged.
     removed : bool
-        Whether the run folder is there no more, nor all that hints would name.
+        Whether the run folder, and so all files that hints would name, were removed.
     """
 
     summary: dict[str, Any]
@@ -50,13 +50,13 @@ class Outcome:
 
 
 def settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
-    """Find out how a run ended, and why, and write its summary if the run could not; parameters as of `_settle`."""
+    """Find out how and why a run ended, and write its summary if the run could not; parameters as for `_settle`."""
     outcome = _settle(attempt, end, seconds)
     if end.cleaned is None or outcome.summary.get("status") != "failed" or attempt.run.is_removed:
         return outcome
     cause = (
-        f"The folder for the temporary files of this job, {end.cleaned}, was removed while it ran, as by what cleans "
-        f"{end.cleaned.parent}. Set TMPDIR to a folder that nobody cleans."
+        f"The folder for the temporary files of this job, {end.cleaned}, was removed while it ran, for example by a "
+        f"cleanup of {end.cleaned.parent}. Set TMPDIR to a folder that is not cleaned."
     )
     error = " ".join(filter(None, [cause, outcome.summary.get("error")]))
     return dataclasses.replace(outcome, summary=_write(attempt.run, {**outcome.summary, "error": error}))
@@ -72,7 +72,7 @@ def _settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
     end : LauncherEnd
         Of its launcher.
     seconds : float
-        How long it took, for a summary that is written here.
+        Duration of the run, for a summary that is written here.
     """
     run = attempt.run
     if run.is_removed:
@@ -92,7 +92,7 @@ def _settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
         trained = summary.get("status") == "complete"
         died, error = fault.died and not trained and fault.at < at, fault.sentence + _LATE * trained
         summary, log = _write(run, {**summary, "status": "failed", "error": error}, died), fault.log
-    elif end.unwritten is not None:  # there may be room again
+    elif end.unwritten is not None:  # the disk may have room again
         summary = _write(run, summary)
     failed = summary.get("status") not in ("complete", "stopped")
     return Outcome(summary, int(failed), log, failed and died)
@@ -100,8 +100,8 @@ def _settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
 
 def _removed(attempt: Attempt, seconds: float) -> Outcome:
     error = (
-        f"The run folder {attempt.run.path} was removed while the job ran, so the job was ended. Start it again, and "
-        "remove run folders only when their jobs have ended."
+        f"The run folder {attempt.run.path} was removed while the job ran, so the job was ended. Start the job again, "
+        "and remove run folders only when their jobs have ended."
     )
     return Outcome({**_figures(attempt, seconds), "status": "failed", "error": error}, 1, None, removed=True)
 
@@ -109,8 +109,8 @@ def _removed(attempt: Attempt, seconds: float) -> Outcome:
 def _is_stop(end: LauncherEnd, summary: dict[str, Any] | None) -> bool:
     """Whether the run was stopped from outside.
 
-    A batch system that ends a job tells the ranks, too, on one host earlier than on another. The deaths that the
-    scheduler sees then are no faults.
+    A batch system that ends a job also signals the ranks, on some hosts earlier than on others. The deaths that the
+    scheduler sees then are not faults.
     """
     told = end.by_batch_system is not None or end.stopped_by is not None
     if not told or summary is None or summary.get("status") == "stopped":
@@ -134,7 +134,7 @@ def _stopped(attempt: Attempt, end: LauncherEnd, summary: dict[str, Any] | None,
 
 
 def _blamed(attempt: Attempt) -> list[Exit]:
-    """Read the bad ends that can have ended the job: some of solvers and trainers are survived."""
+    """Read the bad ends that can have ended the job: it survives some of solvers and trainers."""
     survived = attempt.fault_tolerant and attempt.joined()
     lost = attempt.lost_trainers()
     ends = [ended for ended in attempt.bad_ends() if ended.rank not in lost]
@@ -142,10 +142,10 @@ def _blamed(attempt: Attempt) -> list[Exit]:
 
 
 def _counts(ended: Exit, at: int, summary: dict[str, Any]) -> bool:
-    """Whether a bad end is a fault of its own, not a consequence of the end of the job, at the time `at`.
+    """Whether a bad end is a fault of its own, not a consequence of the job's end at the time `at`.
 
-    A job that fails, and a scheduler that stops one whose ranks are late, end ranks. In a job that ended in order
-    nobody does, so that what ends badly even after its summary does so by itself: a script that cannot save its model.
+    A job that fails, and a scheduler that stops late ranks, end ranks. If the job ended in order, nobody ends ranks: a
+    bad end even after its summary is a fault of its own, such as a script that cannot save its model.
     """
     if ended.told:
         return False
@@ -154,7 +154,7 @@ def _counts(ended: Exit, at: int, summary: dict[str, Any]) -> bool:
 
 
 def _write(run: RunFolder, summary: dict[str, Any], died: bool = False) -> dict[str, Any]:
-    """Write the summary; where the disk is full, the user still sees it."""
+    """Write the summary; if the disk is full, the user still sees it."""
     summary = {**summary, **({"died": True} if died else {})}
     try:
         write_json(run.summary, summary)

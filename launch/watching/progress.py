@@ -1,4 +1,4 @@
-"""What `mpidata run` shows while a job goes on: its figures, and above them what the first trainer prints."""
+"""What `mpidata run` shows while a job runs: its figures, and above them the output of the first trainer."""
 
 from __future__ import annotations
 
@@ -34,46 +34,46 @@ class _Lines(Protocol):
 
 
 class Aside(Tail):
-    """What the scheduler says aside of the run folder, but for the summary, which is shown at the end."""
+    """Reports of the scheduler outside the run folder, except the summary, which is shown at the end."""
 
     def lines(self, last: bool = False) -> list[str]:
-        """Lines that have come since the last call."""
+        """Return the lines since the last call."""
         return [line for line in super().lines(last) if not line.startswith("{")]
 
 
 class _Script(Tail):
-    """What a trainer prints, but for what is for its log alone."""
+    """The output of a trainer, except lines that are only for its log."""
 
     def lines(self, last: bool = False) -> list[str]:
-        """Lines that have come since the last call."""
+        """Return the lines since the last call."""
         return without_noise(super().lines(last))
 
 
 class Progress:
-    """Shows progress.json of a run: a display on a terminal, else plain lines.
+    """Shows progress.json of a run: a live display on a terminal, else plain lines.
 
     Parameters
     ----------
     run : RunFolder
-        Its folder; `progress` need not be there yet.
+        Its folder; `progress` need not exist yet.
     trainer : Path
-        Log of the first trainer, whose lines are shown as they come.
+        Log of the first trainer, whose lines are shown immediately.
     console : rich.console.Console
         Where to show them.
     within_s : float
-        Time in seconds that the job has to end when it is told to.
+        Seconds in which the job must end after it is asked to stop.
     more : sequence, optional
-        Others that give lines to be shown as they come, by a method as `Tail.lines`.
+        Other sources of lines to show immediately, with a method like `Tail.lines`.
     clock : callable, optional
-        Gives seconds.
+        Returns seconds.
 
     Notes
     -----
-    To be entered; `look` is called some times a second by the thread that entered it. When the reader of the output has
-    gone away, the job goes on without a display.
+    A context manager; the thread that entered it calls `look` several times a second. If the reader of the output goes
+    away, the job continues without a display.
 
-    A plain line comes where the figures change: every 5 s, but after the first batch at once, then with pauses that
-    double from 1 s on, so that a short job shows some, too.
+    If the figures change, a plain line is written every 5 s; after the first batch immediately, then with pauses that
+    double from 1 s, so that a short job also shows some.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Progress:
         self._within_s = within_s
         self._console = console
         self._clock = clock
-        # Refreshed by `look` only: another thread would write to the terminal in the middle of the trainer's lines.
+        # Only `look` refreshes it: another thread would write between the trainer's lines.
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         self._view = View(run)
         self._shown = ("", clock())
@@ -109,13 +109,13 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Show the rest, and take the display away."""
+        """Show the rest and remove the display."""
         self.look(last=True)
         if self._live is not None:
             self._live.stop()
 
     def look(self, last: bool = False) -> None:
-        """Show what is new; with `last`, also the trainer's last line that has no end."""
+        """Show what is new; with `last`, also an incomplete last line of the trainer."""
         if self._quiet:
             return
         try:
@@ -150,7 +150,7 @@ class Progress:
             self._pause_s = min(max(_PLAIN_FIRST_S, 2 * self._pause_s), _PLAIN_EVERY_S)
 
     def _explain_silence(self, joined: bool) -> None:
-        """Say once what is waited for: all ranks at the start, and at the end programs that work on."""
+        """Print once what the job waits for: all ranks at the start, and at the end programs that still run."""
         now = self._clock()
         if not joined and now - self._began > _JOIN_S:
             self._say_once(
@@ -160,7 +160,7 @@ class Progress:
         if self._ended is None and self._run.summary.exists():
             self._ended = now
         if self._ended is not None and now - self._ended > _END_S:
-            self._say_once("The work of the job is done; waiting for the programs to end.")
+            self._say_once("The job's work is done; waiting for its programs to end.")
 
     def _explain_stop(self) -> None:
         asked = read_stop(self._run.stop)
@@ -174,8 +174,8 @@ class Progress:
             )
         else:
             self._say_once(
-                f"{asked.name}: the job is to write a checkpoint and end, within {self._within_s:g} s. {asked.name} "
-                "once more ends it at once."
+                f"{asked.name}: the job will write a checkpoint and end, within {self._within_s:g} s. A second "
+                f"{asked.name} ends it immediately."
             )
 
     def _say_once(self, sentence: str) -> None:
@@ -185,7 +185,7 @@ class Progress:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """Read the figures, None where they are not there yet; the file is replaced whole, so it is read whole."""
+    """Read the figures, None if there are none yet; the file is replaced atomically, so it is always complete."""
     try:
         value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The ranks of a job that run on this machine: which there are, and which have ended."""
+"""The ranks of a job on this machine: which run, and which have ended."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mpidata.launch.watching.cleanup import parent_of, processes_of, ranks_of, s
 
 __all__ = ["LocalRanks"]
 
-_ALL_WITHIN_S = 10.0  # the launcher starts all ranks of a host at once
-_DEAD_FOR_S = 5.0  # a launcher waits for its children at once
+_ALL_WITHIN_S = 10.0  # the launcher starts all ranks of a host together
+_DEAD_FOR_S = 5.0  # a launcher normally reaps its children immediately
 
 
 class LocalRanks:
-    """Watches the processes mpidata-rank of the world's ranks, even those that are killed without a word.
+    """Watches the mpidata-rank processes of the world's ranks, even those that are killed without a note.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class LocalRanks:
     launcher : int
         Process id of the launcher.
     clock : callable, optional
-        Gives seconds.
+        Returns seconds.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class LocalRanks:
 
     Notes
     -----
-    To be closed. Where the kernel has no process descriptors (Linux before 5.3) it finds nothing.
+    Must be closed. If the kernel has no process descriptors (Linux before 5.3), it finds nothing.
     """
 
     def __init__(self, run: Path, launcher: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,7 +65,7 @@ class LocalRanks:
             if rank not in known:
                 try:
                     descriptor = os.pidfd_open(pid)
-                except (OSError, AttributeError):  # it has ended, or there is no such call
+                except (OSError, AttributeError):  # it has ended, or the call does not exist
                     continue
                 self._ranks[descriptor] = rank
                 self._last = self._clock()
@@ -78,7 +78,7 @@ class LocalRanks:
             self._poll.unregister(descriptor)
 
     def are_all_dead(self) -> bool:
-        """Whether all that the launcher has started here ended seconds ago, and it does not care."""
+        """Whether all that the launcher has started here ended seconds ago without its noticing."""
         states = states_of_children(self._launcher)
         if not states or set(states) != {"Z"}:
             self._dead_since = None
@@ -88,11 +88,11 @@ class LocalRanks:
         return self._clock() - self._dead_since > _DEAD_FOR_S
 
     def missing(self, world: int) -> int | None:
-        """Tell a rank that must have ended before it was found; None if there is none, or ranks run elsewhere, too."""
+        """Return a rank that must have ended before it was found; None if none has, or if ranks run elsewhere."""
         found = set(self._ranks.values())
         if not found or len(found) == world or self._clock() - self._last < _ALL_WITHIN_S:
             return None
         here = set(ranks_of(self._run).values())
         children = {pid for pid in processes_of(self._run) if parent_of(pid) == self._launcher}
-        # Other children of the launcher talk to other hosts; ranks that are not its children were started by a daemon.
+        # Other children of the launcher connect to other hosts; ranks that are not its children belong to a daemon.
         return None if children != here else min(set(range(world)) - found)

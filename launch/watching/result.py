@@ -28,9 +28,9 @@ def show_outcome(outcome: Outcome, console: Console, errors: Console) -> None:
     Parameters
     ----------
     outcome : Outcome
-        As `settle` gives it.
+        As `settle` returns it.
     console, errors : rich.console.Console
-        For the summary, and for what went wrong.
+        For the summary, and for errors.
     """
     summary = outcome.summary
     status = summary["status"]
@@ -87,7 +87,7 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if retries or lost:
         rows.insert(1, ("retries", f"{len(retries)}, {lost} group{'s' if lost != 1 else ''} lost"))
     if lost and (first := read_first_loss(RunFolder(Path(summary["run"])).events)) is not None:
-        rows.insert(2, ("first loss", f"group {first.get('group')}: a solver of it {first.get('how')}"))
+        rows.insert(2, ("first loss", f"group {first.get('group')}: one of its solvers {first.get('how')}"))
     if untrained := (loaded or {}).get("untrained"):
         rows.append(("not trained on", f"{untrained} rows, which a trainer left in the middle of an epoch"))
     if inference := summary.get("inference"):
@@ -121,14 +121,14 @@ def _changes_of_trainers(summary: dict[str, Any]) -> str:
 
 
 def _each(numbers: list[int]) -> list[str]:
-    """Write numbers, each once: a run that was resumed may have lost a trainer more than once."""
+    """Return each number once as text: a resumed run may have lost a trainer more than once."""
     return [
         f"{one} ({times} times)" if (times := numbers.count(one)) > 1 else str(one) for one in dict.fromkeys(numbers)
     ]
 
 
 def _without_samples(summary: dict[str, Any]) -> str:
-    """Name the trainers that have received nothing, if that is why nobody has drawn anything."""
+    """Name the trainers that have received nothing, if this is why no trainer has drawn anything."""
     received, batches = summary["samples"].get("per_trainer") or [], summary["batches"].get("per_trainer") or []
     none = [str(trainer) for trainer, samples in enumerate(received) if not samples]
     return f"trainer {' and '.join(none)}" if none and batches and not any(batches) else ""
@@ -139,7 +139,7 @@ def _excess(batches: dict[str, Any]) -> str:
 
 
 def _show_set_aside(entries: list[dict[str, Any]], run: str, console: Console) -> None:
-    """List the simulations that were set aside, with the causes and what their solvers said last."""
+    """List the simulations that were set aside, with the causes and the last output of their solvers."""
     if not entries:
         return
     console.print(Text("\nSet aside:", "bold yellow"), soft_wrap=True)
@@ -157,13 +157,13 @@ def _show_set_aside(entries: list[dict[str, Any]], run: str, console: Console) -
 
 
 def _checkpoint(run: Path) -> str:
-    """Say from where the run could go on."""
+    """Return the checkpoint from which the run could be resumed, and the command."""
     try:
         written = numbers(RunFolder(run).checkpoints)
     except MpidataError as error:
         return f"unknown. {error}"
     command = f"mpidata run --resume {shlex.quote(str(run))}"
-    return f"{written[-1]}; go on with {command}" if written else f"none; {command} starts over"
+    return f"{written[-1]}; resume with {command}" if written else f"none; {command} starts over"
 
 
 def _number(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""`mpidata scale`: asks a job that runs for other numbers of loaders or solver groups, and waits for the answer."""
+"""`mpidata scale`: asks a running job to change the number of loaders or groups, and waits for the answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOK_S = 0.1
 
 
 def scale(path: str | Path, wanted: Mapping[str, int]) -> list[str]:
-    """Ask for so many of each kind, one after the other; returns what the scheduler says to each.
+    """Request a number of each kind, one after the other; returns the scheduler's answer to each.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def scale(path: str | Path, wanted: Mapping[str, int]) -> list[str]:
     Raises
     ------
     MpidataError
-        It is refused, or nobody answers.
+        The request is refused, or not answered.
     """
     run = find_run(path)
     attempt = Plan.read(run.plan).attempt
@@ -62,12 +62,12 @@ def _wait(run: RunFolder, request: Request) -> str:
         _refuse_ended(run)
         if late:
             raise MpidataError(
-                f"The scheduler of {run.path} has not answered within {_ANSWER_S:g} s. Does the job run, and have all "
-                "of its ranks joined? Then ask again."
+                f"The scheduler of {run.path} has not answered within {_ANSWER_S:g} s. If the job runs and all of its "
+                "ranks have joined, ask again."
             )
         time.sleep(_LOOK_S)
 
 
 def _refuse_ended(run: RunFolder) -> None:
     if run.summary.exists():
-        raise MpidataError(f"{run.path} does not run any more: it has a summary.json. Name a run that does.")
+        raise MpidataError(f"{run.path} no longer runs: it has a summary.json. Name a running one.")

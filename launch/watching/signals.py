@@ -1,4 +1,4 @@
-"""The signals that `mpidata run` takes."""
+"""The signals that `mpidata run` handles."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Signals:
     first : int or None
         The first signal that came.
     count : int
-        How many came.
+        Number of signals that came.
 
     Notes
     -----
-    To be entered by the main thread.
+    The main thread must enter it.
     """
 
     def __init__(self, checkpoint_on_interrupt: bool = False) -> None:
@@ -42,17 +42,17 @@ class Signals:
 
     @property
     def asks_to_stop(self) -> bool:
-        """Whether the job is to end in order."""
+        """Whether the job should end in order."""
         return self.first in _ASKING
 
     @property
     def ends_at_once(self) -> bool:
-        """Whether the job is to end without further ado: SIGHUP, or a second signal."""
+        """Whether the job should end immediately: after SIGHUP, or a second signal."""
         return self.count > 1 or (self.first is not None and self.first not in _ASKING)
 
     @property
     def request(self) -> StopRequest:
-        """What the first signal asks of the job."""
+        """The stop that the first signal requests."""
         assert self.first is not None
         return StopRequest(signal_name(self.first), self.first != signal.SIGINT or self._checkpoint_on_interrupt)
 
@@ -64,7 +64,7 @@ class Signals:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give them back to who had them."""
+        """Restore the former handlers."""
         for number, handler in self._before.items():
             # The job has ended: a signal that comes now does not ask for another start of it.
             signal.signal(number, signal.SIG_DFL if handler is stop_early else handler)  # type: ignore[arg-type]

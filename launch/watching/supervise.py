@@ -1,4 +1,4 @@
-"""Start the launcher of a job, watch it, pass on signals, and see to it that nothing is left when it has ended."""
+"""Starts the launcher of a job, watches it, forwards signals, and cleans up when it has ended."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ class LauncherEnd:
     Parameters
     ----------
     status : int
-        Its exit status, negative for a signal. It says little: mpirun gives 0 after killing a job, too.
+        Its exit status, negative for a signal. Unreliable: mpirun also returns 0 after killing a job.
     stopped_by : int or None
         The signal that stopped the job, if one came before there was a summary.
     vanished : int or None
-        A rank that was killed with its mpidata-rank, and without which the job could not go on.
+        A rank that was killed with its mpidata-rank, and without which the job could not continue.
     ended_ranks : bool
-        It has ended ranks before it was told to by us: somebody else has told it, by a signal.
+        Whether it ended ranks before this process asked it to: it received a signal from elsewhere.
     lost_host : str or None
-        A host that does not answer any more.
+        A host that no longer answers.
     by_batch_system : str or None
         How the batch system ended the whole job, in words.
     unwritten : dict or None
-        The summary, where the scheduler could not write it.
+        The summary, if the scheduler could not write it.
     cleaned : Path or None
-        The folder for the launcher's temporary files, where somebody has removed it before the end.
+        The folder for the launcher's temporary files, if it was removed before the end.
     """
 
     status: int
@@ -86,10 +86,10 @@ def supervise(
     variables : mapping of str to str
         What to add to the environment.
     signals : Signals
-        Entered by the caller. Those that ask for a checkpoint let the job write one first; others, and a second one, do
-        not.
+        Entered by the caller. Those that request a checkpoint let the job write one first; others, and a second one,
+        do not.
     look : callable
-        Called some times a second meanwhile.
+        Called several times a second meanwhile.
     silence_s : float, optional
         As `Watch` takes it.
 
@@ -101,16 +101,16 @@ def supervise(
     Raises
     ------
     LaunchError
-        The launcher cannot be started, or its log not be written.
+        The launcher cannot be started, or its log cannot be written.
 
     Notes
     -----
-    Blocks. For the main thread: the launcher is told to end when the thread that started it does, so that a `kill -9`
-    of this process leaves no rank behind.
+    Blocks. For the main thread: the launcher gets SIGTERM when the thread that started it ends, so that a `kill -9` of
+    this process leaves no rank behind.
     """
     run = attempt.run
     environment = {**os.environ, **variables, "MPIDATA_RUN": str(run.path)}
-    _prctl()(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # where process 1 of a container reaps nothing, orphans would stay
+    _prctl()(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # if process 1 of a container does not reap, orphans would stay
     with _log(run) as log:
         try:
             launcher = subprocess.Popen(
@@ -119,7 +119,7 @@ def supervise(
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # or the terminal would send it the Ctrl-C too
+                start_new_session=True,  # or the terminal would also send it the Ctrl-C
                 preexec_fn=_end_with(os.getpid()),
             )
         except (OSError, subprocess.SubprocessError) as error:
@@ -133,7 +133,7 @@ def supervise(
             stopped_by = signals.first if watch.asked or not run.summary.exists() else None
             watch.is_due()  # a launcher may end with its ranks between two looks
             ended_ranks = watch.vanished is not None and any(map(_was_told, attempt.bad_ends()))
-            # Ranks go with a launcher that is killed, or told to end, without a word.
+            # Ranks of a launcher that is killed or signalled end without a note.
             vanished = None if (launcher.poll() or 0) < 0 or ended_ranks else watch.vanished
             lost_host = watch.lost_host
     finally:
@@ -156,7 +156,7 @@ def _log(run: RunFolder) -> BufferedWriter:
 
 
 def _end_cases(run: RunFolder) -> None:
-    """Remove the copies of the case that killed carriers have left on this host, or keep them as failed ones."""
+    """Remove the copies of the case that killed carriers have left on this host, or keep them as failed cases."""
     if not run.case.exists():
         return
     with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -165,9 +165,9 @@ def _end_cases(run: RunFolder) -> None:
 
 
 def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) -> int:
-    """End the launcher, if it has not ended, and all that is left of the job."""
+    """End the launcher, if it still runs, and the remaining processes of the job."""
     deadline = time.monotonic() + deadlines.TERM_S
-    orphans = processes_of(run.path)  # as they become when mpirun, which does not wait for them, has ended
+    orphans = processes_of(run.path)  # mpirun does not wait for them: its end makes them orphans
     if launcher.poll() is None:
         launcher.terminate()
     while launcher.poll() is None and time.monotonic() < deadline and signals.count < 2:
@@ -185,7 +185,7 @@ def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) ->
 def _reap(orphans: Iterable[int]) -> None:
     deadline = time.monotonic() + deadlines.REAP_S
     for pid in orphans:
-        with contextlib.suppress(ChildProcessError):  # it was not ours in the end
+        with contextlib.suppress(ChildProcessError):  # it did not become our child
             while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
                 time.sleep(0.01)
 
@@ -195,7 +195,7 @@ def _prctl() -> Callable[..., int]:
 
 
 def _end_with(parent: int) -> Callable[[], None]:
-    """Make what the launcher's process does before it becomes mpirun: ask for SIGTERM at this process's end."""
+    """Return what the launcher's process calls before it becomes mpirun: it asks for SIGTERM if this process ends."""
     prctl = _prctl()  # looked up here, as little is safe after a fork
 
     def ask() -> None:

@@ -1,4 +1,4 @@
-"""When to wait no longer for a job: it has failed, has been asked to stop, or what it cannot do without is gone."""
+"""When to stop waiting for a job: it has failed, was asked to stop, or has lost a rank or host that it needs."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ _HOST_EVERY_S = 1.0
 
 
 class Watch:
-    """Looks at the files and processes of an attempt.
+    """Watches the files and processes of an attempt.
 
     Parameters
     ----------
     attempt : Attempt
-        That goes on.
+        The running attempt.
     launcher : int
         Its process id.
     signals : Signals
         Entered by the caller.
     silence_s : float, optional
-        Of a job on several hosts: seconds after which one that does not acknowledge what the launcher sends is lost.
+        For a job on several hosts: seconds without acknowledgement of the launcher's data after which a host is lost.
     clock : callable, optional
-        Gives seconds.
+        Returns seconds.
 
     Attributes
     ----------
     vanished : int or None
-        A rank without which the job cannot go on, and that has ended without an exit note: it was killed with its
+        A rank without which the job cannot continue, and that ended without an exit note: it was killed with its
         mpidata-rank.
     lost_host : str or None
-        A host that does not answer, if that has ended the job.
+        A host that does not answer, if its loss has ended the job.
     asked : bool
         Whether the job was asked to end.
 
     Notes
     -----
-    For one thread. What it finds is limited to this machine, but for the files.
+    For one thread. Except for the files, it sees only this machine.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Watch:
         self._clock = clock
         self._end_by = float("inf")
         self._seen: set[str] = set()
-        self._died: dict[int, float] = {}  # trainers, and by when the scheduler has to have acted on that
+        self._died: dict[int, float] = {}  # trainers, and the time by which the scheduler must have reacted
         self._next_find = clock()
         self._ranks = LocalRanks(attempt.run.path, launcher)
         self._connections = Connections(launcher, silence_s) if silence_s is not None else None
@@ -80,17 +80,17 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget the processes."""
+        """Stop watching the processes."""
         self._ranks.close()
 
     def is_due(self) -> bool:
-        """Whether to end what is left of the job now. To be called some times a second."""
+        """Whether to end the rest of the job now. To be called several times a second."""
         now, joined = self._clock(), self._attempt.joined()
         if self._attempt.run.is_removed:
             return True
         if self._signals.ends_at_once or (self._signals.asks_to_stop and not self._may_stop(now, joined)):
             return True
-        if now >= self._next_find:  # the last time when all are there
+        if now >= self._next_find:  # for the last time when all have joined
             self._next_find = float("inf") if joined else now + _FIND_EVERY_S
             self._ranks.find()
             if not joined and self._ranks.are_all_dead():
@@ -116,9 +116,9 @@ class Watch:
         return self.lost_host is not None
 
     def _cannot_join(self) -> bool:
-        """Whether a rank has died before all had joined: the others would wait for it without end."""
+        """Whether a rank has died before all had joined: the others would wait for it forever."""
         if any(not ended.told for ended in self._attempt.bad_ends()):
-            return not self._attempt.joined()  # all may have joined, and it have died, since it was asked for
+            return not self._attempt.joined()  # asked again: all may have joined, and it have died, since then
         self.vanished = min(filter(self._has_no_note, self._ranks.gone), default=None)
         if self.vanished is None:
             self.vanished = self._ranks.missing(self._attempt.plan.world)
@@ -127,7 +127,7 @@ class Watch:
         return self.vanished is not None
 
     def _may_stop(self, now: float, joined: bool) -> bool:
-        """Ask the job to stop; False where it cannot, as it has not begun."""
+        """Ask the job to stop; False if it cannot, because it has not started."""
         if not joined:
             return False
         if not self.asked:
@@ -140,7 +140,7 @@ class Watch:
         status, interrupted = _status(summary), self.asked and self._signals.request.interrupt
         if self._first("summary"):
             self._end_by = float("inf") if status == "complete" and not interrupted else self._end_by
-            # Programs of a job that is complete, or that its scripts have stopped, may work on: to save a model, say.
+            # Programs of a job that is complete, or that its scripts have stopped, may still run, to save a model.
             if status == "failed":
                 self._fail(now, deadlines.FAILED_S)
             elif status == "stopped" and self.asked and not interrupted:
@@ -151,7 +151,7 @@ class Watch:
             self._limit(now + deadlines.EMPTY_S)
 
     def _look_for_deaths(self, now: float) -> None:
-        """Notice that the scheduler has died, which ends the job, or too many trainers, which it should notice."""
+        """Notice that the scheduler has died, or trainers whose death it has not acted on; both end the job."""
         plan, gone = self._attempt.plan, self._ranks.gone
         if (0 in gone or not self._has_no_note(0)) and self._first("scheduler"):
             self.vanished = 0 if self._has_no_note(0) else None
@@ -181,7 +181,7 @@ class Watch:
 
 
 def _status(summary: Path) -> str:
-    """How the job ended; it is complete to the ranks where they have left in order."""
+    """How the job ended; for the ranks it is complete if they have left in order."""
     try:
         told = json.loads(summary.read_text(encoding="utf-8"))
         return "complete" if told.get("in_order") is True else str(told["status"])
@@ -190,6 +190,6 @@ def _status(summary: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Leave word for the ranks; where the disk is full, they are ended without it."""
+    """Leave a request for the ranks; if the disk is full, they are ended without it."""
     with contextlib.suppress(OSError), open(path, "x", encoding="utf-8", opener=opener) as file:
         file.write(text + "\n")

@@ -103,7 +103,7 @@ static void each_call_that_fails_is_said(const char *name) {
     }
     mpidata_device_place place;
     device->fail("cuPointerGetAttribute", 700);
-    CHECK(mpidata_device_find(values, &place) == MPIDATA_ERR_DEVICE && strstr(mpidata_last_error(), "where an array lies"));
+    CHECK(mpidata_device_find(values, &place) == MPIDATA_ERR_DEVICE && strstr(mpidata_last_error(), "the memory of an array"));
     device->fail("cuPointerGetAttribute", 999);
     CHECK(mpidata_device_find(values, &place) == MPIDATA_ERR_DEVICE && strstr(mpidata_last_error(), "error 999"));
 }

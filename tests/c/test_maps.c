@@ -30,7 +30,7 @@ static void they_are_kept_until_nobody_needs_them(void) {
     mpidata_kept_let_go(used);
     CHECK(used->indices[2] == 2); /* by a sample that is not whole yet */
     mpidata_kept_let_go(used);
-    CHECK(forget(&kept, 3) == MPIDATA_ERR_WIRE && strstr(mpidata_last_error(), "Map 3 is to be forgotten, which has not come"));
+    CHECK(forget(&kept, 3) == MPIDATA_ERR_WIRE && strstr(mpidata_last_error(), "Map 3 must be forgotten, but has not come"));
     const mpidata_map_head again = {.magic = MPIDATA_MAP_MAGIC, .number = 7, .count = 1};
     CHECK(mpidata_kept_take(&kept, &again, &(int64_t){1}) == MPIDATA_ERR_WIRE);
     mpidata_kept_clear(&kept);

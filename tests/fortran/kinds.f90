@@ -27,7 +27,7 @@ program kinds
     if (short /= 4 .or. long /= 4) error stop 'level'
     call mpidata_param('alpha', long, ierror)
     if (ierror /= MPIDATA_ERR_PARAMETER) error stop 'a number that is not whole'
-    if (index(mpidata_last_error(), "Parameter 'alpha' is no whole number") /= 1) error stop 'its sentence'
+    if (index(mpidata_last_error(), "Parameter 'alpha' is not a whole number") /= 1) error stop 'its sentence'
     if (mpidata_strerror(0_int32) // mpidata_strerror(0_int64) /= 'successsuccess') error stop 'strerror'
     call mpidata_param_text('mesh', text)
     if (text /= 'text of mesh') error stop 'text'

@@ -98,7 +98,7 @@ def test_asked_to_stop_in_vain(job: Run) -> None:
     started = time.monotonic()
     status, stdout, _ = job.finish()
     assert status == 75 and 1 < time.monotonic() - started < 20
-    assert job.summary()["status"] == "stopped" and f"3; go on with mpidata run --resume {job.run}" in stdout
+    assert job.summary()["status"] == "stopped" and f"3; resume with mpidata run --resume {job.run}" in stdout
     assert job.nothing_left()
 
 
@@ -209,7 +209,7 @@ def test_resume(job: Run) -> None:
     (job.folder / "solver.sh").write_text((job.folder / "solver.sh").read_text().replace("sleep 60", "true"))
     resumed = job.again("--resume", str(job.run), "--set", "solvers.groups=1")
     assert resumed.returncode == 0, resumed.stderr
-    assert f"Resuming {job.run}: there is no checkpoint that can be used, so it starts over." in resumed.stdout
+    assert f"Resuming {job.run}: it has no usable checkpoint, so it starts over." in resumed.stdout
     plan = (job.run / "private" / "plan").read_text()
     assert "\ngroups 1\n" in plan and "\nattempt 2\n" in plan and "\nworld 5\n" in plan
     assert (job.run / "parameters.csv").read_bytes() == parameters and "groups: 1" in (job.run / "job.yaml").read_text()

@@ -62,7 +62,7 @@ def test_a_solver_that_ends_badly_without_fault_tolerance(job: Run, solver: str,
     said = [said.format(rank=rank, of_group=(rank - 3) % 2) for rank in (3, 4, 5, 6)]
     assert any(one in summary["error"] for one in said)
     assert summary["error"] in stderr and "\n  oh no\n" in stderr
-    assert "launch.fault_tolerance is false: if any rank dies, this run ends there. With --restarts 3, say," in stdout
+    assert "launch.fault_tolerance is false: if any rank dies, this run ends there. With --restarts 3, for" in stdout
     assert summary["simulations"] == {"requested": 3, "complete": 2, "failed": 0}
     assert job.nothing_left()
 
@@ -74,7 +74,7 @@ def test_a_program_that_cannot_start(job: Run) -> None:
     program.chmod(0o755)
     job.start(path, "--set", "solvers.program=[./solver]", TEST_JOIN="/never")
     status, _, stderr = job.finish()
-    assert status == 1 and f"Cannot start '{program}': it is there, but not the interpreter" in stderr
+    assert status == 1 and f"Cannot start '{program}': the file exists, but not the interpreter" in stderr
     assert job.nothing_left()
 
 
@@ -215,7 +215,7 @@ def test_dry_run(job: Run) -> None:
 
 def test_dry_run_of_a_run_with_a_name(job: Run) -> None:
     path = write_job(job.folder)
-    for expected in ("# 7 ranks: .*; run folder {run}\n", "# {run}, begun as nightly, is complete.\n"):
+    for expected in ("# 7 ranks: .*; run folder {run}\n", "# {run}, started as nightly, is complete.\n"):
         job.start(path, "--as", "nightly", "--dry-run")
         status, stdout, stderr = job.finish()
         assert (status, stderr) == (0, "") and re.match(expected.format(run=job.run), stdout)

@@ -46,7 +46,9 @@ def write_python_job(folder: JobFolder, raising: int, when: str, **solvers: obje
     program = python("adios2/stream.py", folder.path / "adios2.xml", raising, when)
     carried = {"carried": {"time": "t"}, "lifetime": "simulation", "program": program}
     trainers = {"program": python("adios2/values.py")}
-    write_job(folder, program, trainers=trainers, fields={"energy": {"shape": []}}, lengths={}, solvers=carried | solvers)
+    write_job(
+        folder, program, trainers=trainers, fields={"energy": {"shape": []}}, lengths={}, solvers=carried | solvers
+    )
 
 
 def test_single_values_of_a_python_program(streams: JobFolder) -> None:
@@ -94,7 +96,7 @@ def test_a_simulation_that_is_cancelled_ends_its_program(streams: JobFolder, bui
 
 MISTAKES = {
     "no time": ("t", FIELDS, "The variable 't' was not put. Solver rank "),
-    "texts": ("note", FIELDS, "The variable 'note' is no single number. Solver rank "),
+    "texts": ("note", FIELDS, "The variable 'note' is not a single number. Solver rank "),
     "shape": ("t", FIELDS | {"fields_u": {"shape": [11, 6]}}, "'fields_u'"),
     "dtype": ("t", FIELDS | {"note": {"shape": []}}, "The variable 'note' is a text or a long double. Solver rank "),
 }
@@ -108,7 +110,7 @@ def test_mistakes_end_the_job(streams: JobFolder, built: Path, mistake: str) -> 
     assert_failed(streams.run(timeout=60), sentence)
 
 
-@pytest.mark.parametrize(("how", "sentence"), [("reads", "only writes"), ("spans", "has no buffer of its own")])
+@pytest.mark.parametrize(("how", "sentence"), [("reads", "only writes"), ("spans", "has no buffer")])
 def test_what_it_cannot_do_is_thrown(folder: JobFolder, built: Path, how: str, sentence: str) -> None:
     done = told(folder, [str(built / "writes"), "adios2.xml", how], built / "engine")
     assert done.returncode == 1 and f"threw: mpidata: This engine of ADIOS2 {sentence}" in done.stderr, done.stderr

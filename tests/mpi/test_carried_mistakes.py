@@ -27,8 +27,8 @@ def run(folder: JobFolder, program: Path, *arguments: str, **solvers: object) ->
             "whole",
             {"carried": {"ranks": 2, "launcher": BOTH}},
             "2 ranks of the carried program have put the whole of field 'u'. Solver rank 2 (group 0, its rank 0), "
-            "simulation 0. Let one of them do so, or each put its own part. If each takes itself for the only rank, "
-            "they were not started by the mpirun of their MPI: give it as solvers.carried.launcher.",
+            "simulation 0. Let one of them do so, or each put its own part. If each of them is rank 0 of 1, they "
+            "were not started by the mpirun of their MPI: give that mpirun as solvers.carried.launcher.",
         ),
         pytest.param(
             "closes",
@@ -39,7 +39,7 @@ def run(folder: JobFolder, program: Path, *arguments: str, **solvers: object) ->
         pytest.param(
             "few",
             {"carried": {}},
-            "has not come with its message, as where a process has as many files open as it may",
+            "has not come with its message, as happens if the process has too many open files",
             marks=pytest.mark.full,
         ),
         (
@@ -84,7 +84,7 @@ def test_a_program_that_goes_on_after_its_end_is_ended(folder: JobFolder, carrie
     result = run(folder, carried("mistaken"), "lingers", carried={}, start_timeout_s=7, timeout_s=5)
     assert result.status == 0 and result.seconds < 60
     log = " ".join(result.log("solver").split())
-    assert "the job is done, and waits for the end of its program." in log, log
+    assert "the job is done and waits until its program ends." in log, log
     assert "did not end within solvers.start_timeout_s after mpidata_finalize, and was ended." in log, log
 
 

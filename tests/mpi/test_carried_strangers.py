@@ -75,7 +75,7 @@ def attach(address: str, times: int = 1) -> list[str]:
 def test_processes_from_outside_are_refused_and_the_job_goes_on(running: Running) -> None:
     time.sleep(0.5)  # its one rank has come
     path = running.address.rpartition(":")[0]
-    assert "this process is not of the program that the carrier runs now" in attach(f"{path}:{'0' * 31}")[0]
+    assert "this process does not belong to the program that the carrier runs now" in attach(f"{path}:{'0' * 31}")[0]
     assert "the program has 1 ranks (solvers.carried.ranks), which have all attached" in attach(running.address)[0]
     assert "cannot connect to" in attach(f"{path}-not-there:1")[0] and "names no carrier" in attach("nonsense")[0]
     with (

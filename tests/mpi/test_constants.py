@@ -18,7 +18,7 @@ MISTAKEN = {
     "u": {"shape": ["nodes"], "dtype": "float64"},
 }
 MISTAKES = {
-    "late": ["Field 'xy' is put once a simulation, but was put after its first step", "simulation 0, step 2. Put it "
+    "late": ["Field 'xy' is put once per simulation, but was put after its first step", "simulation 0, step 2. Put it "
              "after mpidata_next and before the first mpidata_step"],
     "twice": ["Field 'weights' was put twice in one simulation (8 elements, it has 4)", "its rank 0), simulation 0"],
     "not-put": ["Field 'xy' was not put", "simulation 0", " with 'per: simulation' after mpidata_next"],
@@ -29,7 +29,7 @@ MISTAKES = {
                   "first step"],
     "beyond": ["Field 'ends' has the index 7, but there are 7 'nodes', which are counted from 0 (rank ",
                "simulation 0, before its first step"],
-    "longer": ["'u'", "'xy'", "9", "7", "'nodes', which must be as many", "simulation 0, step 2"],
+    "longer": ["'u'", "'xy'", "9", "7", "'nodes', which must be equal", "simulation 0, step 2"],
 }  # fmt: skip
 FULL = ("overlap", "map-twice")  # as of fields that are put in each step
 FIELDS = {
@@ -125,7 +125,7 @@ def test_a_replay_knows_their_values(folder: JobFolder) -> None:
     assert seen(folder, again)[0]["drawn"] == notes["drawn"]
     folder.variables["MOVED"] = "1"
     other = folder.run(command=[*folder.command()[:2], "--replay", str(first.run)])
-    assert_failed(other, ", step 0 has other values than in the run that is replayed")
+    assert_failed(other, ", step 0 has other values than in the replayed run")
 
 
 def test_a_program_that_writes_files_has_one_for_them(folder: JobFolder) -> None:

@@ -13,14 +13,14 @@ FIELDS = {
     "ends": {"shape": [2, "edges"], "dtype": "int64", "index": "nodes"},
 }
 MISTAKES = {
-    "unlike": ["Fields 'u' and 'xy' have 7 and 8 'nodes', which must be as many", "simulation 0, step 2"],
+    "unlike": ["Fields 'u' and 'xy' have 7 and 8 'nodes', which must be equal", "simulation 0, step 2"],
     "longer": ["The parts of field 'u' have 13 'nodes', at most 9 are declared", "simulation 0, step 2"],
     "beyond": ["Field 'ends' has the index 7, but there are 7 'nodes', which are counted from 0 (rank 1 of the group)",
                "simulation 0, step 2. Indices count along the joined parts of all ranks."],
     "block": ["Field 'xy' has the length 'nodes', which each sample has for itself, so its parts have no start",
               "Use mpidata_put: the parts of all ranks are joined in their order."],
     "shape": ["Field 'xy' has shape (nodes, 2), but (2, 3) was put", "only the dimension with a name may have another"],
-    "not-put": ["Field 'u' was not put", "In each step put each field, by one rank at least", "simulation 0, step 2"],
+    "not-put": ["Field 'u' was not put", "In each step put each field, by at least one rank", "simulation 0, step 2"],
 }  # fmt: skip
 
 

@@ -84,7 +84,7 @@ MISTAKES = {
     "local-below": ["Field 'ends' has the local number -1, but the map has 4 rows", "its rank 1", PLACE],
     "no-parts": ["Field 'of_parts' has local numbers, but no field with the length 'rows' was put in parts, without "
                  "maps, in this step: pass the map of its rows (rank 0 of the group)", "simulation 0, step 0"],
-    "no-index": ["Field 'u' has no index: its values are no numbers of rows", "its rank 1", PLACE],
+    "no-index": ["Field 'u' has no index: its values are not row numbers", "its rank 1", PLACE],
 }  # fmt: skip
 
 

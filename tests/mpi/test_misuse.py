@@ -10,7 +10,7 @@ from jobs import DRAIN, JobFolder, Result, python
 MISTAKES = {
     "undeclared": ["Undeclared field 'temprature'; the job declares 'u'", "simulation 0, step 2"],
     "shape": ["Field 'u' has shape (4, 6), but (6, 4) was put", "simulation 0, step 2. Put the whole field (C order, ",
-              "or declare the shape that is put. A part of it is put as a block, with its start; the blocks of "
+              "or declare the shape that is put. Put a part of it as a block, with its start; the blocks of "
               "all ranks must cover the field in every step."],
     "dtype": ["Field 'u' has dtype float32, but int32 was put", "simulation 0, step 2"],
     "twice": ["Field 'u' was put twice in one step", "Solver rank 2 (group 0, its rank 0), simulation 0, step 2"],

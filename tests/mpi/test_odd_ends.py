@@ -35,5 +35,5 @@ def test_a_c_solver_that_forks_or_forgets_mpi_finalize(
     folder: JobFolder, compiled: Callable[[str], Path], how: str
 ) -> None:
     result = run(folder, program=[str(compiled("odd_ends")), how])
-    said = "ended without MPI_Finalize, for which all others wait in theirs" in result.log("solver", 0)
+    said = "ended without MPI_Finalize, so all others wait in theirs" in result.log("solver", 0)
     assert said == (how == "no_finalize")

@@ -86,7 +86,7 @@ def test_a_solver_in_c(folder: JobFolder, request: pytest.FixtureRequest, is_car
 
 SAID = {
     "number": "Parameter 'level' is a number",
-    "room": "Parameter 'model': its text needs 10 bytes, and there are 9",
+    "room": "Parameter 'model': its text needs 10 bytes, but there are 9",
     "unknown": "Unknown parameter 'mash'",
 }
 

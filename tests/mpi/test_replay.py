@@ -91,8 +91,8 @@ def test_one_trainer_and_more_groups(folder: JobFolder) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("OTHER", "1", "Simulation 5, step 2 has other values than in the run that is replayed"),
-        ("MORE_STEPS", "1", "Simulation 7, step 6 has come, but is not in the run that is replayed"),
+        ("OTHER", "1", "Simulation 5, step 2 has other values than in the replayed run"),
+        ("MORE_STEPS", "1", "Simulation 7, step 6 has come, but is not in the replayed run"),
         ("MORE_STEPS", "-2", "does not come: the simulation has fewer steps now"),
     ],
 )
@@ -111,7 +111,7 @@ def test_many_more_steps_are_named_at_once(folder: JobFolder) -> None:
     first = run(folder)
     folder.variables["STEPS"] = "30"
     again = run(folder, "--replay", str(first.run), status=1)
-    assert "has come, but is not in the run that is replayed" in again.summary["error"], again.logs()
+    assert "has come, but is not in the replayed run" in again.summary["error"], again.logs()
     assert again.seconds < 30, again.seconds  # to hold them all, 10 s for each few, would take minutes
 
 

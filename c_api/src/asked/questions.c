@@ -12,16 +12,16 @@
 enum { NOBODY = -1 };
 static const double LEAVE_S = 2.0;
 
-/* A question that is open. */
+/* An open question. */
 typedef struct {
-    int64_t question; /* its number; 0: there is none here */
-    uint64_t sent_as; /* number of the parcel in which it was sent last */
-    int answerer;     /* to which inference rank; NOBODY: not yet, or not again */
-    int via;          /* by which trainer, as one of both was spawned; NOBODY: by none */
-    int rank;         /* that it was sent to, whose answer comes from there, too */
+    int64_t question; /* its number; 0: none */
+    uint64_t sent_as; /* number of the parcel in which it was last sent */
+    int answerer;     /* the inference rank that it was sent to; NOBODY: not sent yet, or not again */
+    int via;          /* the trainer that forwards it, if one of both was spawned; NOBODY: none */
+    int rank;         /* that it was sent to, and that the answer comes from */
     int answered;
     mpidata_sending *sending;
-    mpidata_sending_list leaving; /* to trainers, which were to pass it on to somebody that is lost */
+    mpidata_sending_list leaving; /* to trainers that should have forwarded it to a lost rank */
     mpidata_description *description;
     int n_in, n_out;
     const void *parts[1 + MPIDATA_ARRAYS_MAX]; /* of the parcel: the description, then the arrays */
@@ -37,8 +37,8 @@ struct mpidata_questions {
     mpidata_inbox *inbox;
     mpidata_transfers transfers;
     asked *open;
-    int most; /* of them */
-    int64_t asked, settled; /* numbers of the last question, and of the last one that was settled */
+    int most; /* most open questions */
+    int64_t asked, settled; /* numbers of the last question, and of the last settled one */
     uint64_t parcels;
     int last; /* that was asked */
 };
@@ -82,7 +82,7 @@ mpidata_questions *mpidata_questions_open(mpidata_job *job, int most) {
     questions->job = job;
     questions->most = most;
     questions->open = calloc((size_t)most, sizeof *questions->open);
-    questions->last = job->index * job->plan.ranks_per_group + job->rank_in_group; /* so that ranks begin at different ones */
+    questions->last = job->index * job->plan.ranks_per_group + job->rank_in_group; /* so that ranks start at different ones */
     if (!questions->open || open_link(questions) || !(questions->inbox = open_inbox(questions))) {
         mpidata_link_close(&questions->link);
         free_all(questions);
@@ -103,7 +103,7 @@ static int trainer_lives(const mpidata_job *job, int trainer) {
     return mpidata_job_trainer_rank(job, trainer) >= 0 && !(job->dead_trainers && job->dead_trainers[trainer]);
 }
 
-/* A trainer that lives takes what was sent to it, whoever it was to be passed on to: MPI reads it until then. */
+/* A living trainer receives what was sent to it, whoever the final receiver is: MPI reads it until then. */
 static void free_left(mpidata_questions *questions, asked *one, int all) {
     mpidata_sending_list ended = {0};
     for (mpidata_sending *sending = one->leaving.first; sending; sending = sending->next)
@@ -134,7 +134,7 @@ void mpidata_questions_close(mpidata_questions *questions) {
         status = mpidata_questions_round(questions, &did);
     for (int i = 0; i < questions->most; i++) close_question(questions, &questions->open[i]);
     mpidata_link_close(&questions->link);
-    if (questions->transfers.n) return; /* what MPI still writes to stays until the end of the process */
+    if (questions->transfers.n) return; /* memory that MPI still writes to stays until the process ends */
     mpidata_transfers_close(&questions->transfers);
     mpidata_inbox_close(questions->inbox);
     free_all(questions);
@@ -178,7 +178,7 @@ int mpidata_questions_has_answerer(const mpidata_questions *questions) {
     return mpidata_answerers_next(&questions->job->answerers, questions->last) >= 0;
 }
 
-/* Which passes questions on; each rank has its own. NOBODY: none lives. */
+/* The trainer that forwards this rank's questions. NOBODY: none lives. */
 static int trainer_for(const mpidata_questions *questions) {
     const mpidata_job *job = questions->job;
     for (int i = 0; i < job->plan.trainers; i++) {
@@ -188,7 +188,7 @@ static int trainer_for(const mpidata_questions *questions) {
     return NOBODY;
 }
 
-/* Send it to the next inference rank that lives, if there is one. */
+/* Send it to the next living inference rank, if there is one. */
 static int ask(mpidata_questions *questions, asked *one) {
     const int answerer = mpidata_answerers_next(&questions->job->answerers, questions->last);
     if (answerer < 0) return MPIDATA_SUCCESS;
@@ -232,14 +232,14 @@ static int fill(asked *one, const mpidata_array *in, int n_in, const mpidata_arr
 int mpidata_questions_begin(mpidata_questions *questions, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
                          int64_t *version, int64_t *question) {
     asked *one = find(questions, 0);
-    if (!one) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%d questions are open already", questions->most);
+    if (!one) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%d questions are already open", questions->most);
     MPIDATA_TRY(fill(one, in, n_in, out, n_out));
     one->version = version;
     *question = one->question = ++questions->asked;
     return ask(questions, one);
 }
 
-/* Inference ranks that MPI says are dead. The scheduler acts on the others. */
+/* Note inference ranks that MPI reports dead. The scheduler handles other deaths. */
 static int note_deaths(mpidata_questions *questions) {
     mpidata_link *link = &questions->link;
     MPIDATA_TRY(mpidata_link_deaths(link));
@@ -262,14 +262,14 @@ static int waits_for(const asked *one, const mpidata_parcel *answer) {
            one->rank == answer->peer;
 }
 
-/* That an answer is for. NULL: nobody waits for it any more. */
+/* The question of an answer. NULL: nobody waits for it any longer. */
 static asked *asked_by(mpidata_questions *questions, const mpidata_parcel *answer) {
     for (int i = 0; i < questions->most; i++)
         if (waits_for(&questions->open[i], answer)) return &questions->open[i];
     return NULL;
 }
 
-/* An answer comes to where it was asked for; one that nobody waits for any more is dropped when it is whole. */
+/* An answer is received into the asker's arrays; one that nobody waits for is dropped when it is whole. */
 static int place_answer(void *context, const mpidata_parcel *answer) {
     mpidata_questions *questions = context;
     const asked *one = asked_by(questions, answer);
@@ -312,8 +312,8 @@ static int is_lost(const mpidata_questions *questions, const asked *one) {
     return !mpidata_answerer_lives(&questions->job->answerers, one->answerer);
 }
 
-/* What was asked of one that is lost is asked again; not while MPI may still write to where the answer goes, or a trainer that
- * lives still passes it on. */
+/* Ask questions of a lost one again; not while MPI may still write to the memory of the answer, or a living trainer still
+ * forwards it. */
 static int ask_again(mpidata_questions *questions, asked *one) {
     if (one->answerer != NOBODY && is_lost(questions, one)) {
         if (one->via == NOBODY || !trainer_lives(questions->job, one->via)) mpidata_inbox_lose(questions->inbox, one->rank);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* What is left of a chunk is not touched, so that large ones cost nothing and waste little. */
+/* The rest of a chunk is never touched, so large chunks cost nothing and waste little. */
 static const size_t LINE = 64, CHUNK = (size_t)16 << 20;
 
 struct mpidata_arena_chunk {
@@ -24,7 +24,7 @@ static int add_chunk(mpidata_arena *arena, size_t bytes) {
         return -1;
     }
 #ifdef MADV_HUGEPAGE
-    (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a wish: without it all works, slower */
+    (void)madvise(memory, bytes, MADV_HUGEPAGE); /* only a hint: without it, access is slower */
 #endif
     *chunk = (mpidata_arena_chunk){memory, arena->chunks, arena->pages && arena->pages->lock(memory, bytes)};
     arena->chunks = chunk;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* The page, or NULL where the descriptor is not the one that mpidata-rank has named. */
+/* The page, or NULL if the descriptor is not the one that mpidata-rank has named. */
 static mpidata_pulse *map_page(void) {
     const char *name = getenv(MPIDATA_PULSE_VARIABLE);
     int descriptor;
@@ -27,7 +27,7 @@ static mpidata_pulse *map_page(void) {
 mpidata_pulse *mpidata_pulse_page(void) {
     static _Atomic(mpidata_pulse *) found;
     static atomic_int looked;
-    if (!atomic_load(&looked)) { /* threads that come at once look each for themselves */
+    if (!atomic_load(&looked)) { /* concurrent threads each look for themselves */
         mpidata_pulse *none = NULL, *page = map_page();
         if (page && !atomic_compare_exchange_strong(&found, &none, page)) (void)munmap(page, sizeof *page);
         atomic_store(&looked, 1);
@@ -46,7 +46,7 @@ void mpidata_beat(void) {
 void mpidata_beat_at(const char *what) {
     mpidata_pulse *page = mpidata_pulse_page();
     size_t length = strnlen(what, sizeof page->at - 1);
-    while (what[length] && length && ((unsigned char)what[length] & 0xc0) == 0x80) length--; /* not within a letter */
+    while (what[length] && length && ((unsigned char)what[length] & 0xc0) == 0x80) length--; /* not within a character */
     if (page) (void)snprintf(page->at, sizeof page->at, "%.*s", (int)length, what);
     mpidata_beat();
 }
@@ -60,7 +60,7 @@ void mpidata_tell(uint32_t flags) {
     mpidata_pulse *page = mpidata_pulse_page();
     if (!page) return;
     atomic_fetch_or(&page->flags, flags);
-    /* Whoever has stopped it: if it does not see its program end, the job does not end. */
+    /* In case the parent was stopped: unless it sees its program end, the job does not end. */
     if (flags & MPIDATA_PULSE_ENDS && page->parent > 1) (void)kill(page->parent, SIGCONT);
 }
 

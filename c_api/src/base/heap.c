@@ -5,14 +5,14 @@
 
 enum { UNIT = 64, CHUNK = 4 << 20, WORTH_SPLITTING = 4 * UNIT, BINS_AN_OCTAVE = 8, LOOKED_AT = 32 };
 
-/* Lies before its memory, in a unit of its own. */
+/* Precedes its memory, in a unit of its own. */
 struct mpidata_heap_block {
-    size_t bytes;  /* this unit included */
-    size_t before; /* bytes of the block before it in its chunk; 0: there is none */
+    size_t bytes;  /* including this unit */
+    size_t before; /* bytes of the previous block in its chunk; 0: none */
     int used, last; /* last: in its chunk */
-    mpidata_heap_block *next, *previous; /* free ones of its bin */
+    mpidata_heap_block *next, *previous; /* free blocks of its bin */
 };
-_Static_assert(sizeof(mpidata_heap_block) <= UNIT, "the memory behind a block's head is on a boundary");
+_Static_assert(sizeof(mpidata_heap_block) <= UNIT, "the memory after a block's head is aligned");
 
 static mpidata_heap_block *after(mpidata_heap_block *block) {
     return block->last ? NULL : (mpidata_heap_block *)(void *)((char *)block + block->bytes);
@@ -22,7 +22,7 @@ static mpidata_heap_block *before(mpidata_heap_block *block) {
     return block->before ? (mpidata_heap_block *)(void *)((char *)block - block->before) : NULL;
 }
 
-/* All blocks of a bin are larger than all of the bins before it. */
+/* All blocks of a bin are larger than all blocks of the previous bins. */
 static int bin_of(size_t bytes) {
     size_t units = bytes / UNIT;
     int octave = 0;
@@ -55,7 +55,7 @@ static void join_with_next(mpidata_heap_block *block) {
     if (!block->last) after(block)->before = block->bytes;
 }
 
-/* Leave what it does not need free. */
+/* Free the part that it does not need. */
 static void split(mpidata_heap *heap, mpidata_heap_block *block, size_t bytes) {
     if (block->bytes < bytes + WORTH_SPLITTING) return;
     mpidata_heap_block *rest = (mpidata_heap_block *)(void *)((char *)block + bytes);
@@ -66,7 +66,7 @@ static void split(mpidata_heap *heap, mpidata_heap_block *block, size_t bytes) {
     put_in(heap, rest);
 }
 
-/* Of the first ones; where none of them is large enough, all of the next bin are. */
+/* The best of the first ones; if they are too small, all of the next bin are large enough. */
 static mpidata_heap_block *best_of(mpidata_heap_block *first, size_t bytes) {
     mpidata_heap_block *best = NULL;
     int looked_at = 0;

@@ -1,6 +1,6 @@
-/* Memory in pieces of any size, which come back in any order: best fit within bins of sizes, and what lies side by side becomes
- * one again, so that memory is that of what is in use, not of the longest. It is an arena's: huge pages, given back only
- * as a whole. Not thread-safe. */
+/* Memory in pieces of any size, freed in any order: best fit within bins of sizes; adjacent free blocks are merged, so that
+ * the memory is that of the pieces in use, not of the largest ones. It is taken from an arena: huge pages, freed only as a
+ * whole. Not thread-safe. */
 #ifndef MPIDATA_HEAP_H
 #define MPIDATA_HEAP_H
 
@@ -18,10 +18,10 @@ typedef struct {
     size_t room;  /* bytes of the arena */
 } mpidata_heap;
 
-/* Memory with undefined contents, on a boundary of 64 bytes, or NULL where it is short. */
+/* Memory with undefined contents, aligned to 64 bytes, or NULL if memory is exhausted. */
 void *mpidata_heap_take(mpidata_heap *heap, size_t bytes);
 
-/* Give it back; NULL: nothing. */
+/* Free it; NULL: no effect. */
 void mpidata_heap_give_back(mpidata_heap *heap, void *memory);
 
 void mpidata_heap_close(mpidata_heap *heap);

@@ -1,5 +1,5 @@
 /* A lock that knows its holder, so that functions which need it can check that it is held: their names end in _locked.
- * With NDEBUG nothing is checked, and it is a mutex. */
+ * With NDEBUG it is a mutex without checks. */
 #ifndef MPIDATA_LOCK_H
 #define MPIDATA_LOCK_H
 
@@ -10,14 +10,14 @@
 
 typedef struct {
     pthread_mutex_t mutex;
-    pthread_t holder; /* while it is held; there with NDEBUG, too, as tests have none and their library has */
+    pthread_t holder; /* while it is held; also with NDEBUG, which the library may have and tests have not */
     int held;
     pthread_cond_t *told[2];
 } mpidata_lock;
 
-#define MPIDATA_FOR_EVER 1e9 /* a deadline that does not come */
+#define MPIDATA_FOR_EVER 1e9 /* a deadline that never comes */
 
-/* The condition's deadlines are those of mpidata_now. Both return 0, or errno. */
+/* The condition's deadlines use the clock of mpidata_now. Both return 0, or errno. */
 static inline int mpidata_lock_open(mpidata_lock *lock) {
     lock->held = 0;
     lock->told[0] = lock->told[1] = NULL;
@@ -36,7 +36,7 @@ static inline int mpidata_condition_open(pthread_cond_t *condition) {
 
 static inline void mpidata_lock_close(mpidata_lock *lock) { (void)pthread_mutex_destroy(&lock->mutex); }
 
-/* Does this thread hold it? Only for assertions: with NDEBUG nobody keeps the answer. */
+/* Whether this thread holds it. Only for assertions: with NDEBUG the holder is not recorded. */
 static inline int mpidata_lock_is_mine(const mpidata_lock *lock) {
     return lock->held && pthread_equal(lock->holder, pthread_self());
 }
@@ -57,7 +57,7 @@ static inline void mpidata_lock_take(mpidata_lock *lock) {
     mpidata_lock_note(lock, 1);
 }
 
-/* Wake all who sleep on the condition when the lock is given: before, they would only wait for it. */
+/* Wake all who sleep on the condition when the lock is released: earlier, they would only wait for it. */
 static inline void mpidata_lock_tell_locked(mpidata_lock *lock, pthread_cond_t *condition) {
     MPIDATA_LOCKED(lock);
     if (!lock->told[0] || lock->told[0] == condition)
@@ -78,7 +78,7 @@ static inline void mpidata_lock_give(mpidata_lock *lock) {
     if (told[1]) (void)pthread_cond_broadcast(told[1]);
 }
 
-/* Give it away until the condition is signalled or the deadline has passed; 0 at the deadline. */
+/* Release it until the condition is signalled or the deadline has passed; returns 0 at the deadline. */
 static inline int mpidata_lock_sleep_locked(mpidata_lock *lock, pthread_cond_t *condition, double deadline) {
     time_t seconds = (time_t)deadline;
     struct timespec until = {.tv_sec = seconds, .tv_nsec = (long)((deadline - (double)seconds) * 1e9)};

@@ -9,7 +9,7 @@ typedef struct {
     uint64_t state[4];
 } mpidata_random;
 
-/* Streams of one seed are independent of one another. */
+/* Streams with the same seed are independent. */
 void mpidata_random_seed(mpidata_random *random, uint64_t seed, uint64_t stream);
 
 /* Uniform on 0 ... n-1, n > 0, without bias. */

@@ -11,7 +11,7 @@
 static _Thread_local char last_error[MPIDATA_TEXT_MAX];
 
 int mpidata_error(int status, const char *format, ...) {
-    /* The arguments may include the present sentence, hence the second buffer. */
+    /* The arguments may include the current sentence, hence the second buffer. */
     char text[MPIDATA_TEXT_MAX];
     va_list arguments;
     va_start(arguments, format);

@@ -15,13 +15,13 @@
 /* Keep the sentence and return `status`, so that a caller can write `return mpidata_error(...)`. */
 int mpidata_error(int status, const char *format, ...) MPIDATA_PRINTF(2, 3);
 
-/* MPIDATA_SUCCESS, or MPIDATA_ERR_MPI (_DIED where a rank has died) with the sentence "<what>: <MPI's own text>". */
+/* MPIDATA_SUCCESS, or MPIDATA_ERR_MPI (_DIED if a rank has died) with the sentence "<what>: <MPI's own text>". */
 int mpidata_check_mpi(int mpi_status, const char *what);
 
-/* Does this MPI error say that a rank has died? Never, where MPI does not tell of deaths. */
+/* Whether this MPI error means that a rank has died. Always 0 if the MPI does not report deaths. */
 int mpidata_is_failure(int mpi_status);
 
-/* Return from the calling function with the error where an MPI call fails. */
+/* Return from the calling function with the error if an MPI call fails. */
 #define MPIDATA_TRY_MPI(call)                                         \
     do {                                                              \
         int try_status_ = mpidata_check_mpi((call), #call);           \

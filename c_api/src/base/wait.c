@@ -77,7 +77,7 @@ static int is_among(int value, int n, const int *values) {
     return 0;
 }
 
-/* Where a peer has died, Open MPI frees all requests that fail by it, but tells of those alone that had failed before. */
+/* If a peer has died, Open MPI frees all requests that fail because of it, but reports only those that had failed before. */
 static int add_untold(int n, const MPI_Request *requests, int n_done, int *done, MPI_Status *statuses) {
     int failed = 0, all = n_done;
     while (failed < n_done && statuses[failed].MPI_ERROR == MPI_SUCCESS) failed++;

@@ -32,7 +32,7 @@ int mpidata_buffer_know_simulations(mpidata_buffer *buffer, const mpidata_slots 
     return buffer->of_simulation ? 0 : -1;
 }
 
-/* Of a window all steps are of one. */
+/* All steps of a window belong to one simulation. */
 static int64_t *count_of_simulation(const mpidata_buffer *buffer, int64_t number) {
     const int64_t slot = buffer->windows ? *mpidata_windows_steps(buffer->windows, number) : number;
     return &buffer->of_simulation[*buffer->known->slots[slot]->simulation];
@@ -72,7 +72,7 @@ int mpidata_buffer_reserve(mpidata_buffer *buffer) {
     return list_more(buffer, mpidata_array_room(buffer->allocated, buffer->count + 1, 256));
 }
 
-/* -- samples that differ in size: windows, or all of a capacity in bytes -------------------------------------------- */
+/* -- samples that differ in size: windows, or a capacity in bytes --------------------------------------------------- */
 
 static int differ_in_size(const mpidata_buffer *buffer) { return buffer->windows || buffer->memory; }
 
@@ -92,16 +92,16 @@ int64_t mpidata_buffer_fits(const mpidata_buffer *buffer) {
     const int64_t fill = mpidata_buffer_fill(buffer);
     if (!buffer->memory) return buffer->capacity;
     const int64_t n = fill ? (int64_t)((double)buffer->capacity / (double)fill * (double)buffer->count) : 1;
-    return n > buffer->batch ? n : buffer->batch; /* for which there is always room */
+    return n > buffer->batch ? n : buffer->batch; /* which always fits */
 }
 
-/* What a reservoir must not evict, or all that others have. */
+/* Samples that a reservoir must not evict; for other policies, all. */
 static int64_t kept(const mpidata_buffer *buffer) {
     if (buffer->policy != MPIDATA_POLICY_RESERVOIR) return mpidata_buffer_fill(buffer);
     return buffer->windows ? buffer->windows->unseen : buffer->unseen_bytes;
 }
 
-/* There is no batch yet, for which there must be room. */
+/* Whether there are fewer samples than a batch, for which there must be room. */
 static int lacks_batch(const mpidata_buffer *buffer) { return buffer->memory && buffer->count < buffer->batch; }
 
 static int fits(const mpidata_buffer *buffer, int64_t number) {
@@ -126,7 +126,7 @@ static void enter(mpidata_buffer *buffer, int64_t number) {
     }
 }
 
-/* Drawn for the first time, or taken out. */
+/* Note that a sample was drawn for the first time, or taken out. */
 static void see(mpidata_buffer *buffer, int64_t number) {
     if (buffer->windows)
         mpidata_windows_see(buffer->windows, number);
@@ -143,7 +143,7 @@ static int64_t take_out(mpidata_buffer *buffer, int64_t number) {
     return number;
 }
 
-/* The place of one that was drawn: of a few random ones, that whose simulation has most samples. */
+/* The place of a drawn sample to evict: of a few random ones, the one whose simulation has most samples. */
 static int64_t place_to_evict(mpidata_buffer *buffer) {
     int64_t chosen = -1, most = -1;
     for (int i = 0; i < (buffer->known ? CANDIDATES : 1); i++) {
@@ -179,7 +179,7 @@ int mpidata_buffer_has_room(mpidata_buffer *buffer, int64_t number) {
     return room;
 }
 
-/* Of a capacity in bytes a batch stays, which may have been promised. */
+/* With a capacity in bytes, a batch stays, because it may have been promised. */
 int64_t mpidata_buffer_evict(mpidata_buffer *buffer, int64_t number) {
     if (!differ_in_size(buffer) || buffer->count == buffer->unseen || lacks_batch(buffer)) return -1;
     if (buffer->policy != MPIDATA_POLICY_RESERVOIR) return -1;
@@ -228,7 +228,7 @@ void mpidata_buffer_keep(mpidata_buffer *buffer, const char *kept) {
         }
     }
     buffer->count = n;
-    buffer->refused = -1; /* it may be given back, too, and there is more room */
+    buffer->refused = -1; /* it may also be given back, and there is more room */
 }
 
 void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot) {
@@ -258,7 +258,7 @@ void mpidata_buffer_see_again(mpidata_buffer *buffer) {
 static int64_t draw_reservoir(mpidata_buffer *buffer, int *removed) {
     int64_t *slots = buffer->slots, i = mpidata_random_below(&buffer->random, buffer->count), slot = slots[i];
     *removed = buffer->ended;
-    if (i < buffer->unseen) { /* to the border, which then moves: the sample is among the seen */
+    if (i < buffer->unseen) { /* swap it to the border, which then moves: the sample is now among the seen ones */
         slots[i] = slots[--buffer->unseen];
         slots[i = buffer->unseen] = slot;
         see(buffer, slot);
@@ -289,7 +289,7 @@ int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed) {
 int64_t mpidata_buffer_take_out(mpidata_buffer *buffer) {
     int removed;
     const int ended = buffer->ended;
-    buffer->ended = 1; /* a reservoir removes */
+    buffer->ended = 1; /* draws of a reservoir now remove */
     const int64_t number = mpidata_buffer_draw(buffer, &removed);
     buffer->ended = ended;
     return number;
@@ -300,8 +300,8 @@ static int downwards(const void *a, const void *b) {
     return (one < other) - (one > other);
 }
 
-/* n <= count different ones. Robert Floyd's algorithm (Bentley, Programming Pearls: a sample of brilliance, CACM 1987)
- * finds the places in n steps. From the last to the first, so that what moves to the border stays behind them. */
+/* Draw n <= count different samples. Robert Floyd's algorithm (Bentley, Programming Pearls: a sample of brilliance, CACM 1987)
+ * finds the places in n steps. They are visited from last to first, so that samples moved to the border stay behind them. */
 static void draw_different(mpidata_buffer *buffer, int64_t n, int64_t *drawn, int64_t *places) {
     int64_t *slots = buffer->slots;
     for (int64_t i = 0, last = buffer->count - n; i < n; i++, last++) {

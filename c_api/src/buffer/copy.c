@@ -29,7 +29,7 @@ void *mpidata_copy_past_cache(void *restrict target, const void *restrict source
     memcpy(to, from, head);
     for (to += head, from += head, bytes -= head; bytes >= LINE; to += LINE, from += LINE, bytes -= LINE) {
         __m128i part[LINE / sizeof(__m128i)];
-        _mm_prefetch(from + AHEAD, _MM_HINT_T0); /* beyond the end it does nothing */
+        _mm_prefetch(from + AHEAD, _MM_HINT_T0); /* has no effect beyond the end */
         memcpy(part, from, LINE);
         for (size_t i = 0; i < LINE / sizeof *part; i++) _mm_stream_si128((__m128i *)(void *)to + i, part[i]);
     }
@@ -41,7 +41,7 @@ void *mpidata_copy_past_cache(void *restrict target, const void *restrict source
 #endif
 }
 
-/* Which copy of a round the next one is, from 0; at least 2 * MPIDATA_COPY_PAIRS: of none. */
+/* Number of the next copy in its round, from 0; at least 2 * MPIDATA_COPY_PAIRS: not in a round. */
 static int of_round(const mpidata_copy_choice *choice) {
     return choice->copies < MPIDATA_COPY_FIRST ? MPIDATA_COPY_ROUND
                                                : (int)((choice->copies - MPIDATA_COPY_FIRST) % MPIDATA_COPY_ROUND);

@@ -36,7 +36,7 @@ int64_t mpidata_ledger_own(const mpidata_ledger *ledger, int64_t simulation, int
     return mpidata_plan_own(ledger->plan, ledger->trainer, simulation, steps);
 }
 
-/* Where trainers die, their steps become those of others: the bits go by step, and are of all trainers. */
+/* If trainers may die, their steps go to others: the bits are indexed by step, and cover all trainers. */
 static int is_elastic(const mpidata_ledger *ledger) { return ledger->plan->trainers_at_least > 0; }
 
 static int64_t bit_of(const mpidata_ledger *ledger, int64_t step) {
@@ -128,7 +128,7 @@ int64_t mpidata_ledger_count(const mpidata_ledger *ledger, int trainer) {
     return n;
 }
 
-/* From now every own step below `whole` is there: the bits say only what is there besides. */
+/* From now on every own step below `whole` has been received: the bits cover only later ones. */
 static void raise_whole(mpidata_ledger *ledger, int64_t simulation, int64_t whole) {
     mpidata_ledger_entry *entry = &ledger->entries[simulation];
     if (whole <= entry->whole) return;
@@ -187,7 +187,7 @@ void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps) {
 int mpidata_ledger_leave_out(mpidata_ledger *ledger, int64_t simulation, int64_t step) {
     mpidata_ledger_entry *entry = &ledger->entries[simulation];
     const int64_t whole = entry->whole;
-    if (step < whole) { /* each of them has its bit from now on */
+    if (step < whole) { /* from now on each of them has a bit */
         entry->whole = 0;
         for (int64_t i = 0; i < whole; i++) MPIDATA_TRY(mpidata_ledger_enter(ledger, simulation, i));
         entry->missing = 0;

@@ -58,7 +58,7 @@ static int compare(const void *one, const void *other) {
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* By field and rank; those of a rank stay in the order of its calls. Most often all are in order already. */
+/* By field and rank; those of a rank stay in the order of its calls. They are usually sorted already. */
 static void sort(mpidata_part *list, int n) {
     int ordered = 1;
     for (int i = 1; i < n && ordered; i++) ordered = compare(&list[i - 1], &list[i]) <= 0;
@@ -85,7 +85,7 @@ static int check_indices(const mpidata_parts *parts, const mpidata_plan *plan) {
     return MPIDATA_SUCCESS;
 }
 
-/* Number of parts before those of this rank of a field, and of what comes after. */
+/* Number of parts before those of this rank and field. */
 static int parts_before(const mpidata_parts *parts, int field, int rank) {
     int low = 0, high = parts->n;
     while (low < high) {
@@ -99,7 +99,7 @@ static int parts_before(const mpidata_parts *parts, int field, int rank) {
     return low;
 }
 
-/* Rows of a field that the ranks before this one have put; -1: none was put, or by maps. */
+/* Rows of a field that the ranks before this one have put; -1: none, or put by maps. */
 static int64_t rows_before(const mpidata_parts *parts, const mpidata_plan *plan, int field, int rank) {
     int n;
     const mpidata_part *first = mpidata_parts_of(parts, field, &n), *next = parts->list + parts_before(parts, field, rank);
@@ -107,7 +107,7 @@ static int64_t rows_before(const mpidata_parts *parts, const mpidata_plan *plan,
     return next > first ? next[-1].before + extent_of(plan, &next[-1]) : 0;
 }
 
-/* Where a rank's part of a length begins, of which local numbers count. */
+/* Where a rank's part of a length begins, from which its local numbers count. */
 static int begin_of(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_part *local, int64_t *begin) {
     const mpidata_field *field = &plan->fields[local->block.field];
     int first = -1;
@@ -128,7 +128,7 @@ static int begin_of(const mpidata_parts *parts, const mpidata_plan *plan, const 
                          field->name, plan->lengths[field->index_of].name, local->rank);
 }
 
-/* What no length reaches may be beyond all numbers, too, and is refused either way. */
+/* An overflow cannot be a valid index, and is refused either way. */
 static int64_t sum(int64_t one, int64_t other) { return (int64_t)((uint64_t)one + (uint64_t)other); }
 
 static int shift_local(const mpidata_parts *parts, const mpidata_plan *plan) {
@@ -146,7 +146,7 @@ static int shift_local(const mpidata_parts *parts, const mpidata_plan *plan) {
     return MPIDATA_SUCCESS;
 }
 
-/* By which a length is known: a constant of the simulation, if that has it. */
+/* The field that determines a length: a constant of the simulation, if one has it. */
 static const mpidata_field *first_of(const mpidata_parts *parts, const mpidata_plan *plan, int length) {
     const mpidata_field *field = plan->fields;
     const int by_constant = parts->constants && parts->constants->numbers[length] >= 0;
@@ -154,7 +154,7 @@ static const mpidata_field *first_of(const mpidata_parts *parts, const mpidata_p
     return field;
 }
 
-/* Those of a sample begin with what its constants say. */
+/* The numbers of a sample start with those of its constants. */
 static void begin_numbers(mpidata_parts *parts, const mpidata_plan *plan) {
     const mpidata_parts *constants = parts->constants;
     for (int l = 0; l < plan->n_lengths; l++) parts->numbers[l] = constants ? constants->numbers[l] : -1;
@@ -178,12 +178,12 @@ int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
             rows += extent_of(plan, part);
         }
         if (field->given >= 0) parts->numbers[field->given] = part > first;
-        if (field->given >= 0 && part == first && field->index_of < 0) continue; /* indices that were not put are none */
+        if (field->given >= 0 && part == first && field->index_of < 0) continue; /* without a put there are no indices */
         if (field->given < 0 && part == first) return mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was not put", field->name);
         const mpidata_length *length = &plan->lengths[field->length];
         int64_t *known = &parts->numbers[field->length];
         if (*known >= 0 && *known != rows)
-            return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be as many",
+            return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be equal",
                                  first_of(parts, plan, field->length)->name, field->name, (long long)*known, (long long)rows, length->name);
         if (length->at_most && rows > length->at_most)
             return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have %lld '%s', at most %lld are declared", field->name,
@@ -212,7 +212,7 @@ const mpidata_part *mpidata_parts_of(const mpidata_parts *parts, int field, int 
     return parts->list + first;
 }
 
-/* Elements of one index of the dimension that varies that lie side by side. */
+/* Contiguous elements for one index of the dimension that varies. */
 static int64_t inner_of(const mpidata_field *field) {
     int64_t inner = 1;
     for (int d = field->varying + 1; d < field->ndim; d++) inner *= field->shape[d];
@@ -224,7 +224,7 @@ static int64_t copy_part(const mpidata_part *part, const mpidata_field *field, c
                          void *(*copy)(void *restrict, const void *restrict, size_t)) {
     const int64_t inner = inner_of(field), outer = field->row / inner, extent = part->block.shape[field->varying];
     const size_t size = field->element_size, row = (size_t)inner * size, bytes = (size_t)extent * row;
-    for (int64_t o = 0; o < outer && extent; o++) { /* of no extent: it may be NULL */
+    for (int64_t o = 0; o < outer && extent; o++) { /* without extent, it may be NULL */
         char *to = target + (size_t)(o * all + at) * row;
         const char *from = part->values + (size_t)o * bytes;
         if (shift)
@@ -235,14 +235,14 @@ static int64_t copy_part(const mpidata_part *part, const mpidata_field *field, c
     return extent;
 }
 
-/* Zeros in place of a field that was not put, which is as long as others. */
+/* Zeros for a field that was not put, with the length of other fields. */
 static void clear_part(const mpidata_field *field, char *target, int64_t at, int64_t all, int64_t extent) {
     const int64_t inner = inner_of(field), outer = field->row / inner;
     const size_t row = (size_t)inner * field->element_size;
     for (int64_t o = 0; o < outer && extent; o++) memset(target + (size_t)(o * all + at) * row, 0, (size_t)extent * row);
 }
 
-enum { FILL_AT_ONCE = 4096 }; /* bytes, or twice that: what is copied again and again stays in cache */
+enum { FILL_AT_ONCE = 4096 }; /* bytes, or twice that: a block that is copied repeatedly stays in cache */
 
 static void fill(char *target, size_t bytes, const void *element, size_t size) {
     size_t done = size;

@@ -1,8 +1,8 @@
-/* Memory of samples. A slot holds one, and belongs to a page: one slot, or as many as a batch has samples. Within a page
- * memory is field by field, as it is in a batch: a page that was filled in order can be handed out as it is.
+/* Memory of samples. A slot holds one sample, and belongs to a page: one slot, or as many as a batch has samples. The memory
+ * of a page is ordered by field, as in a batch: a page that was filled in order can be handed out unchanged.
  *
- * Pages are made when first needed and reused last-in first-out, so that only as much memory is touched as is in use, and
- * the warm part of it first. Not thread-safe. */
+ * Pages are made when first needed and reused last-in first-out, so that only memory in use is touched, and warm memory
+ * first. Not thread-safe. */
 #ifndef MPIDATA_SLOTS_H
 #define MPIDATA_SLOTS_H
 
@@ -11,7 +11,7 @@
 
 typedef struct mpidata_page mpidata_page;
 
-/* Its address stays. */
+/* Its address does not change. */
 typedef struct {
     mpidata_page *page;
     int64_t index; /* in its page */
@@ -19,16 +19,16 @@ typedef struct {
     double *time;
     int64_t *simulation, *step;
     mpidata_moments *moments; /* plan.n_moments, of its values; none before it is whole */
-    int pins;    /* copies out of it under way */
-    int unowned; /* to be given back when the last pin goes */
-    int draws;   /* of the sample; -1: nobody counts them */
-    int group;   /* that has sent it, where a run is replayed */
+    int pins;    /* copies from it in progress */
+    int unowned; /* to be given back with the last pin */
+    int draws;   /* of the sample; -1: not counted */
+    int group;   /* that has sent it, in a replay */
     int holders, in_buffer, unseen; /* windows, and tries, that have the step (windows.h); windows in the buffer; never drawn */
-    mpidata_parts parts; /* its values of the fields that vary; last, as most jobs have none */
+    mpidata_parts parts; /* its values of the fields that vary; last, because most jobs have none */
     mpidata_try_constants *constants; /* of its simulation and try; NULL: there are none */
 } mpidata_slot;
 
-/* Memory of `count` samples: of each field that does not vary count x shape elements on a boundary of 64 bytes, then
+/* Memory of `count` samples: count x shape elements of each field that does not vary, aligned to 64 bytes, then
  * count x n_parameters float64, count float64 (time), count int64 (step), count int64 (simulation). */
 typedef struct {
     int64_t count;
@@ -52,23 +52,23 @@ typedef struct {
     mpidata_heap heap; /* of parts, and of constants */
     mpidata_constants_set constants;
     int64_t alike; /* bytes of the fields that do not vary */
-    mpidata_page_layout one, batch; /* batch.count 0: all pages are of one */
+    mpidata_page_layout one, batch; /* batch.count 0: all pages have one slot */
     mpidata_page *free_one, *free_batch;
-    mpidata_page *filling; /* page of a batch with slots that were not taken yet, from `next` on */
+    mpidata_page *filling; /* page of a batch with free slots from `next` on */
     int64_t next;
     mpidata_slot **slots;
     int64_t n_slots, allocated;
 } mpidata_slots;
 
-/* -1 where memory is short. */
+/* Returns -1 if memory is exhausted. */
 int mpidata_slots_open(mpidata_slots *slots, const mpidata_plan *plan);
 void mpidata_slots_close(mpidata_slots *slots);
 
-/* From now on use pages of `count` slots; -1 where memory is short. */
+/* From now on use pages of `count` slots; returns -1 if memory is exhausted. */
 int mpidata_slots_batch(mpidata_slots *slots, int64_t count);
 
-/* Number of a free slot, or -1 where memory is short. ahead: samples that will be drawn before this one, so that pages are
- * begun where batches begin; -1: it is not to be drawn. */
+/* Number of a free slot, or -1 if memory is exhausted. ahead: samples that will be drawn before this one, so that pages start
+ * where batches start; -1: it will not be drawn. */
 int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead);
 
 /* Address of the elements of a field that does not vary. */
@@ -78,7 +78,7 @@ char *mpidata_slot_field(const mpidata_slots *slots, const mpidata_slot *slot, i
 void mpidata_slot_set_constants(mpidata_slot *slot, mpidata_try_constants *constants);
 
 /* Copy a sample into a slot: fields[i] has the values of field i (C order, its own lengths), numbers its n_numbers. Its
- * constants are those of this group, try and simulation; if there are none yet, they are made of the values. */
+ * constants are those of this group, try and simulation; if there are none yet, they are made from the values. */
 int mpidata_slot_fill(mpidata_slots *slots, mpidata_slot *slot, const void *const *fields, const int64_t *numbers);
 int mpidata_slot_fill_constants(mpidata_slots *slots, mpidata_slot *slot, const void *const *fields, const int64_t *numbers,
                                 int group, int64_t by_try, int64_t simulation);

@@ -143,7 +143,7 @@ static mpidata_try *try_of(mpidata_windows *windows, int group, int64_t simulati
     return *chain = of;
 }
 
-/* Place of the first step that is not before this one: searched from the end, as steps come in order as a rule. */
+/* Place of the first step that is not before this one: searched from the end, because steps usually come in order. */
 static int64_t place_of(const mpidata_try *of, int64_t step) {
     int64_t low = 0, high = of->n;
     if (!high || of->steps[high - 1].step < step) return high;
@@ -218,7 +218,7 @@ static int is_open(const mpidata_windows *windows, int64_t simulation, int64_t f
            !mpidata_ledger_has(windows->ledger, simulation, first);
 }
 
-/* The latest window first: where steps come in order it is the one that is open. */
+/* The latest window first: if steps come in order, it is the open one. */
 int mpidata_windows_want(const mpidata_windows *windows, int64_t simulation, int64_t step) {
     int64_t stride = windows->plan->samples_stride, first = step;
     for (int i = 0; i < windows->plan->samples_window && first >= 0; i++, first -= stride)
@@ -226,7 +226,7 @@ int mpidata_windows_want(const mpidata_windows *windows, int64_t simulation, int
     return 0;
 }
 
-/* Fill in the slots of a window, from the last one: that is the one which is missing, where steps come in order. */
+/* Fill in the slots of a window, from the last one: if steps come in order, that is the missing one. */
 static int is_whole(const mpidata_windows *windows, const mpidata_try *of, int64_t first, int64_t *slots) {
     for (int i = windows->plan->samples_window - 1; i >= 0; i--)
         if ((slots[i] = slot_of(of, first + i * windows->plan->samples_stride)) < 0) return 0;

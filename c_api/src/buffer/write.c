@@ -23,7 +23,7 @@ static int write_pieces(int file, struct iovec *pieces, int n, int64_t *offset) 
     return 0;
 }
 
-/* Parts side by side are one another's continuation only where the dimension that varies is the first. */
+/* Adjacent parts are contiguous only if the dimension that varies is the first. */
 static int write_joined(const mpidata_slots *slots, int file, int field, const mpidata_slot *slot, int64_t *offset) {
     const mpidata_field *declared = &slots->plan->fields[field];
     const int64_t elements = slot->parts.numbers[declared->length] * declared->row;

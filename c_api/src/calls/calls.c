@@ -31,7 +31,7 @@ static int refuse_forked(void) { return transport && transport->forked() ? trans
 
 const char *mpidata_calls_early_error(void) { return early_error; }
 
-/* mpidata_init tells the job of it; a carrier knows of no rank before mpidata_attach. */
+/* mpidata_init reports it to the job; a carrier knows no rank before mpidata_attach. */
 static void remember_early_error(void) {
     if (!*early_error) (void)snprintf(early_error, sizeof early_error, "%s", mpidata_last_error());
 #ifdef MPIDATA_WITHOUT_MPI
@@ -39,7 +39,7 @@ static void remember_early_error(void) {
 #endif
 }
 
-/* Add the place and the advice to the last error; outside a job it goes to standard error. */
+/* Add the place and the advice to the last error; outside a job, print it to stderr. */
 static int say_where(int status, const char *advice) {
     char text[MPIDATA_TEXT_MAX], who[128];
     const long long simulation = mpidata_calls.simulation, step = mpidata_calls.step;
@@ -106,13 +106,13 @@ static int need_simulation(const char *call) {
     return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_next first.");
 }
 
-/* What each call within a simulation begins with; MPIDATA_END where the job is stopping. */
+/* The start of each call within a simulation; returns MPIDATA_END if the job is stopping. */
 static int enter_simulation(const char *call) {
     MPIDATA_TRY(refuse_forked());
     return mpidata_calls.state == MPIDATA_JOINED && mpidata_calls.stopping ? MPIDATA_END : need_simulation(call);
 }
 
-/* As each does that gives something away. */
+/* The start of each call that sends data. */
 static int enter(const char *call) {
     MPIDATA_TRY(enter_simulation(call));
     return mpidata_calls.cancelled ? MPIDATA_CANCELLED : MPIDATA_SUCCESS;
@@ -158,7 +158,7 @@ static int need_parameters(const char *call, const void *name, const void *value
 }
 
 static int param(const char *name, double *value) {
-    const char *advice = "Set it to one, or unset it; a text is got by mpidata_param_text.";
+    const char *advice = "Set it to one, or unset it; read texts with mpidata_param_text.";
     int index;
     if (value) *value = 0.0;
     MPIDATA_TRY(need_parameters("mpidata_param", name, value));
@@ -183,7 +183,7 @@ int mpidata_param_text(const char *name, char *text, size_t size) { MPIDATA_CALL
 
 /* -- put ------------------------------------------------------------------------------------------------------------ */
 
-/* Where the values of a put are: those of a device are copied by what takes them, numbers of rows before, as they are looked at. */
+/* Find where the values of a put are: values on a device are copied later, but row numbers now, because they are checked. */
 static int locate(mpidata_put_arguments *put, int lend, const char **advice) {
     *advice = "Use mpidata_put or mpidata_put_block, which copy it.";
     MPIDATA_TRY(mpidata_device_find(put->values, &put->device));
@@ -192,7 +192,7 @@ static int locate(mpidata_put_arguments *put, int lend, const char **advice) {
     return put->local && !mpidata_calls.alone ? mpidata_gather_strided(put, NULL) : MPIDATA_SUCCESS;
 }
 
-/* A device may be out of order, so it is this try that fails: nothing more of it is sent. */
+/* The device may be faulty, so only this try fails: no more of it is sent. */
 static int refuse_put(int status, const char *advice) {
     if (status != MPIDATA_ERR_DEVICE) return mpidata_calls_misuse(status, advice);
     (void)say_where(status, "An earlier call of the program may be the cause. This try of the simulation has failed: end the program.");
@@ -213,7 +213,7 @@ static int put_values(mpidata_put_arguments *put, int lend) {
     int64_t elements = mpidata_block_elements(&block);
     mpidata_calls.counts[block.field] += elements;
     if (mpidata_calls.plan->n_numbers) mpidata_calls.counts[mpidata_calls.plan->n_fields + block.field]++;
-    const int varies = mpidata_calls.plan->fields[block.field].varying >= 0; /* a part of nothing says that it was put */
+    const int varies = mpidata_calls.plan->fields[block.field].varying >= 0; /* an empty part also counts as put */
     status = elements || varies ? transport->stage(&block, put, lend) : MPIDATA_SUCCESS;
     return status == MPIDATA_ERR_DEVICE ? refuse_put(status, NULL) : status;
 }
@@ -226,7 +226,7 @@ int mpidata_declared_dtype(const char *field) {
 
 int mpidata_calls_put(mpidata_put_arguments *put, int lend) { return settle(put_values(put, lend)); }
 
-/* What all of these calls have, beside what only some have. */
+/* The arguments that all of these calls have, and in `put` those that only some have. */
 static int put_any(const char *field, const void *values, mpidata_dtype dtype, int ndim, mpidata_put_arguments *put, int lend) {
     put->field = field;
     put->values = values;
@@ -333,7 +333,7 @@ void mpidata_calls_empty_step(void) {
     memset(mpidata_calls.counts, 0, (size_t)mpidata_plan_counts(mpidata_calls.plan) * sizeof *mpidata_calls.counts);
 }
 
-/* Say that something is wrong with a step, which may not be the present one. */
+/* Refuse a step, which may not be the current one. */
 static int misuse_of_step(int status, int64_t step, const char *advice) {
     int64_t present = mpidata_calls.step;
     mpidata_calls.step = step;
@@ -346,7 +346,7 @@ static int was_not_put(const mpidata_field *field) {
     return field->given >= 0 ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was not put", field->name);
 }
 
-/* If maps leave a hole, say where. */
+/* If maps leave a hole, name the missing row. */
 static int name_missing_row(int64_t step, int index, int64_t put, int64_t rows) {
     const int64_t first = put < rows ? transport->missing_row(step, index, put, rows) : -1;
     if (first < 0) return MPIDATA_SUCCESS;
@@ -355,7 +355,7 @@ static int name_missing_row(int64_t step, int index, int64_t put, int64_t rows) 
                          (long long)first, mpidata_calls.plan->fields[index].name, (long long)put, (long long)rows);
 }
 
-/* What is wrong with a field that does not vary. */
+/* Check a field that does not vary. */
 static int check_elements(const mpidata_plan *plan, int index, int64_t elements, int64_t step) {
     const mpidata_field *field = &plan->fields[index];
     if (elements == field->row) return MPIDATA_SUCCESS;
@@ -367,8 +367,8 @@ static int check_elements(const mpidata_plan *plan, int index, int64_t elements,
                          elements < field->row ? "they leave a hole" : "they overlap, or it was put twice");
 }
 
-/* What is wrong with one that does, beside those before it. An optional one that was not put is as long as others, but for
- * indices, of which there are none then. */
+/* Check a field that varies against those before it. An optional field that was not put has the length of others, except
+ * index fields, which are then empty. */
 static int check_length(const mpidata_plan *plan, int index, const int64_t *counts, int64_t step) {
     const mpidata_field *field = &plan->fields[index];
     const mpidata_length *length = &plan->lengths[field->length];
@@ -384,7 +384,7 @@ static int check_length(const mpidata_plan *plan, int index, const int64_t *coun
         if (other->length != field->length || !counts_too || others == rows) continue;
         MPIDATA_TRY(name_missing_row(step, index, rows, others));
         MPIDATA_TRY(name_missing_row(step, i, others, rows));
-        return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be as many", other->name,
+        return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be equal", other->name,
                              field->name, (long long)others, (long long)rows, length->name);
     }
     return MPIDATA_SUCCESS;
@@ -402,8 +402,8 @@ int mpidata_calls_check_cover(const int64_t *counts, int64_t step, int tells) {
         if (status && field->varying < 0)
             return misuse_of_step(status, step, "The blocks of all ranks must cover each field exactly once per step.");
         if (status)
-            return misuse_of_step(status, step, "In each step put each field, by one rank at least; fields whose shape has the same "
-                                                "name are as long as one another.");
+            return misuse_of_step(status, step, "In each step put each field, by at least one rank; fields whose shapes have a common "
+                                                "name must have the same length.");
     }
     return MPIDATA_SUCCESS;
 }
@@ -472,7 +472,7 @@ int mpidata_next(int64_t *simulation) { MPIDATA_CALLED; return settle(next(simul
 static int fail(const char *reason, int how) {
     MPIDATA_TRY(enter("mpidata_fail"));
     if (!reason) reason = "no reason given";
-    if (mpidata_calls.alone) (void)fprintf(stderr, "mpidata: the simulation is given up: %s\n", reason);
+    if (mpidata_calls.alone) (void)fprintf(stderr, "mpidata: the simulation is abandoned: %s\n", reason);
     if (mpidata_calls.alone) return MPIDATA_SUCCESS;
     MPIDATA_TRY(transport->fail(reason, how));
     if (mpidata_calls.cancelled) return MPIDATA_CANCELLED;

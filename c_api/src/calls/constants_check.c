@@ -6,7 +6,7 @@ int mpidata_constant_check(const mpidata_field *field, const char **advice) {
     if (!field->per_simulation) return MPIDATA_SUCCESS;
     *advice = "Put it after mpidata_next and before the first mpidata_step, or remove 'per' from the field in the job "
               "file.";
-    return mpidata_error(MPIDATA_ERR_ORDER, "Field '%s' is put once a simulation, but was put after its first step",
+    return mpidata_error(MPIDATA_ERR_ORDER, "Field '%s' is put once per simulation, but was put after its first step",
                          field->name);
 }
 

@@ -1,4 +1,4 @@
-/* mpidata_infer and its like: what is checked before a question leaves. */
+/* mpidata_infer and its variants: the checks before a question is sent. */
 #include <stddef.h>
 
 #include "calls/calls.h"
@@ -6,18 +6,18 @@
 #include "program/caller.h"
 #include "question/description.h"
 
-/* Refuse what there is nobody to answer. */
+/* Refuse a question that nobody can answer. */
 static int need_answerer(const char **advice) {
     *advice =
         "Add 'inference: {ranks: 1, function: \"module:function\"}' to the job file, and start it with `mpidata run`.";
     if (mpidata_calls.alone)
-        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_infer was called outside a job, where nobody answers");
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_infer was called outside a job, which has no inference ranks");
     if (!mpidata_calls.plan->inference)
         return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_infer was called in a job without 'inference'");
     return MPIDATA_SUCCESS;
 }
 
-/* Answers are received in place, by MPI. */
+/* MPI receives answers in place. */
 static int refuse_devices(const mpidata_array *arrays, int n, const char **advice) {
     *advice = "Pass an array in the memory of the host.";
     for (int i = 0; i < n; i++) {
@@ -42,7 +42,7 @@ static int begin(const mpidata_array *in, int n_in, const mpidata_array *out, in
     return mpidata_calls_misuse(status, "Call mpidata_infer_wait for one of them first.");
 }
 
-/* Also where the job is stopping: from then on the arrays are lent no more. */
+/* Also if the job is stopping: from then on the arrays are no longer lent. */
 static int wait_for_answer(mpidata_question *question) {
     const mpidata_transport *transport = mpidata_calls_transport();
     if (transport && transport->forked()) return transport->refuse_forked();

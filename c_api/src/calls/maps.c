@@ -9,10 +9,10 @@
 enum { REMEMBERED_MAX = 16 };
 
 static int64_t n_made; /* by this process */
-static void (*forget)(const mpidata_map *map); /* the transport's */
-static mpidata_map *remembered[REMEMBERED_MAX]; /* the last one asked for first */
+static void (*forget)(const mpidata_map *map); /* callback of the transport */
+static mpidata_map *remembered[REMEMBERED_MAX]; /* the most recently used first */
 
-/* -- their lives ---------------------------------------------------------------------------------------------------- */
+/* -- lifetime ------------------------------------------------------------------------------------------------------- */
 
 static void free_memory(mpidata_map *map) {
     free(map->sent);
@@ -32,7 +32,7 @@ static int make(int64_t n, const int64_t *indices, int64_t base, mpidata_map **m
     *advice = "Pass the number of rows, 0 or more, and as many indices.";
     if (n < 0 || (n && !indices))
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "A map of %lld rows%s", (long long)n, n < 0 ? "" : ", whose indices are NULL");
-    *advice = "A map needs 8 bytes a row.";
+    *advice = "A map needs 8 bytes per row.";
     mpidata_map *map = calloc(1, sizeof *map);
     mpidata_map_head *message = n < PTRDIFF_MAX / 16 ? malloc(sizeof *message + (size_t)n * sizeof *indices) : NULL;
     if (!map || !message) {
@@ -103,7 +103,7 @@ static int compare(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-/* A row that is in a map twice; -1: there is none, -2: memory is short. Most maps ascend. */
+/* A row that is in a map twice; -1: there is none, -2: memory is exhausted. Most maps ascend. */
 static int64_t row_twice(const mpidata_map *map) {
     int64_t i = 1, row = -1;
     while (i < map->n && map->indices[i] > map->indices[i - 1]) i++;
@@ -123,7 +123,7 @@ static int check_distinct(const char *field, const mpidata_map *map, const char 
     const int64_t row = row_twice(map);
     *advice = "Leave the rows of other ranks out of the map and of the values.";
     if (row >= 0) return mpidata_error(MPIDATA_ERR_BLOCK, "Field '%s': the map has row %lld twice", field, (long long)row);
-    *advice = "A map needs 8 bytes a row.";
+    *advice = "A map needs 8 bytes per row.";
     if (row < -1) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a map of %lld rows", (long long)map->n);
     ((mpidata_map *)(uintptr_t)map)->checked = 1;
     return MPIDATA_SUCCESS;
@@ -159,7 +159,7 @@ int mpidata_local_numbers_check(const mpidata_plan *plan, const mpidata_put_argu
     const mpidata_field *field = &plan->fields[block->field];
     const mpidata_map *map = put->map;
     *advice = "Declare `index: <length>` for it in the job file, or use mpidata_put.";
-    if (field->index_of < 0) return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' has no index: its values are no numbers of rows", field->name);
+    if (field->index_of < 0) return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' has no index: its values are not row numbers", field->name);
     const int64_t elements = mpidata_block_elements(block);
     if (!map || !elements) return MPIDATA_SUCCESS;
     int64_t least, greatest;

@@ -1,4 +1,4 @@
-/* What solvers read of what a trainer publishes: mpidata_refresh, mpidata_published. */
+/* Reading of published arrays by solvers: mpidata_refresh, mpidata_published. */
 #include <string.h>
 
 #include "calls/bindings.h"
@@ -49,7 +49,7 @@ static int published(const char *name, mpidata_dtype *dtype, int *ndim, int64_t 
     MPIDATA_TRY(mpidata_calls_enter("mpidata_published"));
     if (!name || !dtype || !ndim || !shape || !values) {
         (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_published: a pointer is NULL");
-        return mpidata_calls_misuse(MPIDATA_ERR_ARGUMENT, "Pass a name, and where all else is to be written.");
+        return mpidata_calls_misuse(MPIDATA_ERR_ARGUMENT, "Pass a name, and the addresses of all results.");
     }
     const mpidata_contents *contents = held();
     if (!contents) return nothing_yet();
@@ -76,9 +76,9 @@ static int published_as(const char *name, mpidata_dtype dtype, int ndim, int64_t
     const int byte = dtype == MPIDATA_INT8 && mpidata_dtype_size(is) == 1;
     if ((is == dtype || byte) && dimensions == ndim) return MPIDATA_SUCCESS;
     (void)mpidata_error(MPIDATA_ERR_ARGUMENT,
-                        "mpidata_published: '%.100s' is %s of %d dimensions, but is asked for as %s of %d", name,
+                        "mpidata_published: '%.100s' is %s of %d dimensions, but was requested as %s of %d", name,
                         mpidata_dtype_name(is), dimensions, mpidata_dtype_name(dtype), ndim);
-    return mpidata_calls_misuse(MPIDATA_ERR_ARGUMENT, "Declare the pointer as what is published.");
+    return mpidata_calls_misuse(MPIDATA_ERR_ARGUMENT, "Declare the pointer as the published array.");
 }
 
 int mpidata_published_as(const char *name, mpidata_dtype dtype, int ndim, int64_t *shape, const void **values) {

@@ -7,7 +7,7 @@
 #include "dtypes/convert.h"
 #include "program/single_run.h"
 
-/* With the name of a length in place of the dimension that varies. */
+/* Write a shape, with the name of the length for the dimension that varies. */
 static void shape_text(int ndim, const int64_t *shape, int varying, const char *length, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, "(");
     for (int d = 0; d < ndim && used < size; d++)
@@ -28,7 +28,7 @@ static int check_arguments(const mpidata_put_arguments *put, const char **advice
                              put->ndim > 0 && !put->shape ? " and no shape" : "");
     }
     for (int d = 0; d < put->ndim; d++) {
-        *advice = "Extents are not negative.";
+        *advice = "Extents must not be negative.";
         if (put->shape[d] < 0)
             return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': extent %lld in dimension %d", put->field,
                                  (long long)put->shape[d], d);
@@ -38,9 +38,9 @@ static int check_arguments(const mpidata_put_arguments *put, const char **advice
         *advice = "Pass the address of the array.";
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': values is NULL", put->field);
     }
-    *advice = "Use a value of mpidata_dtype: MPIDATA_FLOAT32, say.";
+    *advice = "Use a value of mpidata_dtype, for example MPIDATA_FLOAT32.";
     if (!mpidata_dtype_size(put->dtype))
-        return mpidata_error(MPIDATA_ERR_DTYPE, "Field '%.100s': %d is no dtype", put->field, (int)put->dtype);
+        return mpidata_error(MPIDATA_ERR_DTYPE, "Field '%.100s': %d is not a dtype", put->field, (int)put->dtype);
     return MPIDATA_SUCCESS;
 }
 
@@ -67,14 +67,14 @@ static int check_whole_shape(const mpidata_field *field, const char *length, int
     char declared[160 + MPIDATA_NAME_MAX], given[160];
     shape_text(field->ndim, field->shape, field->varying, length, declared, sizeof declared);
     shape_text(ndim, shape, -1, "", given, sizeof given);
-    *advice = "Put the whole field (C order, last index fastest), or declare the shape that is put. A part of it is put as a "
+    *advice = "Put the whole field (C order, last index fastest), or declare the shape that is put. Put a part of it as a "
               "block, with its start; the blocks of all ranks must cover the field in every step.";
     if (field->varying >= 0)
         *advice = "Put this rank's part of it (C order, last index fastest): only the dimension with a name may have another extent.";
     return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has shape %s, but %s was put", field->name, declared, given);
 }
 
-/* This rank's part of a field that varies. */
+/* Check this rank's part of a field that varies. */
 static int check_part(const mpidata_plan *plan, const mpidata_field *field, const mpidata_put_arguments *put, int64_t put_before,
                       const char **advice) {
     const mpidata_length *length = &plan->lengths[field->length];
@@ -151,7 +151,7 @@ int mpidata_param_copy(const mpidata_plan *plan, const double *values, const cha
     *advice = "Pass an array of MPIDATA_MAX_TEXT.";
     const size_t length = strlen(found);
     if (length >= size)
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "Parameter '%.100s': its text needs %zu bytes, and there are %zu", name,
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "Parameter '%.100s': its text needs %zu bytes, but there are %zu", name,
                              length + 1, size);
     memcpy(text, found, length + 1);
     return MPIDATA_SUCCESS;

@@ -20,7 +20,7 @@ enum { YIELDS = 4, LOOK_EVERY_MS = 500 };
 
 static int gone(void) {
     return mpidata_error(MPIDATA_ERR_JOB, "The carrier of this program, a rank of the job, has ended, and with it the "
-                                          "program's part in the job. End the program: the job starts it again if need be.");
+                                          "program's part in the job. End the program: the job restarts it if necessary.");
 }
 
 static int closed_here(void) {
@@ -41,17 +41,17 @@ static int connect_to(const char *path, int *connection) {
                                               "folder with a short name.", path);
     strcpy(address.sun_path, path);
     int low = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    /* Not as 0, 1 or 2, if the program has closed those: what it prints would go to the carrier. */
+    /* Not as 0, 1 or 2, if the program has closed those: its output would go to the carrier. */
     *connection = low < 0 || low > STDERR_FILENO ? low : fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (*connection < 0) status = cannot("make a socket for", path);
     if (low >= 0 && low != *connection) (void)close(low);
     MPIDATA_TRY(status);
     do failed = connect(*connection, (const struct sockaddr *)&address, sizeof address);
-    while (failed && errno == EINTR); /* by a signal handler of the program */
+    while (failed && errno == EINTR); /* because of a signal handler of the program */
     return failed ? cannot("connect to", path) : MPIDATA_SUCCESS;
 }
 
-/* A message of the carrier's, and the descriptor that comes with it; *memory: that, or -1. As recv. */
+/* Receive a message of the carrier, and in *memory the descriptor with it, or -1. Returns as recv. */
 static ssize_t receive_with(int connection, void *data, size_t bytes, int flags, int *memory) {
     union {
         struct cmsghdr head;
@@ -69,7 +69,7 @@ static ssize_t receive_with(int connection, void *data, size_t bytes, int flags,
     return got;
 }
 
-/* The carrier's first message, and the memory with it. */
+/* Receive the carrier's first message, and the memory with it. */
 static int take_welcome(int connection, mpidata_carried_welcome *welcome, int *memory) {
     const ssize_t got = receive_with(connection, welcome, sizeof *welcome, 0, memory);
     if (got <= 0) return gone();
@@ -102,8 +102,8 @@ static int check_memory(mpidata_channel *channel, uint64_t bytes) {
         !within(channel->values_at, channel->values_bytes, channel->slot_bytes) ||
         channel->blocks > MPIDATA_BLOCKS_MAX ||
         sizeof(mpidata_carried_sample) + channel->blocks * sizeof(mpidata_carried_block) > channel->values_at)
-        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory does not hold what it says. Use one "
-                                              "version of mpidata.");
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory does not have the announced contents. "
+                                              "Use one version of mpidata.");
     const char *base = (const char *)channel->shared;
     if (base[plan_at + plan_bytes - 1])
         return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the plan in the carrier's memory has no end. Use one version "
@@ -117,23 +117,23 @@ static int map_memory(mpidata_channel *channel, const mpidata_carried_welcome *w
     struct stat status;
     uint64_t bytes = welcome->bytes;
     if (memory < 0)
-        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory has not come with its message, as where a "
-                                              "process has as many files open as it may. See `ulimit -n`.");
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory has not come with its message, as happens if "
+                                              "the process has too many open files. See `ulimit -n`.");
     if (fstat(memory, &status)) return cannot("take", "the carrier's memory");
     if (bytes < sizeof(mpidata_carried) || (uint64_t)status.st_size != bytes)
-        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory has another size than it says.");
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory does not have the announced size.");
     void *mapped = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (mapped == MAP_FAILED)
         return mpidata_error(MPIDATA_ERR_MEMORY, "mpidata_attach: cannot map %llu bytes of the carrier's memory: %s.",
                              (unsigned long long)bytes, strerror(errno));
 #ifdef MADV_HUGEPAGE
-    (void)madvise(mapped, (size_t)bytes, MADV_HUGEPAGE); /* a wish, as in the carrier */
+    (void)madvise(mapped, (size_t)bytes, MADV_HUGEPAGE); /* only a hint, as in the carrier */
 #endif
     channel->shared = mapped;
     return check_memory(channel, bytes);
 }
 
-/* Of this process in its program, by what launchers set; -1: none has. Parts are joined in this order. */
+/* Number of this process in its program, from launchers' variables; -1: unknown. Parts are joined in this order. */
 #define ELEMENT(name) name,
 static int64_t own_number(void) {
     static const char *const names[] = {MPIDATA_CARRIED_NUMBER_VARIABLES(ELEMENT, ELEMENT)};
@@ -148,7 +148,7 @@ static int64_t own_number(void) {
     return -1;
 }
 
-/* May leave the path of another carrier in `elsewhere`, and nothing open. */
+/* Connect to a carrier; it may name another one in `elsewhere`, then nothing stays open. */
 static int meet(mpidata_channel *channel, const char *path, const char *token, char *elsewhere) {
     mpidata_carried_hello hello = {.magic = MPIDATA_CARRIED_MAGIC, .version = MPIDATA_CARRIED_VERSION,
                                    .number = own_number()};
@@ -184,7 +184,7 @@ int mpidata_channel_open(mpidata_channel *channel, const char *address) {
     if (!status && *elsewhere) {
         status = meet(channel, elsewhere, colon + 1, further);
         if (!status && *further)
-            status = mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: two carriers name one another. Use one version of mpidata.");
+            status = mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: two carriers refer to each other. Use one version of mpidata.");
     }
     if (status) mpidata_channel_close(channel);
     return status;
@@ -199,7 +199,7 @@ void mpidata_channel_close(mpidata_channel *channel) {
     channel->socket = channel->came[0] = channel->came[1] = -1;
 }
 
-/* Bytes that wake, and the newest descriptor of each kind that comes with one. */
+/* Receive the bytes that wake, and the newest descriptor of each kind that comes with one. */
 int mpidata_channel_check(mpidata_channel *channel) {
     char bytes[64];
     ssize_t got;
@@ -226,7 +226,7 @@ static void wake_carrier(mpidata_channel *channel) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!MPIDATA_CARRIED_GET(channel->shared->carrier_sleeps)) return;
     MPIDATA_CARRIED_SET(channel->shared->carrier_sleeps, 0);
-    (void)send(channel->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL); /* where there is no room, it has not read the last one */
+    (void)send(channel->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL); /* if there is no room, it has not read the last one */
 }
 
 static int has_slot(const mpidata_channel *channel) {
@@ -263,7 +263,7 @@ int mpidata_channel_slot(mpidata_channel *channel, mpidata_carried_sample **samp
     return MPIDATA_SUCCESS;
 }
 
-/* Between short steps a call of the system would cost more than the step. */
+/* At short steps a system call would cost more than the step. */
 static int check_now_and_then(mpidata_channel *channel) {
     struct timespec now;
     if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now)) return MPIDATA_SUCCESS;
@@ -316,8 +316,8 @@ int mpidata_channel_room(mpidata_channel *channel, int place, uint64_t bytes, in
     *memory = channel->came[MPIDATA_CARRIED_ROOM];
     channel->came[MPIDATA_CARRIED_ROOM] = -1;
     if (*memory >= 0) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_JOB, "mpidata_infer: the memory for a question has not come from the carrier, as where a process "
-                                          "has as many files open as it may. See `ulimit -n`.");
+    return mpidata_error(MPIDATA_ERR_JOB, "mpidata_infer: the memory for a question has not come from the carrier, as happens if "
+                                          "the process has too many open files. See `ulimit -n`.");
 }
 
 void mpidata_channel_question(mpidata_channel *channel, int place) {

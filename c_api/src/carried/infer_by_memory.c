@@ -13,14 +13,14 @@
 
 /* A place for questions, and the one that is open in it. */
 typedef struct {
-    char *memory; /* that the carrier has made for it; NULL: none yet */
+    char *memory; /* made by the carrier; NULL: none yet */
     uint64_t bytes;
     int64_t question; /* its number; 0: none is open */
     int64_t *version;
     int n_out;
     void *out[MPIDATA_ARRAYS_MAX];
     size_t out_bytes[MPIDATA_ARRAYS_MAX];
-    uint64_t at[2 * MPIDATA_ARRAYS_MAX]; /* of the arrays in the memory; of those that are wanted: */
+    uint64_t at[2 * MPIDATA_ARRAYS_MAX]; /* of the arrays in the memory; of the outputs: */
     const uint64_t *out_at;
 } question_place;
 
@@ -29,7 +29,7 @@ static struct {
     int64_t asked, settled; /* numbers of the last question, and of the last one that was settled */
 } asking;
 
-/* The place of an open question, or, for 0, one that has none. */
+/* The place of an open question; for 0, a free place. */
 static int find_place(int64_t question) {
     for (int i = 0; i < MPIDATA_CARRIED_QUESTIONS; i++)
         if (asking.places[i].question == question) return i;
@@ -50,7 +50,7 @@ static int map_place(question_place *at, int memory) {
         return mpidata_error(MPIDATA_ERR_MEMORY, "mpidata_infer: cannot map %llu bytes of the carrier's memory: %s.",
                              (unsigned long long)status.st_size, strerror(errno));
 #ifdef MADV_HUGEPAGE
-    (void)madvise(mapped, (size_t)status.st_size, MADV_HUGEPAGE); /* a wish, as in the carrier */
+    (void)madvise(mapped, (size_t)status.st_size, MADV_HUGEPAGE); /* only a hint, as in the carrier */
 #endif
     at->memory = mapped;
     at->bytes = (uint64_t)status.st_size;
@@ -67,13 +67,13 @@ static int room_for_question(mpidata_channel *channel, int number, uint64_t byte
     const int status = map_place(at, memory);
     (void)close(memory);
     if (status || at->bytes >= bytes) return status;
-    return mpidata_error(MPIDATA_ERR_JOB, "mpidata_infer: the carrier's memory has another size than it says.");
+    return mpidata_error(MPIDATA_ERR_JOB, "mpidata_infer: the carrier's memory does not have the announced size.");
 }
 
 int mpidata_carried_infer_begin(mpidata_channel *channel, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
                         int64_t *version, int64_t *question) {
     const int number = find_place(0);
-    if (number < 0) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%d questions are open already", MPIDATA_CARRIED_QUESTIONS);
+    if (number < 0) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%d questions are already open", MPIDATA_CARRIED_QUESTIONS);
     question_place *at = &asking.places[number];
     MPIDATA_TRY(room_for_question(channel, number, mpidata_question_lay_out(in, n_in, out, n_out, at->at)));
     MPIDATA_TRY(mpidata_question_write(at->memory, in, n_in, out, n_out, at->at));

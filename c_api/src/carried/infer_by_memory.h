@@ -5,12 +5,12 @@
 #include "carried/channel.h"
 #include "mpidata.h"
 
-/* As ask and answer of calls/transport.h say. */
+/* As `ask` and `answer` of calls/transport.h. */
 int mpidata_carried_infer_begin(mpidata_channel *channel, const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
                         int64_t *version, int64_t *question);
 int mpidata_carried_infer_wait(mpidata_channel *channel, int64_t question);
 
-/* Wait for all that are open, so that their arrays are lent no more. */
+/* Wait for all open questions, so that their arrays are no longer lent. */
 int mpidata_carried_infer_settle(mpidata_channel *channel);
 
 /* Forget all. */

@@ -1,4 +1,4 @@
-/* A rank of a carried program. What passes between it and its carrier is in channel.h. */
+/* A rank of a carried program. channel.h has the exchange with its carrier. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -24,10 +24,10 @@
 static struct {
     pid_t process;
     mpidata_channel channel;
-    mpidata_published_memory published; /* stays until the end of the process, as who has an address of it may read on */
+    mpidata_published_memory published; /* stays until the end of the process, for holders of its address */
     mpidata_plan plan;
     char who[128];
-    mpidata_carried_sample *sample; /* that is being filled, or NULL */
+    mpidata_carried_sample *sample; /* being filled, or NULL */
     char *values;
     uint32_t n_blocks;
     uint64_t used;
@@ -61,8 +61,8 @@ static int settle_with_carrier(int status) {
 static int is_forked(void) { return mpidata_calls.state == MPIDATA_JOINED && rank.process != getpid(); }
 
 static int refuse_fork(void) {
-    return mpidata_error(MPIDATA_ERR_ORDER, "This is a forked process, which has no part in the job. Make calls of libmpidata "
-                                            "in the parent alone, and end the child with _exit.");
+    return mpidata_error(MPIDATA_ERR_ORDER, "This is a forked process, which has no part in the job. Call libmpidata only in "
+                                            "the parent, and end the child with _exit.");
 }
 
 int mpidata_carried_cancelled(void) {
@@ -88,7 +88,7 @@ void mpidata_carried_last_words(const char *words) {
 
 static const char LARGER[] = "Put larger blocks, several of these at once.";
 
-/* So many bytes of the slot; *at: where. */
+/* Take bytes of the slot; *at: their place. */
 static int take_room(size_t bytes, uint64_t *at) {
     *at = mpidata_padded(rank.used);
     if (*at <= rank.channel.values_bytes && bytes <= rank.channel.values_bytes - *at) {
@@ -99,7 +99,7 @@ static int take_room(size_t bytes, uint64_t *at) {
     return mpidata_calls_misuse(MPIDATA_ERR_MEMORY, LARGER);
 }
 
-/* The indices are behind the values in each sample, once for all fields: the carrier knows the map again by its number. */
+/* The indices follow the values in each sample, once for all fields: the carrier recognizes the map by its number. */
 static int stage_map(const mpidata_map *map, mpidata_carried_block *block) {
     const mpidata_carried_block *blocks = (const mpidata_carried_block *)(rank.sample + 1);
     block->block.map = map->number;
@@ -114,7 +114,7 @@ static int stage_map(const mpidata_map *map, mpidata_carried_block *block) {
     return MPIDATA_SUCCESS;
 }
 
-/* To numbers of all of the group, from the field's base on. */
+/* Translate local numbers to those of the group, from the field's base on. */
 static void translate(const mpidata_field *field, char *values, int64_t elements, const mpidata_map *map) {
     mpidata_shift_indices(field->element_size, values, elements, -field->base);
     mpidata_translate_indices(field->element_size, values, elements, map->indices);
@@ -145,7 +145,7 @@ static int wait_for_nothing(const void *values) {
     return MPIDATA_SUCCESS;
 }
 
-static void forget_nothing(const mpidata_map *map) { (void)map; } /* the carrier keeps some by itself */
+static void forget_nothing(const mpidata_map *map) { (void)map; } /* the carrier decides which ones it keeps */
 
 static void drop_slot(void) {
     rank.sample = NULL;
@@ -153,8 +153,8 @@ static void drop_slot(void) {
     rank.used = 0;
 }
 
-/* The carrier looks at the time and at what all ranks have put. A rank that has put nothing commits an empty slot. All ranks end a
- * simulation that is cancelled here, at the same step: only a rank that is alone needs not wait for it. */
+/* The carrier checks the time and the puts of all ranks. A rank that has put nothing commits an empty slot. All ranks end a
+ * cancelled simulation here, at the same step: only a program of one rank need not wait for it. */
 static int commit_slot(double time) {
     const uint64_t cancel_from = MPIDATA_CARRIED_GET(rank.channel.shared->cancel_from);
     if (cancel_from && rank.channel.committed + 1 >= cancel_from) {
@@ -243,8 +243,8 @@ static int attach(void) {
     const char *address = getenv(MPIDATA_CARRIER_VARIABLE);
     MPIDATA_TRY(mpidata_calls_may_join());
     if (mpidata_init_f)
-        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_attach: this program is linked with libmpidata, too. Link a carried "
-                                                "program with libmpidata_carried alone.");
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_attach: this program is also linked with libmpidata. Link a carried "
+                                                "program only with libmpidata_carried.");
     if ((!address || !*address) && getenv("MPIDATA_RUN") && *getenv("MPIDATA_RUN"))
         return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_attach: this program is linked with libmpidata_carried, but the job "
                                                 "starts it as one of its ranks. Write `carried: {ranks: 1}` below `solvers` in "

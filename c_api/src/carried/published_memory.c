@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* At the place of the version before, which is as long, so that an address that was kept is not one of nothing. */
+/* Mapped at the place of the previous version, which has the same size, so that kept addresses stay valid. */
 int mpidata_published_memory_take(mpidata_published_memory *published, int memory, uint64_t bytes) {
     struct stat status;
     if (fstat(memory, &status) || (uint64_t)status.st_size != bytes)
-        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_refresh: the carrier's memory has another size than it says.");
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_refresh: the carrier's memory does not have the announced size.");
     const int again = published->contents && published->bytes == bytes;
     void *mapped = mmap(again ? published->contents : NULL, (size_t)bytes, PROT_READ, again ? MAP_SHARED | MAP_FIXED : MAP_SHARED,
                         memory, 0);
@@ -21,7 +21,7 @@ int mpidata_published_memory_take(mpidata_published_memory *published, int memor
                              (unsigned long long)bytes, strerror(errno));
     published->contents = NULL;
     if (mpidata_contents_check(mapped, (size_t)bytes) || ((const mpidata_contents *)mapped)->described)
-        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_refresh: the carrier's memory does not hold what is published. Use one "
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_refresh: the carrier's memory does not hold published arrays. Use one "
                                               "version of mpidata.");
     *published = (mpidata_published_memory){mapped, (size_t)bytes};
     return MPIDATA_SUCCESS;

@@ -1,4 +1,4 @@
-/* What is published, in a carried program: memory that the carrier has filled and sealed, seen here at one address. */
+/* Published arrays in a carried program: memory that the carrier has filled and sealed, mapped here at one address. */
 #ifndef MPIDATA_CARRIED_PUBLISHED_MEMORY_H
 #define MPIDATA_CARRIED_PUBLISHED_MEMORY_H
 
@@ -9,7 +9,7 @@ typedef struct {
     size_t bytes;
 } mpidata_published_memory;
 
-/* Take over what this descriptor has; MPIDATA_ERR_JOB where it is not what is published. */
+/* Take over the contents of this descriptor; returns MPIDATA_ERR_JOB if they are not published arrays. */
 int mpidata_published_memory_take(mpidata_published_memory *published, int memory, uint64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* First in, first out: lists of elements that are linked by their member `next`. A list is a structure with the members `first`,
- * NULL if it is empty, and `last`. */
+/* First in, first out: lists of elements linked by their member `next`. A list is a structure with the members `first`, NULL if
+ * it is empty, and `last`. */
 #ifndef MPIDATA_LIST_H
 #define MPIDATA_LIST_H
 
@@ -12,7 +12,7 @@
         (list)->last = (element);                                                \
     } while (0)
 
-/* Take the first element out, into the variable `element`; NULL: there is none. */
+/* Remove the first element, into the variable `element`; NULL: the list is empty. */
 #define MPIDATA_LIST_POP(list, element)                                          \
     do {                                                                         \
         (element) = (list)->first;                                               \

@@ -1,4 +1,4 @@
-/* Messages that have been matched, and wait to be received: first in, first out. */
+/* Matched messages that wait to be received: first in, first out. */
 #ifndef MPIDATA_MESSAGE_LIST_H
 #define MPIDATA_MESSAGE_LIST_H
 

@@ -4,15 +4,15 @@
 
 #include <stddef.h>
 
-/* Append a copy, or the text itself, which is from malloc, or NULL if there was no memory for it. Returns whether there was
- * memory; if not, the text is freed. */
+/* Append a copy; or the text itself, which is from malloc, or NULL if memory was exhausted. Returns whether there was memory;
+ * if not, the text is freed. */
 int mpidata_texts_append(char ***texts, const char *text);
 int mpidata_texts_append_own(char ***texts, char *text);
 
 size_t mpidata_texts_count(char *const *texts);
 int mpidata_texts_has(char *const *texts, const char *text);
 
-/* The value behind "name=value", where the name has `length` characters; NULL: there is none. */
+/* The value of "name=value", for a name of `length` characters; NULL: there is none. */
 const char *mpidata_texts_value(char *const *texts, const char *name, size_t length);
 
 void mpidata_texts_free(char **texts);

@@ -14,7 +14,7 @@ size_t mpidata_published_bytes(const mpidata_published_array *array) {
     return bytes;
 }
 
-/* Whether its shape makes sense, and the values of all arrays up to it fit behind `at`, which is moved on. */
+/* Whether its shape is valid, and its values fit after `at`, which is advanced. */
 static int place(const mpidata_published_array *array, int64_t *at) {
     int64_t bytes = (int64_t)mpidata_dtype_size((unsigned)array->dtype);
     if (!bytes || array->ndim < 0 || array->ndim > MPIDATA_PLAN_NDIM) return 0;
@@ -65,7 +65,7 @@ int mpidata_contents_describe(int64_t n, const char *const *names, const int32_t
                               const int64_t *shapes, mpidata_contents **contents) {
     *contents = NULL;
     if (n < 1 || n > MOST_ARRAYS)
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: %lld arrays cannot be published. Name one at least.",
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "publish: %lld arrays cannot be published. Name at least one.",
                              (long long)n);
     mpidata_contents *made = calloc(1, mpidata_description_bytes(n));
     if (!made) return mpidata_error(MPIDATA_ERR_MEMORY, "publish: out of memory for %lld arrays.", (long long)n);
@@ -127,7 +127,7 @@ int mpidata_contents_check(const void *memory, size_t bytes) {
     for (int64_t i = 0; i < contents->n; i++) {
         const int named = *arrays[i].name && memchr(arrays[i].name, 0, sizeof arrays[i].name);
         if (!named || arrays[i].at != at || !place(&arrays[i], &at))
-            return mpidata_error(MPIDATA_ERR_WIRE, "The published array %lld is not described as one", (long long)i);
+            return mpidata_error(MPIDATA_ERR_WIRE, "The description of the published array %lld is invalid", (long long)i);
     }
     const size_t whole = contents->described ? mpidata_description_bytes(contents->n) : (size_t)at;
     if (contents->bytes == at && bytes == whole) return MPIDATA_SUCCESS;

@@ -1,6 +1,5 @@
-/* What a trainer has published, as one block of memory: this structure, a description of each array, and the values,
- * each array's on a boundary of 64 bytes. So it lies on the trainer, travels, and lies on who reads it. Needs no
- * MPI. */
+/* The published arrays of a trainer in one block of memory: this structure, a description of each array, and the values, each
+ * array's aligned to 64 bytes. The trainer, the messages and the readers have the same layout. Needs no MPI. */
 #ifndef MPIDATA_CONTENTS_H
 #define MPIDATA_CONTENTS_H
 
@@ -14,7 +13,7 @@
 
 typedef struct {
     uint32_t magic;
-    uint32_t described; /* there are no values: what a trainer keeps that does not publish itself */
+    uint32_t described; /* without values, as on trainers that do not publish */
     int64_t version;    /* from 1 */
     int64_t n;          /* arrays */
     int64_t bytes;      /* with the values */
@@ -24,7 +23,7 @@ typedef struct {
     char name[MPIDATA_NAME_MAX]; /* UTF-8, ends with 0 */
     int32_t dtype, ndim;
     int64_t shape[MPIDATA_PLAN_NDIM];
-    int64_t at; /* of the values, from the beginning */
+    int64_t at; /* offset of the values */
 } mpidata_published_array;
 
 /* Bytes of a description of n arrays. */
@@ -44,10 +43,10 @@ size_t mpidata_published_bytes(const mpidata_published_array *array);
 int mpidata_contents_describe(int64_t n, const char *const *names, const int32_t *dtypes, const int32_t *ndims,
                               const int64_t *shapes, mpidata_contents **contents);
 
-/* Refuse (MPIDATA_ERR_ARGUMENT) what differs from what was published first, and say how. */
+/* Refuse (MPIDATA_ERR_ARGUMENT) contents that differ from those published first; the error names the difference. */
 int mpidata_contents_alike(const mpidata_contents *first, const mpidata_contents *other);
 
-/* Check what has come, 8-byte aligned; MPIDATA_ERR_WIRE: it must not be used. */
+/* Check received contents, 8-byte aligned; MPIDATA_ERR_WIRE: they must not be used. */
 int mpidata_contents_check(const void *memory, size_t bytes);
 
 /* The array of this name; NULL: there is none. */

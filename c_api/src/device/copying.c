@@ -5,10 +5,10 @@
 
 #include "base/status.h"
 
-/* Two pieces: one is copied while the other is taken. */
+/* Two pieces: one is copied while the other is processed. */
 typedef struct mpidata_reader {
     mpidata_device_place place;
-    void *stream, *before; /* what the program's stream has done before */
+    void *stream, *before; /* before: an event after the earlier work of the program's stream */
     void *piece[2], *copied[2];
     struct mpidata_reader *next;
 } mpidata_reader;
@@ -35,7 +35,7 @@ static int open_reader(mpidata_reader *reader) {
     return MPIDATA_SUCCESS;
 }
 
-/* The driver may be gone by now, which frees all by itself. */
+/* The driver may have been unloaded, which frees everything. */
 static void close_reader(mpidata_reader *reader) {
     const mpidata_driver *driver = reader->place.driver;
     for (int i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
-/* Copies of a device's memory to the host. They go through page-locked memory in pieces, on a stream of the library's own, which
- * waits for the program's. */
+/* Copies of a device's memory to the host. They go through page-locked memory in pieces, on a stream of the library that waits
+ * for the program's stream. */
 #ifndef MPIDATA_DEVICE_COPYING_H
 #define MPIDATA_DEVICE_COPYING_H
 
@@ -8,17 +8,17 @@
 /* Pieces are a multiple of each dtype's size. */
 enum { MPIDATA_DEVICE_PIECE = 4 << 20 };
 
-/* What becomes of a piece, in the memory of the host, whose first byte was at `at`. */
+/* Process a piece, now in the memory of the host, whose first byte was at `at`. */
 typedef void mpidata_take_piece(void *taker, const void *piece, size_t at, size_t bytes);
 
-/* Read so many bytes from `values`, and give them away piece by piece. Blocks, asleep, until all are read. Errors:
+/* Read bytes from `values`, and pass them to `take` piece by piece. Blocks, asleep, until all are read. Errors:
  * MPIDATA_ERR_DEVICE, MPIDATA_ERR_MEMORY. */
 int mpidata_device_read(const mpidata_device_place *place, const void *values, size_t bytes, mpidata_take_piece *take, void *taker);
 
-/* The same into memory that is given. */
+/* The same into given memory. */
 int mpidata_device_copy(const mpidata_device_place *place, void *target, const void *values, size_t bytes);
 
-/* Free all that reading has taken. */
+/* Free the resources of all readers. */
 void mpidata_device_close(void);
 
 #endif

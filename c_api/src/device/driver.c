@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 
-/* A program that is linked statically has no driver, nor this one. */
+/* A statically linked program has no driver, and no dlsym. */
 #pragma weak dlsym
 
 enum { CONTEXT = 1, MEMORY_TYPE = 2, DEVICE_ORDINAL = 9 };                     /* CUpointer_attribute, hipPointer_attribute */
@@ -56,16 +56,16 @@ static const struct {
              {"libamdhip64.so.6", "HIP", HIP_TYPES, of_hip, COUNT(of_hip)},
              {"libamdhip64.so.5", "HIP", HIP_5_TYPES, of_hip, COUNT(of_hip)}};
 
-/* Those that were in the process at the last look, once found for good: the library stays as its handle is not closed. */
+/* The drivers found in the process; once found, a library stays loaded, because its handle is not closed. */
 static struct {
     mpidata_driver list[COUNT(known)]; /* name NULL: not found */
     int any;
-    unsigned long long loads; /* of libraries, since the process began */
+    unsigned long long loads; /* number of library loads of the process at the last search */
 } drivers;
 
 static void look_for_drivers(void) {
     void *(*open)(const char *, int) = NULL;
-    void *symbol = dlsym ? dlsym(RTLD_DEFAULT, "dlopen") : NULL; /* the linker warns of its name in such a program */
+    void *symbol = dlsym ? dlsym(RTLD_DEFAULT, "dlopen") : NULL; /* its name makes the linker warn in a static program */
     memcpy(&open, &symbol, sizeof open);
     for (size_t k = 0; k < COUNT(known) && open; k++) {
         mpidata_driver driver = {.name = known[k].name, .device_types = known[k].device_types};
@@ -84,7 +84,7 @@ static void look_for_drivers(void) {
 static int loads_so_far(struct dl_phdr_info *info, size_t size, void *loads) {
     (void)size;
     *(unsigned long long *)loads = info->dlpi_adds;
-    return 1; /* of the first library: all say the same */
+    return 1; /* for the first library: all report the same number */
 }
 #endif
 
@@ -109,7 +109,7 @@ int mpidata_driver_error(const mpidata_driver *driver, int code, const char *wha
                          text ? ", " : "", text ? text : "");
 }
 
-/* A pointer that is not known to the driver is no error of the program, which HIP would leave it with. */
+/* A pointer that the driver does not know is not an error of the program, but HIP would leave the program its code. */
 static int get_attribute(const mpidata_driver *driver, void *value, int attribute, const void *values) {
     const int pending = driver->peek_at_last_error ? driver->peek_at_last_error() : 0;
     const int code = driver->pointer_get_attribute(value, attribute, (uintptr_t)values);
@@ -121,7 +121,7 @@ static int is_unknown(int code) {
     return code == INVALID_VALUE || code == NOT_INITIALIZED || code == DEINITIALIZED || code == NO_DEVICE || code == INVALID_CONTEXT;
 }
 
-/* Memory of a pool has no context of its own, and is in the primary one of its device. */
+/* Memory of a pool has no context of its own; it belongs to the primary context of its device. */
 static int find_context(const void *values, mpidata_device_place *place) {
     const mpidata_driver *driver = place->driver;
     int device = 0;
@@ -129,8 +129,8 @@ static int find_context(const void *values, mpidata_device_place *place) {
     MPIDATA_TRY(mpidata_driver_error(driver, get_attribute(driver, &place->ordinal, DEVICE_ORDINAL, values), "cuPointerGetAttribute"));
     MPIDATA_TRY(mpidata_driver_error(driver, driver->device_get(&device, place->ordinal), "cuDeviceGet"));
     MPIDATA_TRY(mpidata_driver_error(driver, driver->primary_context_retain(&place->context, device), "cuDevicePrimaryCtxRetain"));
-    place->ordinal = 0; /* the context says it */
-    return mpidata_driver_error(driver, driver->primary_context_release(device), "cuDevicePrimaryCtxRelease"); /* the program has it */
+    place->ordinal = 0; /* the context determines it */
+    return mpidata_driver_error(driver, driver->primary_context_release(device), "cuDevicePrimaryCtxRelease"); /* the program holds it */
 }
 
 int mpidata_device_find(const void *values, mpidata_device_place *place) {
@@ -142,7 +142,7 @@ int mpidata_device_find(const void *values, mpidata_device_place *place) {
         if (!driver->name) continue;
         const int code = get_attribute(driver, &type, MEMORY_TYPE, values);
         if (is_unknown(code)) continue;
-        MPIDATA_TRY(mpidata_driver_error(driver, code, "The question where an array lies"));
+        MPIDATA_TRY(mpidata_driver_error(driver, code, "Finding the memory of an array"));
         if (type > 31 || !(driver->device_types >> type & 1)) continue;
         place->driver = driver;
         if (driver->context_push) return find_context(values, place);
@@ -157,7 +157,7 @@ int mpidata_device_by_ordinal(int ordinal, mpidata_device_place *place) {
     look_again();
     for (size_t d = 0; d < COUNT(known); d++)
         if (drivers.list[d].name) place->driver = &drivers.list[d];
-    if (!place->driver) return mpidata_error(MPIDATA_ERR_DEVICE, "This process has loaded no driver of CUDA or HIP");
+    if (!place->driver) return mpidata_error(MPIDATA_ERR_DEVICE, "This process has not loaded a driver of CUDA or HIP");
     if (!place->driver->context_push) return MPIDATA_SUCCESS;
     MPIDATA_TRY(mpidata_driver_error(place->driver, place->driver->device_get(&device, ordinal), "cuDeviceGet"));
     return mpidata_driver_error(place->driver, place->driver->primary_context_retain(&place->context, device), "cuDevicePrimaryCtxRetain");

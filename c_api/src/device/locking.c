@@ -22,14 +22,14 @@ static int lock(void *memory, size_t bytes) {
 
 static void unlock_pages(void *memory) {
     mpidata_before before;
-    if (mpidata_device_enter(&place, &before)) return; /* the driver is gone, and has unlocked it */
+    if (mpidata_device_enter(&place, &before)) return; /* the driver was unloaded, which unlocks the memory */
     (void)place.driver->host_unregister(memory);
     mpidata_device_leave(&place, &before);
 }
 
 static int lock_pages(void *memory, size_t bytes) {
     if (!lock(memory, bytes)) return 1;
-    if (!atomic_exchange(&told, 1)) (void)fprintf(stderr, "mpidata: %s. It is used without.\n", mpidata_last_error());
+    if (!atomic_exchange(&told, 1)) (void)fprintf(stderr, "mpidata: %s. It is used without page-locking.\n", mpidata_last_error());
     return 0;
 }
 

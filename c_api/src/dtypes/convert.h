@@ -1,12 +1,12 @@
-/* Arrays of one dtype that are put where another one is declared. */
+/* Conversion of put arrays to the declared dtype. */
 #ifndef MPIDATA_CONVERT_H
 #define MPIDATA_CONVERT_H
 
 #include <stdint.h>
 
-/* Which dtypes are converted into which: the names in mpidata.h without MPIDATA_, and those in the plan. All else is refused.
- * Floats are rounded to the nearest, ties to even: what is too great becomes infinite, NaN stays NaN. Any byte of a bool but 0
- * is 1. */
+/* The supported conversions: the names in mpidata.h without MPIDATA_, and those in the plan. Others are refused. Floats are
+ * rounded to the nearest, ties to even: too large values become infinite, NaN stays NaN. Any nonzero byte of a bool becomes
+ * 1. */
 #define MPIDATA_CONVERSIONS(X)                    \
     X(FLOAT64, FLOAT32, float64, float32)         \
     X(FLOAT64, FLOAT16, float64, float16)         \
@@ -19,7 +19,7 @@
 /* n elements. */
 typedef void mpidata_convert(void *restrict target, const void *restrict source, int64_t n);
 
-/* The function for two mpidata_dtype; NULL if such values are copied as they are, or refused. */
+/* The function for two mpidata_dtype; NULL if such values are copied unchanged, or refused. */
 mpidata_convert *mpidata_conversion(unsigned from, unsigned to);
 
 /* Whether values of dtype `from` may be put into a field of dtype `to`. */

@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copy n indices of so many bytes each, with `by` added. */
+/* Copy n indices of `size` bytes each, with `by` added. */
 void mpidata_copy_indices(size_t size, void *restrict target, const void *restrict source, int64_t n, int64_t by);
 
-/* Add `by` to n indices where they are. */
+/* Add `by` to n indices in place. */
 void mpidata_shift_indices(size_t size, void *indices, int64_t n, int64_t by);
 
-/* Put new[i] in place of each of n indices i, which all are in range. */
+/* Replace each of n indices i, which are all in range, by new[i]. */
 void mpidata_translate_indices(size_t size, void *indices, int64_t n, const int64_t *new);
 
 /* The least and the greatest of n indices, n > 0. */

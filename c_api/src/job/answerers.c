@@ -12,7 +12,7 @@ enum { MOST = 1 << 20 };
 int mpidata_answerers_hear(mpidata_answerers *answerers, int32_t word) {
     const int number = mpidata_answerer_number(word), grown = number + 1;
     if (number >= MOST)
-        return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler names an inference rank %d, which cannot be.", number);
+        return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler names an inference rank %d, which does not exist.", number);
     if (grown > answerers->n) {
         if (!mpidata_array_resize(&answerers->states, grown, 1))
             return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of inference ranks.");

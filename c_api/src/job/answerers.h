@@ -1,4 +1,4 @@
-/* What a solver rank knows of the inference ranks: the scheduler says of each that it answers, and later that it is
+/* The inference ranks that a solver rank knows: the scheduler reports each one that answers, and later those that are
  * lost. */
 #ifndef MPIDATA_ANSWERERS_H
 #define MPIDATA_ANSWERERS_H
@@ -12,10 +12,10 @@ typedef struct {
     int n;
 } mpidata_answerers;
 
-/* Take a word of the scheduler (wire/messages.h). One that is lost stays so. */
+/* Take a report of the scheduler (wire/messages.h). A lost one stays lost. */
 int mpidata_answerers_hear(mpidata_answerers *answerers, int32_t word);
 
-/* The next one after `number` that lives, round robin; -1: none does. */
+/* The next living one after `number`, round robin; -1: there is none. */
 int mpidata_answerers_next(const mpidata_answerers *answerers, int number);
 
 int mpidata_answerer_lives(const mpidata_answerers *answerers, int number);

@@ -50,7 +50,7 @@ int mpidata_revoke(MPI_Comm comm) { return mpidata_check_mpi(MPIX_Comm_revoke(co
 
 int mpidata_revoke(MPI_Comm comm) {
     (void)comm;
-    return mpidata_error(MPIDATA_ERR_MPI, "This MPI has no ULFM, so nobody goes on when a rank has died.");
+    return mpidata_error(MPIDATA_ERR_MPI, "This MPI has no ULFM, so the job cannot continue after a rank has died.");
 }
 
 int mpidata_acknowledge_failures(MPI_Comm comm, char *dead, int *newly, int *n_newly) {

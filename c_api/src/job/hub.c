@@ -26,13 +26,13 @@ int mpidata_hub_open(mpidata_hub *hub, const mpidata_plan *plan, int kind, int i
     return mpidata_check_mpi(MPI_Group_free(&all), "MPI_Group_free");
 }
 
-/* Pairs are left to MPI_Finalize, as freeing them may wait for the dead. */
+/* Pairs are left to MPI_Finalize, because freeing them may wait for dead ranks. */
 void mpidata_hub_close(mpidata_hub *hub) {
     free(hub->pairs);
     hub->pairs = NULL;
 }
 
-/* What has failed is left to MPI. */
+/* A failed communicator is left to MPI. */
 int mpidata_hub_unite(MPI_Comm own, MPI_Comm peers, int leader, int last, MPI_Comm *united) {
     MPI_Comm between;
     MPIDATA_TRY_MPI(MPI_Intercomm_create(own, 0, peers, leader, TAG_HUB, &between));
@@ -48,7 +48,7 @@ int mpidata_hub_let_others_be_made(void) {
     return mpidata_check_mpi(MPI_Comm_free(&own), "MPI_Comm_free");
 }
 
-/* Let one more trainer in. All have made it when one goes on: Open MPI 5.0 crashes where it is revoked before. */
+/* Let one more trainer in. None continues before all have made it: Open MPI 5.0 crashes if it is revoked earlier. */
 static int grow(MPI_Comm *hub, MPI_Comm pair, int peer, int comes) {
     MPI_Comm grown;
     MPIDATA_TRY(mpidata_hub_unite(*hub, pair, peer, comes, &grown));
@@ -62,8 +62,8 @@ static int begin(MPI_Comm *hub) {
     return mpidata_check_mpi(MPI_Comm_set_errhandler(*hub, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
-/* All go through each step, so that none waits for the scheduler: after a failure those who are in it fail in the others, too,
- * and who comes later comes into another one. The scheduler tells all at the end whether all are in it. */
+/* All take each step, so that none waits for the scheduler: after a failure, its members also fail in the later steps, and
+ * trainers that come later join another one. At the end the scheduler tells all whether all are in it. */
 int mpidata_hub_renew_as_scheduler(mpidata_hub *hub, int n, const int *trainers) {
     MPI_Comm comm;
     int failed = MPIDATA_SUCCESS;
@@ -76,7 +76,7 @@ int mpidata_hub_renew_as_scheduler(mpidata_hub *hub, int n, const int *trainers)
         MPIDATA_TRY(begin(&comm));
     }
     for (int i = 0; i < n; i++) (void)MPI_Send(&failed, 1, MPI_INT, 1, TAG_HUB, hub->pairs[trainers[i]]);
-    hub->comm = comm; /* the one before is left to MPI */
+    hub->comm = comm; /* the previous one is left to MPI */
     return failed;
 }
 
@@ -92,5 +92,5 @@ int mpidata_hub_renew_as_trainer(mpidata_hub *hub, int n, int place) {
     MPIDATA_TRY_MPI(MPI_Recv(&failed, 1, MPI_INT, 0, TAG_HUB, hub->pairs[0], MPI_STATUS_IGNORE));
     hub->comm = comm;
     MPIDATA_TRY(status);
-    return failed ? mpidata_error(MPIDATA_ERR_DIED, "A trainer has died while the others came together.") : MPIDATA_SUCCESS;
+    return failed ? mpidata_error(MPIDATA_ERR_DIED, "A trainer has died while the others reconnected.") : MPIDATA_SUCCESS;
 }

@@ -1,6 +1,6 @@
-/* The hub: the communicator of the scheduler and the trainers over which what is spawned joins. Once a trainer has died, MPI
- * makes nothing out of it any more. So where the trainers go on then, each has a communicator with the scheduler alone from
- * the start, a pair, and a new hub is made by these, one trainer after the other. */
+/* The hub: the communicator of the scheduler and the trainers over which spawned ranks join. Once a trainer has died, MPI can
+ * no longer make communicators from it. If the trainers continue then, each has from the start a communicator with only the
+ * scheduler, a pair, and these make a new hub, one trainer after the other. */
 #ifndef MPIDATA_HUB_H
 #define MPIDATA_HUB_H
 
@@ -11,21 +11,21 @@ typedef struct {
     MPI_Comm *pairs; /* of each trainer on the scheduler, one on a trainer; NULL: not needed */
 } mpidata_hub;
 
-/* Collective over the scheduler and the trainers, as the job begins. */
+/* Collective over the scheduler and the trainers, at the start of the job. */
 int mpidata_hub_open(mpidata_hub *hub, const mpidata_plan *plan, int kind, int index);
 void mpidata_hub_close(mpidata_hub *hub);
 
-/* Make one communicator of two, whose ranks 0 meet in `peers`, as `leader` there; `last`: the own ranks come behind the others.
- * Collective over both; blocks. Where somebody dies meanwhile, some may wait for ever. */
+/* Make one communicator of two, whose ranks 0 meet in `peers`, as `leader` there; `last`: the own ranks follow the others.
+ * Collective over both; blocks. If a rank dies meanwhile, some may wait forever. */
 int mpidata_hub_unite(MPI_Comm own, MPI_Comm peers, int leader, int last, MPI_Comm *united);
 
-/* After an error in the making of a communicator: where one was being made, Open MPI 5.0 lets no other one of a higher number be
- * made any more, until one of a lower number has been: that of this process alone. */
+/* After an error while making a communicator: Open MPI 5.0 then makes no other one of a higher number until one of a lower
+ * number has been made: that of this process alone. */
 int mpidata_hub_let_others_be_made(void);
 
-/* Make a new one, of the scheduler and `n` trainers. The scheduler gives these in their order; a trainer its place among them,
- * from 0. Collective over them; blocks for milliseconds. Where one of them has died before its turn, all get an
- * error; where it dies later, some may wait for ever. */
+/* Make a new one, of the scheduler and `n` trainers. The scheduler passes these in order; a trainer its place among them, from
+ * 0. Collective over them; blocks for milliseconds. If one of them dies before its turn, all get an error; if it dies
+ * later, some may wait forever. */
 int mpidata_hub_renew_as_scheduler(mpidata_hub *hub, int n, const int *trainers);
 int mpidata_hub_renew_as_trainer(mpidata_hub *hub, int n, int place);
 

@@ -33,7 +33,7 @@ static const char *slurm_plugin(void) {
     return strstr(mpidata_built_with(), "CRAY MPICH") ? "cray_shasta" : "pmi2";
 }
 
-/* The wrong mpirun, or srun with the wrong --mpi, starts N worlds of size 1 and says nothing. */
+/* The wrong mpirun, or srun with the wrong --mpi, silently starts N worlds of size 1. */
 static int check_promised_size(void) {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
     int size = 0;
@@ -57,7 +57,7 @@ static int broadcast(void *buffer, int bytes, MPI_Comm comm) {
     return mpidata_wait_request(&request, MPI_STATUS_IGNORE, NULL, NULL);
 }
 
-/* Rank 0 of comm has the plan's text; what is spawned learns its role and number with it. */
+/* Rank 0 of comm has the plan's text; spawned ranks also learn their role and number. */
 static int share_plan(MPI_Comm comm, const char *plan_text, int *role, int *number, mpidata_plan *plan) {
     int head[3] = {plan_text ? (int)strlen(plan_text) + 1 : 0, *role, *number}, bytes;
     MPIDATA_TRY(broadcast(head, (int)sizeof head, comm));
@@ -97,7 +97,7 @@ static int check_place(const mpidata_job *job, int kind, int size) {
 
 void mpidata_job_left(void) { mpidata_tell(MPIDATA_PULSE_LEFT); }
 
-/* Are all ranks on one host? One reduction: MPI_Comm_split_type takes several collectives of all ranks. */
+/* Whether all ranks are on one host. One reduction: MPI_Comm_split_type takes several collectives of all ranks. */
 static int count_hosts(mpidata_job *job) {
     char name[MPI_MAX_PROCESSOR_NAME];
     int length = 0;
@@ -113,7 +113,7 @@ static int count_hosts(mpidata_job *job) {
     return MPIDATA_SUCCESS;
 }
 
-/* Of ranks that follow one another; the others have no part in it. `tag` is that of no other call at the time. */
+/* Make a communicator of consecutive ranks; the others do not take part. No concurrent call has the same `tag`. */
 static int unite(const mpidata_job *job, int first, int n, int tag, MPI_Comm *comm) {
     MPI_Group all, those;
     int range[1][3] = {{first, first + n - 1, 1}};
@@ -153,7 +153,7 @@ static int join_world(MPI_Comm world, int kind, const char *plan_text, mpidata_j
     return mpidata_hub_open(&job->hub, &job->plan, job->kind, job->index);
 }
 
-/* The scheduler tells where the trainers are. */
+/* Receive the ranks of the trainers from the scheduler. */
 static int hear_of_trainers(mpidata_job *job) {
     const int n = job->plan.trainers;
     job->trainer_ranks = malloc((size_t)n * sizeof *job->trainer_ranks);
@@ -162,7 +162,7 @@ static int hear_of_trainers(mpidata_job *job) {
                              "MPI_Recv");
 }
 
-/* In what is spawned: `parent` leads to the scheduler alone. */
+/* In spawned ranks: `parent` connects only to the scheduler. */
 static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *job) {
     MPI_Comm bridge = MPI_COMM_NULL;
     int size = 0;
@@ -185,10 +185,10 @@ static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *
                              job->index, size,
                              mpidata_role_name(kind), wanted, mpidata_role_name(job->kind));
     MPIDATA_TRY(mpidata_wait_all_here(bridge));
-    MPIDATA_TRY(mpidata_wait_all_here(bridge)); /* until it is this one's turn, and nobody has died */
+    MPIDATA_TRY(mpidata_wait_all_here(bridge)); /* until it is this one's turn, if nobody has died */
     MPIDATA_TRY(mpidata_hub_unite(job->role, bridge, 0, 1, &job->data));
     MPIDATA_TRY_MPI(MPI_Comm_rank(job->data, &job->rank));
-    /* Connections that stay open would be waited for in MPI_Finalize. */
+    /* MPI_Finalize would wait for connections that stay open. */
     MPIDATA_TRY_MPI(MPI_Comm_free(&bridge));
     MPIDATA_TRY_MPI(MPI_Comm_free(&parent));
     return hear_of_trainers(job);
@@ -216,7 +216,7 @@ int mpidata_job_trainers_in(const mpidata_job *job, MPI_Comm comm, int *ranks) {
     return status;
 }
 
-/* On the scheduler: to each rank of what has joined. */
+/* On the scheduler: send the ranks of the trainers to each rank that has joined. */
 static int tell_of_trainers(const mpidata_job *job, MPI_Comm data) {
     int *ranks = malloc((size_t)job->plan.trainers * sizeof *ranks), n = 0, first = 0;
     if (!ranks) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for %d trainers.", job->plan.trainers);
@@ -243,13 +243,13 @@ int mpidata_job_forked(void) { return forked; }
 
 int mpidata_job_refuse_forked(void) {
     return mpidata_error(MPIDATA_ERR_ORDER, "This is a forked process, which has no part in the job: MPI survives no fork. "
-                                            "Make calls of libmpidata in the parent alone, and end the child with _exit.");
+                                            "Call libmpidata only in the parent, and end the child with _exit.");
 }
 
-/* Of a solver that has left: where it hears that the job has ended. */
+/* Of a solver that has left: the communicator on which it learns that the job has ended. */
 static MPI_Comm left = MPI_COMM_NULL;
 
-/* Has the scheduler said so, or has it died? */
+/* Whether the scheduler has reported the end of the job, or has died. */
 static int has_ended(void) {
     int here = 1;
     mpidata_stop stop = {.what = MPIDATA_STOP_LEAVE};
@@ -260,8 +260,8 @@ static int has_ended(void) {
     return stop.what == MPIDATA_STOP_OVER;
 }
 
-/* MPI_Finalize ends when all ranks have called it. A solver that is done would keep a core busy in it for as long as the
- * trainers train on, so it sleeps here first: the longer, the rarer it looks. */
+/* MPI_Finalize ends when all ranks have called it. A finished solver would keep a core busy in it while the trainers still
+ * train, so it sleeps here first, with increasing pauses between checks. */
 static void wait_for_end(void) {
     const double LEAST_S = 1e-3, MOST_S = 0.1, PART = 0.02;
     for (double since = mpidata_now(); left != MPI_COMM_NULL && !has_ended();) {
@@ -271,9 +271,9 @@ static void wait_for_end(void) {
     }
 }
 
-/* Called by MPI_Finalize: mpidata-rank bounds it, as it may hang after a death. A forked process has come to its end here,
- * as mpi4py calls it after all that Python does at its exit: it would wait for messages of the parent's without end, and
- * take them away. Its status is not known here. */
+/* Called by MPI_Finalize: mpidata-rank limits its time, because it may hang after a death. A forked process ends here, because
+ * mpi4py calls it after Python's exit handlers: it would wait forever for messages of its parent, and steal them. Its status
+ * is not known here. */
 static int finalize_begins(MPI_Comm comm, int key, void *value, void *state) {
     (void)comm, (void)key, (void)value, (void)state;
     if (getpid() != joined_by) _exit(0);
@@ -315,7 +315,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
 void mpidata_job_leave(mpidata_job *job) {
     if (job->role != MPI_COMM_NULL) (void)MPI_Comm_free(&job->role);
     if (job->hub.comm != MPI_COMM_NULL) (void)MPI_Comm_free(&job->hub.comm);
-    /* That of the world is left to MPI_Finalize: freeing it is collective over ranks that leave at other times. */
+    /* That of the world is left to MPI_Finalize: freeing it is collective over ranks that leave at different times. */
     if (job->spawned && job->data != MPI_COMM_NULL) (void)MPI_Comm_free(&job->data);
     if (job->kind == MPIDATA_ROLE_SOLVER && !job->spawned) left = job->data;
     mpidata_hub_close(&job->hub);
@@ -366,7 +366,7 @@ int mpidata_job_listen(mpidata_job *job) {
     MPIDATA_TRY_MPI(MPI_Recv(&stop, (int)sizeof stop, MPI_BYTE, 0, MPIDATA_TAG_STOP, job->data, MPI_STATUS_IGNORE));
     const int32_t what = stop.what;
     if (what == MPIDATA_STOP_LOST)
-        return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has given %s %d up.",
+        return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has given up %s %d.",
                              job->kind == MPIDATA_ROLE_LOADER      ? "loader"
                              : job->kind == MPIDATA_ROLE_INFERENCE ? "inference rank"
                              : job->kind == MPIDATA_ROLE_LEARNER   ? "learner"

@@ -1,7 +1,7 @@
-/* A communicator over which the scheduler and the trainers talk with groups and loaders: that of the world, or that with one
- * spawned group or loader. In each, rank 0 is the scheduler, then come the trainers, in that of the world their mates, the groups'
- * ranks, the loaders, the inference ranks and the learners, and in that of the world the servers. A spawned one has only the
- * trainers that lived then. */
+/* A communicator of the scheduler and the trainers with groups and loaders: that of the world, or one with a spawned group or
+ * loader. In each, rank 0 is the scheduler; then come the trainers, in the world their mates, the groups' ranks, the loaders,
+ * the inference ranks and the learners, and in the world the servers. That of a spawned one has only the trainers that lived
+ * then. */
 #ifndef MPIDATA_LINK_H
 #define MPIDATA_LINK_H
 
@@ -11,9 +11,9 @@ typedef struct {
     MPI_Comm comm;
     int first_group, n_groups, first_loader, n_loaders, first_inference, n_inference, first_learner, n_learners, n_ranks;
     int n_mates;
-    int n_trainers, *trainers; /* which they are, in the order of their ranks; NULL: all that there are */
+    int n_trainers, *trainers; /* their numbers, in the order of their ranks; NULL: all trainers */
     char *dead;    /* per rank */
-    int *newly;    /* ranks whose death mpidata_link_deaths has found last */
+    int *newly;    /* ranks whose death the last mpidata_link_deaths has found */
     int n_newly;
 } mpidata_link;
 
@@ -29,7 +29,7 @@ int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int r
 /* Role of a rank; *number: which trainer, group, loader, inference rank, learner or server, or a mate's trainer. */
 int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int rank, int *number);
 
-/* The rank as it would be with all trainers. */
+/* The rank that it would have with all trainers. */
 int mpidata_link_planned_rank(const mpidata_link *link, const mpidata_plan *plan, int rank);
 
 /* Rank of a loader, inference rank or learner, or of the first of a group's ranks_per_group ranks; -1: it is not of this link. */
@@ -38,7 +38,7 @@ int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int 
 /* "Solver rank 5 (group 1, its rank 0)": for messages. */
 void mpidata_link_who(const mpidata_link *link, const mpidata_plan *plan, int rank, char *text, size_t size);
 
-/* After an error that says that a rank has died: find who, in newly, n_newly. */
+/* After an error because of a death: find the dead ranks, in newly, n_newly. */
 int mpidata_link_deaths(mpidata_link *link);
 
 #endif

@@ -18,7 +18,7 @@
 #define MPIDATA_RUN_WAITING "waiting"
 #define MPIDATA_RUN_GIVEN_UP "given-up"
 
-/* In the environment of all processes of a carried program, for whoever ends what is left of them: run folder and group. */
+/* In the environment of all processes of a carried program, to find and end left-over ones: run folder and group. */
 #define MPIDATA_CARRIED_MARK "MPIDATA_CARRIED_RUN"
 #define MPIDATA_CARRIED_GROUP "MPIDATA_GROUP"
 

@@ -1,4 +1,4 @@
-/* Copies of messages that have not left: MPI reads them until then, which may be long after the call that sends them. */
+/* Copies of messages that have not left: MPI reads them until then, perhaps long after the call that sends them. */
 #ifndef MPIDATA_UNSENT_H
 #define MPIDATA_UNSENT_H
 
@@ -7,11 +7,11 @@
 
 typedef struct mpidata_unsent mpidata_unsent;
 
-/* Begin to send a copy, which becomes the first one in the list; never waits. MPIDATA_ERR_MEMORY: without a
- * sentence, which is the caller's. */
+/* Start to send a copy, which becomes the first one in the list; never waits. On MPIDATA_ERR_MEMORY the caller must set the
+ * sentence. */
 int mpidata_unsent_send(mpidata_unsent **unsent, const void *message, size_t bytes, int rank, int tag, MPI_Comm comm);
 
-/* Free those that have left, or never will; MPIDATA_ERR_DIED: some were to go to a rank that has died. */
+/* Free those that have left, or never will; MPIDATA_ERR_DIED: the receiver of some has died. */
 int mpidata_unsent_test(mpidata_unsent **unsent);
 
 #endif

@@ -20,14 +20,14 @@ static int open_file(const char *run, int trainer, const char *mode, FILE **file
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "Cannot open the journal %s: %s.", path, strerror(errno));
 }
 
-enum { RANDOM_EVICTIONS = 1, VERSION = 2 }; /* in the first one a reservoir evicted any sample that had been drawn */
+enum { RANDOM_EVICTIONS = 1, VERSION = 2 }; /* in version 1 a reservoir evicted any sample that had been drawn */
 
 static void header(const mpidata_plan *plan, int version, int trainer, char *text, size_t size) {
     (void)snprintf(text, size, "mpidata-journal %d trainer %d of %d\n", version, trainer, plan->trainers);
 }
 
 static int damaged(const mpidata_journal *journal, int64_t line) {
-    return mpidata_error(MPIDATA_ERR_ARGUMENT, "Line %lld of a journal of %s cannot be read. It cannot be replayed.",
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "Line %lld of a journal of %s cannot be read. The run cannot be replayed.",
                          (long long)line, journal->plan->replay);
 }
 
@@ -49,7 +49,7 @@ static int parse_cancel(const mpidata_journal *journal, const char *line, int64_
            *simulation < journal->plan->simulations;
 }
 
-/* Read the next entry. A last line that is not whole was being written when the run was killed. */
+/* Read the next entry. An incomplete last line was being written when the run was killed. */
 static int advance(mpidata_journal *journal) {
     char line[128];
     mpidata_journal_entry *next = &journal->next;
@@ -99,7 +99,7 @@ static int by_number(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-/* Find out which simulations were cancelled, and then what had come of them. */
+/* Find out which simulations were cancelled, and then which of their steps had come. */
 static int read_cancelled(mpidata_journal *journal) {
     char line[128];
     int64_t simulation;
@@ -133,7 +133,7 @@ int64_t mpidata_journal_next_cancelled(mpidata_journal *journal) {
     return -1;
 }
 
-/* Find out how many steps each simulation has, where the file tells of all: it has come to its end. */
+/* Find out how many steps each simulation has, if the file is complete. */
 static int read_ends(mpidata_journal *journal) {
     char line[128];
     int whole = 0;
@@ -224,7 +224,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n) {
     return hash;
 }
 
-/* Once for all samples with them. */
+/* Computed once for all samples with them. */
 static uint64_t hash_constants(const mpidata_plan *plan, mpidata_try_constants *constants) {
     uint64_t hash = 1;
     for (int f = 0; f < plan->n_fields && !constants->hash; f++)
@@ -258,7 +258,7 @@ int mpidata_journal_sample(mpidata_journal *journal, const mpidata_slots *slots,
     if (cancelled) cancelled->left--;
     if (hash == journal->next.hash) return advance(journal);
     return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                         "Simulation %lld, step %lld has other values than in the run that is replayed, %s. %s",
+                         "Simulation %lld, step %lld has other values than in the replayed run, %s. %s",
                          simulation, step, journal->plan->replay, FIX);
 }
 
@@ -271,7 +271,7 @@ int mpidata_journal_note(mpidata_journal *journal, int kind, int64_t count) {
     if (journal->written) (void)fprintf(journal->written, count ? "%c %lld\n" : "%c\n", kind, (long long)count);
     if (!journal->replayed) return MPIDATA_SUCCESS;
     if (kind == MPIDATA_JOURNAL_DRAW && count != journal->next.count)
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "Batches have %lld samples, but %lld in the run that is replayed, %s. %s",
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "Batches have %lld samples, but %lld in the replayed run, %s. %s",
                              (long long)count, (long long)journal->next.count, journal->plan->replay, FIX);
     journal->draws += kind == MPIDATA_JOURNAL_DRAW;
     return advance(journal);

@@ -8,7 +8,7 @@
 #include "base/wait.h"
 #include "loader/state.h"
 
-/* From one sign of life to the next, while it waits. */
+/* Interval between signs of life while it waits. */
 static const double BEAT_EVERY_S = 0.1;
 
 static mpidata_loader loader;
@@ -96,7 +96,7 @@ static void wake_locked(void) {
     mpidata_lock_tell_locked(&loader.lock, &loader.wake);
 }
 
-/* Of an inference rank: make MPI calls here, without a wait for the thread. Yields at first, then sleeps. */
+/* For an inference rank: make MPI calls here, without waiting for the thread. Yields at first, then sleeps. */
 static void drive_locked(mpidata_backoff *backoff, double since, double now) {
     MPIDATA_LOCKED(&loader.lock);
     int did = 0;
@@ -109,7 +109,7 @@ static void drive_locked(mpidata_backoff *backoff, double since, double now) {
     mpidata_lock_take(&loader.lock);
 }
 
-/* Sleep until there is news, for so long at most; 0 at the deadline. */
+/* Sleep until there is news or the deadline has passed; returns 0 at the deadline. */
 static int wait_locked(double deadline) {
     MPIDATA_LOCKED(&loader.lock);
     double now = mpidata_now(), next = now + BEAT_EVERY_S;
@@ -129,7 +129,7 @@ static int nobody_asks_locked(void) {
     return is_loader() && !memchr(loader.trainers, MPIDATA_TRAINER_ASKS, (size_t)loader.job.plan.trainers);
 }
 
-/* As wait_locked. An inference rank looks once, at least. */
+/* As wait_locked. An inference rank checks at least once. */
 static int wait_for_request_locked(mpidata_backoff *backoff, int *looked, double since, double deadline) {
     MPIDATA_LOCKED(&loader.lock);
     if (!is_inference()) return wait_locked(deadline);
@@ -158,7 +158,7 @@ static int next_parcel(mpidata_parcel **request, uint32_t *more, double timeout_
     mpidata_lock_give(&loader.lock);
     atomic_store(&loader.driven, 0);
     mpidata_beat();
-    if (timeout_s > 0) yields.last_s = mpidata_now() - since; /* else it has only looked */
+    if (timeout_s > 0) yields.last_s = mpidata_now() - since; /* else it has only checked */
     *request = first;
     return status;
 }
@@ -243,7 +243,7 @@ int mpidata_loader_rest(void) {
     return status ? status : tell_scheduler(MPIDATA_EVENT_NEXT);
 }
 
-/* What trainers publish may be on its way to this rank: a large version, which its sender holds until it has come. */
+/* Receive published arrays that may be in flight to this rank: the sender keeps a large version until it has come. */
 static void hear_the_rest(void) {
     mpidata_backoff backoff = {0};
     while (!mpidata_loader_asks_no_more(&loader)) {

@@ -4,15 +4,15 @@
 
 #define HIGH UINT32_C(0xD2B74407) /* of the multiplier */
 #define LOW UINT32_C(0xB1CE6E93)
-#define AT_ONCE 256 /* numbers in a block, which stays in the first cache for all rounds */
+#define AT_ONCE 256 /* numbers in a block, which stays in the L1 cache for all rounds */
 
-/* Several builds of a loop, of which the processor's best is taken when the library is loaded. */
+/* Several builds of a loop; the best one for the processor is chosen when the library is loaded. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #if __GNUC__ >= 12
 #define WIDE "arch=x86-64-v4"
 #else
-#define WIDE "arch=skylake-avx512" /* that one alone, and none that came later */
+#define WIDE "arch=skylake-avx512" /* only that one, no later ones */
 #endif
 #define BEST_BUILD __attribute__((target_clones(WIDE, "avx2", "default"), optimize("O3")))
 #else
@@ -36,7 +36,7 @@ static halves halves_of(int bits) {
 static inline uint32_t low_of(uint32_t x) { return LOW * x; }
 static inline uint32_t high_of(uint32_t x) { return (uint32_t)((uint64_t)LOW * x >> 32) + HIGH * x; }
 
-/* One round of all numbers after the other, so that the inner loop is one of vectors. */
+/* Each round over all numbers, so that the inner loop can be vectorized. */
 BEST_BUILD static void forwards(const uint32_t *keys, int rounds, halves h, uint64_t *restrict values, int count) {
     uint32_t left[AT_ONCE], right[AT_ONCE];
     int odd = h.right_bits - h.left_bits;
@@ -55,7 +55,7 @@ BEST_BUILD static void forwards(const uint32_t *keys, int rounds, halves h, uint
     for (int i = 0; i < count; i++) values[i] = (uint64_t)left[i] << h.right_bits | right[i];
 }
 
-/* The number whose product with an odd one is 1 modulo 2^32. Each step of Newton's doubles the right bits. */
+/* The inverse of an odd number modulo 2^32. Each Newton step doubles the number of correct bits. */
 static uint32_t inverse_of(uint32_t odd) {
     uint32_t x = odd;
     for (int i = 0; i < 4; i++) x *= 2 - odd * x;
@@ -117,7 +117,7 @@ void mpidata_permute(const uint32_t *keys, int rounds, uint64_t n, int bits, int
     }
 }
 
-/* Rows are read or written in no order, of memory that no cache holds: without this each one is waited for. */
+/* Rows are accessed in random order, in memory that no cache holds: without prefetching, each access waits. */
 enum { AHEAD = 8 };
 #ifdef __GNUC__
 #define EXPECT(row, size, writes) (__builtin_prefetch(row, writes), __builtin_prefetch((row) + (size)-1, writes))

@@ -10,12 +10,12 @@
 #include "loader/state.h"
 #include "program/caller.h"
 
-/* Between looks for what the scheduler says. */
+/* Interval between checks for messages of the scheduler. */
 static const double LISTEN_EVERY_S = 1e-3;
-/* Between looks whether the caller makes rounds no more: so much later what it leaves under way goes on. */
+/* Interval between checks whether the caller has stopped making rounds: the delay of operations that it leaves in flight. */
 enum { DRIVEN_NS = 2000000 };
 
-/* Of who makes a round. */
+/* State of rounds. */
 typedef struct mpidata_loader_server {
     mpidata_loader *loader;
     mpidata_link link;
@@ -25,7 +25,7 @@ typedef struct mpidata_loader_server {
     mpidata_asking asking; /* of an inference rank */
     int heard;             /* the first answer to that has come */
     double next_listen;
-    atomic_int moving; /* transfers after the last round: the thread asks, also where the caller makes rounds */
+    atomic_int moving; /* transfers after the last round: the thread reads it even while the caller makes rounds */
 } server;
 
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the loader."); }
@@ -34,7 +34,7 @@ static int is_inference(const mpidata_loader *loader) { return loader->job.kind 
 
 static int is_loader(const mpidata_loader *loader) { return loader->job.kind == MPIDATA_ROLE_LOADER; }
 
-/* Of this role are those who ask: an inference rank, trainers for spawned solver ranks, too. */
+/* Whether ranks of this role ask; an inference rank also gets questions from trainers, for spawned solver ranks. */
 static int asks(const mpidata_loader *loader, int role) {
     if (loader->job.kind == MPIDATA_ROLE_LEARNER) return role == MPIDATA_ROLE_SCHEDULER;
     return role == MPIDATA_ROLE_TRAINER || (role == MPIDATA_ROLE_SOLVER && is_inference(loader));
@@ -57,7 +57,7 @@ static int open_inbox(server *s) {
 
 int mpidata_loader_open_server(mpidata_loader *loader) {
     const mpidata_job *job = &loader->job;
-    server *s = loader->server = calloc(1, sizeof *s); /* MPI may still write to it when all has been closed */
+    server *s = loader->server = calloc(1, sizeof *s); /* MPI may still write to it after everything was closed */
     if (!s) return no_memory();
     s->loader = loader;
     if (job->spawned)
@@ -70,7 +70,7 @@ int mpidata_loader_open_server(mpidata_loader *loader) {
     return open_inbox(s);
 }
 
-/* What MPI still reads or writes stays until the end of the process. */
+/* Memory that MPI still reads or writes stays until the process ends. */
 void mpidata_loader_close_server(mpidata_loader *loader) {
     server *s = loader->server;
     if (s->transfers.n || s->asking.transfers.n) return;
@@ -82,7 +82,7 @@ void mpidata_loader_close_server(mpidata_loader *loader) {
     free(s);
 }
 
-/* Ask for what is published, if the caller wants it, and hand it over. */
+/* Ask for published arrays, if the caller wants them, and hand them over. */
 static int look_for_published(server *s) {
     mpidata_loader *loader = s->loader;
     mpidata_parcel *newer = NULL;
@@ -104,7 +104,7 @@ static int look_for_published(server *s) {
     return MPIDATA_SUCCESS;
 }
 
-/* An error is that of the rounds, too, where it is told. */
+/* An error is also that of the rounds, which report it. */
 int mpidata_loader_asks_no_more(mpidata_loader *loader) {
     server *s = loader->server;
     mpidata_parcel *unwanted = NULL;
@@ -152,13 +152,13 @@ static int send_answers(server *s, int *did) {
     }
 }
 
-/* What is under way to a dead rank has ended. */
+/* Transfers to a dead rank have ended. */
 static void forget(server *s, int rank) {
     for (mpidata_sending *answer = s->sending.first; answer; answer = answer->next)
         if (rank_of(s->loader, answer->to) == rank) mpidata_transfers_forget(&s->transfers, &answer->pending);
 }
 
-/* A dead trainer says no farewell. */
+/* A dead trainer sends no farewell. */
 static int note_deaths(server *s) {
     mpidata_loader *loader = s->loader;
     const mpidata_link *link = &s->link;
@@ -191,7 +191,7 @@ static int take_requests(server *s, mpidata_parcel_list *whole, int *did) {
                          status == MPIDATA_ERR_WIRE ? " Use one build of libmpidata for the whole job." : "");
 }
 
-/* Tell the caller what has come and what has left; one that waits for requests is not woken for the latter. */
+/* Pass to the caller the parcels that have come and left; a caller that waits for requests is not woken for the latter. */
 static void hand_over(server *s, mpidata_parcel_list *requests, mpidata_sending_list *sent) {
     mpidata_loader *loader = s->loader;
     const int has_come = requests->first != NULL;
@@ -226,7 +226,7 @@ static int one_round(server *s, int *did) {
     return status;
 }
 
-/* Returns whether the thread is to end. */
+/* Returns whether the thread must end. */
 static int pause_until_woken(mpidata_loader *loader, long sleep_ns) {
     double deadline = mpidata_now() + 1e-9 * (double)sleep_ns;
     mpidata_lock_take(&loader->lock);
@@ -282,7 +282,7 @@ static void serve(mpidata_loader *loader) {
 
 void *mpidata_loader_thread(void *argument) {
     MPIDATA_CALLED;
-    /* Short sleeps are meant: the kernel's usual slack of 50 us would double them. */
+    /* Short sleeps must be exact: the kernel's default slack of 50 us would double them. */
     (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     serve(argument);
     return NULL;

@@ -10,7 +10,7 @@ static int is_known(const mpidata_map_set *set, mpidata_kept_map *const *maps, i
     return 1;
 }
 
-/* Where memory is short, it is checked again with the next sample. */
+/* If memory is exhausted, the set is checked again with the next sample. */
 static void remember(mpidata_kept_map *const *maps, int n, int64_t rows) {
     mpidata_map_set *set = &maps[0]->sets[maps[0]->next_set];
     free(set->ids);
@@ -23,7 +23,7 @@ static int is_set(const uint64_t *bits, int64_t row) { return bits[row / 64] >> 
 
 static void set(uint64_t *bits, int64_t row) { bits[row / 64] |= UINT64_C(1) << row % 64; }
 
-/* The row was put by the maps[second], and before. */
+/* The row was put by maps[second], and by one before it. */
 static int put_twice(mpidata_kept_map *const *maps, const int *ranks, int second, int64_t row, const char *field) {
     int first = 0;
     for (int64_t i = 0; maps[first]->indices[i] != row;)
@@ -32,7 +32,7 @@ static int put_twice(mpidata_kept_map *const *maps, const int *ranks, int second
                          field, ranks[first], ranks[second]);
 }
 
-/* As many rows as there are places, and none twice: each has one. */
+/* There are as many rows as places: if none comes twice, each place has one. */
 static int check(mpidata_kept_map *const *maps, const int *ranks, int n, const char *field, uint64_t *bits) {
     for (int m = 0; m < n; m++)
         for (int64_t i = 0; i < maps[m]->n; i++) {
@@ -59,7 +59,7 @@ static int missing_row(mpidata_kept_map *const *maps, const int *ranks, int n, i
                          (long long)missing, field, (long long)rows, ranks[beyond], (long long)maps[beyond]->greatest);
 }
 
-/* There are too few rows, or one is beyond all there are: another is missing. */
+/* There are too few rows, or one is out of range: a row is missing. */
 static int check_reach(mpidata_kept_map *const *maps, const int *ranks, int n, int64_t rows, const char *field, uint64_t *bits) {
     int beyond = -1;
     int64_t put = 0;

@@ -1,11 +1,11 @@
-/* Whether maps together have each row of a field once, and the way of their rows to their places. */
+/* Checks that maps together have each row of a field once, and copies their rows to their places. */
 #ifndef MPIDATA_COVER_H
 #define MPIDATA_COVER_H
 
 #include "maps/kept.h"
 
-/* Check n > 0 maps, by the ranks and each rank's calls in order, which together have at most as many rows as the field. Each
- * set of maps is checked once. */
+/* Check n > 0 maps, ordered by rank and each rank's calls, which together have at most as many rows as the field. Each set of
+ * maps is checked once. */
 int mpidata_maps_cover(mpidata_kept_map *const *maps, const int *ranks, int n, int64_t rows, const char *field);
 
 /* Copy rows, contiguous, to their places: outer x map->n x row bytes into outer x rows x row bytes. */

@@ -5,7 +5,7 @@
 
 #include "containers/array.h"
 
-enum { RUNS_PAY = 4 }; /* rows of one, on average */
+enum { RUNS_PAY = 4 }; /* mean rows of a run from which on runs are worthwhile */
 
 static int64_t n_taken; /* ever */
 
@@ -16,7 +16,7 @@ static void free_map(mpidata_kept_map *map) {
     free(map);
 }
 
-/* Where memory is short, the rows are copied one by one. */
+/* If memory is exhausted, the rows are copied one by one. */
 static void note_runs(mpidata_kept_map *map) {
     if (map->n_runs > map->n / RUNS_PAY) return;
     mpidata_run *run = map->runs = malloc((size_t)map->n_runs * sizeof *run);
@@ -26,7 +26,7 @@ static void note_runs(mpidata_kept_map *map) {
     }
 }
 
-/* Where the map of this number is, or would be. Most come in order. */
+/* The place of the map with this number, or where it would be. Most come in order. */
 static int64_t place_of(const mpidata_kept_maps *kept, int64_t number) {
     int64_t low = 0, high = kept->n;
     if (high && kept->list[high - 1]->number < number) return high;
@@ -64,7 +64,7 @@ static int forget_numbers(mpidata_kept_maps *kept, const int64_t *numbers, int64
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = place_of(kept, numbers[i]);
         if (at == kept->n || kept->list[at]->number != numbers[i])
-            return mpidata_error(MPIDATA_ERR_WIRE, "Map %lld is to be forgotten, which has not come", (long long)numbers[i]);
+            return mpidata_error(MPIDATA_ERR_WIRE, "Map %lld must be forgotten, but has not come", (long long)numbers[i]);
         forget(kept->list[at]);
         kept->n--;
         memmove(kept->list + at, kept->list + at + 1, (size_t)(kept->n - at) * sizeof *kept->list);

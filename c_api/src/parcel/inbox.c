@@ -9,12 +9,12 @@ enum { AT_ONCE = 32 };
 
 typedef struct source {
     int peer, lost;
-    char *first; /* first message of a parcel, under way, or any of one that is lost, to be dropped; NULL: none is */
+    char *first; /* the first message of a parcel in flight, or any of a lost rank, to be dropped; NULL: none */
     size_t first_bytes;
     mpidata_pending pending; /* its receive */
-    mpidata_parcel *parcel;  /* whose other messages are still to be matched */
-    mpidata_message_list waiting; /* for the header before them */
-    struct source *next; /* of those with a first message under way */
+    mpidata_parcel *parcel;  /* whose other messages must still be matched */
+    mpidata_message_list waiting; /* messages that wait for the header before them */
+    struct source *next; /* in the list of those with a first message in flight */
     int listed;
 } source;
 
@@ -99,7 +99,7 @@ static int receive(mpidata_inbox *inbox, mpidata_transfers *transfers, source *f
                         : receive_first(inbox, transfers, from, message, bytes);
 }
 
-/* The first message is there: make its parcel, and begin with what has queued up behind it. */
+/* The first message has come: make its parcel, and start with the messages that wait behind it. */
 static int advance(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from) {
     for (;;) {
         if (from->first && from->pending.left) return MPIDATA_SUCCESS;
@@ -145,7 +145,7 @@ static int take_messages(mpidata_inbox *inbox, mpidata_transfers *transfers, int
     return MPIDATA_SUCCESS;
 }
 
-/* Then it is handed over first, as somebody may wait for it. */
+/* A whole parcel is handed over first, because somebody may wait for it. */
 static int is_any_whole(const mpidata_inbox *inbox) {
     for (const mpidata_parcel *parcel = inbox->landing.first; parcel; parcel = parcel->next)
         if (!parcel->pending.left) return 1;

@@ -13,15 +13,15 @@ int64_t mpidata_chunk_bytes = (int64_t)1 << 30;
 
 /* -- memory --------------------------------------------------------------------------------------------------------- */
 
-/* Blocks from this size on lie in huge pages, and are kept when they come back: the kernel pins the pages of each message
- * one by one, and clears those that are new. */
+/* Blocks of at least this size use huge pages, and are kept when they are freed: the kernel pins the pages of each message
+ * one by one, and clears new ones. */
 static const size_t LARGE = MPIDATA_HUGE_PAGE / 2;
 
-/* Free blocks that are kept: as many as fit into this, but two of any size. */
+/* Free blocks are kept up to this total, but always two of any size. */
 static const size_t KEEP_BYTES = (size_t)64 << 20;
 enum { KEEP_ANYWAY = 2 };
 
-/* A free block begins with this. */
+/* The head of a free block. */
 typedef struct block {
     size_t capacity;
     struct block *next;
@@ -39,7 +39,7 @@ static char *new_block(size_t bytes, size_t *capacity) {
     *capacity = round_up(bytes ? bytes : 1, boundary);
     char *memory = aligned_alloc(boundary, *capacity);
 #ifdef MADV_HUGEPAGE
-    if (memory && bytes >= LARGE) (void)madvise(memory, *capacity, MADV_HUGEPAGE); /* a wish: without it all works */
+    if (memory && bytes >= LARGE) (void)madvise(memory, *capacity, MADV_HUGEPAGE); /* only a hint */
 #endif
     return memory;
 }
@@ -111,7 +111,7 @@ void mpidata_parcel_write_first(const mpidata_parcel_head *head, const int64_t *
         if (mpidata_walk_on(&walk, (size_t)sizes[i]) && sizes[i]) memcpy(message + begin + walk.place, parts[i], (size_t)sizes[i]);
 }
 
-/* To the next part that does not travel along. One without bytes needs no message. */
+/* Advance to the next part that does not travel along. An empty part needs no message. */
 static void skip_along(mpidata_parcel_rest *rest) {
     while (rest->part < rest->n_parts &&
            (!rest->sizes[rest->part] || mpidata_walk_on(&rest->walk, (size_t)rest->sizes[rest->part])))
@@ -176,7 +176,7 @@ char *mpidata_parcel_part(const mpidata_parcel *parcel, int64_t part) {
     return is_placed(parcel, part) ? parcel->places[part] : parcel->memory + parcel->offsets[part];
 }
 
-/* For the parts that have no place elsewhere. */
+/* Allocate memory for the parts that have no other place. */
 static int give_memory(mpidata_parcel *parcel) {
     size_t bytes = 0;
     for (int64_t i = 0; i < parcel->head.n_parts; i++) {
@@ -189,7 +189,7 @@ static int give_memory(mpidata_parcel *parcel) {
                           : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: no room for a parcel of %zu bytes", bytes);
 }
 
-/* What travelled along goes to its place. */
+/* Copy parts that travelled along to their places. */
 static void place_first(mpidata_parcel *parcel, const char *payload) {
     int64_t n = parcel->head.n_parts;
     mpidata_walk walk = {.in_all = bytes_in_all(parcel->sizes, n)};

@@ -7,8 +7,8 @@
 
 mpidata_taken mpidata_taken_of(mpidata_parcel *parcel);
 
-/* Copy one to the caller's memory: the offsets of its parts in there and their sizes, int64, n_parts each, then the parts, each on
- * a boundary of 64 bytes of it. *bytes: up to the end of the first part. Returns 0, and copies nothing, where there is no room. */
+/* Copy one to the caller's memory: the offsets of its parts there and their sizes, int64, n_parts each, then the parts, each
+ * aligned to 64 bytes. *bytes: up to the end of the first part. Returns 0, and copies nothing, if there is no room. */
 int mpidata_parcel_copy(const mpidata_parcel *parcel, char *memory, int64_t room, int64_t *bytes);
 
 /* Give its memory back. Any thread, also after this process has left the job. */

@@ -5,7 +5,7 @@
 
 #include "containers/list.h"
 
-static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a parcel that is to be sent."); }
+static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for sending a parcel."); }
 
 static int copy_rest(mpidata_sending *sending) {
     mpidata_parcel_rest rest = mpidata_parcel_begin_rest(sending->sizes, sending->n_parts);
@@ -33,7 +33,7 @@ int mpidata_sending_new(const mpidata_parcel_head *head, const int64_t *sizes, c
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "A parcel has %lld parts. At most %d are possible.",
                              (long long)head->n_parts, MPIDATA_PARTS_MAX);
     const size_t n = (size_t)head->n_parts, first_bytes = mpidata_parcel_first_bytes(sizes, head->n_parts);
-    mpidata_sending *made = malloc(sizeof *made + n * (sizeof *sizes + sizeof *parts) + first_bytes); /* one block: it is quick */
+    mpidata_sending *made = malloc(sizeof *made + n * (sizeof *sizes + sizeof *parts) + first_bytes); /* one block, for speed */
     if (!made) return no_memory();
     *made = (mpidata_sending){.n_parts = head->n_parts, .first_bytes = first_bytes, .sizes = (int64_t *)(made + 1)};
     made->parts = (const char **)(made->sizes + n);

@@ -1,4 +1,4 @@
-/* A parcel that is to be sent, or is. Made by any thread, sent by one. */
+/* A parcel to send, or being sent. Made by any thread, sent by one. */
 #ifndef MPIDATA_SENDING_H
 #define MPIDATA_SENDING_H
 
@@ -8,7 +8,7 @@ typedef struct mpidata_sending {
     struct mpidata_sending *next;
     int to;         /* trainer or loader */
     int64_t ticket; /* the caller's */
-    const void *over; /* the caller's: what it is sent over */
+    const void *over; /* the caller's: the link that it is sent over */
     mpidata_pending pending;
     int64_t n_parts;
     int64_t *sizes;
@@ -17,15 +17,15 @@ typedef struct mpidata_sending {
     size_t first_bytes;
 } mpidata_sending;
 
-/* Get it ready: MPIDATA_ERR_MEMORY, _ARGUMENT. copies: the parts may be changed after this call; else not before its end. */
+/* Prepare it: MPIDATA_ERR_MEMORY, _ARGUMENT. copies: the parts may be changed after this call; else not before its end. */
 int mpidata_sending_new(const mpidata_parcel_head *head, const int64_t *sizes, const void *const *parts, int copies,
                         mpidata_sending **sending);
 void mpidata_sending_free(mpidata_sending *sending);
 
-/* Begin to send it, as far as the receiver lives. It has ended when sending->pending.left is 0. */
+/* Start to send it, if the receiver lives. It has ended when sending->pending.left is 0. */
 int mpidata_sending_begin(mpidata_sending *sending, mpidata_transfers *transfers, int rank, int tag, MPI_Comm comm);
 
-/* Those under way, and those that wait: the oldest first. */
+/* Those in flight, and those that wait: the oldest first. */
 typedef struct {
     mpidata_sending *first, *last;
 } mpidata_sending_list;

@@ -1,11 +1,11 @@
-/* Sends and receives under way, of any number of parcels, looked at with one call of MPI. Of one thread. */
+/* Sends and receives in flight, of any number of parcels, tested with one call of MPI. For one thread. */
 #ifndef MPIDATA_TRANSFERS_H
 #define MPIDATA_TRANSFERS_H
 
 #include <mpi.h>
 #include <stdint.h>
 
-/* Those of one parcel: how many have not ended; whether one has failed, as its peer has died. */
+/* Those of one parcel: how many have not ended; whether one has failed because its peer has died. */
 typedef struct {
     int left, failed;
 } mpidata_pending;
@@ -21,13 +21,13 @@ typedef struct {
 
 void mpidata_transfers_close(mpidata_transfers *transfers);
 
-/* Begin one; a death is no error, and noted. Sends are synchronous: one that has ended was matched. */
+/* Start one; a death is noted, but is not an error. Sends are synchronous: one that has ended was matched. */
 int mpidata_transfers_send(mpidata_transfers *transfers, const void *data, int bytes, int rank, int tag, MPI_Comm comm,
                            mpidata_pending *pending);
 int mpidata_transfers_receive(mpidata_transfers *transfers, void *data, int bytes, MPI_Message *message,
                               mpidata_pending *pending);
 
-/* Forget those of one parcel that are under way, as its peer is dead: MPI does not always end them. */
+/* Forget those of one parcel that are in flight, because its peer is dead: MPI does not always end them. */
 void mpidata_transfers_forget(mpidata_transfers *transfers, mpidata_pending *pending);
 
 /* Take out those that have ended; *did becomes 1 if there were any. */

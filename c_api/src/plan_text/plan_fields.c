@@ -120,7 +120,7 @@ int mpidata_plan_index(mpidata_plan *plan, const char *value) {
     return MPIDATA_PLAN_BAD;
 }
 
-/* Behind all lengths. */
+/* Its number follows those of all lengths. */
 int mpidata_plan_optional(mpidata_plan *plan, const char *name) {
     for (int f = 0; f < plan->n_fields; f++) {
         mpidata_field *field = &plan->fields[f];
@@ -150,7 +150,7 @@ static int bad_statistics(char *wrong, const char *what) {
     return MPIDATA_PLAN_BAD;
 }
 
-/* "-1 0 -2": of the first field all values together, of the second one by its first axis, of the third one none. */
+/* "-1 0 -2": for the first field over all values, for the second one by its first axis, for the third one none. */
 int mpidata_plan_statistics(mpidata_plan *plan, char *wrong) {
     const char *misfit = "has 'statistics' that do not fit its fields";
     char copy[512], *rest = NULL;

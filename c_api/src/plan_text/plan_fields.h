@@ -1,4 +1,4 @@
-/* What the lines of a plan say of fields and their lengths: for plan_reading.c. All return MPIDATA_PLAN_GOOD, _BAD or
+/* Parsing of the lines of a plan about fields and their lengths, for plan_reading.c. All return MPIDATA_PLAN_GOOD, _BAD or
  * _NO_MEMORY. */
 #ifndef MPIDATA_PLAN_FIELDS_H
 #define MPIDATA_PLAN_FIELDS_H
@@ -14,7 +14,7 @@ int mpidata_plan_index(mpidata_plan *plan, const char *value);
 int mpidata_plan_optional(mpidata_plan *plan, const char *name);
 int mpidata_plan_constant(mpidata_plan *plan, const char *name);
 
-/* When all fields are known: of which there are statistics. wrong: as of mpidata_plan_read. */
+/* Once all fields are known: which of them have statistics. wrong: as in mpidata_plan_read. */
 int mpidata_plan_statistics(mpidata_plan *plan, char *wrong);
 
 #endif

@@ -18,7 +18,7 @@ static const char *const role_names[MPIDATA_ROLES] = {
     [MPIDATA_ROLE_SERVER] = "server",       [MPIDATA_ROLE_INFERENCE] = "inference",
     [MPIDATA_ROLE_LEARNER] = "learner",     [MPIDATA_ROLE_MATE] = "mate",
 };
-/* What is under way: the plan, and whose program the lines are about; -1: nobody's. */
+/* State of the parser: the plan, and the role whose program the lines are about; -1: none. */
 typedef struct {
     mpidata_plan *plan;
     int role;
@@ -30,12 +30,12 @@ static int bad(const reader *r, const char *what) {
     return MPIDATA_PLAN_BAD;
 }
 
-/* More than none. */
+/* A number above 0. */
 static int parse_positive(const char *text, double *value) {
     return mpidata_number(text, value) && *value > 0 ? MPIDATA_PLAN_GOOD : MPIDATA_PLAN_BAD;
 }
 
-/* Which of the words it is. */
+/* Arguments for finding the index of a word. */
 #define WORDS(of) of, (int)(sizeof of / sizeof *of)
 
 static int parse_word(const char *text, const char *const *words, int n, int *value) {
@@ -44,7 +44,7 @@ static int parse_word(const char *text, const char *const *words, int n, int *va
     return MPIDATA_PLAN_BAD;
 }
 
-/* Once only. */
+/* Keep a text, which may be given only once. */
 static int keep_text(const char *text, char **value) {
     if (*value) return MPIDATA_PLAN_BAD;
     return (*value = strdup(text)) ? MPIDATA_PLAN_GOOD : MPIDATA_PLAN_NO_MEMORY;
@@ -107,7 +107,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
     return MPIDATA_PLAN_GOOD;
 }
 
-/* Keys that only the scheduler needs are left alone here. */
+/* Keys that only the scheduler needs are ignored here. */
 static int parse_line(reader *r, const char *key, const char *value) {
 #define NAME(in_c, name) #name,
     static const char *const policies[] = {MPIDATA_POLICIES(NAME)}, *const tails[] = {"drop", "repeat"};
@@ -141,7 +141,7 @@ static int parse_line(reader *r, const char *key, const char *value) {
     return append_text(value, is_argument ? &plan->arguments[r->role] : &plan->environment[r->role]);
 }
 
-/* More than an int holds where the plan makes no sense. */
+/* May exceed an int if the plan is invalid. */
 static int64_t world_of(const mpidata_plan *plan) {
     int64_t groups = plan->spawn ? 0 : (int64_t)plan->groups + plan->spares;
     int64_t loaders = plan->loaders_spawn ? 0 : (int64_t)plan->loaders + plan->loader_spares;
@@ -196,7 +196,7 @@ static int parse_lines(reader *r, char *copy) {
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong) {
     memset(plan, 0, sizeof *plan);
     plan->samples_window = plan->samples_stride = plan->samples_run = plan->ranks_per_replica = 1;
-    plan->trainers_timeout_s = 600; /* as in mpidata/run/plan/ranks.py: it is not written down then */
+    plan->trainers_timeout_s = 600; /* default, as in mpidata/run/plan/ranks.py, where it is then not written */
     char *copy = strdup(text);
     if (!copy) return MPIDATA_PLAN_NO_MEMORY;
     reader r = {.plan = plan, .role = -1, .wrong = wrong};

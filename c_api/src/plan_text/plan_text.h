@@ -1,6 +1,5 @@
-/* The text of a plan: who is who in the job, which fields, parameters and programs. mpidata/run/plan writes it,
- * plan_reading.c reads it. The library and mpidata-rank both read it with this, so it needs no MPI and no other
- * file. */
+/* The text of a plan: the roles of the ranks, the fields, parameters and programs. mpidata/run/plan writes it, plan_reading.c
+ * parses it, for the library and for mpidata-rank, so it needs no MPI and no other file. */
 #ifndef MPIDATA_PLAN_TEXT_H
 #define MPIDATA_PLAN_TEXT_H
 
@@ -8,7 +7,7 @@
 #include <stdint.h>
 
 #define MPIDATA_NAME_MAX 128
-#define MPIDATA_ITEM_MAX 232 /* of what a loader works on, as it is told of one that is lost, with its end */
+#define MPIDATA_ITEM_MAX 232 /* name of what a loader was reading, reported if it is lost; with the final 0 */
 #define MPIDATA_PLAN_CHANNELS 4096 /* of the statistics of all fields */
 #define MPIDATA_PLAN_NDIM 6 /* MPIDATA_MAX_NDIM of mpidata.h, which needs MPI */
 
@@ -24,14 +23,14 @@ enum {
     MPIDATA_ROLES
 };
 
-/* Buffer policies: the name behind MPIDATA_POLICY_, and that in the plan. */
+/* Buffer policies: the name after MPIDATA_POLICY_, and that in the plan. */
 #define MPIDATA_POLICIES(X) X(FIFO, fifo) X(FIRO, firo) X(RESERVOIR, reservoir)
 #define MPIDATA_POLICY_OF(in_c, name) MPIDATA_POLICY_##in_c,
 enum { MPIDATA_POLICIES(MPIDATA_POLICY_OF) };
 
 enum { MPIDATA_TAIL_DROP = 0, MPIDATA_TAIL_REPEAT = 1 };
 
-/* A length that each sample has for itself. */
+/* A named length, which differs between samples. */
 typedef struct {
     char name[MPIDATA_NAME_MAX];
     int64_t at_most; /* 0: there is no limit */
@@ -43,20 +42,20 @@ typedef struct {
     unsigned dtype; /* a mpidata_dtype of mpidata.h */
     int ndim;
     int64_t shape[MPIDATA_PLAN_NDIM];
-    int64_t elements; /* in each step: 0 where a dimension varies, and of a constant */
-    int varying;      /* the dimension with a length of its own in each sample, whose extent here is 0; -1: none */
-    int length;       /* which of plan.lengths it is; -1: none */
+    int64_t elements; /* in each step: 0 if a dimension varies, and for a constant */
+    int varying;      /* the dimension whose length differs between samples, with extent 0 here; -1: none */
+    int length;       /* its index in plan.lengths; -1: none */
     int64_t row;      /* elements for each index of that dimension */
-    int given;        /* of an optional field: which number of a sample says whether it was put; -1: it must be put */
-    int index_of;     /* the length along which its values count, from `base` on; -1: none */
+    int given;        /* of an optional field: the number of a sample that tells whether it was put; -1: it must be put */
+    int index_of;     /* of an index field: the length that its values count along, from `base`; -1: none */
     int base;
-    int per_simulation; /* a constant: put once a simulation, before its first step */
+    int per_simulation; /* a constant: put once per simulation, before its first step */
     size_t element_size;
     int channel_axis; /* of its statistics, or one of the above */
-    int moments;      /* number of the first of them among those of all fields */
+    int moments;      /* number of its first moments among those of all fields */
 } mpidata_field;
 
-/* From here on one trainer more, or one less, trains (mpidata_plan_change). */
+/* A change from which on one more, or one fewer, trainer trains (mpidata_plan_change). */
 typedef struct {
     int trainer, joins;
     int n, *training; /* those that train then, in ascending order */
@@ -65,22 +64,22 @@ typedef struct {
 typedef struct {
     int world, trainers, groups, spares, ranks_per_group, in_flight;
     int spawn;          /* groups are spawned: the world has none */
-    int carried;        /* ranks of a program that is none of the job, but has one for it; else 0 */
-    int carried_each;   /* such a program runs one simulation */
+    int carried;        /* number of ranks of a carried program, 0: there is none */
+    int carried_each;   /* a carried program runs one simulation */
     int per_simulation; /* a program runs one simulation */
     int fault_tolerant; /* with ULFM */
-    int trainers_at_least; /* while so many live, the others go on after a trainer's death; 0: its death ends the job */
+    int trainers_at_least; /* while this many live, the others continue after a trainer's death; 0: it ends the job */
     int trainer_spares;    /* of the trainers: the last ones, which wait for a place */
     int ranks_per_replica; /* a trainer and its mates, which hold one copy of the model together */
     double timeout_s, start_timeout_s; /* of silence */
-    double join_timeout_s;             /* for arriving in the job */
-    double trainers_timeout_s;         /* of silence of a server; of a trainer only the scheduler knows */
+    double join_timeout_s;             /* for joining the job */
+    double trainers_timeout_s;         /* of silence of a server; only the scheduler uses it for trainers */
     int servers;        /* parameter servers: the last ranks of the world */
     int loaders, loader_spares;
     int loaders_spawn; /* loaders are spawned */
     double loader_timeout_s, loader_start_timeout_s; /* of silence */
     int inference, inference_spares; /* ranks that answer solvers, before the servers */
-    int learner, learner_spares; /* the rank that runs the sampler, 0 or 1, and its spares, behind those */
+    int learner, learner_spares; /* the rank that runs the sampler, 0 or 1, and its spares, after those */
     double inference_timeout_s, inference_start_timeout_s; /* of silence */
     char *run, *folder; /* run folder; that of the job file */
     char *statistics;   /* channel_axis of each field; NULL: there are no statistics */
@@ -89,52 +88,52 @@ typedef struct {
     char *replay;       /* folder of the run that is replayed, or NULL */
     uint64_t seed;
     int64_t simulations, validation;
-    int samples_window, samples_stride, samples_run; /* steps of a sample, how far apart; how many samples that begin
-                                                      * one after the other are of one trainer */
+    int samples_window, samples_stride, samples_run; /* steps of a sample, their distance; number of consecutive samples
+                                                      * that go to one trainer */
     int policy, tail;
     int64_t capacity, watermark;
     int capacity_in_bytes;
-    double repeats; /* draws for each sample, of a reservoir; 0: as many as there is time for */
+    double repeats; /* draws per sample of a reservoir; 0: unlimited */
     int n_parameters, n_fields;
     char (*parameters)[MPIDATA_NAME_MAX];
     char **whole; /* those that are whole numbers; NULL, or ends with NULL */
-    char **texts; /* "name text" for each text that one may be, in the order of their numbers; NULL, or ends with
+    char **texts; /* "name text" for each possible text of a parameter, in the order of their numbers; NULL, or ends with
                    * NULL */
     mpidata_field *fields;
-    int n_constants; /* of the fields, those that are put once a simulation */
+    int n_constants; /* number of fields that are put once per simulation */
     int n_lengths;
     mpidata_length *lengths;
     int n_numbers; /* of a sample: its lengths, then for each optional field whether it was put */
     size_t slot_bytes; /* of all fields of a step that do not vary, each rounded up to 64 bytes */
     char **arguments[MPIDATA_ROLES], **environment[MPIDATA_ROLES]; /* of the programs; NULL, or ends with NULL */
-    int n_changes; /* of who trains, in the order that the scheduler says */
+    int n_changes; /* of the set of training trainers, in the scheduler's order */
     mpidata_change *changes;
 } mpidata_plan;
 
 enum { MPIDATA_PLAN_GOOD = 0, MPIDATA_PLAN_BAD, MPIDATA_PLAN_NO_MEMORY };
 enum { MPIDATA_PLAN_WRONG = 320 };
 
-/* Parse and check; returns MPIDATA_PLAN_GOOD, or what it was, with nothing left to free. `wrong` has room for
- * MPIDATA_PLAN_WRONG characters: what the plan does wrong, a sentence without "The plan" and full stop. */
+/* Parse and check; returns MPIDATA_PLAN_GOOD, or the kind of error, with nothing left to free. `wrong` has room for
+ * MPIDATA_PLAN_WRONG characters: the error in the plan, a sentence without "The plan" and full stop. */
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong);
 void mpidata_plan_free(mpidata_plan *plan);
 
-/* Numbers that ranks count in a step: elements put, by field, and where samples have numbers, calls that have put it,
- * by field. */
+/* Size of the counts of a rank in a step: elements put, by field, and if samples have numbers, the puts of each
+ * field. */
 static inline int mpidata_plan_counts(const mpidata_plan *plan) { return plan->n_fields * (plan->n_numbers ? 2 : 1); }
 
-/* Whether each rank of a group sends a piece in each step, without a block if it has put nothing: where samples have
- * numbers it tells which parts a field has, and where they have constants, that of the rank will come. */
+/* Whether each rank of a group sends a piece in each step, even without a block: if samples have numbers, it shows which parts
+ * a field has, and if they have constants, that those of the rank will come. */
 static inline int mpidata_plan_all_send(const mpidata_plan *plan) { return plan->n_numbers || plan->n_constants; }
 
-/* Groups, loaders, inference ranks and learners that are in the world from the start, spares too; spawned ones have
+/* Groups, loaders, inference ranks and learners that are in the world from the start, including spares; spawned ones have
  * higher numbers. */
 int mpidata_plan_world_groups(const mpidata_plan *plan);
 int mpidata_plan_world_loaders(const mpidata_plan *plan);
 int mpidata_plan_world_inference(const mpidata_plan *plan);
 int mpidata_plan_world_learners(const mpidata_plan *plan);
 
-/* Mates of all trainers: the ranks of the world behind them, trainer by trainer. */
+/* Mates of all trainers: the ranks of the world after the trainers, trainer by trainer. */
 int mpidata_plan_mates(const mpidata_plan *plan);
 
 /* Role of a rank of the world; *index: which trainer, group, loader, server, inference rank or learner, or a mate's trainer;
@@ -142,10 +141,9 @@ int mpidata_plan_mates(const mpidata_plan *plan);
 int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
 const char *mpidata_role_name(int role);
 
-/* All dtypes, in the order of mpidata_dtype: the name in mpidata.h without MPIDATA_, that in the plan, the type in
- * C, what kind of number it is, as in the type codes of NumPy, the name in MPI, and how moments are made: of the
- * type itself (DIRECT), of what it is as float64 (WIDENED), or not at all (NO). All else that goes by dtype is made
- * of this. */
+/* All dtypes, in the order of mpidata_dtype: the name in mpidata.h without MPIDATA_, that in the plan, the type in C, the
+ * kind of number, as in the type codes of NumPy, the name in MPI, and how moments are computed: from the type itself
+ * (DIRECT), from the value as float64 (WIDENED), or not at all (NO). All tables by dtype are made from this. */
 #define MPIDATA_DTYPES(X)                                                     \
     X(FLOAT32, float32, float, "f", MPI_FLOAT, DIRECT)                        \
     X(FLOAT64, float64, double, "f", MPI_DOUBLE, DIRECT)                      \

@@ -21,7 +21,7 @@ MPIDATA_OUT_OF_LINE void mpidata_caller_restore(mpidata_caller *caller) {
 MPIDATA_OUT_OF_LINE void mpidata_caller_keep(mpidata_caller *caller) {
     caller->error_number = errno;
     (void)fegetenv(&caller->floating);
-    (void)fesetenv(FE_DFL_ENV); /* feholdexcept leaves the direction of rounding */
+    (void)fesetenv(FE_DFL_ENV); /* feholdexcept does not change the rounding mode */
 }
 
 MPIDATA_OUT_OF_LINE void mpidata_caller_restore(mpidata_caller *caller) {

@@ -1,7 +1,7 @@
-/* What is the caller's and stays as it is while a function of the library runs: errno, and the floating-point environment.
+/* The state of the caller that library functions preserve: errno, and the floating-point environment.
  *
- * A program may have the hardware trap (FOAM_SIGFPE, -ffpe-trap), round in another direction or flush small numbers to 0. What
- * the library computes with the program's values is meant without traps, rounded to the nearest. */
+ * A program may enable traps (FOAM_SIGFPE, -ffpe-trap), round in another direction or flush small numbers to 0. The library
+ * computes with the program's values without traps, rounded to the nearest. */
 #ifndef MPIDATA_CALLER_H
 #define MPIDATA_CALLER_H
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #if defined(__x86_64__) && defined(__SSE2__)
-#define MPIDATA_MXCSR /* all arithmetic goes by this register, which costs less than <fenv.h> with its x87 */
+#define MPIDATA_MXCSR /* controls all arithmetic, and costs less than <fenv.h> with its x87 */
 #else
 #include <fenv.h>
 #endif
@@ -26,15 +26,15 @@ typedef struct {
 void mpidata_caller_keep(mpidata_caller *caller);
 void mpidata_caller_restore(mpidata_caller *caller);
 
-/* In the first line of a function that programs call, or of a thread, which inherits the environment of who has made it. */
+/* The first line of a function that programs call, or of a thread, which inherits the environment of its creator. */
 #define MPIDATA_CALLED                                                              \
     mpidata_caller caller_ __attribute__((cleanup(mpidata_caller_restore)));        \
     mpidata_caller_keep(&caller_)
 
-/* A compiler may move arithmetic beyond the line that changes the environment, but not into or out of such a function. */
+/* A compiler may move arithmetic across the line that changes the environment, but not into or out of such a function. */
 #define MPIDATA_OUT_OF_LINE __attribute__((noinline))
 
-/* Also of a signalling NaN, and where -ffast-math has the compiler take all numbers for finite. */
+/* Also for a signalling NaN, and if -ffast-math makes the compiler assume finite numbers. */
 static inline int mpidata_is_finite(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);

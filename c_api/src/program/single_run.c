@@ -33,5 +33,5 @@ int mpidata_alone_param(const char *name, double *value) {
     *value = 0.0;
     if (!text) return MPIDATA_SUCCESS;
     if (mpidata_number(text, value)) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_PARAMETER, "%s='%.200s' is not a finite number, as 0.5 is", variable, text);
+    return mpidata_error(MPIDATA_ERR_PARAMETER, "%s='%.200s' is not a finite number, such as 0.5", variable, text);
 }

@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A number half way between two doubles has at most 768 digits: of more, it only matters whether one is not 0. To halve the
- * greatest double until it is less than 2^53 adds 971 digits. */
+/* A number half way between two doubles has at most 768 digits: of further ones, it only matters whether any is not 0. Halving
+ * the greatest double until it is less than 2^53 adds 971 digits. */
 enum { KEPT = 800, ROOM = KEPT + 1000, HIGHEST = 310, LOWEST = -330, EXPONENT_MAX = 100000000, LEAST_POWER = -1074 };
 
 typedef struct {
@@ -40,7 +40,7 @@ static void twice(decimal *number) {
     while (number->n && !number->digits[number->n - 1]) number->n--;
 }
 
-/* What is before the point, which is at most 18 digits. */
+/* The digits before the point, at most 18. */
 static uint64_t whole(const decimal *number) {
     uint64_t sum = 0;
     for (int i = 0; i < number->point; i++) sum = 10 * sum + (i < number->n ? number->digits[i] : 0u);

@@ -14,11 +14,11 @@ void mpidata_asking_close(mpidata_asking *asking) {
     asking->inbox = NULL;
 }
 
-static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for what trainers publish"); }
+static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for published arrays"); }
 
 static int is_dead(const mpidata_job *job, int trainer) { return job->dead_trainers && job->dead_trainers[trainer]; }
 
-/* The one that publishes: the first that trains. */
+/* The trainer that publishes: the first that trains. */
 static int first_trainer(const mpidata_job *job) {
     for (int t = 0; t < job->plan.trainers; t++)
         if (mpidata_plan_trains(&job->plan, t) && !is_dead(job, t) && mpidata_job_trainer_rank(job, t) > 0) return t;
@@ -39,7 +39,7 @@ static int open_inbox(mpidata_asking *asking) {
     return asking->inbox ? MPIDATA_SUCCESS : no_memory();
 }
 
-/* A death is no error: the scheduler tells of it, or ends the job. */
+/* A death is not an error: the scheduler reports it, or ends the job. */
 static int send_question(mpidata_asking *asking) {
     const mpidata_job *job = asking->job;
     if (!asking->inbox) MPIDATA_TRY(open_inbox(asking));
@@ -67,8 +67,8 @@ int mpidata_asking_is_over(const mpidata_asking *asking) {
     return (!asking->open && !asking->transfers.n) || first_trainer(asking->job) < 0;
 }
 
-/* A trainer answers in order, this question at once: there is nothing newer. What the one before is answered with has
- * come by then. */
+/* A trainer answers in order, and this question at once: there is nothing newer. The answer to the previous one has come by
+ * then. */
 static int ask_for_the_end(mpidata_asking *asking) {
     asking->end = MPIDATA_ASKING_ENDS;
     asking->question = (mpidata_ask){.version = INT64_MAX};
@@ -89,7 +89,7 @@ static int check(const mpidata_asking *asking, const mpidata_parcel *answer) {
     if (answer->head.n_parts == 1 && !contents->described && (uint64_t)contents->version == answer->head.number &&
         contents->version > asking->question.version)
         return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_WIRE, "Version %lld is no answer to who has version %lld",
+    return mpidata_error(MPIDATA_ERR_WIRE, "Version %lld does not answer a rank that has version %lld",
                          (long long)contents->version, (long long)asking->question.version);
 }
 

@@ -1,5 +1,5 @@
-/* Who reads asks the trainer that publishes for what is newer than it has, and takes the answer in: a parcel (parcel.h)
- * of one part. One question at a time, and never a wait: a caller that waits goes round. Of one thread. */
+/* A reader asks the publishing trainer for arrays that are newer than its own, and receives the answer: a parcel (parcel.h)
+ * with one part. One question at a time, without blocking: a caller that waits repeats rounds. For one thread. */
 #ifndef MPIDATA_ASKING_H
 #define MPIDATA_ASKING_H
 
@@ -13,28 +13,28 @@ typedef struct {
     mpidata_transfers transfers;
     mpidata_ask question;
     mpidata_pending asked; /* its message */
-    int open;              /* an answer is to come ... */
+    int open;              /* an answer is pending ... */
     int trainer;           /* ... from this one; -1: nobody is asked */
-    /* in the latter two contents are dropped */
+    /* in the last two, contents are dropped */
     enum { MPIDATA_ASKING_GOES_ON = 0, MPIDATA_ASKING_IS_TO_END, MPIDATA_ASKING_ENDS } end;
 } mpidata_asking;
 
 void mpidata_asking_open(mpidata_asking *asking, mpidata_job *job);
 
-/* What MPI still reads or writes stays until the end of the process. */
+/* Memory that MPI still reads or writes stays until the process ends. */
 void mpidata_asking_close(mpidata_asking *asking);
 
-/* Ask for what is newer than this version, once no other question is open. waits: there is no answer before there is
- * such. */
+/* Ask for arrays newer than this version, once no other question is open. waits: the answer comes only when there are
+ * some. */
 int mpidata_ask_for(mpidata_asking *asking, int64_t version, int waits);
 
-/* Go on; between two calls the scheduler is to be listened to (mpidata_job_listen). *answer: what has come, checked,
- * and to be freed with mpidata_parcel_free, or NULL. Its head.number is the version: not newer, and no contents, where
- * head.kind is MPIDATA_PUBLISHED_SAME. Where the trainer has died and others go on, the next one is asked. */
+/* Make a round; between two calls the caller must listen to the scheduler (mpidata_job_listen). *answer: a checked answer, to
+ * be freed with mpidata_parcel_free, or NULL. Its head.number is the version; if head.kind is MPIDATA_PUBLISHED_SAME, it is
+ * not newer and has no contents. If the trainer has died and others continue, the next one is asked. */
 int mpidata_asking_round(mpidata_asking *asking, mpidata_parcel **answer);
 
-/* Ask no more, and take a question back that waits: go round until mpidata_asking_is_over, and nothing is under way to
- * this rank any more. */
+/* Stop asking, and withdraw a waiting question: repeat rounds until mpidata_asking_is_over; then nothing is in flight to
+ * this rank. */
 void mpidata_asking_end(mpidata_asking *asking);
 int mpidata_asking_is_over(const mpidata_asking *asking);
 

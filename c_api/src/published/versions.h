@@ -1,6 +1,6 @@
-/* What this trainer has published: the newest version, and those that are still being sent. Memory is used again, and
- * nobody who publishes waits for a reader: where all of it is being read, there is more. Under the trainer's lock, but
- * for what says otherwise. */
+/* The published versions of this trainer: the newest one, and those that are still being sent. Memory is reused, and
+ * publishing never waits for a reader: if all of it is being read, more is allocated. Under the trainer's lock, unless
+ * stated otherwise. */
 #ifndef MPIDATA_VERSIONS_H
 #define MPIDATA_VERSIONS_H
 
@@ -10,7 +10,7 @@
 
 typedef struct {
     mpidata_contents *contents; /* NULL: it has no memory yet */
-    int readers;                /* who sends it, or writes it */
+    int readers;                /* number of those that send or write it */
 } mpidata_edition;
 
 typedef struct {
@@ -19,23 +19,23 @@ typedef struct {
     int64_t version;               /* of the last call */
     mpidata_edition *editions;
     int64_t n, allocated;
-    int64_t newest;      /* which of these; -1: none */
-    mpidata_arena arena; /* of who publishes alone */
+    int64_t newest;      /* index of the newest one; -1: none */
+    mpidata_arena arena; /* only for the publishing thread */
 } mpidata_versions;
 
 void mpidata_versions_open(mpidata_versions *versions, const mpidata_lock *lock);
 void mpidata_versions_close(mpidata_versions *versions);
 
-/* Begin to write: one that nobody reads; -1: memory is short. It has one reader then. */
+/* Start to write an edition that nobody reads; -1: memory is exhausted. It then has one reader. */
 int64_t mpidata_versions_begin_locked(mpidata_versions *versions);
 
-/* Not under the lock, one at a time: its memory, of description->bytes; NULL: it is short. */
+/* Not under the lock, one at a time: its memory, of description->bytes; NULL: memory is exhausted. */
 mpidata_contents *mpidata_edition_memory(mpidata_versions *versions, mpidata_edition edition);
 
-/* It is written: the newest one. */
+/* The edition is written, and is now the newest one. */
 void mpidata_versions_end_locked(mpidata_versions *versions, int64_t edition, mpidata_contents *contents);
 
-/* Begin to read the newest one, if it is newer than this version; -1: there is none. */
+/* Start to read the newest one, if it is newer than this version; -1: there is none. */
 int64_t mpidata_versions_read_locked(mpidata_versions *versions, int64_t than);
 void mpidata_versions_release_locked(mpidata_versions *versions, int64_t edition);
 

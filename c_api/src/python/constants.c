@@ -26,7 +26,7 @@
 #define OF_KIND(structure, field, kind) \
     {#structure, #field, kind, offsetof(structure, field), sizeof MEMBER(structure, field)},
 #define POINTER(structure, field) OF_KIND(structure, field, "P")
-/* An array counts as a pointer here, and has the kind of its elements. */
+/* An array is treated as a pointer here, with the kind of its elements. */
 #define FIELD(structure, field)                                                                                        \
     OF_KIND(structure, field, _Generic(MEMBER(structure, field),                                                       \
             int32_t: "i", uint32_t: "I", int64_t: "q", uint64_t: "Q", double: "d",                                     \

@@ -5,7 +5,7 @@
 void mpidata_routing_trainers(int trainers, int run, const int64_t *simulation, const int64_t *step, int64_t *trainer,
                               int64_t count) {
     const mpidata_plan plan = {.trainers = trainers, .samples_run = run};
-    const int64_t round = (int64_t)run * trainers; /* numbers of a damaged file can be of any size */
+    const int64_t round = (int64_t)run * trainers; /* a damaged file may have numbers of any size */
     for (int64_t i = 0; i < count; i++)
         trainer[i] = mpidata_plan_trainer(&plan, simulation[i] % trainers, step[i] % round);
 }

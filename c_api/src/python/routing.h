@@ -1,5 +1,5 @@
-/* Which trainer takes which samples, for Python, which has no mpidata_plan: `trainers` and `run` are its trainers and
- * samples_run. plan.h has the formulas. */
+/* The trainer of each sample, for Python, which has no mpidata_plan: `trainers` and `run` are its trainers and samples_run.
+ * plan.h has the formulas. */
 #ifndef MPIDATA_ROUTING_H
 #define MPIDATA_ROUTING_H
 
@@ -12,7 +12,7 @@ void mpidata_routing_trainers(int trainers, int run, const int64_t *simulation, 
 /* As mpidata_plan_own. */
 int64_t mpidata_routing_own(int trainers, int run, int trainer, int64_t simulation, int64_t steps);
 
-/* As mpidata_plan_step, for `count` numbers: steps take their place. */
+/* As mpidata_plan_step, for `count` numbers, which are replaced by steps. */
 void mpidata_routing_steps(int trainers, int run, int trainer, int64_t simulation, int64_t *numbers, int64_t count);
 
 #endif

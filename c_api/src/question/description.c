@@ -21,7 +21,7 @@ static int check_shape(const mpidata_array *array, int64_t rows, const char **ad
             return mpidata_error(MPIDATA_ERR_SHAPE, "Array '%s' of a question is larger than any memory", array->name);
         bytes *= array->shape[d];
     }
-    *advice = "All arrays of a question, in and out, have as many rows.";
+    *advice = "All arrays of a question, in and out, must have the same number of rows.";
     if (array->shape[0] != rows)
         return mpidata_error(MPIDATA_ERR_SHAPE, "Array '%s' of a question has %lld rows, the first one has %lld",
                              array->name, (long long)array->shape[0], (long long)rows);
@@ -36,14 +36,14 @@ static int check_name(const mpidata_array *arrays, int i, const char **advice) {
     *advice = "Give each array the name by which the function knows it.";
     if (!name || !*name || strlen(name) >= MPIDATA_NAME_MAX)
         return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                             "Array %d of a question has no name, or one of more than %d letters", i,
+                             "Array %d of a question has no name, or one of more than %d characters", i,
                              MPIDATA_NAME_MAX - 1);
     for (int before = 0; before < i; before++)
         if (!strcmp(arrays[before].name, name))
             return mpidata_error(MPIDATA_ERR_ARGUMENT, "Two arrays of a question have the name '%s'", name);
     *advice = "Use a dtype of mpidata.h.";
     if (mpidata_dtype_size((unsigned)arrays[i].dtype)) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_DTYPE, "Array '%s' of a question has dtype %d, which there is not", name,
+    return mpidata_error(MPIDATA_ERR_DTYPE, "Array '%s' of a question has dtype %d, which does not exist", name,
                          (int)arrays[i].dtype);
 }
 

@@ -1,5 +1,5 @@
-/* What a question is about: the first part of its parcel. It names the arrays that are sent, whose values are the parts
- * behind it, and those that are wanted. mpidata/inference/questions.py reads it. The first part of an answer has its
+/* The description of a question: the first part of its parcel. It names the arrays that are sent, whose values are the other
+ * parts, and those that are requested. mpidata/inference/questions.py reads it. The first part of an answer has its
  * version. */
 #ifndef MPIDATA_DESCRIPTION_H
 #define MPIDATA_DESCRIPTION_H
@@ -30,12 +30,12 @@ typedef struct {
     int64_t version; /* of the weights; 0: none was published */
 } mpidata_answer_head;
 
-/* Check the arrays of a question; on an error *advice says what to do, and the sentence has no full stop. */
+/* Check the arrays of a question; on an error *advice has the fix, and the sentence has no full stop. */
 int mpidata_question_check(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, const char **advice);
 
 size_t mpidata_array_bytes(const mpidata_array *array);
 
-/* The description of arrays that have been checked, in memory of malloc; NULL: there is not enough. */
+/* The description of checked arrays, in memory of malloc; NULL: memory is exhausted. */
 mpidata_description *mpidata_describe(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out,
                                       size_t *bytes);
 

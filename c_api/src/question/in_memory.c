@@ -10,7 +10,7 @@ static const uint64_t MOST_MEMORY = (uint64_t)1 << 60;
 static int place_arrays(const mpidata_array *arrays, int n, uint64_t *end, uint64_t *at) {
     for (int i = 0; i < n; i++) {
         at[i] = *end;
-        *end = mpidata_padded(*end + mpidata_array_bytes(&arrays[i])); /* which were checked to have 2^60 at most */
+        *end = mpidata_padded(*end + mpidata_array_bytes(&arrays[i])); /* which were checked to be at most 2^60 */
         if (*end > MOST_MEMORY) return 0;
     }
     return 1;
@@ -34,7 +34,7 @@ int mpidata_question_write(char *memory, const mpidata_array *in, int n_in, cons
     return MPIDATA_SUCCESS;
 }
 
-static int is_no_question(void) { return mpidata_error(MPIDATA_ERR_WIRE, "A question of the carried program is none"); }
+static int is_no_question(void) { return mpidata_error(MPIDATA_ERR_WIRE, "A question of the carried program is invalid"); }
 
 /* The description, copied before it is checked. */
 static int copy_description(const char *memory, uint64_t bytes, mpidata_read_question *question) {

@@ -11,7 +11,7 @@ void mpidata_drop_assembly_locked(mpidata_trainer *trainer, mpidata_assemblies *
     mpidata_assembly_free(assemblies, assembly);
 }
 
-/* The last steps of a simulation begin no window: they may come when all windows of their try are whole. */
+/* No window starts at the last steps of a simulation: they may come when all windows of their try are whole. */
 static int is_late_locked(const mpidata_trainer *trainer, const mpidata_assembly *assembly) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_ledger_entry *entry = &trainer->ledger.entries[assembly->simulation];
@@ -23,7 +23,7 @@ static int64_t first_step_locked(const mpidata_trainer *trainer, int64_t number)
     return *trainer->slots.slots[mpidata_windows_steps(&trainer->windows, number)[0]]->step;
 }
 
-/* Is the window that begins there in the ledger, apart from those that have just become whole, from the i-th on? */
+/* Whether the window that begins there was in the ledger before those that have just become whole, from the i-th on. */
 static int was_whole_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t first, int64_t i) {
     MPIDATA_LOCKED(&trainer->lock);
     if (!mpidata_ledger_has(&trainer->ledger, simulation, first)) return 0;
@@ -32,8 +32,8 @@ static int was_whole_locked(const mpidata_trainer *trainer, int64_t simulation, 
     return 1;
 }
 
-/* A step counts once: with the earliest window that can have it, or the first that is whole of those of this trainer. Where
- * trainers die, which windows are this one's changes: there with the earliest alone, whosesoever it is. */
+/* A step counts once: with the earliest window that can have it, or the first whole one of this trainer. If trainers may die,
+ * the windows of this one change: then only with the earliest one, whichever trainer has it. */
 static int counts_step_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step, int64_t i) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
@@ -48,7 +48,7 @@ static int counts_step_locked(const mpidata_trainer *trainer, int64_t simulation
     return 1;
 }
 
-/* A step is in the ledger for the first time. */
+/* A step has entered the ledger for the first time. */
 static int step_counts_locked(mpidata_trainer *trainer, int64_t slot, int validation) {
     MPIDATA_LOCKED(&trainer->lock);
     int n = validation ? 0 : trainer->job.plan.n_moments;
@@ -58,7 +58,7 @@ static int step_counts_locked(mpidata_trainer *trainer, int64_t slot, int valida
     return mpidata_record_add_locked(&trainer->record, &trainer->slots, slot);
 }
 
-/* The i-th of those that have just become whole. */
+/* Process the i-th of the windows that have just become whole. */
 static int window_whole_locked(mpidata_trainer *trainer, int64_t i, int validation) {
     MPIDATA_LOCKED(&trainer->lock);
     int64_t number = trainer->windows.whole[i];

@@ -1,4 +1,4 @@
-/* Steps of which every element is in place: they become samples, each alone or in windows of several. Under the trainer's
+/* Steps whose elements are all in place: they become samples, alone or in windows of several. Under the trainer's
  * lock. */
 #ifndef MPIDATA_COMPLETION_H
 #define MPIDATA_COMPLETION_H
@@ -6,7 +6,7 @@
 #include "receive/assembly/assembly.h"
 #include "stream/state.h"
 
-/* A step that no ledger has yet, in a slot of its own, becomes samples. */
+/* Turn a step that no ledger has yet, in its own slot, into samples. */
 int mpidata_enter_step_locked(mpidata_trainer *trainer, int group, int64_t by_try, int64_t slot, int validation);
 
 /* The last element of a step has come. */

@@ -26,7 +26,7 @@ static int send_requests(mpidata_parcel_traffic *traffic, int *did) {
         if (!request) return MPIDATA_SUCCESS;
         *did = 1;
         const mpidata_link *link = lives ? link_of(traffic, request->to, &rank) : NULL;
-        if (!link) { /* it is lost: nobody waits for its answer any more */
+        if (!link) { /* it is lost: nobody waits for its answer */
             mpidata_sending_free(request);
             continue;
         }
@@ -120,7 +120,7 @@ int mpidata_parcel_retire(mpidata_parcel_traffic *traffic, int loader) {
     const mpidata_parcel_head head = {.magic = MPIDATA_PARCEL_MAGIC, .kind = MPIDATA_PARCEL_FAREWELL, .n_parts = 1};
     mpidata_sending *farewell;
     MPIDATA_TRY(mpidata_parcel_news(traffic, loader, MPIDATA_LOADER_RETIRES, ""));
-    MPIDATA_TRY(send_requests(traffic, &did)); /* no other one for it is added any more */
+    MPIDATA_TRY(send_requests(traffic, &did)); /* no further one for it is added */
     const mpidata_link *link = link_of(traffic, loader, &rank);
     if (!link) return MPIDATA_SUCCESS; /* it is lost */
     MPIDATA_TRY(mpidata_sending_new(&head, &nothing, &nowhere, 1, &farewell));
@@ -130,7 +130,7 @@ int mpidata_parcel_retire(mpidata_parcel_traffic *traffic, int loader) {
 }
 
 int mpidata_parcel_traffic_close(mpidata_parcel_traffic *traffic) {
-    if (traffic->transfers.n) return 1; /* what MPI still reads or writes stays until the end of the process */
+    if (traffic->transfers.n) return 1; /* memory that MPI still reads or writes stays until the process ends */
     mpidata_sendings_free(&traffic->sending);
     mpidata_transfers_close(&traffic->transfers);
     return 0;

@@ -26,10 +26,10 @@
 
 static const double STATUS_EVERY_S = 1e-3 * (double)MPIDATA_STATUS_EVERY_MS;
 
-/* While samples come, time between looks for anything else. A call of MPI that finds nothing may give the core away. */
+/* While samples come, interval between checks for anything else. A call of MPI that finds nothing may yield the core. */
 static const double LOOK_EVERY_S = 1e-3;
 
-/* A caller that holds the thread waits for other trainers for a moment; if one of them hangs, the scheduler is to hear of it. */
+/* A caller that holds the thread briefly waits for other trainers; if one of them hangs, the scheduler must learn of it. */
 static const double HELD_AT_MOST_S = 1.0;
 
 typedef struct {
@@ -45,7 +45,7 @@ typedef struct {
     double next_status, next_look;
 } receiver;
 
-/* Wake a draw that can go on. With several trainers the agreement does so, but where one has begun late. */
+/* Wake a draw that can continue. With several trainers the agreement does so, unless one has started late. */
 static void tell_drawer_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     int final;
@@ -70,7 +70,7 @@ static int fill_as_replayed_locked(receiver *r, int *did) {
     return MPIDATA_SUCCESS;
 }
 
-/* Hand over what the buffer has room for. */
+/* Hand over the samples for which the buffer has room. */
 static int fill_buffer_locked(receiver *r, int *did) {
     MPIDATA_LOCKED(&r->trainer->lock);
     mpidata_trainer *trainer = r->trainer;
@@ -90,7 +90,7 @@ static int fill_buffer_locked(receiver *r, int *did) {
     return MPIDATA_SUCCESS;
 }
 
-/* Make calls of MPI, but none while a caller holds this thread. */
+/* Start to make calls of MPI, but not while a caller holds this thread. */
 static void begin_round(mpidata_trainer *trainer) {
     if (!trainer->job.plan.trainers_at_least) return;
     const double until = mpidata_now() + HELD_AT_MOST_S;
@@ -151,7 +151,7 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
     }
 }
 
-/* Where trainers may die, their scripts make no communicators from here to the order to join, or to none of it. */
+/* If trainers may die, their scripts make no communicators from here until the order to join, or to dismiss. */
 static int prepare(mpidata_trainer *trainer, int role, int group) {
     mpidata_event event = {.kind = MPIDATA_EVENT_READY, .ready = {role, group, MPIDATA_ANSWER_READY}};
     mpidata_lock_take(&trainer->lock);
@@ -185,9 +185,9 @@ static int join(receiver *r, const mpidata_order *order) {
     return let_script_go_on(r->trainer, role, group, failed ? MPIDATA_ANSWER_FAILED : MPIDATA_ANSWER_JOINED);
 }
 
-/* Orders about groups and loaders, and what groups run; 0: it is none. Not under the lock. */
+/* Orders about groups and loaders, and the simulations of groups; returns 0 for other orders. Not under the lock. */
 static int obey_for_group(receiver *r, const mpidata_order *order, int *status) {
-    int group = order->of_group.group, role = order->of_group.role; /* of those alone */
+    int group = order->of_group.group, role = order->of_group.role; /* only valid for these */
     *status = MPIDATA_SUCCESS;
     switch (order->kind) {
     case MPIDATA_ORDER_PREPARE: *status = prepare(r->trainer, role, group); return 1;
@@ -272,8 +272,8 @@ static int send_events(receiver *r, int *did) {
 
 /* -- thread --------------------------------------------------------------------------------------------------------- */
 
-/* Where there are no samples, the calls that look for anything else let MPI take in what the next one finds: a probe only
- * finds what was there before it. */
+/* Without samples, the checks for anything else let MPI receive messages that the next probe finds: a probe only finds
+ * messages that came before it. */
 static int one_round(receiver *r, int *did, int *sent) {
     double now = mpidata_now();
     if (now >= r->next_look) {
@@ -300,7 +300,7 @@ static int one_round(receiver *r, int *did, int *sent) {
     return send_events(r, sent);
 }
 
-/* What is under way is looked for again soon, as trainers that agree, or pass on samples, wait for one another. */
+/* Operations in flight are checked again soon, because trainers that agree, or hand over samples, wait for one another. */
 static long next_pause(const receiver *r, mpidata_backoff *backoff) {
     const int busy = mpidata_incoming_busy(&r->incoming) || r->agreement.under_way || r->sending || r->lanes.lanes;
     return busy ? mpidata_backoff_next(backoff) : mpidata_backoff_next_patient(backoff);
@@ -314,7 +314,7 @@ static void pause_until_woken(mpidata_trainer *trainer, long sleep_ns) {
     mpidata_lock_give(&trainer->lock);
 }
 
-/* What MPI still reads or writes stays until the end of the process. */
+/* Memory that MPI still reads or writes stays until the process ends. */
 static void close_receiver(receiver *r) {
     int busy = mpidata_parcel_traffic_close(&r->parcels) | mpidata_relay_close(&r->relay) | mpidata_lanes_close(&r->lanes) |
                mpidata_publishing_close(&r->publishing);
@@ -324,7 +324,7 @@ static void close_receiver(receiver *r) {
     if (!r->trainer->slots_in_use && !r->agreement.under_way) free(r);
 }
 
-/* Who has died, in a sentence, and for the other ranks where it was the scheduler. */
+/* Make the sentence on who has died; if it was the scheduler, also for the other ranks. */
 static int name_the_dead(receiver *r) {
     const mpidata_link *link = &r->incoming.inlets[0]->link;
     const mpidata_plan *plan = &r->trainer->job.plan;
@@ -340,7 +340,7 @@ static int name_the_dead(receiver *r) {
     return mpidata_error(MPIDATA_ERR_DIED, "%s has died. Resume the job with `mpidata run --resume %s`.", who, plan->run);
 }
 
-/* After an error: tell the scheduler, then only send what is queued until the job is ended. */
+/* After an error: report it to the scheduler, then only send queued messages until the job is ended. */
 static void serve_failed(receiver *r, int status) {
     mpidata_trainer *trainer = r->trainer;
     if (status == MPIDATA_ERR_DIED) status = name_the_dead(r);
@@ -360,7 +360,7 @@ static void receive(receiver *r) {
         begin_round(trainer);
         status = one_round(r, &did, &sent);
         end_round(trainer);
-        if (did) backoff = (mpidata_backoff){0}; /* but a status that has left, as five do in a second, brings nothing */
+        if (did) backoff = (mpidata_backoff){0}; /* but not for a sent status, of which there are five per second */
         if (did || sent) continue;
         const long sleep_ns = next_pause(r, &backoff);
         if (sleep_ns)
@@ -384,7 +384,7 @@ static receiver *new_receiver(mpidata_trainer *trainer) {
 void *mpidata_receive_thread(void *argument) {
     MPIDATA_CALLED;
     mpidata_trainer *trainer = argument;
-    /* Short sleeps are meant: the kernel's usual slack of 50 us would double them. */
+    /* Short sleeps must be exact: the kernel's default slack of 50 us would double them. */
     (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     receiver *r = new_receiver(trainer);
     if (r) receive(r);

@@ -1,4 +1,4 @@
-/* The receives of blocks that are under way. The receive thread's own. */
+/* The receives of blocks in flight. Only for the receive thread. */
 #ifndef MPIDATA_RECEIVES_H
 #define MPIDATA_RECEIVES_H
 
@@ -6,13 +6,13 @@
 
 #include "receive/assembly/assembly.h"
 
-/* So many may be under way at once, as each takes memory; one that lasts longer than usual does not count, as its sender
- * may compute, hang or have died. */
+/* Limit of receives in flight, as each takes memory; one that lasts unusually long does not count, because its sender may
+ * compute, hang or have died. */
 enum { MPIDATA_RECEIVES_MAX = 32 };
 
 typedef struct {
     mpidata_assembly *assembly; /* NULL: to be dropped */
-    char *scrap;                /* where a block to be dropped goes, else NULL */
+    char *scrap;                /* memory for a block to be dropped, else NULL */
     double since;               /* s */
     int failed;                 /* its sender died */
 } mpidata_receive;
@@ -26,16 +26,16 @@ typedef struct {
     int64_t allocated;
 } mpidata_receives;
 
-/* Frees what was to be dropped, too. */
+/* Also frees blocks that were being dropped. */
 void mpidata_receives_close(mpidata_receives *receives);
 
-/* Does something that is under way since then last longer than usual? */
+/* Whether something in flight since then lasts longer than usual. */
 int mpidata_lasts_long(double since);
 
-/* May another one begin? */
+/* Whether another one may start. */
 int mpidata_receives_may_begin(const mpidata_receives *receives);
 
-/* Have room for the next request, at requests[n]; and count it, once it is there. */
+/* Make room for the next request, at requests[n]; and count it, once it is there. */
 int mpidata_receives_reserve(mpidata_receives *receives);
 void mpidata_receives_add(mpidata_receives *receives, mpidata_assembly *assembly, char *scrap);
 

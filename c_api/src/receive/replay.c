@@ -4,15 +4,15 @@
 
 #include "base/wait.h"
 
-/* Where nothing has moved for so long, each group may be held as many samples more: a sample that is waited for may be of
- * a simulation that waits for a group. */
+/* If nothing has progressed for this time, each group may have that many more samples held: the awaited sample may belong to a
+ * simulation that waits for a group. */
 static const double MORE_EVERY_S = 2.0;
-/* So much of each group is held in any case, so that small samples never come to that, */
+/* This much of each group is always held, so that small samples never reach the limit, */
 static const int64_t HELD_BYTES = 16 << 20, HELD_SAMPLES = 2048;
-/* and so many times more of a group that has begun to send the simulation which is waited for. */
+/* and this factor more of a group that has started to send the awaited simulation. */
 static const double MORE_OF_SENDER = 16;
 
-/* Is a sample waited for of a simulation that this group has begun to send? */
+/* Whether the awaited sample belongs to a simulation that this group has started to send. */
 static int sends_wanted_locked(const mpidata_trainer *trainer, int group) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_journal_entry *next = &trainer->journal.next;
@@ -61,13 +61,13 @@ static int64_t find_locked(const mpidata_trainer *trainer, const mpidata_journal
     return -1;
 }
 
-/* Error where a sample that the journal names will not come. */
+/* Error if a sample that the journal names will not come. */
 static int check_coming_locked(const mpidata_trainer *trainer, const mpidata_journal_entry *wanted, int over) {
     MPIDATA_LOCKED(&trainer->lock);
     int64_t steps = trainer->ledger.entries[wanted->simulation].steps;
     if (!over && (steps < 0 || wanted->step < steps)) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                         "Simulation %lld, step %lld is in the run that is replayed, %s, but does not come: the "
+                         "Simulation %lld, step %lld is in the replayed run, %s, but does not come: the "
                          "simulation has fewer steps now. Replay the run with the programs that it had.",
                          (long long)wanted->simulation, (long long)wanted->step, trainer->job.plan.replay);
 }
@@ -79,8 +79,8 @@ static int hand_over_locked(mpidata_trainer *trainer, int64_t i) {
     const int unknown = trainer->buffer.memory && !trainer->batch;
     if (!mpidata_buffer_has_room(&trainer->buffer, number) && !unknown)
         return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                             "The journal has a sample for which the buffer has no room, in line %lld. It is not of this "
-                             "job, and cannot be replayed.",
+                             "The journal has a sample for which the buffer has no room, in line %lld. It does not belong "
+                             "to this job, and cannot be replayed.",
                              (long long)trainer->journal.line);
     const mpidata_slot *slot = trainer->slots.slots[number];
     trainer->journal.groups[*slot->simulation] = slot->group;
@@ -98,12 +98,12 @@ static int hand_over_locked(mpidata_trainer *trainer, int64_t i) {
 static int refuse_locked(const mpidata_trainer *trainer, const mpidata_slot *slot) {
     MPIDATA_LOCKED(&trainer->lock);
     return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                         "Simulation %lld, step %lld has come, but is not in the run that is replayed, %s. Replay the "
+                         "Simulation %lld, step %lld has come, but is not in the replayed run, %s. Replay the "
                          "run with the programs that it had.",
                          (long long)*slot->simulation, (long long)*slot->step, trainer->job.plan.replay);
 }
 
-/* What would be held for ever is not waited for. */
+/* Do not wait for samples that would be held forever. */
 static int check_held_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     for (int64_t i = 0; i < trainer->n_arrived; i++) {
@@ -121,7 +121,7 @@ static int end_locked(mpidata_trainer *trainer) {
     return MPIDATA_SUCCESS;
 }
 
-/* The scheduler cancels a simulation that the run had cancelled when all trainers have had what the run had of it. */
+/* The scheduler cancels a simulation that the replayed run had cancelled when all trainers have had the same samples of it. */
 static int say_what_is_needed_no_more_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_event event = {.kind = MPIDATA_EVENT_CANCEL, .cancel = {1}};

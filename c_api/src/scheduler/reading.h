@@ -1,17 +1,17 @@
-/* What trainers publish, for the scheduler's sampler: it asks (published/asking.h) as often as its caller does. Of the
- * thread that calls the scheduler. Installed nowhere. */
+/* Published arrays for the scheduler's sampler: it asks (published/asking.h) when its caller does. For the thread that calls
+ * the scheduler. Not installed. */
 #ifndef MPIDATA_READING_H
 #define MPIDATA_READING_H
 
 #include "published/asking.h"
 #include "python/structures.h"
 
-/* With each look for events; *did becomes 1 if an answer has come. */
+/* Called with each check for events; *did becomes 1 if an answer has come. */
 int mpidata_reading_round(int *did);
 void mpidata_reading_open(mpidata_job *job);
 void mpidata_reading_close(void);
 
-/* Ask for what is newer than this version; there is an answer soon, also that there is nothing newer. */
+/* Ask for arrays newer than this version; an answer comes soon, even if there is nothing newer. */
 int mpidata_scheduler_ask_published(int64_t version);
 
 /* Take the answer: its part is the contents (contents/contents.h), of version `number`; kind MPIDATA_PUBLISHED_SAME:

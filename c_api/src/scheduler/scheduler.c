@@ -21,16 +21,16 @@ static struct {
     char *plan; /* its text */
     mpidata_link **links; /* the world's first */
     int n_links;
-    death *deaths; /* not told yet */
+    death *deaths; /* not reported yet */
     int n_deaths;
     mpidata_unsent *unsent;
-    /* From invite to join: the trainers of the hub that is to be made; 0: it is as it was. */
+    /* From invite to join: the trainers of the new hub; 0: it is unchanged. */
     int *members, n_members;
     char *not_in_hub; /* by trainer */
-    int joins;        /* one is being joined; if it fails, the hub is made anew */
+    int joins;        /* one is being joined; if that fails, a new hub is made */
     mpidata_backoff backoff; /* since the last event */
-    int failed;       /* status of a poll that had events to give before */
-    mpidata_answerers answering; /* what solver ranks were told of the inference ranks */
+    int failed;       /* status of a poll that had to return events first */
+    mpidata_answerers answering; /* inference ranks that were reported to solver ranks */
 } scheduler;
 
 static int need_open(void) {
@@ -49,7 +49,7 @@ static int open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number)
     return status;
 }
 
-/* With the world, or with a spawned group or loader. */
+/* Add the link with the world, or with a spawned group or loader. */
 static int add_link(MPI_Comm comm, int role, int number) {
     const int world = !scheduler.n_links;
     const int grown = mpidata_array_resize(&scheduler.links, scheduler.n_links + 1, sizeof *scheduler.links);
@@ -87,12 +87,12 @@ int mpidata_scheduler_open(MPI_Fint world, const char *plan) {
 
 static int forgive_death(int status) { return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status; }
 
-/* What was to go to a rank that has died is dropped. */
+/* Messages to a dead rank are dropped. */
 static int progress(void) {
     return forgive_death(mpidata_unsent_test(&scheduler.unsent));
 }
 
-/* What is asked for a sampler; *came: something of it, for which there is no event. */
+/* Progress the requests of a sampler; *came: whether an answer, for which there is no event, has come. */
 static int progress_beside(int *came) {
     MPIDATA_TRY(mpidata_reading_round(came));
     return mpidata_teaching_round(came);
@@ -112,7 +112,7 @@ static int order_all(const mpidata_order *order) {
     return MPIDATA_SUCCESS;
 }
 
-/* The sender's place is taken from the message's envelope and the plan, not from what it says of itself. */
+/* The sender's place is taken from the message's envelope and the plan, not from its contents. */
 static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_link *link) {
     const mpidata_plan *plan = &scheduler.job.plan;
     int number, role = mpidata_link_role(link, plan, rank, &number);
@@ -159,7 +159,7 @@ static int tell_death(mpidata_event *event) {
     return MPIDATA_SUCCESS;
 }
 
-/* One look at a link: MPIDATA_SUCCESS with an event, or MPIDATA_ERR_AGAIN. */
+/* Check a link once: MPIDATA_SUCCESS with an event, or MPIDATA_ERR_AGAIN. */
 static int look(mpidata_link *link, mpidata_event *event) {
     int here = 0, bytes = 0;
     MPI_Message message;
@@ -180,7 +180,7 @@ static int look(mpidata_link *link, mpidata_event *event) {
     return check_event(event, bytes, status.MPI_SOURCE, link);
 }
 
-/* A trainer's status comes again and again, and nothing else with it. */
+/* A trainer's status comes periodically even without work. */
 static void note_work(const mpidata_event *event) {
     if (event->kind != MPIDATA_EVENT_STATUS) scheduler.backoff = (mpidata_backoff){0};
 }
@@ -192,7 +192,7 @@ static void pause_before(double left) {
     mpidata_pause(next < most ? next : most);
 }
 
-/* The next event that is here, or MPIDATA_ERR_AGAIN. */
+/* The next event that has come, or MPIDATA_ERR_AGAIN. */
 static int take_event(mpidata_event *event) {
     int status = tell_death(event);
     for (int i = 0; i < scheduler.n_links && status == MPIDATA_ERR_AGAIN; i++) status = look(scheduler.links[i], event);
@@ -268,7 +268,7 @@ int mpidata_scheduler_cancel_group(int group, int64_t simulation, int64_t by_try
     return send_later(&stop, sizeof stop, leader, MPIDATA_TAG_STOP, link);
 }
 
-/* MPI does not always end what is sent to a dead rank. */
+/* MPI does not always end sends to a dead rank. */
 static int tell_solvers_of(const mpidata_link *link, int32_t what) {
     for (int g = link->first_group; g < link->first_group + link->n_groups; g++) {
         const int leader = mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_SOLVER, g);
@@ -283,7 +283,7 @@ static int tell_solvers(int32_t what) {
     return MPIDATA_SUCCESS;
 }
 
-/* Groups that join later hear of it then. */
+/* Groups that join later learn of it then. */
 static int tell_of_answerer(int number, int lost) {
     const int32_t word = mpidata_answerer_word(number, lost);
     MPIDATA_TRY(mpidata_answerers_hear(&scheduler.answering, word));
@@ -308,7 +308,7 @@ static int change_trainers(int trainer, int joins) {
     return order_all(&order);
 }
 
-/* They ask trainers for what is published, too. */
+/* They also ask trainers for published arrays. */
 static int tell_inference(int32_t what) {
     for (int i = 0; i < scheduler.n_links; i++) {
         const mpidata_link *link = scheduler.links[i];
@@ -335,7 +335,7 @@ int mpidata_scheduler_end_of_stream(void) {
     return order_all(&order);
 }
 
-/* The first of a group tells its others; each of them that waits for an answer is to give up by itself. */
+/* The first rank of a group informs the others; each of them that waits for an answer must give up independently. */
 static int tell_to_leave(int role, int number) {
     const mpidata_plan *plan = &scheduler.job.plan;
     mpidata_link *link;
@@ -466,7 +466,7 @@ int mpidata_scheduler_prepare(int role, int number) {
 int mpidata_scheduler_call(MPI_Fint bridge) {
     MPIDATA_TRY(need_open());
     int status = mpidata_wait_all_here(MPI_Comm_f2c(bridge));
-    return status == MPIDATA_ERR_DIED ? mpidata_error(status, "A rank of it died before it joined the job.") : status;
+    return status == MPIDATA_ERR_DIED ? mpidata_error(status, "One of its ranks died before it joined the job.") : status;
 }
 
 int mpidata_scheduler_has_died(MPI_Fint bridge, int *yes) {
@@ -478,7 +478,7 @@ int mpidata_scheduler_has_died(MPI_Fint bridge, int *yes) {
     return *yes ? MPIDATA_SUCCESS : status;
 }
 
-/* Those that live, if the hub has another one, or is in doubt. */
+/* Find the living trainers, if the hub has others, or is in doubt. */
 static void find_members(void) {
     int anew = scheduler.joins, n = 0;
     for (int t = 0; t < scheduler.job.plan.trainers; t++) {

@@ -41,7 +41,7 @@ static void free_sent(void) {
     mpidata_sendings_free(&ended);
 }
 
-/* A death is told by the look for events, which finds it in the same communicator. */
+/* The check for events, which uses the same communicator, reports a death. */
 int mpidata_teaching_round(int *did) {
     int from = 0, moved = 0;
     const mpidata_parcel *before = teaching.answers.last;
@@ -62,7 +62,7 @@ void mpidata_teaching_end(int learner) {
     mpidata_teaching_close();
 }
 
-/* What MPI still reads or writes stays until the end of the process. */
+/* Memory that MPI still reads or writes stays until the process ends. */
 void mpidata_teaching_close(void) {
     if (!teaching.link) return;
     free_sent();

@@ -1,5 +1,5 @@
-/* A parameter server of the job: a rank that keeps a part of the weights. What Python calls (mpidata/native/library.py); it
- * talks with the trainers by itself. Not installed. */
+/* A parameter server of the job: a rank that stores a part of the weights. Called by Python (mpidata/native/library.py), which
+ * itself communicates with the trainers. Not installed. */
 #ifndef MPIDATA_SERVER_H
 #define MPIDATA_SERVER_H
 
@@ -8,7 +8,7 @@
 /* Join the job as a server. Collective over world; blocks without spinning. */
 int mpidata_server_open(MPI_Fint world);
 
-/* Another rank has died: sleep until this process is ended with the job, or end it where the scheduler has died. Does not
+/* Another rank has died: sleep until this process is ended with the job, or end it if the scheduler has died. Does not
  * return. */
 void mpidata_server_await_end(void);
 

@@ -27,7 +27,7 @@ int mpidata_kept_constants_begin(mpidata_sender *sender) {
     return MPIDATA_SUCCESS;
 }
 
-/* Once for all trainers: MPI may still read it when the next one gets it. */
+/* Written once for all trainers: MPI may still read it when the next one gets it. */
 static int write_header(mpidata_sender *sender, int64_t simulation, const double *parameters) {
     const int number = mpidata_kept_constants_piece(sender);
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = sender->pieces[number].n_blocks,

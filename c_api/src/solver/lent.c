@@ -8,7 +8,7 @@
 #include "base/arena.h"
 
 #if defined __linux__ && !defined MADV_COLLAPSE
-#define MADV_COLLAPSE 25 /* of Linux 6.1; before, it is refused */
+#define MADV_COLLAPSE 25 /* since Linux 6.1; older kernels refuse it */
 #endif
 
 static int is_known(const mpidata_lent *lent, const void *values, size_t bytes) {
@@ -17,7 +17,7 @@ static int is_known(const mpidata_lent *lent, const void *values, size_t bytes) 
     return 0;
 }
 
-/* The huge pages that lie within it. A wish: without it all works, slower. */
+/* For the huge pages within it. Only a hint: without it, access is slower. */
 static void ask_for_huge_pages(const void *values, size_t bytes) {
     const uintptr_t begin = ((uintptr_t)values + MPIDATA_HUGE_PAGE - 1) / MPIDATA_HUGE_PAGE * MPIDATA_HUGE_PAGE;
     const uintptr_t end = ((uintptr_t)values + bytes) / MPIDATA_HUGE_PAGE * MPIDATA_HUGE_PAGE;

@@ -11,7 +11,7 @@ enum { STREAMS = 2, FORGETS_MAX = 4096 }; /* numbers of one message */
 
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for maps that are being sent"); }
 
-/* In `sent` of a map, and among the lists. */
+/* Index in `sent` of a map, and of the lists. */
 static int stream_of(int trainer, int validation) { return STREAMS * trainer + (validation != 0); }
 
 static void translate(const mpidata_field *field, mpidata_staged_piece *piece, mpidata_staged_block *staged, const mpidata_map *map) {
@@ -35,7 +35,7 @@ void mpidata_release_put(mpidata_sender *sender, int64_t step) {
     put->n = kept;
 }
 
-/* Where memory is short, a row that is missing is not named. */
+/* If memory is exhausted, a missing row is not named. */
 static void note_put(mpidata_sender *sender, mpidata_map *map, int field, int64_t step) {
     mpidata_put_maps *put = &sender->put_maps;
     if (!mpidata_array_reserve(&put->list, &put->room, put->n + 1, 4, sizeof *put->list)) return;
@@ -110,7 +110,7 @@ int mpidata_send_maps_of(mpidata_sender *sender, const mpidata_staged_piece *pie
     return MPIDATA_SUCCESS;
 }
 
-/* As a map without a number, which its message alone holds. */
+/* Sent as a map without a number, which only its message holds. */
 static int send_forgets(mpidata_sender *sender, mpidata_forgets *list, int trainer, int validation) {
     const int64_t n = list->n < FORGETS_MAX ? list->n : FORGETS_MAX;
     const size_t bytes = (size_t)n * sizeof *list->numbers;
@@ -132,7 +132,7 @@ static int send_forgets(mpidata_sender *sender, mpidata_forgets *list, int train
 static int send_to(mpidata_sender *sender, const mpidata_staged_piece *piece, int trainer, int validation) {
     mpidata_forgets *list = sender->forgets ? &sender->forgets[stream_of(trainer, validation)] : NULL;
     if (list && list->n) {
-        MPIDATA_TRY(mpidata_sender_flush_to(sender, trainer)); /* pieces that wait may need them */
+        MPIDATA_TRY(mpidata_sender_flush_to(sender, trainer)); /* waiting pieces may need them */
         MPIDATA_TRY(send_forgets(sender, list, trainer, validation));
     }
     return piece ? mpidata_send_maps_of(sender, piece, trainer, validation) : MPIDATA_SUCCESS;
@@ -148,7 +148,7 @@ int mpidata_send_maps(mpidata_sender *sender, int64_t simulation, int64_t step, 
     return MPIDATA_SUCCESS;
 }
 
-/* Where memory is short, trainers keep it to the end. */
+/* If memory is exhausted, trainers keep it until the end. */
 void mpidata_forget_map(mpidata_sender *sender, const mpidata_map *map) {
     const int n = sender->job->plan.trainers * STREAMS;
     if (!sender->forgets && !(sender->forgets = calloc((size_t)n, sizeof *sender->forgets))) return;

@@ -30,15 +30,15 @@ static struct {
     mpidata_refreshing refreshing;
     MPI_Comm group;
     int group_size;
-    double listened; /* to the scheduler, last; s */
-    double since;    /* the simulation before was closed; s */
-    double next_s, start_s; /* of the time since then: waited for a simulation, and in it until its first step was over */
+    double listened; /* when the scheduler was last listened to; s */
+    double since;    /* when the previous simulation was closed; s */
+    double next_s, start_s; /* of the time since then: wait for a simulation; from its start to the end of its first step */
     int validation;
     char reason[512];
     mpidata_task *task;
     size_t task_bytes;
-    int awaits_task; /* MPI is to write one there */
-    int gave_up;     /* this rank, of several, leaves as nobody answers it, which the others do not know yet */
+    int awaits_task; /* MPI will write one there */
+    int gave_up;     /* this rank, of several, leaves because nobody answers it, which the others do not know yet */
     mpidata_tally tally;
 } solver = {.group = MPI_COMM_NULL};
 
@@ -64,14 +64,14 @@ int mpidata_report_error(const char *sentence) {
     return in_job() ? send_error(sentence) : mpidata_report_error_of_trainer(sentence);
 }
 
-/* Has this rank, the first of its group, been told that the present try is needed no more? The word may come before the task, or
- * when the group has closed it. */
+/* Whether this rank, the first of its group, was told that the current try is no longer needed. The message may come before the
+ * task, or after the group has closed it. */
 static int told_to_cancel(void) {
     return mpidata_calls.running && solver.job.cancelled.by_try == solver.task->by_try &&
            solver.job.cancelled.simulation == mpidata_calls.simulation;
 }
 
-/* A group that has lost a rank, or that the scheduler has given up, cannot go on: another one takes its simulation over. */
+/* A group that has lost a rank, or that the scheduler has given up, cannot continue: another one takes over its simulation. */
 static int settle(int status) {
     if (status == MPIDATA_ERR_DIED) mpidata_job_end_rank();
     if (solver.group_size == 1 && told_to_cancel()) mpidata_calls.cancelled = 1; /* others agree on it */
@@ -89,7 +89,7 @@ static void group_failed(MPI_Comm *comm, int *code, ...) {
 
 /* -- put, step ------------------------------------------------------------------------------------------------------ */
 
-/* A step that cannot be sent whole ends the job: the trainers would wait for the rest of it. */
+/* A step that cannot be sent completely ends the job: the trainers would wait for the rest of it. */
 static int cannot_send(int status) {
     if (status == MPIDATA_ERR_BLOCK) return mpidata_calls_misuse(status, "Put larger blocks, several of these at once.");
     if (status == MPIDATA_ERR_MEMORY) return mpidata_calls_misuse(status, "Lower solvers.in_flight in the job file.");
@@ -118,7 +118,7 @@ static int64_t missing_row(int64_t step, int field, int64_t put, int64_t rows) {
 
 static void forget(const mpidata_map *map) { mpidata_forget_map(&solver.sender, map); }
 
-/* Where steps are short, not in each: a call of MPI that finds nothing may give the core away. */
+/* Not in each of many short steps: a call of MPI that finds nothing may yield the core. */
 static int listen_again(void) {
     double now = mpidata_now();
     if (now - solver.listened < LISTEN_EVERY_S) return MPIDATA_SUCCESS;
@@ -136,8 +136,8 @@ static int fail_here(double time) {
     return mpidata_calls_not_finite();
 }
 
-/* All ranks hear of it in the same agreement, and begin no other one in this simulation. Where only some had such a time, or at
- * other steps, the trainers have parts of a sample, which are dropped with the group. */
+/* All ranks learn of it in the same agreement, and start no other one in this simulation. If only some had such a time, or at
+ * different steps, the trainers have parts of a sample, which are dropped with the group. */
 static void fail_all(int together) {
     static const char HOW[] = "raised a time that is not finite";
     char who[128];
@@ -152,7 +152,7 @@ static void fail_all(int together) {
     mpidata_calls.lame = MPIDATA_LAME_ALL;
 }
 
-/* Where one rank makes a step and another ends the simulation, each would wait for the other for ever. */
+/* If one rank makes a step and another ends the simulation, each would wait for the other forever. */
 static int check_together(void) {
     const mpidata_tally *tally = &solver.tally;
     const int64_t closing = tally->closing, steps = mpidata_calls.step;
@@ -164,10 +164,10 @@ static int check_together(void) {
     return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_step, and mpidata_fail, equally often on all ranks of a group.");
 }
 
-/* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone tells of a stop, or a cancel, so
- * that all ranks leave at the same step. Or a rank does that has given a question up, which it may do while others make steps: as
- * all its calls return MPIDATA_END, it has no further step, and closes the simulation. It meets the others' next agreement there,
- * which has steps that are not whole, as this rank lacks in them: the trainers drop them, as they do all of a job that stops. */
+/* The group agrees on its last steps while the next ones are computed. Only rank 0 of the group reports a stop, or a cancel, so
+ * that all ranks leave at the same step. A rank that has given up a question also does, perhaps while others make steps: all
+ * its calls return MPIDATA_END, so it makes no further step, and closes the simulation. There it takes part in the others' next
+ * agreement, whose steps are incomplete without this rank: the trainers drop them, as all data of a job that stops. */
 static int finish_tally(void) {
     mpidata_tally *tally = &solver.tally;
     if (!tally->under_way) return MPIDATA_SUCCESS;
@@ -186,8 +186,8 @@ static int finish_tally(void) {
     return MPIDATA_SUCCESS;
 }
 
-/* All ranks leave a cancelled simulation in the same step, or as they end it, and not in a call that only some of them make after a
- * refresh: the others would wait for these in calls of MPI. */
+/* All ranks leave a cancelled simulation in the same step, or when they end it, not in a call that only some of them make
+ * after a refresh: the others would wait for these in calls of MPI. */
 static int leave_cancelled(void) {
     if (solver.tally.cancelled) mpidata_calls.cancelled = 1;
     return mpidata_calls.cancelled;
@@ -228,7 +228,7 @@ static int step_of_one(double time) {
 static int step_of_many(double time) {
     MPIDATA_TRY(listen_again());
     if (leave_cancelled()) return MPIDATA_CANCELLED;
-    if (!mpidata_is_finite(time)) (void)fail_here(time); /* the others hear of it when this rank closes the simulation */
+    if (!mpidata_is_finite(time)) (void)fail_here(time); /* the others learn of it when this rank closes the simulation */
     if (!mpidata_tally_add(&solver.tally, mpidata_calls.counts) && !mpidata_calls.lame) return commit(time);
     if (mpidata_calls.lame) return MPIDATA_ERR_ARGUMENT;
     MPIDATA_TRY(finish_tally());
@@ -243,8 +243,8 @@ static int step(double time) { return solver.group_size > 1 ? step_of_many(time)
 
 /* -- refresh -------------------------------------------------------------------------------------------------------- */
 
-/* Whether the group is to stop, or to give the simulation up, is agreed on first: all its ranks return the same. That a simulation
- * is cancelled is no matter here: the next step says so. */
+/* The group first agrees whether to stop, or to abandon the simulation: all its ranks return the same. A cancelled simulation
+ * does not matter here: the next step reports it. */
 static int refresh(void) {
     MPIDATA_TRY(listen_again());
     if (solver.group_size > 1) {
@@ -271,7 +271,7 @@ static const mpidata_contents *published(void) { return solver.refreshing.held; 
 
 static int64_t microseconds(double seconds) { return seconds > 0 ? (int64_t)(1e6 * seconds) : 0; }
 
-/* How the time since the simulation before was spent. Rounded down, the parts are not more than the whole. */
+/* How the time since the previous simulation was spent. Rounded down, the parts do not exceed the whole. */
 static void tell_times(mpidata_event *event) {
     double now = mpidata_now();
     event->closed.next_us = microseconds(solver.next_s);
@@ -297,7 +297,7 @@ static int complete(void) {
     return mpidata_sender_flush(&solver.sender);
 }
 
-/* What the scheduler is told of the simulation that ends here. */
+/* The event for the scheduler about the simulation that ends here. */
 static mpidata_event event_of(const mpidata_done *done, int kind) {
     mpidata_event event = {.kind = kind};
     event.closed.simulation = done->simulation;
@@ -308,7 +308,7 @@ static mpidata_event event_of(const mpidata_done *done, int kind) {
     return event;
 }
 
-/* With nothing under way, all that may come beside a simulation is that the group, or the scheduler, is lost. */
+/* With nothing in flight, only a simulation, or the loss of the group or the scheduler, can come. */
 static int listen_or_send(void *sender) {
     const double now = mpidata_now();
     if (!solver.sender.flight.n && now - solver.listened < LISTEN_WAITING_S) return MPIDATA_SUCCESS;
@@ -316,7 +316,7 @@ static int listen_or_send(void *sender) {
     return mpidata_sender_wait(sender);
 }
 
-/* A spare group may wait for hours: it is to cost nothing, unless something of it is still under way. */
+/* A spare group may wait for hours: this must cost nothing, unless it still has messages in flight. */
 static int wait_for_task(MPI_Request *request, MPI_Status *status) {
     return mpidata_wait_long(request, status, listen_or_send, &solver.sender, &solver.sender.flight.n);
 }
@@ -333,7 +333,7 @@ static int ask_scheduler(mpidata_event *event) {
     return mpidata_task_fits(&solver.job.plan, solver.task, bytes);
 }
 
-/* From now on steps are sent to those that train now. */
+/* Send steps to the trainers that train now. */
 static int note_changes(void) {
     mpidata_plan *plan = &solver.job.plan;
     const int32_t *changes = mpidata_task_changes(plan, solver.task);
@@ -366,7 +366,7 @@ static int next(const mpidata_done *done, int64_t *simulation) {
 }
 
 static int fail(const char *reason, int how) {
-    (void)how; /* the scheduler hears of it when the simulation is closed */
+    (void)how; /* the scheduler learns of it when the simulation is closed */
     MPIDATA_TRY(finish_tally());
     (void)leave_cancelled();
     (void)snprintf(solver.reason, sizeof solver.reason, "%s", reason);
@@ -390,7 +390,7 @@ static void close_all(void) {
         mpidata_job_leave(&solver.job);
         mpidata_job_left();
     }
-    if (!solver.awaits_task) free(solver.task); /* else, after an error, MPI still has it */
+    if (!solver.awaits_task) free(solver.task); /* else, after an error, MPI still uses it */
     mpidata_tally_close(&solver.tally);
     solver.task = NULL;
 }
@@ -399,7 +399,7 @@ static int ask(const mpidata_array *in, int n_in, const mpidata_array *out, int 
     return mpidata_infer_ask(&solver.sender, in, n_in, out, n_out, version, question);
 }
 
-/* Of a group of several only this rank has given up, as far as it knows. */
+/* In a group of several, only this rank has given up, as far as it knows. */
 static int answer(int64_t question) {
     const int status = mpidata_infer_answer(&solver.sender, question);
     if (status == MPIDATA_END && !mpidata_calls.stopping) mpidata_calls.stopping = solver.gave_up = solver.group_size > 1;
@@ -436,7 +436,7 @@ static int open_memory(void) {
     return MPIDATA_SUCCESS;
 }
 
-/* Called first by MPI_Finalize, which would wait for ever where the scheduler waits for this rank. */
+/* Called first by MPI_Finalize, which would wait forever if the scheduler waits for this rank. */
 static int forgot_to_finalize(MPI_Comm comm, int key, void *value, void *state) {
     (void)comm, (void)key, (void)value, (void)state;
     if (mpidata_job_forked()) _exit(0);
@@ -461,7 +461,7 @@ static int join(MPI_Comm world, MPI_Comm *group) {
     MPIDATA_TRY_MPI(MPI_Initialized(&initialized));
     MPIDATA_TRY_MPI(MPI_Finalized(&finalized));
     if (!initialized || finalized)
-        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_init: MPI is not initialised. Call MPI_Init before.");
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_init: MPI is not initialised. Call MPI_Init first.");
     MPIDATA_TRY(mpidata_calls_may_join());
     const int alone = !mpidata_in_job();
     if (alone && getenv("MPIDATA_CARRIER"))

@@ -13,21 +13,21 @@ void mpidata_refreshing_open(mpidata_refreshing *refreshing, mpidata_sender *sen
 
 void mpidata_refreshing_close(mpidata_refreshing *refreshing) { mpidata_asking_close(&refreshing->asking); }
 
-/* Samples of this rank go on their way, and the scheduler is heard. Only who waits for the trainer says so: others,
- * that wait for a rank of the group, would excuse it for ever where it is stopped. */
+/* Progress this rank's samples, and listen to the scheduler. Only the rank that waits for the trainer reports its wait: others
+ * wait for a rank of the group, which they would excuse forever if it is stopped. */
 static int meanwhile(void *context) {
     mpidata_refreshing *refreshing = context;
     mpidata_job_waits(refreshing->sender->job, refreshing->since);
     return mpidata_sender_wait(refreshing->sender);
 }
 
-/* Room for what has come: names, dtypes and shapes stay the same, so that it is made once. */
+/* Room for the arrays, made once, because names, dtypes and shapes stay the same. */
 static int make_room(mpidata_refreshing *refreshing, int64_t bytes) {
     if (refreshing->held && refreshing->held_bytes == bytes) return MPIDATA_SUCCESS;
     refreshing->held = mpidata_arena_take(&refreshing->arena, (size_t)bytes);
     refreshing->held_bytes = bytes;
     if (refreshing->held) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_refresh, for %lld bytes that are published",
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_refresh, for %lld bytes of published arrays",
                          (long long)bytes);
 }
 
@@ -46,7 +46,7 @@ static int ask(mpidata_refreshing *refreshing, mpidata_parcel **answer) {
     }
 }
 
-/* On rank 0: ask, and keep what is newer. *bytes: of that; 0: nothing is. */
+/* On rank 0: ask, and keep newer arrays. *bytes: their size; 0: nothing is newer. */
 static int fetch(mpidata_refreshing *refreshing, int64_t *bytes) {
     mpidata_parcel *answer = NULL;
     MPIDATA_TRY(ask(refreshing, &answer));

@@ -12,16 +12,16 @@
 #include "dtypes/indices.h"
 
 static const double MEET_S = 0.1;
-/* A sample that comes within HURRY_S of the one before it waits for more, until a bundle has MPIDATA_BUNDLE_WORTH bytes or is
- * LONGEST_S old: with messages of one or two samples, ranks that share a core spend their time in handing it over. */
+/* A sample that comes within HURRY_S of the previous one waits for more, until a bundle has MPIDATA_BUNDLE_WORTH bytes or is
+ * LONGEST_S old: with messages of one or two samples, ranks that share a core would spend their time switching. */
 static const double HURRY_S = 1e-4, LONGEST_S = 2e-4;
 
 static int no_memory(size_t bytes) {
-    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: %zu bytes for what is being sent", bytes);
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: %zu bytes for messages", bytes);
 }
 
-/* Have room for `bytes`, and keep the first `used`. What was there before is not used again until the end: by growing to at
- * least the double, all of it together is less than what is there now. */
+/* Make room for `bytes`, and keep the first `used`. Earlier memory is not reused until the end: because each growth at least
+ * doubles the size, all of it together is less than the current memory. */
 static int reserve(mpidata_sender *sender, char **memory, size_t *capacity, size_t used, size_t bytes) {
     if (bytes <= *capacity) return MPIDATA_SUCCESS;
     if (bytes < 2 * *capacity) bytes = 2 * *capacity;
@@ -50,7 +50,7 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
     for (int t = 0; job->dead_trainers && t < job->plan.trainers; t++)
         job->dead_trainers[t] = mpidata_job_trainer_rank(job, t) < 0;
     if (job->plan.n_constants && !(sender->constants.sent = calloc(trainers, 1))) return no_memory(trainers);
-    if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS; /* where there are lengths, with those that are 0 */
+    if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS; /* fields with lengths count as 0 */
     sender->bundles = calloc(trainers, sizeof *sender->bundles);
     return sender->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *sender->bundles);
 }
@@ -74,7 +74,7 @@ void mpidata_sender_close(mpidata_sender *sender) {
     free(sender->met);
     free(sender->constants.sent);
     free(sender->pieces);
-    if (!sender->flight.n) { /* else, after a misuse, MPI still reads what is under way */
+    if (!sender->flight.n) { /* else, after a misuse, MPI still reads messages in flight */
         free(sender->flight.requests);
         mpidata_arena_close(&sender->arena);
     }
@@ -111,8 +111,8 @@ static int reserve_request(mpidata_flight *flight) {
 
 typedef int (*send_function)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 
-/* Begin to send to a trainer. What is for a dead one goes nowhere, and has arrived there at once: where the others go on, it
- * is simulated again. */
+/* Start to send to a trainer. A message for a dead one is not sent, and counts as received: if the others continue, its data is
+ * simulated again. */
 static int begin_send(mpidata_sender *sender, int trainer, send_function send, const void *values, int count, MPI_Datatype type,
                       int tag) {
     MPI_Request *request = &sender->flight.requests[sender->flight.n];
@@ -153,7 +153,7 @@ int mpidata_sender_send_map(mpidata_sender *sender, int trainer, int validation,
     return MPIDATA_SUCCESS;
 }
 
-/* Send a bundle with the memory of a free piece in its place. */
+/* Send a bundle, and replace its memory by that of a free piece. */
 static int send_bundle(mpidata_sender *sender, int trainer, int number) {
     mpidata_bundle *bundle = &sender->bundles[trainer];
     mpidata_staged_piece *piece = &sender->pieces[number];
@@ -171,13 +171,13 @@ static int send_bundle(mpidata_sender *sender, int trainer, int number) {
     return MPIDATA_SUCCESS;
 }
 
-/* Whether to try to send a bundle to which so many bytes were added just now. */
+/* Whether to try to send a bundle to which `added` bytes were just added. */
 static int is_due(const mpidata_sender *sender, const mpidata_bundle *bundle, size_t added) {
     return !sender->hurried || bundle->bytes / MPIDATA_BUNDLE_WORTH > (bundle->bytes - added) / MPIDATA_BUNDLE_WORTH ||
            sender->committed - bundle->since > LONGEST_S;
 }
 
-/* Send the bundles whose trainers have nothing under way. */
+/* Send the bundles whose trainers have nothing in flight. */
 static int send_idle_bundles(mpidata_sender *sender) {
     for (int t = 0; sender->bundles && t < sender->job->plan.trainers; t++) {
         int number;
@@ -196,7 +196,7 @@ static void message_taken(mpidata_sender *sender, int number) {
     for (int i = 0; sender->bundles && i < piece->n_trainers; i++) sender->bundles[piece->trainers[i]].in_flight[pool]--;
 }
 
-/* What is under way to a trainer that has died arrives nowhere, and is done with. */
+/* Messages in flight to a dead trainer never arrive: drop them. */
 static void drop_what_is_for_the_dead(mpidata_sender *sender) {
     mpidata_flight *flight = &sender->flight;
     for (int i = 0; i < flight->n; i++) {
@@ -211,7 +211,7 @@ static void drop_what_is_for_the_dead(mpidata_sender *sender) {
     flight->n = mpidata_keep_under_way(flight->n, flight->requests, flight->of, sizeof *flight->of);
 }
 
-/* Requests fail in one way only: their trainer has died. */
+/* Requests fail only if their trainer has died. */
 static int test_flight(mpidata_sender *sender, int *n_done) {
     mpidata_flight *flight = &sender->flight;
     MPIDATA_TRY(mpidata_test_some(flight->n, flight->requests, n_done, flight->done, flight->statuses));
@@ -274,7 +274,7 @@ static int begin_piece(mpidata_sender *sender) {
 int mpidata_sender_flush_to(mpidata_sender *sender, int trainer) {
     int number;
     if (!sender->bundles || !sender->bundles[trainer].bytes) return MPIDATA_SUCCESS;
-    MPIDATA_TRY(wait_for_free_piece(sender, &number)); /* which may send it, too */
+    MPIDATA_TRY(wait_for_free_piece(sender, &number)); /* which may also send it */
     return sender->bundles[trainer].bytes ? send_bundle(sender, trainer, number) : MPIDATA_SUCCESS;
 }
 
@@ -298,12 +298,12 @@ static int reserve_moments(mpidata_staged_piece *piece, int64_t n) {
     return no_memory((size_t)all * sizeof *piece->moments);
 }
 
-/* For values of so many bytes; NULL: they are copied once more. */
+/* The way to copy values of this size; NULL: they are copied once more. */
 static mpidata_copy_choice *choice_of_copy(mpidata_sender *sender, size_t bytes) {
     return bytes > (sender->bundles ? MPIDATA_PIECE_SMALL : MPIDATA_BLOCK_SMALL) ? &sender->copies : NULL;
 }
 
-/* Indices from 0, with the least and the greatest for the trainer to compare with their length. */
+/* Make indices count from 0, and note the least and the greatest for the trainer to compare with their length. */
 static void count_from_zero(const mpidata_field *field, void *target, int64_t elements, mpidata_block *block) {
     if (!elements) return;
     mpidata_shift_indices(field->element_size, target, elements, -field->base);
@@ -331,7 +331,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
     staged->bytes = (size_t)elements * field->element_size;
     staged->lent = lend && as_they_are && !counts && !field->per_simulation && elements ? put->values : NULL;
     staged->offset = (piece->payload_bytes + 63) & ~(size_t)63;
-    /* Before the copy past the cache, into which this brings the values. */
+    /* Before the copy past the cache, because this loads the values into the cache. */
     if (n_moments && as_they_are) mpidata_moments_of_block(field, block->shape, put->values, piece->moments + piece->n_moments);
     if (staged->lent) mpidata_lent_note(&sender->lent, put->values, staged->bytes);
     if (!staged->lent) {
@@ -389,7 +389,7 @@ static void write_payload(const mpidata_staged_piece *piece, mpidata_copy_choice
     memset(target + end, 0, bytes - end);
 }
 
-/* Write the header, and the payload behind it, to `target`. */
+/* Write the header, followed by the payload, to `target`. */
 static void write_piece(const mpidata_staged_piece *piece, const mpidata_piece *head, const double *parameters, int n_parameters,
                         mpidata_copy_choice *copies, char *target) {
     size_t at = sizeof *head, header = mpidata_piece_header_bytes(n_parameters, piece->n_blocks, piece->n_moments);
@@ -414,7 +414,7 @@ static int commit_bundled(mpidata_sender *sender, const mpidata_staged_piece *pi
         if (bundle->bytes) MPIDATA_TRY(send_bundle(sender, trainer, number));
     }
     if (bundle->bytes + bytes > bundle->capacity) {
-        /* A slow solver needs room for one piece, a fast one for as many as can be. */
+        /* A slow solver needs room for one piece, a fast one for as many as possible. */
         size_t capacity = bundle->bytes + bytes;
         if (bundle->capacity && capacity < MPIDATA_BUNDLE_MAX) capacity = MPIDATA_BUNDLE_MAX;
         MPIDATA_TRY(reserve(sender, &bundle->memory, &bundle->capacity, bundle->bytes, capacity));
@@ -428,7 +428,7 @@ static int commit_bundled(mpidata_sender *sender, const mpidata_staged_piece *pi
     return send_idle_bundles(sender);
 }
 
-/* A piece too large for a bundle was staged like one that is not: exchange it with one that can be in flight. */
+/* A piece that is too large for a bundle was staged like a small one: exchange it with one that can be in flight. */
 static int make_sendable(mpidata_sender *sender, int *number) {
     int free_one;
     MPIDATA_TRY(wait_for_free_piece(sender, &free_one));
@@ -444,7 +444,7 @@ int mpidata_sender_send(mpidata_sender *sender, int number, size_t bytes, int tr
     mpidata_staged_piece *piece = &sender->pieces[number];
     int apart = 0;
     for (int i = 0; i < piece->n_blocks; i++) apart += !piece->blocks[i].along;
-    /* Where blocks follow, the header need not be synchronous: they are. */
+    /* If blocks follow, the header need not be synchronous, because they are. */
     MPIDATA_TRY(send_message(sender, number, trainer, apart ? MPI_Isend : MPI_Issend, piece->header, (int)bytes, MPI_BYTE));
     for (int i = 0; i < piece->n_blocks; i++) {
         const mpidata_staged_block *staged = &piece->blocks[i];
@@ -486,8 +486,8 @@ static int is_under_way(const mpidata_sender *sender, int trainer) {
     return 0;
 }
 
-/* A transport may connect with the first message, and needs several calls of MPI on both sides for that: a solver that
- * computes for a minute from here would hold its first sample back for so long. */
+/* A transport may connect with the first message, which needs several calls of MPI on both sides: a solver that then computes
+ * for a minute would delay its first sample for that long. */
 static int meet(mpidata_sender *sender, int trainer) {
     mpidata_backoff backoff = {0};
     if (sender->met[trainer] || !is_under_way(sender, trainer)) return MPIDATA_SUCCESS;
@@ -540,7 +540,7 @@ static int lends(const mpidata_staged_piece *piece, const void *values) {
 }
 
 static int is_flying(const mpidata_sender *sender, int lent_only, const void *values) {
-    int flying = !lent_only && sender->flight.n; /* maps, too */
+    int flying = !lent_only && sender->flight.n; /* including maps */
     for (int i = 0; i < sender->n_pieces + 3 && !flying; i++)
         flying = sender->pieces[i].under_way && (!lent_only || lends(&sender->pieces[i], values));
     return flying;
@@ -566,7 +566,7 @@ int mpidata_sender_drain(mpidata_sender *sender, int lent_only) {
 }
 
 int mpidata_sender_wait_for(mpidata_sender *sender, const void *values) {
-    /* Without a call of MPI where the array is free already, as one that travels with others always is. */
+    /* Without a call of MPI if the array is already free, as one in a bundle always is. */
     return is_flying(sender, 1, values) ? wait_for_flight(sender, 1, values) : MPIDATA_SUCCESS;
 }
 

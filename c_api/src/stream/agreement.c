@@ -16,10 +16,10 @@
 enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN, GRANTED, GIVING, GIVERS,
        MINUS_GIVERS, AGREED, AT, ANEW, TAKES };
 
-/* Between agreements while training is ahead of its budget. */
+/* Interval between agreements while training is ahead of its budget. */
 static const double AGAIN_S = 2e-3;
 
-/* In which what is under way in a revoked communicator ends; it does so at once. */
+/* Time for operations in a revoked communicator to end, which they do immediately. */
 static const double ENDS_WITHIN_S = 5.0;
 
 static int64_t total_with_repeats_locked(const mpidata_trainer *trainer) {
@@ -40,7 +40,7 @@ static void my_part_of_checkpoints_locked(mpidata_trainer *trainer, int64_t *min
     mine[NOT_ASKING] = !checkpoint->asking && !checkpoint->joining && trainer->giving.phase == MPIDATA_KEEPS;
 }
 
-/* Without a stream nothing is granted: trainers go on as they like, and come to one checkpoint where the furthest is. */
+/* Without a stream nothing is granted: trainers proceed freely, and take a checkpoint at the batch of the furthest. */
 static int my_part_without_stream_locked(mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
     int stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
@@ -51,7 +51,7 @@ static int my_part_without_stream_locked(mpidata_trainer *trainer, int64_t *mine
     return 1;
 }
 
-/* One that gives takes part in none; at the end nothing new is agreed on. */
+/* A trainer that gives takes part in no checkpoint; at the end nothing new is agreed on. */
 static void conclude_checkpoint_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_said said = {.ordered = all[STOP] ? all[AGREED] : all[CHECKPOINT], .agreed = all[AGREED], .at = all[AT],
@@ -74,7 +74,7 @@ static int conclude_without_stream_locked(mpidata_trainer *trainer, const int64_
     return all[STOP] != 0;
 }
 
-/* Nothing ends while a trainer may still give samples away, or before all who draw know of all that give. */
+/* Nothing ends while a trainer may still give samples away, or before all trainers that draw know of all that give. */
 static void my_part_in_giving_locked(const mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
     mine[GIVING] = mpidata_is_idle_locked(trainer) && trainer->giving.phase != MPIDATA_GAVE;
@@ -82,7 +82,7 @@ static void my_part_in_giving_locked(const mpidata_trainer *trainer, int64_t *mi
     mine[MINUS_GIVERS] = mpidata_gives(trainer) ? INT64_MIN / 2 : -trainer->giving.n_givers;
 }
 
-/* How batches are made, which is to be the same on all. */
+/* How batches are made, which must be the same on all. */
 static void my_part_of_batches_locked(const mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
     const int64_t total = trainer->shares.total, batch = total ? 2 * total + 1 : 2 * trainer->batch;
@@ -90,7 +90,7 @@ static void my_part_of_batches_locked(const mpidata_trainer *trainer, int64_t *m
     mine[MINUS_BATCH] = trainer->batch ? -batch : INT64_MIN / 2;
 }
 
-/* A trainer that gives limits nobody. It says so in advance. */
+/* A trainer that gives limits nobody, and reports this in advance. */
 static void my_part_as_giver_locked(const mpidata_trainer *trainer, int stop, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
     memset(mine, 0, MPIDATA_AGREEMENT_ENTRIES * sizeof *mine);
@@ -101,7 +101,7 @@ static void my_part_as_giver_locked(const mpidata_trainer *trainer, int stop, in
     my_part_in_giving_locked(trainer, mine);
 }
 
-/* Fill in this trainer's part; 0: nothing new to say. */
+/* Fill in this trainer's part; returns 0 if there is nothing new. */
 static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->adoption.rests) return 0;
@@ -136,7 +136,7 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     return 1;
 }
 
-/* Is this the end? At the end one batch is granted at a time, too: a checkpoint falls behind what is granted. */
+/* Whether this is the end. At the end one batch is also granted at a time: a checkpoint comes after the granted batches. */
 static int conclude_budget_locked(mpidata_trainer *trainer, const mpidata_agreement *agreement) {
     MPIDATA_LOCKED(&trainer->lock);
     const int64_t *all = agreement->all, received = agreement->received_by_all;
@@ -163,7 +163,7 @@ static int batches_differ(const int64_t *all) {
                          least % 2 ? "global " : "", (long long)(least / 2), most % 2 ? "global " : "", (long long)(most / 2));
 }
 
-/* Is this the end? */
+/* Whether this is the end. */
 static int conclude_locked(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     MPIDATA_LOCKED(&trainer->lock);
     const int64_t *all = agreement->all;
@@ -171,7 +171,7 @@ static int conclude_locked(mpidata_trainer *trainer, mpidata_agreement *agreemen
     int64_t least = -all[LEAST];
     const int anew = agreement->first && (trainer->shares.total || all[ANEW]);
     int over = 0, status, given = !all[GIVING] && all[GIVERS] == -all[MINUS_GIVERS];
-    if (trainer->adoption.on && all[GRANTED] > trainer->granted) trainer->granted = all[GRANTED]; /* the others heard of it before one died */
+    if (trainer->adoption.on && all[GRANTED] > trainer->granted) trainer->granted = all[GRANTED]; /* the others knew it before one died */
     if (agreement->first && trainer->living == MPI_COMM_NULL) trainer->shares.changes = trainer->shares.anew = 0; /* else once more */
     agreement->first = 0;
     if (all[STOP]) {
@@ -179,7 +179,7 @@ static int conclude_locked(mpidata_trainer *trainer, mpidata_agreement *agreemen
     } else if ((status = batches_differ(all)) || (anew && (status = mpidata_share_anew_locked(trainer, all[DRAWN])))) {
         mpidata_trainer_fail_locked(trainer, status);
         over = 1;
-    } else if (anew) { /* nothing more is granted: what they have said was of the sizes before */
+    } else if (anew) { /* nothing more is granted: their numbers were for the earlier sizes */
         mpidata_scales_go_on(&trainer->scales, trainer->granted);
         over = 0;
     } else if (trainer->job.plan.repeats > 0) {
@@ -202,7 +202,7 @@ static int conclude_locked(mpidata_trainer *trainer, mpidata_agreement *agreemen
     return over;
 }
 
-/* What all have is known with the next batch that this agreement grants, or at the end. */
+/* The moments of all are known with the next batch that this agreement grants, or at the end. */
 static int conclude_scales_locked(mpidata_trainer *trainer, const mpidata_agreement *agreement, int64_t granted) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
@@ -231,8 +231,8 @@ void mpidata_agreement_close(mpidata_agreement *agreement) {
     free(agreement->last);
 }
 
-/* Of those that are not among the living the first one of these goes on with what they have counted, as last known. What is known
- * goes by rank: from now on by that among the living. Who has just joined has counted nothing. */
+/* The first living trainer takes over the last known counts of those that are not among the living. Known moments are indexed
+ * by rank: from now on by that among the living. One that has just joined has counted nothing. */
 static int inherit_moments(mpidata_trainer *trainer, mpidata_agreement *agreement, MPI_Comm living) {
     const int n = trainer->job.plan.n_moments, trainers = trainer->job.plan.trainers;
     MPI_Group before, now;
@@ -260,11 +260,11 @@ static int inherit_moments(mpidata_trainer *trainer, mpidata_agreement *agreemen
     return status;
 }
 
-/* Go on in the communicator of those that live, once there is one. */
+/* Continue in the communicator of the living, once there is one. */
 static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     mpidata_lock_take(&trainer->lock);
     const MPI_Comm living = mpidata_take_living_locked(trainer);
-    if (living != MPI_COMM_NULL) { /* an agreement that a death broke may have come to its end on some */
+    if (living != MPI_COMM_NULL) { /* an agreement that a death broke may have ended on some */
         trainer->checkpoint.again = !trainer->adoption.on; /* with a stream all greet */
         trainer->checkpoint.asking = trainer->checkpoint.again && mpidata_checkpoint_asks_locked(trainer);
     }
@@ -274,9 +274,9 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     MPIDATA_TRY(mpidata_revoke(trainer->agreement));
     double deadline = mpidata_now() + ENDS_WITHIN_S;
     for (int i = 0, done = 0; agreement->under_way && i < MPIDATA_AGREEMENT_CALLS; i += done) {
-        done = MPI_Test(&agreement->requests[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done; /* it fails, revoked */
+        done = MPI_Test(&agreement->requests[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done; /* it fails if revoked */
         if (!done && mpidata_now() > deadline)
-            return mpidata_error(MPIDATA_ERR_MPI, "An agreement with a trainer that has died does not end.");
+            return mpidata_error(MPIDATA_ERR_MPI, "An agreement with a dead trainer does not end.");
     }
     if (trainer->job.plan.n_moments) MPIDATA_TRY(inherit_moments(trainer, agreement, living));
     trainer->agreement = living;
@@ -298,7 +298,7 @@ static int regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
     return status;
 }
 
-/* As a draw would do; the script of a trainer that gives does not ask. */
+/* As a draw would do; the script of a trainer that gives does not draw. */
 static void tell_end_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_phase_tell_end_locked(&trainer->phase);

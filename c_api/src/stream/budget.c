@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* repeats x received; so much more that 1.15 x 100 is 115. */
+/* repeats x received; slightly more, so that 1.15 x 100 is 115. */
 static double draws(const mpidata_trainer *trainer, int64_t received) {
     return trainer->job.plan.repeats * (double)received * (1 + 1e-12);
 }
 
-/* What is counted: batches of each trainer, or those that all draw together. */
+/* The number of parts: batches count for each trainer, or once if all draw them together. */
 static int64_t parts_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     return trainer->shares.total ? 1 : mpidata_plan_training(&trainer->job.plan);
@@ -20,7 +20,7 @@ static double samples_locked(const mpidata_trainer *trainer) {
     return (double)(trainer->shares.total ? trainer->shares.total : trainer->batch);
 }
 
-/* Batches that trainers have trained on which have left. Of batches that all draw together these are among those of the others. */
+/* Batches of trainers that have left. Batches that all draw together are already counted by the others. */
 static int64_t of_those_gone_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     int64_t draws = 0;
@@ -89,9 +89,9 @@ int mpidata_budget_behind_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_budget *budget = &trainer->budget;
     const mpidata_plan *plan = &trainer->job.plan;
-    if (plan->repeats <= 0 || !trainer->batch) return 0; /* a buffer of samples that nobody draws is full soon */
+    if (plan->repeats <= 0 || !trainer->batch) return 0; /* a buffer that nobody draws from is soon full */
     if (trainer->adoption.rests) return 0; /* it draws nothing more, and solvers must not wait for it */
-    if (!trainer->validation_whole) return 0; /* the script may draw only once these samples have come, behind others */
+    if (!trainer->validation_whole) return 0; /* the script may draw only once these samples have come, after others */
     if (plan->capacity_in_bytes && !mpidata_buffer_crowded(&trainer->buffer)) return 0; /* there may be no batch yet */
     int64_t received = budget->received + mpidata_budget_received_locked(trainer) - budget->said;
     double drawn = (double)mpidata_budget_batches_of_all_locked(trainer) * samples_locked(trainer);

@@ -66,7 +66,7 @@ int mpidata_checkpoint_answer_locked(mpidata_trainer *trainer, int failed, int64
 
 int mpidata_checkpoint_give_up_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    const int gave = trainer->giving.phase != MPIDATA_KEEPS; /* others may have drawn what its ledger has */
+    const int gave = trainer->giving.phase != MPIDATA_KEEPS; /* others may have drawn samples in its ledger */
     int over = mpidata_draws_ended(&trainer->phase) || mpidata_stopping(&trainer->phase) || trainer->job.plan.replay;
     if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && !trainer->checkpoint.due && (over || gave)) {
         trainer->checkpoint.agreed = trainer->checkpoint.wanted;

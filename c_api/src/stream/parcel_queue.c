@@ -59,7 +59,7 @@ mpidata_parcel *mpidata_parcel_queue_take_locked(mpidata_parcel_queue *queue, ui
     return found ? mpidata_parcels_pop(&found->parcels) : NULL;
 }
 
-/* What was told of it last; -1: nothing. */
+/* The last news of it; -1: none. */
 static int last_news_locked(const mpidata_parcel_queue *queue, int loader) {
     MPIDATA_LOCKED(queue->lock);
     for (int64_t i = queue->n_news - 1; i >= 0; i--)
@@ -78,7 +78,7 @@ int mpidata_parcel_queue_lives_locked(const mpidata_parcel_queue *queue, int loa
     return last == MPIDATA_LOADER_JOINED || last == MPIDATA_LOADER_RETIRES;
 }
 
-/* One that does not serve is not missed. */
+/* The loss of a loader that does not serve is not news. */
 static int is_news(int last, int what) {
     switch (what) {
     case MPIDATA_LOADER_JOINED: return last == -1 || last == MPIDATA_LOADER_RESTS;

@@ -1,5 +1,5 @@
-/* How far a trainer is on its way to the end. Its two sides go on each for itself, and only forward: the draws, and the
- * receive thread. But where a trainer dies and the others go on, more is drawn after all. */
+/* The phase of a trainer on its way to the end. Its two sides, the draws and the receive thread, advance independently, and
+ * only forward. But if a trainer dies and the others continue, draws may resume. */
 #ifndef MPIDATA_PHASE_H
 #define MPIDATA_PHASE_H
 
@@ -8,14 +8,14 @@
 typedef enum {
     MPIDATA_DRAWS_GO_ON,
     MPIDATA_DRAWS_ENDED, /* no more batches are granted */
-    MPIDATA_DRAWS_TOLD,  /* a draw has given MPIDATA_END */
+    MPIDATA_DRAWS_TOLD,  /* a draw has returned MPIDATA_END */
     MPIDATA_DRAWS_LEFT   /* the caller has left the stream, or closed it; it may do so at any time */
 } mpidata_draws;
 
 typedef enum {
     MPIDATA_INTAKE_OPEN,
-    MPIDATA_INTAKE_DROPS, /* the job is stopping: what arrives is dropped */
-    MPIDATA_INTAKE_GONE,  /* the scheduler has said that all solvers are gone */
+    MPIDATA_INTAKE_DROPS, /* the job is stopping: arriving samples are dropped */
+    MPIDATA_INTAKE_GONE,  /* the scheduler has reported that all solvers are gone */
     MPIDATA_INTAKE_DONE   /* the receive thread has ended */
 } mpidata_intake;
 
@@ -23,11 +23,11 @@ typedef struct {
     const mpidata_lock *lock; /* the trainer's */
     mpidata_draws draws;
     int cut_short;         /* the draws were ended by a stop, not by the end of the stream */
-    int all_drawn;         /* a draw has said that the stream is over, which was not cut short */
-    mpidata_intake intake; /* changed by the receive thread alone, which reads it without the lock */
+    int all_drawn;         /* a draw has reported the end of the stream, which was not cut short */
+    mpidata_intake intake; /* only the receive thread changes it, and reads it without the lock */
 } mpidata_phase;
 
-/* The transitions. What lies behind already stays as it is. */
+/* The transitions. They never go back. */
 static inline void mpidata_phase_draws_locked(mpidata_phase *phase, mpidata_draws next) {
     MPIDATA_LOCKED(phase->lock);
     if (phase->draws < next) phase->draws = next;

@@ -8,8 +8,8 @@
 #include "stream/budget.h"
 #include "stream/shares/shares.h"
 
-/* Batches that may be promised before they are drawn: hides the agreement behind the training step, and bounds what is
- * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
+/* Batches that may be promised before they are drawn: hides the agreement behind the training step, and limits draws after a
+ * stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
 static int64_t lookahead_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.policy == MPIDATA_POLICY_RESERVOIR) return trainer->draws_ahead ? 2 : 1;
@@ -26,16 +26,16 @@ int64_t mpidata_trainer_guaranteed_locked(const mpidata_trainer *trainer, int *f
     *final = 0;
     if (!trainer->batch) return 0;
     if (buffer->ended && buffer->keeps) {
-        *final = 1; /* as far as this trainer knows: the budget says how often it is drawn */
+        *final = 1; /* as far as this trainer knows: the budget decides how often it is drawn */
         return trainer->drawn + (available > 0);
     }
     if (buffer->ended) {
-        /* Of what is left of a large buffer not all is promised at once: a checkpoint falls behind what is promised. */
+        /* The rest of a large buffer is not promised at once: a checkpoint comes after the promised batches. */
         int64_t next = lookahead_locked(trainer), rest = mpidata_batches_filled_locked(trainer, available, next + 1);
         *final = rest <= next;
         return trainer->drawn + (*final ? rest : next);
     }
-    /* In a reservoir draws are without end, but at the end of the stream those promised must still be possible. */
+    /* In a reservoir draws are unlimited, but at the end of the stream the promised ones must still be possible. */
     const int64_t samples = available == INT64_MAX ? buffer->count : available;
     return trainer->drawn + mpidata_batches_filled_locked(trainer, samples, lookahead_locked(trainer));
 }
@@ -159,7 +159,7 @@ int mpidata_trainer_post_draws_locked(mpidata_trainer *trainer) {
         (void)snprintf(name, sizeof name, "draws.%d", draws);
         MPIDATA_TRY(mpidata_trainer_post_report_locked(trainer, name, (double)trainer->by_draws[draws]));
     }
-    if (!trainer->giving.taken || trainer->giving.phase != MPIDATA_KEEPS) return MPIDATA_SUCCESS; /* they have gone on */
+    if (!trainer->giving.taken || trainer->giving.phase != MPIDATA_KEEPS) return MPIDATA_SUCCESS; /* they were handed on */
     return mpidata_trainer_post_report_locked(trainer, "handed.over", (double)trainer->giving.taken);
 }
 
@@ -186,11 +186,11 @@ int mpidata_trainer_post_status_locked(mpidata_trainer *trainer) {
     if (trainer->giving.asks_since > 0.0 && !mpidata_draws_ended(&trainer->phase))
         event.status.asks_us = (int64_t)(1e6 * (mpidata_now() - trainer->giving.asks_since));
     event.status.waited_us = (int64_t)(1e6 * (trainer->waited + waits));
-    int replayed = trainer->journal.replayed != NULL; /* no room is made that was not in the journal */
+    int replayed = trainer->journal.replayed != NULL; /* a replay makes no room that is not in the journal */
     event.status.starved =
         !replayed && trainer->waiting && mpidata_trainer_guaranteed_locked(trainer, &final) <= trainer->granted && !final;
     event.status.full = !replayed && (trainer->n_arrived > 0 || mpidata_buffer_full(&trainer->buffer));
-    /* Of samples that differ in size the trainers hold unlike numbers, so one may be behind that others wait for. */
+    /* If samples differ in size, the trainers hold different numbers, so that others may wait for one that is behind. */
     if (trainer->buffer.memory && mpidata_budget_behind_locked(trainer)) event.status.full = !replayed;
     return mpidata_trainer_post_locked(trainer, &event);
 }

@@ -1,10 +1,10 @@
-/* How far a trainer is: what it can be sure to draw, and what the scheduler is told of it. */
+/* The progress of a trainer: what it is sure to draw, and its reports to the scheduler. */
 #ifndef MPIDATA_PROGRESS_H
 #define MPIDATA_PROGRESS_H
 
 #include "stream/state.h"
 
-/* Batches that this trainer can be sure to draw, counted from the start. *final: it is all there is. */
+/* Batches that this trainer is sure to draw, counted from the start. *final: no more will come. */
 int64_t mpidata_trainer_guaranteed_locked(const mpidata_trainer *trainer, int *final);
 
 /* Refuse a sample that is larger than a capacity in bytes. */
@@ -18,34 +18,34 @@ void mpidata_trainer_count_draw_locked(mpidata_trainer *trainer, int64_t number)
 /* It is dropped before it was drawn. */
 void mpidata_trainer_count_no_draws_locked(mpidata_trainer *trainer, int64_t number);
 
-/* The same, where it may also be one for validation, which stays. */
+/* The same for a sample that may also be one for validation, which is kept. */
 int mpidata_trainer_whole_locked(mpidata_trainer *trainer, int64_t number, int validation);
 
-/* Post that this trainer holds its share of a simulation, if that is so and was not told. */
+/* Report that this trainer holds its share of a simulation, if it does and has not reported it. */
 int mpidata_held_locked(mpidata_trainer *trainer, int64_t simulation);
 
-/* Is each sample with this step there already? */
+/* Whether all samples with this step have already come. */
 int mpidata_trainer_has_step_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step);
 
-/* Is this step of another trainer now, in a job in which these change? */
+/* Whether this step now belongs to another trainer, in a job in which this may change. */
 int mpidata_is_anothers_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step);
 
-/* Hand over to the buffer what it has room for of that which waits; *n: how many samples. */
+/* Hand waiting samples over to the buffer, as far as it has room; *n: their number. */
 int mpidata_trainer_fill_buffer_locked(mpidata_trainer *trainer, int64_t *n);
 
-/* The slots of a sample, of which there are samples_window, until the lock is given up. */
+/* The samples_window slots of a sample, valid until the lock is released. */
 const int64_t *mpidata_trainer_steps_of_locked(const mpidata_trainer *trainer, const int64_t *number);
 
-/* A sample is needed no more. */
+/* A sample is no longer needed. */
 void mpidata_trainer_give_back_locked(mpidata_trainer *trainer, int64_t number);
 
 /* Queue how often samples were drawn, and how many came from trainers that draw nothing, for the summary. */
 int mpidata_trainer_post_draws_locked(mpidata_trainer *trainer);
 
-/* The statistics with their present figures. */
+/* The current statistics. */
 mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *trainer);
 
-/* Queue what the scheduler is to know of this trainer. */
+/* Queue the status of this trainer for the scheduler. */
 int mpidata_trainer_post_status_locked(mpidata_trainer *trainer);
 
 #endif

@@ -39,7 +39,7 @@ int mpidata_amount_reaches(const mpidata_amount *amount, const mpidata_amount *o
     return amount->samples >= other->samples || amount->bytes >= other->bytes;
 }
 
-/* One sample alone is always taken in, whatever its size. */
+/* A single sample is always accepted, whatever its size. */
 static int is_full(const mpidata_record *record) {
     const mpidata_amount *limited = &record->limited, *limit = &record->limit;
     return limited->samples >= limit->samples || (limited->samples > 1 && limited->bytes >= limit->bytes);

@@ -1,5 +1,5 @@
-/* The record's queue: whole samples on their way to a file, which the caller writes (mpidata/record/writer.py). They are
- * pinned where they are, so nothing is copied, and given back once they are written. Under the trainer's lock. */
+/* The record's queue: whole samples to be written to a file by the caller (mpidata/record/writer.py). They are pinned in their
+ * slots, not copied, and given back once they are written. Under the trainer's lock. */
 #ifndef MPIDATA_RECORD_QUEUE_H
 #define MPIDATA_RECORD_QUEUE_H
 
@@ -13,7 +13,7 @@ typedef struct {
 
 typedef struct {
     const mpidata_lock *lock; /* the trainer's */
-    int64_t every; /* 0 where nothing is recorded */
+    int64_t every; /* 0: nothing is recorded */
     mpidata_amount limit;
     int skip;
     pthread_cond_t ready; /* to the writer: enough is queued */
@@ -22,12 +22,12 @@ typedef struct {
     int64_t n_taken, allocated;
     mpidata_amount waiting; /* in the queue */
     mpidata_amount limited; /* those in it that count: validation samples stay in memory anyway */
-    mpidata_amount enough;  /* what the writer waits for, in either; 0 samples: it does not wait */
-    int64_t queued, written, skipped; /* in all */
-    double slowed_s, closed_since;    /* closed_since 0: the intake is not closed for the record's sake */
+    mpidata_amount enough;  /* what the writer waits for, samples or bytes; 0 samples: it does not wait */
+    int64_t queued, written, skipped; /* in total */
+    double slowed_s, closed_since;    /* closed_since 0: the intake is not closed because of the record */
 } mpidata_record;
 
-/* What the next mpidata_record_open makes: as mpidata_trainer_record_start says. */
+/* Set the arguments of the next mpidata_record_open, see mpidata_trainer_record_start. */
 void mpidata_record_set(int64_t every, mpidata_amount limit, int skip);
 
 int mpidata_record_open(mpidata_record *record, const mpidata_lock *lock);
@@ -36,14 +36,14 @@ void mpidata_record_close(mpidata_record *record);
 /* Queue a whole sample, or skip it. */
 int mpidata_record_add_locked(mpidata_record *record, mpidata_slots *slots, int64_t number);
 
-/* Remove the oldest n samples, which are written or are not to be. */
+/* Remove the oldest n samples, which are written or will not be. */
 void mpidata_record_drop_locked(mpidata_record *record, mpidata_slots *slots, int64_t n);
 
-/* Is there as much as that, in samples or in bytes? */
+/* Whether one reaches the other, in samples or in bytes. */
 int mpidata_amount_reaches(const mpidata_amount *amount, const mpidata_amount *other);
 
-/* May training samples be taken in, if the buffer has room? No while the queue is at its limit, unless they are to be
- * skipped. Counts the time in which only the record says no. */
+/* Whether training samples may be taken in, if the buffer has room. Not while the queue is at its limit, unless they are
+ * skipped. Counts the time in which only the record prevents it. */
 int mpidata_record_lets_in_locked(mpidata_record *record, int room);
 
 #endif

@@ -32,7 +32,7 @@ static void drop_locked(mpidata_trainer *trainer, mpidata_outgoing **at) {
     free(old);
 }
 
-/* What comes before a goodbye is to be known before it: that the trainer has had all, say. */
+/* Messages before a goodbye must arrive before it, for example that the trainer has had all samples. */
 static mpidata_outgoing **after_goodbye_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_outgoing **from = &trainer->outbox;
@@ -41,8 +41,8 @@ static mpidata_outgoing **after_goodbye_locked(mpidata_trainer *trainer) {
     return from;
 }
 
-/* Of the statuses, and of what asks for a checkpoint, only the newer one counts: a scheduler that takes nothing for a
- * while costs no memory without end. */
+/* Of statuses, and of requests for a checkpoint, only the newest counts: a scheduler that takes nothing for a while must not
+ * cost unlimited memory. */
 static void drop_superseded_locked(mpidata_trainer *trainer, const mpidata_event *event) {
     MPIDATA_LOCKED(&trainer->lock);
     if (event->kind != MPIDATA_EVENT_STATUS && event->kind != MPIDATA_EVENT_CHECKPOINT_WANTED) return;
@@ -68,7 +68,7 @@ int mpidata_trainer_post_locked(mpidata_trainer *trainer, const mpidata_event *e
     return MPIDATA_SUCCESS;
 }
 
-/* Sums of mpidata's own, whose names have a dot, all count. */
+/* mpidata's own sums, whose names have a dot, all count. */
 static int counts(const mpidata_event *event) {
     return strchr(event->text + sizeof(int64_t) + sizeof(double), '.') != NULL; /* in the first name */
 }
@@ -90,7 +90,7 @@ int mpidata_trainer_post_report_locked(mpidata_trainer *trainer, const char *nam
         if (++n == 2) second = at;
     }
     if (last && mpidata_reports_add(&last->event, name, mpidata_batches_had_locked(trainer), value)) return MPIDATA_SUCCESS;
-    if (n >= MOST_REPORTS && !counts(&event)) drop_locked(trainer, second); /* of a name the first value counts, too */
+    if (n >= MOST_REPORTS && !counts(&event)) drop_locked(trainer, second); /* the first value of a name also counts */
     return mpidata_trainer_post_locked(trainer, &event);
 }
 
@@ -101,7 +101,7 @@ void mpidata_trainer_fail_locked(mpidata_trainer *trainer, int status) {
     memcpy(trainer->error_text, mpidata_last_error(), sizeof trainer->error_text);
     mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
     (void)snprintf(event.text, sizeof event.text, "%s", trainer->error_text);
-    /* Of a death the scheduler learns from MPI and mpidata-rank, with its cause, which this trainer does not know. */
+    /* The scheduler learns of a death from MPI and mpidata-rank, with its cause, which this trainer does not know. */
     if (status != MPIDATA_ERR_DIED) (void)mpidata_trainer_post_locked(trainer, &event);
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }

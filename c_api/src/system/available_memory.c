@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a version of control groups: where its files are, below the folder of all, and what they are called. */
+/* A version of control groups: the place of its files below the common folder, and their names. */
 typedef struct {
     const char *root, *most, *taken, *cached;
 } version;
@@ -13,7 +13,7 @@ typedef struct {
 static const version VERSION_1 = {"/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
                      VERSION_2 = {"", "memory.max", "memory.current", "inactive_file"};
 
-/* The number behind a key in a file, or with which it begins where key is ""; -1: there is none, "max" say. */
+/* The number after a key in a file, or at its start if key is ""; -1: there is none, for example "max". */
 static int64_t number_in(const char *folder, const char *name, const char *key) {
     char path[8600], line[256];
     long long number = -1;
@@ -34,7 +34,7 @@ static int64_t available_on_host(const char *proc) {
     return kilobytes < 0 ? -1 : kilobytes * 1024;
 }
 
-/* The least that the group at `path`, or one above it, leaves; what files have cached there gives way. -1: no group does. */
+/* The least memory left by the group at `path` and those above it; file cache counts as free. -1: no group has a limit. */
 static int64_t left_above(const char *all, const version *of, const char *path) {
     char folder[8500];
     int64_t least = -1;

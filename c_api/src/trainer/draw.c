@@ -27,8 +27,8 @@ static int too_small(const mpidata_plan *plan, int64_t least, int64_t count, int
                          plan->samples_window > 1 ? ", times samples.window" : "", together ? "global_batch_size" : "batch_size");
 }
 
-/* Only where a batch is what came together, and none of it is kept to be repeated. A page's order is not that of the
- * buffer, which is the one in the journal. */
+/* Only if a batch consists of samples that came together, and none of them is kept to be repeated. A page's order is not that
+ * of the buffer, which the journal has. */
 static int hands_out_pages(const mpidata_plan *plan, int together) {
     return plan->policy == MPIDATA_POLICY_FIFO && plan->tail == MPIDATA_TAIL_DROP && !plan->journal && !plan->replay &&
            plan->samples_window == 1 && !plan->n_numbers && !together;
@@ -44,7 +44,7 @@ static int check_capacity(const mpidata_plan *plan, int64_t count, int together)
     return MPIDATA_ERR_ARGUMENT;
 }
 
-/* Batches of so many samples, or of all trainers together, of which the other one is 0. */
+/* Set the samples of a batch, or those of all trainers together; the other one is 0. */
 static int start(int64_t batch, int64_t total) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
@@ -54,7 +54,7 @@ static int start(int64_t batch, int64_t total) {
     const int64_t had = trainer->shares.total ? trainer->shares.total : trainer->batch;
     int status = MPIDATA_SUCCESS;
     if (trainer->batch && (had != batch + total || !trainer->shares.total != !total))
-        status = mpidata_error(MPIDATA_ERR_ORDER, "The stream is drawn in batches of %lld already, not of %lld.",
+        status = mpidata_error(MPIDATA_ERR_ORDER, "The stream is already drawn in batches of %lld, not of %lld.",
                                (long long)had, (long long)(batch + total));
     else if (!trainer->batch && hands_out_pages(plan, total > 0) && mpidata_slots_batch(&trainer->slots, batch))
         status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for batches of %lld.", (long long)batch);
@@ -77,7 +77,7 @@ int mpidata_trainer_start_together(int64_t total) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (total < plan->trainers)
         return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                             "global_batch_size is %lld, and there are %d trainers%s, each of which needs a sample. Raise it, or "
+                             "global_batch_size is %lld, but there are %d trainers%s, each of which needs a sample. Raise it, or "
                              "lower trainers.ranks in the job file.",
                              (long long)total, plan->trainers, plan->trainer_spares ? " and spares" : "");
     if (plan->journal || plan->replay)
@@ -87,7 +87,7 @@ int mpidata_trainer_start_together(int64_t total) {
     return start(0, total);
 }
 
-/* With one trainer there is nobody to agree with. */
+/* A single trainer grants its own batches. */
 static void grant_alone_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.trainers > 1) return;
@@ -105,7 +105,7 @@ static void grant_alone_locked(mpidata_trainer *trainer) {
         mpidata_phase_end_draws_locked(&trainer->phase);
 }
 
-/* Each trainer draws where its journal says, and agrees with nobody: the run that wrote the journals had done so. */
+/* Each trainer draws as its journal says, without an agreement: the run that wrote the journals had made it. */
 static int grant_replayed_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_journal *journal = &trainer->journal;
@@ -117,15 +117,15 @@ static int grant_replayed_locked(mpidata_trainer *trainer) {
         trainer->granted = trainer->drawn + 1;
     if (journal->next.kind != MPIDATA_JOURNAL_STOPS || mpidata_draws_ended(&trainer->phase)) return MPIDATA_SUCCESS;
     int status = mpidata_error(MPIDATA_ERR_ARGUMENT,
-                               "The run that is replayed, %s, ends after %lld batches, as it was cut short, and this one "
-                               "wants another. Leave the loop there to end in order.",
+                               "The replayed run, %s, ends after %lld batches, because it was cut short, but this one "
+                               "requests another. Leave the loop there to end in order.",
                                trainer->job.plan.replay, (long long)journal->draws);
     mpidata_trainer_fail_locked(trainer, status);
     mpidata_trainer_wake_locked(trainer);
     return status;
 }
 
-/* A drawn sample's slot stays until `batch` more have been drawn, where the tail may repeat it. */
+/* A drawn sample's slot stays until `batch` more have been drawn, if the tail may repeat it. */
 static void retire_locked(mpidata_trainer *trainer, int64_t slot) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.tail == MPIDATA_TAIL_DROP) {
@@ -211,15 +211,15 @@ static int draw_distinct_locked(mpidata_trainer *trainer, drawn_step *drawn) {
     return MPIDATA_SUCCESS;
 }
 
-/* Of a batch: by length, the index that the next step begins at, and all of them; in a padded one, 0 and the longest. */
+/* Lengths of a batch: by length, the index at which the next step begins, and the total; in a padded one, 0 and the longest. */
 typedef struct {
     int64_t *at, *all;       /* NULL: there are no lengths */
-    int shifted;             /* as mpidata_packing has them */
+    int shifted;             /* as in mpidata_packing */
     const void *const *fill;
     int past_cache;          /* it is larger than the cache: copied past it */
 } packed_lengths;
 
-/* The i-th step of a batch; what it has in common with the others of its sample comes with the first. */
+/* Copy the i-th step of a batch; data that the steps of a sample share is copied with the first. */
 static void copy_step(const mpidata_trainer *trainer, const mpidata_slot *slot, int64_t i, const packed_lengths *packed,
                       void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation) {
     const mpidata_plan *plan = &trainer->job.plan;
@@ -235,14 +235,14 @@ static void copy_step(const mpidata_trainer *trainer, const mpidata_slot *slot, 
     simulation[sample] = *slot->simulation;
 }
 
-/* No batch comes any more. Who lags may still get samples of batches that are granted. */
+/* Whether no more batches come. A lagging trainer may still get samples of granted batches. */
 static int is_over_locked(const mpidata_trainer *trainer, int lags) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->checkpoint.asking || !mpidata_draws_ended(&trainer->phase)) return 0;
     return !lags || trainer->buffer.ended || trainer->phase.cut_short;
 }
 
-/* May the first agreement since a change say other sizes, or of a checkpoint where it is that some know of already? */
+/* Whether the first agreement since a change may still change sizes, or determine the batch of a checkpoint that some know. */
 static int awaits_word_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     return trainer->shares.total || trainer->shares.anew || trainer->checkpoint.wanted > trainer->checkpoint.agreed;
@@ -254,7 +254,7 @@ static int is_granted_locked(const mpidata_trainer *trainer) {
     return trainer->drawn < trainer->granted && !holds && !mpidata_lags_locked(trainer);
 }
 
-/* May the next batch be drawn now, ahead of the loop? What else a draw may come to is left to the one that waits. */
+/* Whether the next batch may be drawn now, ahead of the loop. All other outcomes are left to the draw that waits. */
 static int may_draw_ahead_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     trainer->draws_ahead = 1;
@@ -300,7 +300,7 @@ static void tell_end_locked(mpidata_trainer *trainer) {
     mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, INT64_MAX);
 }
 
-/* Wait until a batch may be drawn, or with timeout_s below 0 find out whether one may be drawn ahead of the loop. */
+/* Wait until a batch may be drawn, or with timeout_s < 0 find out whether one may be drawn ahead of the loop. */
 static int await_grant_locked(mpidata_trainer *trainer, double timeout_s) {
     MPIDATA_LOCKED(&trainer->lock);
     if (timeout_s < 0.0)
@@ -365,7 +365,7 @@ static drawn_step *draw_batch_locked(mpidata_trainer *trainer, int ahead, int *s
     return NULL;
 }
 
-/* Wait for the next batch, and draw it; one that was drawn already is taken. NULL with the status. */
+/* Wait for the next batch, and draw it, or take one that was already drawn. NULL with the status. */
 static drawn_step *next_batch(mpidata_trainer *trainer, double timeout_s, int *status) {
     mpidata_lock_take(&trainer->lock);
     drawn_step *drawn = trainer->next_batch;
@@ -447,7 +447,7 @@ int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s) {
     return MPIDATA_SUCCESS;
 }
 
-/* What the steps have in common, which are unpinned next. */
+/* Hold the constants of steps that are unpinned next. */
 static int hold_constants_locked(mpidata_trainer *trainer, const drawn_step *drawn, int64_t first, int64_t last) {
     MPIDATA_LOCKED(&trainer->lock);
     if (!first) mpidata_drawn_with_nothing_locked(trainer);
@@ -486,9 +486,9 @@ int mpidata_trainer_draw_ragged(int shifted, const void *const *fill, void *cons
     return status;
 }
 
-/* Draw the page of the oldest sample, if it is whole, or return NULL. One of its samples may have been
- * completed after some of the next page, which then stay for the next batch. What is pinned is still being written to a
- * file, and must not be changed. */
+/* Draw the page of the oldest sample, if it is whole, or return NULL. One of its samples may have been completed after some of
+ * the next page, which then stay for the next batch. Pinned samples are still being written to a file, and must not be
+ * changed. */
 static mpidata_page *draw_whole_page_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     if (!hands_out_pages(&trainer->job.plan, trainer->shares.total > 0) || trainer->buffer.count < trainer->batch) return NULL;

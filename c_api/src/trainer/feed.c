@@ -11,7 +11,7 @@
 static int open_alone(mpidata_trainer *trainer, const char *plan_text) {
     MPIDATA_TRY(mpidata_plan_parse(plan_text, &trainer->job.plan));
     if (trainer->job.plan.trainers != 1)
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "A trainer without a job is the only one; the plan has %d.",
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "A trainer without a job must be the only one; the plan has %d.",
                              trainer->job.plan.trainers);
     trainer->job.kind = MPIDATA_ROLE_TRAINER;
     MPIDATA_TRY(mpidata_trainer_open_memory(trainer));
@@ -26,7 +26,7 @@ int mpidata_trainer_open_alone(const char *plan_text) {
         return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_open_alone: this process is a trainer already.");
     trainer = calloc(1, sizeof *trainer);
     if (!trainer) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
-    MPIDATA_TRY(open_alone(trainer, plan_text)); /* the process ends with an error: nothing is given back */
+    MPIDATA_TRY(open_alone(trainer, plan_text)); /* on an error the process ends: nothing is freed */
     mpidata_trainer_set(trainer);
     return MPIDATA_SUCCESS;
 }

@@ -32,7 +32,7 @@ static int64_t half_at_most(int64_t limit, int64_t most) {
     return most < half ? most : half;
 }
 
-/* Sleep until there are enough, or the time has passed. */
+/* Sleep until enough are queued, or the time has passed. */
 static void wait_for_locked(mpidata_trainer *trainer, mpidata_amount most, double timeout_s) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_record *record = &trainer->record;
@@ -45,7 +45,7 @@ static void wait_for_locked(mpidata_trainer *trainer, mpidata_amount most, doubl
     record->enough.samples = 0;
 }
 
-/* How many of the oldest samples are at most so many bytes, but one at least. */
+/* The number of oldest samples within the limit of bytes, at least one. */
 static int64_t count_locked(const mpidata_trainer *trainer, mpidata_amount most) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_record *record = &trainer->record;

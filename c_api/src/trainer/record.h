@@ -1,5 +1,5 @@
-/* The record: what Python calls, from one thread (mpidata/record/writer.py). Not installed. The functions return the codes
- * of mpidata.h, but for mpidata_trainer_record_write. */
+/* The record; called by Python from one thread (mpidata/record/writer.py). Not installed. The functions return the codes
+ * of mpidata.h, except mpidata_trainer_record_write. */
 #ifndef MPIDATA_RECORD_H
 #define MPIDATA_RECORD_H
 
@@ -9,12 +9,12 @@
 
 typedef struct mpidata_try_constants mpidata_try_constants;
 
-/* Record every `every`-th step of each simulation, with at most so many training samples, or bytes of two or more, waiting
- * to be written (some more while messages are on their way); when this is reached, skip: leave out samples, else: let the
- * solvers wait. Before mpidata_trainer_open. Does not block. */
+/* Record every `every`-th step of each simulation. At most `samples` training samples, or `bytes` of two or more, wait to be
+ * written (some more while messages are in flight); at this limit, skip: leave out samples, else: let the solvers wait. Before
+ * mpidata_trainer_open. Does not block. */
 int mpidata_trainer_record_start(int64_t every, int64_t samples, int64_t bytes, int skip);
 
-/* Take the oldest samples, at most so many, or so many bytes of two or more: *count of them, with count x n_parameters
+/* Take the oldest samples, at most `samples`, or `bytes` of two or more: *count of them, with count x n_parameters
  * parameters and count of the others. Waits asleep until there are as many samples or bytes (or half of either limit), or
  * timeout_s has passed; MPIDATA_ERR_AGAIN: there is none. */
 int mpidata_trainer_record_take(int64_t samples, int64_t bytes, double *parameters, double *time, int64_t *step,
@@ -26,14 +26,14 @@ int mpidata_trainer_record_numbers(int64_t *numbers);
 /* The constants of those taken: count pointers, valid until mpidata_trainer_record_release. Does not block. */
 int mpidata_trainer_record_constants(const mpidata_try_constants **constants);
 
-/* Write a field of the samples [first, first + count) of those taken, one behind the other, to a file at `offset`. Blocks
- * as write does. Returns 0, or errno. */
+/* Write a field of the samples [first, first + count) of those taken, contiguously, to a file at `offset`. Blocks as write
+ * does. Returns 0, or errno. */
 int mpidata_trainer_record_write(int file, int field, int64_t first, int64_t count, int64_t offset);
 
 /* Give back the samples taken: they are written. Does not block. */
 int mpidata_trainer_record_release(void);
 
-/* Record no more and give back all that is queued. why: a sentence for the scheduler, NULL where all was written. Does not
+/* Stop recording and give back all queued samples. why: a sentence for the scheduler, NULL if all was written. Does not
  * block. */
 int mpidata_trainer_record_stop(const char *why);
 

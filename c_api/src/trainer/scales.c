@@ -23,7 +23,7 @@ int mpidata_trainer_scales(double *moments) {
 int mpidata_trainer_restore_scales(const double *moments) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_scales(&trainer));
-    if (trainer->begun) return mpidata_error(MPIDATA_ERR_ORDER, "A checkpoint is continued before mpidata_trainer_begin.");
+    if (trainer->begun) return mpidata_error(MPIDATA_ERR_ORDER, "A checkpoint must be restored before mpidata_trainer_begin.");
     size_t n = (size_t)trainer->job.plan.n_moments;
     memcpy(trainer->scales.own, moments, n * sizeof *trainer->scales.own);
     for (size_t i = 0; i < n; i++) {

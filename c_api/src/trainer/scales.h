@@ -2,10 +2,10 @@
 #ifndef MPIDATA_TRAINER_SCALES_H
 #define MPIDATA_TRAINER_SCALES_H
 
-/* Of all trainers, as of the batch that was drawn last: the same on all that have drawn as many. */
+/* Of all trainers, as of the last drawn batch: the same on all that have drawn equally many. */
 int mpidata_trainer_scales(double *moments);
 
-/* Of what the checkpointed trainers whose place this one takes had received: before mpidata_trainer_begin. */
+/* Restore those of the samples received by the checkpointed trainers that this one replaces; before mpidata_trainer_begin. */
 int mpidata_trainer_restore_scales(const double *moments);
 
 #endif

@@ -15,14 +15,14 @@ _Static_assert(sizeof((mpidata_snapshot){0}.count) == MPIDATA_PLACES * sizeof(in
 struct mpidata_pinned {
     mpidata_snapshot head;
     int64_t n;                  /* steps */
-    int64_t *windows;           /* steps of each sample, where it has several */
-    int64_t *numbers;           /* of their slots; -1: not pinned, or not any more */
+    int64_t *windows;           /* steps of each sample, if it has several */
+    int64_t *numbers;           /* of their slots; -1: not pinned, or no longer */
     mpidata_slot **slots;       /* their addresses stay while they are pinned */
     int64_t simulations;
     int64_t *steps, *whole, *words; /* the ledger */
     uint8_t *complete;
     uint64_t *bits;
-    mpidata_moments *moments; /* where there are statistics */
+    mpidata_moments *moments; /* if there are statistics */
 };
 
 static int need_pinned(mpidata_trainer **trainer, mpidata_pinned **pinned) {
@@ -120,7 +120,7 @@ static void pin_samples_locked(mpidata_trainer *trainer, mpidata_pinned *pinned)
     }
 }
 
-/* Pin the steps of all windows, each once. 0: memory is short. */
+/* Pin the steps of all windows, each once. Returns 0 if memory is exhausted. */
 static int pin_windows_locked(mpidata_trainer *trainer, mpidata_pinned *pinned, int64_t samples) {
     MPIDATA_LOCKED(&trainer->lock);
     int length = trainer->job.plan.samples_window;
@@ -325,7 +325,7 @@ int mpidata_trainer_snapshot_end(int failed, int64_t bytes, const char *text) {
 static int need_unbegun(mpidata_trainer **trainer) {
     MPIDATA_TRY(mpidata_the_trainer(trainer));
     if (!(*trainer)->begun) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_ORDER, "A checkpoint is continued before mpidata_trainer_begin.");
+    return mpidata_error(MPIDATA_ERR_ORDER, "A checkpoint must be restored before mpidata_trainer_begin.");
 }
 
 int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream) {
@@ -403,14 +403,14 @@ static int put_into_place(mpidata_trainer *trainer, int place, int64_t slot) {
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no room for a sample of the checkpoint in place %d.", place);
 }
 
-/* What is trained on may have come to any trainer: that one's ledger has it. */
+/* A sample for training may have come to any trainer, whose ledger has it. */
 static int check_step(const mpidata_trainer *trainer, int anybodys, int64_t simulation, int64_t step) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (simulation >= 0 && simulation < plan->simulations + plan->validation && step >= 0 &&
         step < MPIDATA_STEPS_MAX &&
         (anybodys || mpidata_plan_trainer(plan, simulation, step) == trainer->job.index))
         return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_ARGUMENT, "Step %lld of simulation %lld is none of this trainer's.",
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "Step %lld of simulation %lld does not belong to this trainer.",
                          (long long)step, (long long)simulation);
 }
 
@@ -421,7 +421,7 @@ typedef struct {
     mpidata_try_constants *const *constants;
 } restored_samples;
 
-/* On to those of the next sample. */
+/* Advance to those of the next sample. */
 static int restore_fields(mpidata_trainer *trainer, mpidata_slot *slot, const int64_t *numbers, const char **fields) {
     const mpidata_plan *plan = &trainer->job.plan;
     for (int f = 0; f < plan->n_fields; f++) {
@@ -468,7 +468,7 @@ int mpidata_trainer_restore_samples(int place, int64_t count, const void *const 
     const mpidata_plan *plan = &trainer->job.plan;
     if ((place == MPIDATA_PLACE_NONE) != (trainer->windows.plan != NULL) || (plan->n_numbers && count && !numbers) ||
         (plan->n_constants && count && !constants))
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's samples are others than the job's.");
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's samples do not match the job's.");
     const char **next = array(plan->n_fields, sizeof *next);
     if (!next) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the samples of a checkpoint.");
     const restored_samples from = {next, parameters, time, step, simulation, numbers, constants};

@@ -1,9 +1,9 @@
-/* Checkpoints of a trainer: what Python calls (mpidata/checkpoint/). Not installed.
+/* Checkpoints of a trainer; called by Python (mpidata/checkpoint/). Not installed.
  *
- * When mpidata_trainer_draw gives MPIDATA_CHECKPOINT, the caller takes a snapshot. That lists and pins the samples this
- * trainer holds, without copying them, and copies the ledger; training then goes on. Slots never change once they are
- * whole, so another thread writes them out, gives the pins back piece by piece, and says with mpidata_trainer_snapshot_end
- * how it went. Until then pinned slots are not used again: at most another buffer's worth of memory is needed.
+ * When mpidata_trainer_draw returns MPIDATA_CHECKPOINT, the caller takes a snapshot. This lists and pins the samples this
+ * trainer holds, without copying them, and copies the ledger; training then continues. Slots never change once they are
+ * whole, so another thread writes them, releases the pins piece by piece, and reports the result with
+ * mpidata_trainer_snapshot_end. Until then pinned slots are not reused: at most the memory of another buffer is needed.
  *
  * A trainer that continues a checkpoint is filled between mpidata_trainer_open and mpidata_trainer_begin. */
 #ifndef MPIDATA_SNAPSHOT_H
@@ -16,7 +16,7 @@
 /* Ask the scheduler for a checkpoint. Any thread; does not block. */
 int mpidata_trainer_checkpoint(void);
 
-/* Take the snapshot that draw has asked for. Holds the receive thread up while it lists the samples, no longer. */
+/* Take the snapshot that draw has requested. Blocks the receive thread only while it lists the samples. */
 int mpidata_trainer_snapshot_take(mpidata_snapshot *snapshot);
 
 /* parameters: all steps x n_parameters float64; time float64, step and simulation int64, one for each step. */
@@ -25,25 +25,25 @@ int mpidata_trainer_snapshot_samples(double *parameters, double *time, int64_t *
 /* steps x n_numbers int64. */
 int mpidata_trainer_snapshot_numbers(int64_t *numbers);
 
-/* Of each sample the numbers of its samples_window steps. */
+/* For each sample, the numbers of its samples_window steps. */
 int mpidata_trainer_snapshot_windows(int64_t *steps);
 int mpidata_trainer_snapshot_scales(double *moments); /* what this trainer has received: plan.n_moments mpidata_moments */
 
-/* Which constants (held.h) the steps have: *n of them, each with a reference for the caller; of[i]: that of step i, -1: none. Both have
- * room for all steps. */
+/* The constants (held.h) of the steps: *n of them, each with a reference for the caller; of[i]: that of step i, -1: none. Both
+ * have room for all steps. */
 int mpidata_trainer_snapshot_constants(mpidata_try_constants **constants, int64_t *n, int64_t *of);
 
-/* Write `field` of steps first ... first+count-1, one behind the other, to a file from byte `offset` on. Blocks on the file. */
+/* Write `field` of steps first ... first+count-1, contiguously, to a file from byte `offset` on. Blocks on the file. */
 int mpidata_trainer_snapshot_write(int file, int field, int64_t first, int64_t count, int64_t offset);
 
 /* Steps first ... first+count-1 are written for good. */
 int mpidata_trainer_snapshot_release(int64_t first, int64_t count);
 
-/* The ledger as mpidata_ledger_export gives it. */
+/* The ledger, as from mpidata_ledger_export. */
 int mpidata_trainer_snapshot_ledger(int64_t *steps, int64_t *whole, uint8_t *complete, int64_t *words, uint64_t *bits);
 
-/* The checkpoint has been written, bytes and the SHA-256 in `text`; or it failed, with the sentence in `text`, also when
- * no snapshot was taken. Tells the scheduler. */
+/* The checkpoint has been written, bytes and the SHA-256 in `text`; or it failed, with the sentence in `text`, also if no
+ * snapshot was taken. Reports this to the scheduler. */
 int mpidata_trainer_snapshot_end(int failed, int64_t bytes, const char *text);
 
 /* -- between mpidata_trainer_open and mpidata_trainer_begin, in this order -- */
@@ -51,15 +51,14 @@ int mpidata_trainer_snapshot_end(int failed, int64_t bytes, const char *text);
 /* Continue at the state's batch, with its generator; stream > 0: with another generator of the job's seed. */
 int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream);
 
-/* Make constants of a simulation: fields[i] has the values of field i, of the lengths in numbers; NULL: of one that is no constant. The
+/* Make constants of a simulation: fields[i] has the values of field i, with the lengths in numbers; NULL: not a constant. The
  * caller has a reference. */
 int mpidata_trainer_restore_constants(int64_t simulation, int64_t by_try, const void *const *fields, const int64_t *numbers,
                                       mpidata_try_constants **constants);
 
-/* Put samples into a place, behind those that are there: fields[i] has the values of all samples, one
- * behind the other (C order, its own lengths), numbers count x n_numbers int64 (NULL where there are none), constants those of each
- * sample (NULL where there are none). They are this
- * trainer's share, but for those kept to be repeated, which may have been drawn by any trainer. */
+/* Append samples to a place: fields[i] has the values of all samples, contiguously (C order, its own lengths), numbers count x
+ * n_numbers int64 (NULL: none), constants those of each sample (NULL: none). They are this trainer's share, except those kept
+ * to be repeated, which any trainer may have drawn. */
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
                                     const double *time, const int64_t *step, const int64_t *simulation, const int64_t *numbers,
                                     mpidata_try_constants *const *constants);
@@ -72,7 +71,7 @@ int mpidata_trainer_restore_windows(int place, int64_t count, const int64_t *ste
 int mpidata_trainer_restore_ledger(const int64_t *steps);
 int mpidata_trainer_restore_received(int64_t count, const int64_t *simulation, const int64_t *step);
 
-/* In an elastic job: what other trainers go on with that was never drawn. Last of all. */
+/* In an elastic job: samples that were never drawn and that other trainers take over. The last call. */
 int mpidata_trainer_restore_elsewhere(int64_t count, const int64_t *simulation, const int64_t *step);
 
 #endif

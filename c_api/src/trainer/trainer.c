@@ -39,7 +39,7 @@ int mpidata_trainer_open(MPI_Fint world, MPI_Fint *trainers) {
     trainer = calloc(1, sizeof *trainer);
     if (!trainer) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
     int status = open_trainer(trainer, MPI_Comm_f2c(world));
-    if (status) { /* the job ends with it: nothing is given back */
+    if (status) { /* the job ends: nothing is freed */
         return status;
     }
     *trainers = MPI_Comm_c2f(trainer->job.role);
@@ -51,7 +51,7 @@ int mpidata_trainer_lock_pages(int ordinal) {
     mpidata_trainer *trainer;
     const mpidata_arena_pages *pages;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    if (trainer->slots.n_slots) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_lock_pages: the buffer has memory by now.");
+    if (trainer->slots.n_slots) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_lock_pages: the buffer has memory already.");
     const int status = mpidata_page_locking(ordinal, &pages);
     if (status) return mpidata_error(status, "%.1500s, but the job file has 'buffer.pinned: true'. Take that out, or have the "
                                              "device ready before MPIStreamDataset is made: torch.cuda.init().", mpidata_last_error());
@@ -114,7 +114,7 @@ int mpidata_trainer_free(void) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     if (!mpidata_receive_done(&trainer->phase))
-        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_free: mpidata_trainer_close comes first.");
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_free: call mpidata_trainer_close first.");
     mpidata_trainer_set(NULL);
     mpidata_buffer_close(&trainer->buffer);
     mpidata_windows_close(&trainer->windows);
@@ -305,7 +305,7 @@ int mpidata_trainer_cancel(const int64_t *ids, int64_t n, int64_t *taken, int64_
         trainer->ledger.entries[ids[i]].cancelled = MPIDATA_CANCEL_ASKED;
         taken[(*n_taken)++] = ids[i];
     }
-    /* In a replay the journal says what comes no more, and when (receive/replay.c). */
+    /* In a replay the journal determines which samples no longer come, and when (receive/replay.c). */
     int status = trainer->journal.replayed ? MPIDATA_SUCCESS : post_cancel_locked(trainer, taken, *n_taken);
     mpidata_trainer_wake_locked(trainer);
     mpidata_lock_give(&trainer->lock);
@@ -447,8 +447,8 @@ int mpidata_trainer_takes_place(void) {
     return MPIDATA_SUCCESS;
 }
 
-/* Others have had all that there was, what this trainer has given to them, too: leaving stops nothing. The end of their
- * loops may be known to their scripts, and by them to this one's, a moment before it is known here. */
+/* Others have had all samples, including those of this trainer: leaving stops nothing. Their scripts, and through them this
+ * one's, may know of the end of their loops shortly before it is known here. */
 static int is_over_without(void) {
     mpidata_trainer *trainer = this_trainer();
     const double deadline = mpidata_trainer_deadline(1e-3 * (double)MPIDATA_OVER_WITHOUT_MS);

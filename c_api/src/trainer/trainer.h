@@ -1,4 +1,4 @@
-/* Trainer side of the library: what Python calls (mpidata/native/library.py). Not installed.
+/* Trainer side of the library; called by Python (mpidata/native/library.py). Not installed.
  *
  * One trainer per process. After mpidata_trainer_begin any thread may call, one at a time for draw. A receive thread owned
  * by the library makes every further MPI call, hence MPI_THREAD_MULTIPLE.
@@ -21,16 +21,16 @@ int mpidata_trainer_lock_pages(int ordinal);
 /* Start the receive thread. Between open and this a checkpoint may be restored (snapshot.h). Does not block. */
 int mpidata_trainer_begin(void);
 
-/* *steps: those of each simulation that is trained on, where all of which it is known have the same number; -1 where they
- * have not, or none is known yet. Any thread; does not block. */
+/* *steps: number of steps of each simulation for training, if all known ones have the same; -1 if they differ, or none is
+ * known yet. Any thread; does not block. */
 int mpidata_trainer_steps(int64_t *steps);
 
 /* *stopped: the draws were ended by a stop of the job, before the stream was over. Any thread; does not block. */
 int mpidata_trainer_stopped(int *stopped);
 
 /* Wait until this trainer holds its whole share of the validation samples; *count is their number. SUCCESS, AGAIN, END
- * (the job is stopping and it will never be whole), MEET as for a draw, or an error. Where a trainer has died, it is whole once
- * what that one held has come again. Sleeps while it waits. */
+ * (the job is stopping and it will never be whole), MEET as for a draw, or an error. If a trainer has died, the share is whole
+ * once the samples that it held have come again. Sleeps while it waits. */
 int mpidata_trainer_validation(int64_t *count, double timeout_s);
 
 /* The index-th step of the validation samples, which are ordered by (simulation, first step): n_numbers int64, n_parameters
@@ -41,31 +41,31 @@ int mpidata_trainer_validation_sample(int64_t index, int64_t *numbers, double *p
 /* Its constants (held.h), or NULL. */
 int mpidata_trainer_validation_constants(int64_t index, mpidata_try_constants **constants);
 
-/* Copy its fields: fields[i] is the address for field i (C order, declared dtype, its own lengths); NULL, of a constant: it is left
- * out. Any thread. */
+/* Copy its fields: fields[i] is the address for field i (C order, declared dtype, its own lengths); NULL, for a constant: it
+ * is left out. Any thread. */
 int mpidata_trainer_validation_copy(int64_t index, void *const *fields);
 
-/* Report a named value (a loss, say) for the summary and the progress display. Any thread; does not block. */
+/* Report a named value, for example a loss, for the summary and the progress display. Any thread; does not block. */
 int mpidata_trainer_report(const char *name, double value);
 
-/* Tell the scheduler of the losses of so many simulations, none twice. MPIDATA_ERR_AGAIN: nothing was taken, as losses told
- * before are still to be sent; not so where it is the `last` time. Any thread; does not block. */
+/* Report the losses of `count` different simulations to the scheduler. MPIDATA_ERR_AGAIN: nothing was taken, because earlier
+ * losses have not been sent; never if this is the `last` time. Any thread; does not block. */
 int mpidata_trainer_losses(const mpidata_losses *losses, int64_t count, int last);
 
-/* A trainer has died: the others agree on checkpoints in this communicator, from the next agreement on. All of them hand it
- * over; it is the library's then. Does not block. */
+/* A trainer has died: the others use this communicator for agreements from the next one on. All of them pass it; the library
+ * then owns it. Does not block. */
 int mpidata_trainer_regroup(MPI_Fint living);
 
-/* From here to a call with 0 the receive thread makes no calls of MPI, or one round a second where this takes longer. Such
- * pairs may be within others. Returns once the thread is out of MPI. Any thread. */
+/* From here to a call with 0 the receive thread makes no calls of MPI, or one round per second if this takes longer. Such pairs
+ * may be nested. Returns once the thread is out of MPI. Any thread. */
 int mpidata_trainer_hold(int on);
 
-/* Cancel simulations: ask the scheduler to. *n_taken of the n ids are copied to `taken`, which has room for all: each once, but for
- * ids of none that is trained on, and of those that were cancelled before, or have come to their end, as far as this trainer knows.
+/* Ask the scheduler to cancel simulations. *n_taken of the n ids are copied to `taken`, which has room for all: each once,
+ * except ids of simulations that are not for training, were cancelled before, or have ended, as far as this trainer knows.
  * Does not block. */
 int mpidata_trainer_cancel(const int64_t *ids, int64_t n, int64_t *taken, int64_t *n_taken);
 
-/* The newest order of how many are to train: its number, 0 before the first, and how many; -1 where the job ends. Does not
+/* The newest order of the number of trainers: its number, 0 before the first, and the count; -1 if the job ends. Does not
  * block. */
 int mpidata_trainer_wanted(int64_t *number, int64_t *count);
 
@@ -73,39 +73,39 @@ int mpidata_trainer_wanted(int64_t *number, int64_t *count);
  * -1 while it is not known. Does not block. */
 int mpidata_trainer_agreed_checkpoint(int64_t *agreed, int64_t *before);
 
-/* This trainer takes a place among those that train, before mpidata_trainer_regroup; and who have drawn so many batches. */
+/* This trainer takes a place among those that train, before mpidata_trainer_regroup; and the batches that these have drawn. */
 int mpidata_trainer_takes_place(void);
 int mpidata_trainer_be_at(int64_t drawn);
 
-/* In such a job, with a stream: what the trainers have trained on, as *n numbers, until the next call. One that takes a place
- * takes them over, before mpidata_trainer_regroup. */
+/* In such a job, with a stream: the samples that the trainers have trained on, as *n numbers, valid until the next call. A
+ * trainer that takes a place takes them over, before mpidata_trainer_regroup. */
 int mpidata_trainer_pack_trained(const int64_t **numbers, int64_t *n);
 int mpidata_trainer_take_trained(const int64_t *numbers, int64_t n);
 
-/* This trainer trains no more, or never has: for it the stream is over. */
+/* This trainer no longer trains, or never has: for it the stream is over. */
 int mpidata_trainer_rests(void);
 
-/* In such a job, with a stream. All trainers have made a training step with these samples (count x simulation, step): they
- * come no more; n x trainer, how many of them are its. Before the next mpidata_trainer_regroup. Does not block. */
+/* In such a job, with a stream. All trainers have made a training step with these samples (count x simulation, step), which do
+ * not come again; n x trainer, how many of them it drew. Before the next mpidata_trainer_regroup. Does not block. */
 int mpidata_trainer_trained(int64_t count, const int64_t *samples, int64_t n, const int64_t *drawn);
 
-/* A draw has given MPIDATA_MEET: all trainers that live are to come together, and to draw again. *over: this one has had all
- * that there was. Where all have, and nobody has died, mpidata_trainer_met says so. Do not block. */
+/* A draw has returned MPIDATA_MEET: all living trainers must meet, and draw again. *over: this one has had all samples. If all
+ * have, and nobody has died, call mpidata_trainer_met. Do not block. */
 int mpidata_trainer_meet(int *over);
 int mpidata_trainer_met(void);
 
-/* Leave the stream early: the job ends in order. failed: 0 the script left its loop, 1 it ended with an error, which
- * `reason` tells. The next draw gives MPIDATA_END. Where others have had this trainer's samples, it is not early; waits a
- * moment for their end then, else for nothing. */
+/* Leave the stream early: the job ends in order. failed: 0 the script left its loop, 1 it ended with an error, given in
+ * `reason`. The next draw returns MPIDATA_END. If others have had this trainer's samples, it is not early; then waits
+ * briefly for their end, else not at all. */
 int mpidata_trainer_stop(int failed, const char *reason);
 
 int mpidata_trainer_statistics(mpidata_statistics *statistics);
 
-/* Say goodbye to the scheduler and end the receive thread. Takes in and drops what solvers still send until the scheduler
- * says that all of them have left, for at most timeout_s. */
+/* Say goodbye to the scheduler and end the receive thread. Receives and drops messages of solvers until the scheduler reports
+ * that all of them have left, for at most timeout_s. */
 int mpidata_trainer_close(double timeout_s);
 
-/* Give the memory back. After close; validation samples and batches without a copy must not be used any more. */
+/* Free the memory. After close; validation samples and batches without a copy must no longer be used. */
 int mpidata_trainer_free(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* How a simulation has failed: its own code gave it up, or this try of it was no good. */
+/* How a simulation has failed: its own code abandoned it, or only this try of it has failed. */
 #ifndef MPIDATA_FAILED_H
 #define MPIDATA_FAILED_H
 

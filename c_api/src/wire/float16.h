@@ -1,5 +1,5 @@
-/* The floats of 16 bits, which C has no type for, as their bits: float16 (IEEE 754, 5 bits of exponent) and bfloat16 (the upper
- * half of a float32). What narrows has no branches, so that the compiler can use vectors. */
+/* The floats of 16 bits, for which C has no type, as their bits: float16 (IEEE 754, 5 bits of exponent) and bfloat16 (the upper
+ * half of a float32). Narrowing has no branches, so that the compiler can vectorize it. */
 #ifndef MPIDATA_FLOAT16_H
 #define MPIDATA_FLOAT16_H
 
@@ -31,7 +31,7 @@ static inline float mpidata_float64_to_odd(double value) {
     return mpidata_float_of(bits);
 }
 
-/* Rounded to the nearest, ties to even; too great a number becomes infinite, NaN stays NaN. */
+/* Rounded to the nearest, ties to even; a too large number becomes infinite, NaN stays NaN. */
 static inline uint16_t mpidata_float32_as_bfloat16(float value) {
     const uint32_t bits = mpidata_bits_of(value), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     const int32_t magnitude = (int32_t)(bits & 0x7fffffff);
@@ -59,7 +59,7 @@ static inline double mpidata_widen(uint16_t narrow, unsigned mantissa) {
         bits |= UINT64_C(0x7ff) << 52;
     } else if (exponent) {
         bits += (1023 - bias) << 52;
-    } else { /* 0 or subnormal: a multiple of the least one */
+    } else { /* 0 or subnormal: a multiple of the smallest one */
         const uint64_t unit = (1023 - bias + 1 - mantissa) << 52;
         memcpy(&least, &unit, sizeof least);
         value = (double)magnitude * least;

@@ -37,7 +37,7 @@ void mpidata_mpi_name(const char *text, char *name, size_t size) {
     if (size) name[used] = '\0';
 }
 
-/* Length up to the end of the first number. */
+/* The length up to the end of the first number. */
 static size_t significant(const char *name) {
     size_t n = strcspn(name, "0123456789");
     return n + strspn(name + n, "0123456789");
@@ -48,7 +48,7 @@ int mpidata_same_mpi(const char *one, const char *other) {
     return n == significant(other) && memcmp(one, other, n) == 0;
 }
 
-/* That of the job, which mpidata-rank tells: a program may have come with a libmpidata of its own. */
+/* Compare with the MPI of the job, which mpidata-rank sets: a program may be linked to a libmpidata of its own. */
 static int check_job(void) {
     const char *job = getenv("MPIDATA_MPI");
     char name[MPIDATA_MPI_NAME_MAX];
@@ -61,7 +61,7 @@ static int check_job(void) {
 }
 
 int mpidata_check_identity(void) {
-    /* More room than any MPI needs: the constant of the headers is that of the MPI that may be the wrong one. */
+    /* More room than any MPI needs: the constant in the headers may be that of the wrong MPI. */
     char text[16384] = "", name[MPIDATA_MPI_NAME_MAX];
     int length = 0;
     if (!*mpidata_built_with()) return MPIDATA_SUCCESS;
@@ -70,11 +70,11 @@ int mpidata_check_identity(void) {
     if (mpidata_same_mpi(name, mpidata_built_with())) return check_job();
     return mpidata_error(MPIDATA_ERR_JOB,
                          "This program runs on %s, but its libmpidata was built with %s. Compile and link it with the mpicc "
-                         "that `mpidata config --mpicc` prints, or install mpidata anew with MPICC set to the mpicc of %s.",
+                         "that `mpidata config --mpicc` prints, or reinstall mpidata with MPICC set to the mpicc of %s.",
                          name, mpidata_built_with(), name);
 }
 
-/* When the library is loaded: MPI_Init of a program that the launcher does not fit may end it with words of its own. */
+/* When the library is loaded: with the wrong launcher, MPI_Init may end the program with an error of its own. */
 __attribute__((constructor)) static void speak_up(void) {
     const char *run = getenv("MPIDATA_RUN");
     if (run && *run && mpidata_check_identity()) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());

@@ -28,7 +28,7 @@ size_t mpidata_event_bytes(const mpidata_event *event) {
     return offsetof(mpidata_event, text) + strnlen(event->text, sizeof event->text - 1) + 1;
 }
 
-/* A role of whose ranks one may be lost, and another one takes its place. */
+/* Whether a lost rank of this role can be replaced by another one. */
 static int is_replaced(int role) {
     return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER || role == MPIDATA_ROLE_INFERENCE || role == MPIDATA_ROLE_LEARNER;
 }
@@ -48,7 +48,7 @@ static int in_range(int64_t value, int64_t low, int64_t high) { return value >= 
 
 static int usage_fits(const mpidata_usage *usage) { return usage->memory_kb >= 0 && usage->cpu_us >= 0; }
 
-/* None longer than the time that all of it took. */
+/* Whether no part is longer than the total time. */
 static int times_fit(const mpidata_event *event) {
     int64_t all = event->closed.total_us, rest = all;
     const int64_t parts[] = {event->closed.next_us, event->closed.start_us, event->closed.room_us};
@@ -103,7 +103,7 @@ static int spawned_fits(int role, int group) {
 
 int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes, int role) {
     int64_t last = plan->simulations + plan->validation - 1;
-    event->text[sizeof event->text - 1] = '\0'; /* reports, losses and ids do not reach so far */
+    event->text[sizeof event->text - 1] = '\0'; /* reports, losses and ids end before it */
     if (bytes <= (int)offsetof(mpidata_event, text) || !may_send(role, event->kind)) return 0;
     switch (event->kind) {
     case MPIDATA_EVENT_NEXT:
@@ -185,7 +185,7 @@ int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int by
                          bytes < 0 ? needed : needed - (size_t)bytes);
 }
 
-/* Each trainer leaves once, and each spare joins once, before it leaves; those changes that were known before are the first. */
+/* Each trainer leaves at most once, and each spare joins at most once, before it leaves; known changes come first. */
 static int changes_fit(const mpidata_plan *plan, const mpidata_task *task) {
     const int32_t *changes = (const int32_t *)(task->parameters + plan->n_parameters);
     int left = 0, joined = 0;

@@ -7,8 +7,8 @@
 #include "program/caller.h"
 
 enum { LANES = MPIDATA_MOMENTS_LANES, LONGEST = MPIDATA_MOMENTS_LONGEST, WORTH_GATHERING = MPIDATA_MOMENTS_GATHERED };
-static const double GREATEST = 1e150; /* whose square is a number, also of many */
-static const double CANCELLED = 1e-2; /* share of the squares that must be left when the mean's is taken away */
+static const double GREATEST = 1e150; /* whose square, and sums of it, are finite */
+static const double CANCELLED = 1e-2; /* share of the squares that must remain after the mean's is subtracted */
 
 typedef struct {
     double sum, squares; /* of the differences from `about` */
@@ -34,7 +34,7 @@ MPIDATA_OUT_OF_LINE void mpidata_moments_merge(mpidata_moments *into, const mpid
     for (int64_t i = 0; i < n; i++) merge_one(&into[i], &from[i]);
 }
 
-/* Lanes that do not wait for one another, so that the compiler can use vectors without changing the order of any sum. */
+/* Independent lanes, so that the compiler can vectorize without changing the order of any sum. */
 #define SUM_BODY(type)                                                                                      \
     double sum[LANES] = {0}, squares[LANES] = {0};                                                          \
     type least[LANES], greatest[LANES];                                                                     \
@@ -69,8 +69,8 @@ MPIDATA_OUT_OF_LINE void mpidata_moments_merge(mpidata_moments *into, const mpid
     const type *from = values;                                                                              \
     for (int64_t i = 0; i < n; i++) to[i] = (double)from[i * stride];
 
-/* The instructions that most processors have are twice as fast; not by target_clones, whose choice is made before the
- * sanitizers' run time is there. */
+/* The instructions that most processors have are twice as fast; not by target_clones, which chooses before the sanitizers' run
+ * time is initialised. */
 #if defined __x86_64__ && defined __GNUC__
 #define WIDE __attribute__((target("avx2,fma")))
 #define HAS_WIDE __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
@@ -114,7 +114,7 @@ typedef struct {
 static const type_functions TYPES[] = {MPIDATA_DTYPES(ENTRY)}; /* by mpidata_dtype, which begins at 1 */
 static const type_functions GATHERED = {sizeof(double), sum_float64, wide_sum_float64, load_float64};
 
-/* One by one, where some are not finite. */
+/* One by one, if some are not finite. */
 static void add_each(const double *values, int64_t n, mpidata_moments *moments) {
     for (int64_t i = 0; i < n; i++) {
         if (!(fabs(values[i]) <= GREATEST)) {
@@ -135,7 +135,7 @@ static sums sums_of(const type_functions *type, const char *values, int64_t n, d
     return all;
 }
 
-/* A run of up to LONGEST contiguous values: about the first one, and where that is far from the others, about the mean. */
+/* A run of up to LONGEST contiguous values: about the first one, or, if that is far from the others, about the mean. */
 static void add_run(const type_functions *type, const char *values, int64_t n, mpidata_moments *moments) {
     double about, count = (double)n, loaded[LONGEST];
     type->load(values, 1, 1, &about);
@@ -172,8 +172,8 @@ static void add_contiguous(const type_functions *type, const char *values, int64
         add_run(type, values + (size_t)i * type->size, n - i < LONGEST ? n - i : LONGEST, moments);
 }
 
-/* Values of one channel, of which `inner` lie together, `stride` from one to the next such run: gathered first, as sums of
- * short runs would cost more. */
+/* Values of one channel in runs of `inner` contiguous ones, `stride` apart: gathered first, because sums of short runs would
+ * cost more. */
 static void add_scattered(const type_functions *type, const char *values, int64_t outer, int64_t stride, int64_t inner,
                           mpidata_moments *moments) {
     double gathered[LONGEST];

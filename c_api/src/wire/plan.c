@@ -6,7 +6,7 @@
 
 _Static_assert(MPIDATA_PLAN_NDIM == MPIDATA_MAX_NDIM, "plan_text.h has another number of dimensions than mpidata.h");
 
-/* mpidata.h is written by hand, the table of dtypes goes by its order. */
+/* mpidata.h is written by hand; the table of dtypes must have its order. */
 #define PLACE(in_c, name, type, kind, in_mpi, moments) PLACE_##in_c,
 enum { BEFORE_DTYPES, MPIDATA_DTYPES(PLACE) BEHIND_DTYPES };
 #define IN_ORDER(in_c, name, type, kind, in_mpi, moments) \
@@ -42,7 +42,7 @@ int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation) {
     return simulation >= 0 && simulation < plan->simulations + plan->validation;
 }
 
-/* Those that train at first. */
+/* Number of trainers that train at first. */
 static int first_ones(const mpidata_plan *plan) { return plan->trainers - plan->trainer_spares; }
 
 int mpidata_plan_change(mpidata_plan *plan, int trainer, int joins) {
@@ -75,15 +75,15 @@ int mpidata_plan_training(const mpidata_plan *plan) {
     return plan->n_changes ? plan->changes[plan->n_changes - 1].n : first_ones(plan);
 }
 
-/* Place of a trainer among those of a change that trained before it. */
+/* Place of a trainer among those that trained before a change. */
 static int place_of(const mpidata_change *change, int trainer) {
     int i = 0, place = 0;
     for (; change->training[i] != trainer; i++) place += change->training[i] != change->trainer;
     return place;
 }
 
-/* Where a simulation begins in a round of n: multiples of the golden ratio fill it evenly, of few simulations, too. For each
- * trainer and change from another place on, so that no two of them go together. */
+/* Where a simulation begins in a round of n: multiples of the golden ratio fill it evenly, even for few simulations. Each
+ * trainer and change has another offset, so that no two of them coincide. */
 static int64_t begins_at(int64_t n, int trainer, int change, int64_t simulation) {
     static const uint64_t golden = 0x9E3779B97F4A7C15u;
     uint64_t from = ((uint64_t)change * 65536 + (uint64_t)trainer + 1) * golden; /* mixed by SplitMix64 */
@@ -93,9 +93,9 @@ static int64_t begins_at(int64_t n, int trainer, int change, int64_t simulation)
     return (int64_t)(((at >> 32) * (uint64_t)n) >> 32);
 }
 
-/* The runs of one that leaves go round among the others. One that joins has each n-th run of each of the others, where there
- * are n now; but no validation samples, which stay where they are. What each has is numbered anew, one after the other. A
- * simulation may be few runs, or one: each begins elsewhere in the round. */
+/* The runs of a leaving trainer are dealt to the others in turn. A joining one gets each n-th run of each of the others, of n
+ * trainers now; but no validation samples, which stay where they are. Each trainer's runs are then renumbered. A simulation may
+ * have few runs, or one: each simulation begins elsewhere in the round. */
 static int heir(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t turn) {
     for (int i = 0; i < plan->n_changes; i++) {
         const mpidata_change *change = &plan->changes[i];
@@ -120,7 +120,7 @@ int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t s
     return plan->n_changes ? heir(plan, trainer, simulation, run / trainers) : trainer;
 }
 
-/* First run of a simulation that is this trainer's. */
+/* First run of a simulation that belongs to this trainer. */
 static int64_t first_run(const mpidata_plan *plan, int trainer, int64_t simulation) {
     return (trainer - simulation % plan->trainers + plan->trainers) % plan->trainers;
 }

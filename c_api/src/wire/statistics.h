@@ -1,4 +1,4 @@
-/* What a trainer counts. A checkpoint has them in this order. */
+/* The counts of a trainer. A checkpoint has them in this order. */
 #ifndef MPIDATA_STATISTICS_H
 #define MPIDATA_STATISTICS_H
 

@@ -48,9 +48,9 @@ int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
         return mpidata_error(MPIDATA_ERR_SHAPE, "A block of field '%s' has %d dimensions, the field has %d",
                              field->name, (int)block->ndim, field->ndim);
     if (block->map < 0 || (block->map && !field->ndim) || (field->varying >= 0 && block->start[MPIDATA_LOCAL] < 0))
-        return mpidata_error(MPIDATA_ERR_WIRE, "A block of field '%s' is placed in no possible way", field->name);
+        return mpidata_error(MPIDATA_ERR_WIRE, "A block of field '%s' has an impossible place", field->name);
     for (int d = 0; d < field->ndim; d++) {
-        const int whole = field->varying >= 0 || (block->map && d > 0); /* in all dimensions but that of the rows */
+        const int whole = field->varying >= 0 || (block->map && d > 0); /* in all dimensions except that of the rows */
         int64_t start = whole ? 0 : block->start[d], extent = block->shape[d];
         if (d == field->varying && extent >= 0 && extent <= INT_MAX / field->row) continue;
         if (whole && extent != field->shape[d])
@@ -71,7 +71,7 @@ int mpidata_map_check(const void *message, size_t bytes, const mpidata_map_head 
     const size_t room = (bytes - sizeof **head) / sizeof **indices;
     if ((*head)->count < 1 || (size_t)(*head)->count != room || bytes != sizeof **head + room * sizeof **indices ||
         ((*head)->forgets ? (*head)->number != 0 : (*head)->number < 1))
-        return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is no map", bytes);
+        return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not a map", bytes);
     for (int64_t i = 0; i < (*head)->count; i++)
         if ((*indices)[i] < (*head)->forgets) return mpidata_error(MPIDATA_ERR_WIRE, "A map has the index %lld", (long long)(*indices)[i]);
     return MPIDATA_SUCCESS;
@@ -89,7 +89,7 @@ size_t mpidata_map_bytes_max(const mpidata_plan *plan) {
     return bytes < INT_MAX ? bytes : INT_MAX;
 }
 
-/* The payload must be that of the blocks that travel along, and where others follow, the message ends with it. */
+/* The payload must be that of the blocks that travel along, and if others follow, the message must end with it. */
 static int check_payload(const mpidata_plan *plan, const mpidata_piece *head, const mpidata_block *blocks, int is_last) {
     mpidata_walk walk = {.in_all = mpidata_blocks_bytes(plan, blocks, head->n_blocks)};
     int apart = 0;

@@ -1,1 +1,1 @@
-"""The run folder of a start: a new one, or that of a run that goes on."""
+"""The run folder of a start: a new one, or that of a run to resume."""

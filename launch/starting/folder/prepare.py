@@ -1,4 +1,4 @@
-"""Making the folder of the next run of a job, of one that replays an earlier run, too."""
+"""Making the folder of the next run of a job, also of one that replays an earlier run."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _FIXED = ("seed", "parameters", "validation", "fields", "samples", "buffer")
 
 
 def next_run(job: Job) -> Path:
-    """Where the next run of a job would go; nothing is made."""
+    """Return the folder that the next run of a job would use; nothing is made."""
     parent = _runs(job)
     numbers = [int(entry.name) for entry in parent.iterdir() if entry.name.isdecimal()] if parent.is_dir() else []
     return parent / str(max(numbers, default=0) + 1)
 
 
 def check_record(job: Job) -> None:
-    """Make sure that a new run of a job finds no record of another one at its `record.path`; raises MpidataError."""
+    """Check that `record.path` of a job has no record of another run; raises MpidataError."""
     if job.record is not None and job.record.path is not None:
         from mpidata.record.earlier import check_empty
 
@@ -43,7 +43,7 @@ def check_record(job: Job) -> None:
 
 
 def load_replay(run: RunFolder, overrides: Sequence[str]) -> Job:
-    """Load the job of a run that is to be replayed.
+    """Load the job of a run that will be replayed.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def load_replay(run: RunFolder, overrides: Sequence[str]) -> Job:
     LaunchError
         The run cannot be replayed.
     JobFileError
-        An override is wrong, or would change what the batches are.
+        An override is invalid, or would change the batches.
     """
     from mpidata.config import load_job
 
@@ -65,7 +65,7 @@ def load_replay(run: RunFolder, overrides: Sequence[str]) -> Job:
     os.close(run.hold())  # it has ended
     plan = Plan.read(run.plan)
     if plan.attempt > 1:
-        raise LaunchError(f"{run.path} was resumed, and cannot be replayed: its journal is not that of a whole run.")
+        raise LaunchError(f"{run.path} was resumed, and cannot be replayed: its journal does not cover a whole run.")
     if not plan.journal:
         raise LaunchError(f"{run.path} has no journal, and cannot be replayed. Run the job with `journal: true`.")
     with run.events.open(encoding="utf-8") as events:
@@ -97,7 +97,7 @@ def prepare_run(
     fault_tolerance : str
         `ulfm` or `none`.
     replay : RunFolder, optional
-        Of the run that is to be replayed; `load_replay` has loaded the job.
+        Of the run that will be replayed; `load_replay` has loaded the job.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def prepare_run(
     plan : Plan
         The plan that it holds.
     lock : int
-        As `RunFolder.hold` gives it.
+        As `RunFolder.hold` returns it.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def prepare_run(
     LaunchError
         The folder cannot be made.
     """
-    from mpidata.config import resolved_yaml  # these load pydantic and numpy, which a rank that only joins never needs
+    from mpidata.config import resolved_yaml  # these load pydantic and numpy, which a joining rank does not need
     from mpidata.sampling.drawing import draw_parameters
     from mpidata.sampling.parameters_file import write_parameters
 
@@ -136,7 +136,7 @@ def prepare_run(
         if job.solvers.case is not None:
             write_text(run.case, job.solvers.case.text(job.folder, run.path))
         PlannedRun(run, plan).write_notes(job.notes)
-        PlannedRun(run, plan).write_plan()  # last, as it makes a run folder of it
+        PlannedRun(run, plan).write_plan()  # last, because it makes the folder a run folder
     except BaseException as error:
         if lock is not None:
             os.close(lock)
@@ -144,7 +144,7 @@ def prepare_run(
             raise
         raise LaunchError(
             f"Cannot make a run folder in {_runs(job)}: {error.strerror}. {job.path}: key 'output'. "
-            "Name a folder that can be written."
+            "Choose a folder that can be written."
         ) from None
     return run, plan, lock
 

@@ -1,4 +1,4 @@
-"""Going on with a run: what can be resumed, from where, and how its folder is made ready for the next start."""
+"""Resuming a run: what can be resumed, from where, and how its folder is made ready for the next start."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = ["Resume", "is_complete", "look_at", "make_ready"]
 
 @dataclasses.dataclass(frozen=True)
 class Resume:
-    """How a run goes on.
+    """How a run is resumed.
 
     Parameters
     ----------
     run : RunFolder
         Its folder.
     job : Job
-        What is to run, with the overrides.
+        The job to run, with the overrides.
     attempt : int
         Number of the next start of the folder.
     checkpoint : int
@@ -45,7 +45,7 @@ class Resume:
     set_aside : list of int
         Simulations that were set aside.
     retry_set_aside : bool
-        Whether these are to be run again.
+        Whether to run these again.
     """
 
     run: RunFolder
@@ -58,10 +58,10 @@ class Resume:
 
     @property
     def sentence(self) -> str:
-        """Say from where the run goes on."""
+        """Notice from where the run is resumed."""
         where = f" from checkpoint {self.checkpoint}."
         if not self.checkpoint:
-            where = ": there is no checkpoint that can be used, so it starts over."
+            where = ": it has no usable checkpoint, so it starts over."
         return f"Resuming {self.run.path}{where}{self._about_set_aside()}"
 
     def _about_set_aside(self) -> str:
@@ -76,7 +76,7 @@ class Resume:
 def look_at(
     path: str | Path, overrides: Sequence[str] = (), retry_set_aside: bool = False, named: str | None = None
 ) -> Resume:
-    """Find out how a run can go on; nothing is changed.
+    """Find out how a run can be resumed; nothing is changed.
 
     Parameters
     ----------
@@ -85,24 +85,24 @@ def look_at(
     overrides : sequence of str
         Keys of the job file to set, `a.b=value`.
     retry_set_aside : bool
-        Whether simulations that were set aside are to be run again.
+        Whether to run simulations again that were set aside.
     named : str, optional
-        The job file that the user gave, to be named where an override is refused.
+        The job file that the user gave, for the message if an override is refused.
 
     Raises
     ------
     LaunchError
-        It is no run folder, or the run is complete.
+        It is not a run folder, or the run is complete.
     JobFileError
-        An override is wrong, or would change what the simulations are.
+        An override is invalid, or would change the simulations.
 
     Notes
     -----
-    Reads the files of the newest checkpoint. Who means to change the run holds it before; see `RunFolder.hold`.
+    Reads the files of the newest checkpoint. A caller that changes the run must hold it before; see `RunFolder.hold`.
     """
     from mpidata.checkpoint import (
         newest_valid,
-    )  # these load pydantic and more, which a rank that only joins never needs
+    )  # these load pydantic and more, which a joining rank does not need
     from mpidata.config import load_job
     from mpidata.config.base import changed_fixed_keys
 
@@ -128,20 +128,20 @@ def look_at(
 def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
     """Prepare a run folder for its next start.
 
-    What the last start left is kept: `summary.json` as `summary-1.json`, `exits` as `exits-1`. Logs and events go on.
-    Wherever this is interrupted, it can be done again: the number of the start is that of the plan, written last.
+    The last start's files are kept: `summary.json` as `summary-1.json`, `exits` as `exits-1`. Logs and events continue.
+    If this is interrupted, it can be repeated: the number of the start is that of the plan, which is written last.
 
     Parameters
     ----------
     resume : Resume
-        As `look_at` gives it.
+        As `look_at` returns it.
     fault_tolerance : str
         `ulfm` or `none`.
 
     Returns
     -------
     Plan
-        That is now in the folder.
+        The new plan in the folder.
 
     Raises
     ------
@@ -159,11 +159,11 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
     try:
         with contextlib.suppress(FileNotFoundError):
             run.summary.replace(run.summary_of(last))
-        if not (kept := run.exits_of(last)).exists():  # else `exits` is the new one already
+        if not (kept := run.exits_of(last)).exists():  # else `exits` is already the new one
             with contextlib.suppress(FileNotFoundError):
                 run.exits.rename(kept)
         run.exits.mkdir(FOLDER_MODE, exist_ok=True)
-        patterns = (".*.new", "scale*-*", f"{run.alive.name}/*")  # of what was left there
+        patterns = (".*.new", "scale*-*", f"{run.alive.name}/*")  # left-overs there
         beside = (*run.path.glob(".*.new"), *(path for pattern in patterns for path in run.private.glob(pattern)))
         afresh = () if resume.checkpoint else (run.losses,)
         for path in (run.stop, run.over, run.progress, *run.signs(), *afresh, *beside):
@@ -185,7 +185,7 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
 
 
 def _shown(value: object) -> str:
-    """Write a value of the job file in a sentence."""
+    """Return a value of the job file as text for a sentence."""
     if value is None:
         return "not set"
     text = json.dumps(value, default=lambda inner: getattr(inner, "model_dump", inner.__str__)())
@@ -193,7 +193,7 @@ def _shown(value: object) -> str:
 
 
 def is_complete(run: RunFolder) -> bool:
-    """Whether all of a run is done."""
+    """Whether a run is complete."""
     return _status(run.summary) == "complete"
 
 

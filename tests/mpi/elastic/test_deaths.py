@@ -23,7 +23,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
     assert result.summary["lost_trainers"] == [1], result.logs()
     drawn = [sum("rows" in line for line in lines) for lines in books(result, 3)]
     assert result.summary["loaded"]["batches"] == drawn and drawn[1] > 0, (drawn, result.summary)
-    said = "(see `dmesg`); the other 2 go on, with what it had not trained on."
+    said = "(see `dmesg`); the other 2 take over what it had not trained on."
     assert (
         result.output.count(said) == 1
         and result.output.count("Trainer 1 (rank 2) was killed by SIGKILL") == 1

@@ -93,7 +93,7 @@ def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"global_batch_size": 2}, "global_batch_size is 2, and there are 3 trainers, each of which needs a sample."),
+        ({"global_batch_size": 2}, "global_batch_size is 2, but there are 3 trainers, each of which needs a sample."),
         pytest.param(
             {"global_batch_size": 64, "buffer": {"capacity": 50}},
             "batches of 64 samples, as trainers.elastic.at_least trainers would have, need at least 64.",

@@ -59,7 +59,7 @@ def test_resume_by_hand(tmp_path: Path, start: Callable[..., "subprocess.Complet
     (run / "summary.json").write_text('{"status": "stopped"}')
     done = start(3, job, "--resume", str(run))
     assert done.returncode == 0, done.stderr
-    assert f"mpidata: Resuming {run}: there is no checkpoint that can be used, so it starts over.\n" in done.stderr
+    assert f"mpidata: Resuming {run}: it has no usable checkpoint, so it starts over.\n" in done.stderr
     assert json.loads((run / "summary.json").read_text())["status"] == "complete"
     assert (run / "logs" / "rank-0002-solver-0-0.log").read_text() == "started\nstarted\n"
     assert os.listdir(tmp_path / "runs" / "job") == ["1"]
@@ -118,7 +118,7 @@ def test_what_an_earlier_job_told_does_not_count(tmp_path: Path, monkeypatch: py
         told["boot"] = "another"
         told["time"] -= by_hand._uptime() - by_hand._launcher_started() + 40
     file.write_text(json.dumps(told))
-    with pytest.raises(LaunchError, match="has not told the run folder within 0 s"):
+    with pytest.raises(LaunchError, match="has not reported the run folder within 0 s"):
         by_hand.find_run(file, 0.2)
     by_hand.tell_run(file, run=tmp_path)
     assert by_hand.find_run(file, 0.2) == tmp_path

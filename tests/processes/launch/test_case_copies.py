@@ -294,7 +294,7 @@ def test_what_comes_later_is_copied_only_and_what_has_gone_is_said(place: Place)
         (place.case / name).unlink()
         done = call("--make-case", run)
         assert done.returncode != 0
-        assert f"case/{name}, which is {how}, has gone since the job began. Put it back" in done.stderr
+        assert f"case/{name}, which is {how}, was removed after the job started. Restore it" in done.stderr
 
 
 def test_empty_folders_are_copied(place: Place) -> None:

@@ -56,7 +56,7 @@ def held_up(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> HeldUp:
 def test_a_program_that_is_stopped_is_named(held_up: HeldUp, rank: str, who: str) -> None:
     told, seconds = held_up(rank)
     assert told.startswith(
-        f"mpidata: The program of {who} has been stopped, as by SIGSTOP, for 6 s, and others wait for it."
+        f"mpidata: The program of {who} has been stopped for 6 s, for example by SIGSTOP, and others wait for it."
     )
     assert "`kill -CONT " in told and told.count("\n") == 1 and seconds > 6
 
@@ -64,7 +64,7 @@ def test_a_program_that_is_stopped_is_named(held_up: HeldUp, rank: str, who: str
 def test_a_program_that_does_not_come_to_join_is_named(held_up: HeldUp) -> None:
     told, _ = held_up("loader")
     who = "loader 5, which was spawned"
-    assert told.startswith(f"mpidata: The program of {who} has not come to join the job 6 s after its start: it sleeps")
+    assert told.startswith(f"mpidata: The program of {who} has not joined the job 6 s after its start: it sleeps")
 
 
 def test_of_ranks_that_do_not_come_to_join_one_is_named(held_up: HeldUp) -> None:

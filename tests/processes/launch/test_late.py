@@ -92,7 +92,7 @@ def test_one_that_has_failed_and_waits_in_mpi_finalize(
     require("gdb")
     ranks = _Ranks(shim, tmp_path, [_built(tmp_path, require("cc"), "MPI_Finalize")], [3])
     said = ranks.end(3)[1]["error"]
-    assert "; its output is in " in said and "It has come to its end, and is in MPI_Finalize, which" in said
+    assert "; its output is in " in said and "It has ended and is in MPI_Finalize, which" in said
     assert "COMM_WORLD" not in said and ranks.log("rank-0003-solver-0-0.log") == "no mesh\n"
 
 

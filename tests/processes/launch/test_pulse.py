@@ -172,7 +172,7 @@ def test_a_finalize_that_hangs(shim: Path, tmp_path: Path) -> None:
         (waits.run / "exits" / "rank-0005.new").touch()
         assert waits.process.wait(20) == 0
         said = waits.process.stderr.read()
-        assert "as happens where a rank has died" in said and said in next((waits.run / "logs").iterdir()).read_text()
+        assert "as happens if a rank has died" in said and said in next((waits.run / "logs").iterdir()).read_text()
     assert plain.end() == (0, {}) and plain.seconds > 2  # ending it would end the job
 
 
@@ -315,7 +315,7 @@ def test_sigusr1_asks_the_job_to_stop(shim: Path, tmp_path: Path, flags: int) ->
 def test_a_program_that_ends_without_mpi_finalize_is_named(shim: Path, tmp_path: Path, tolerance: str) -> None:
     rank = PulseRank(shim, tmp_path, "beat()", JOINED | LEFT, fault_tolerance=tolerance)
     process_status = rank.process.wait(timeout=20)
-    said = "rank 3 (a solver of group 0) ended without MPI_Finalize, for which all others wait in theirs."
+    said = "rank 3 (a solver of group 0) ended without MPI_Finalize, so all others wait in theirs."
     assert said in rank.process.communicate()[1]
     assert said in (rank.run / "logs" / "rank-0003-solver-0-0.log").read_text()
     (left,) = (rank.run / "exits").iterdir()

@@ -32,12 +32,12 @@ def test_a_line_for_each(tmp_path: Path) -> None:
         file.writelines(json.dumps(event) + "\n" for event in events)
         file.write('{"event": "trainer_lost", "trainer": "\n')
     assert changes.lines() == [
-        f"Trainer 1 (rank 2) {KILLED}; the other 2 go on, with what it had not trained on.",
+        f"Trainer 1 (rank 2) {KILLED}; the other 2 take over what it had not trained on.",
         "Trainer 3 (rank 4), a spare, has taken a place, and trains from now on.",
-        f"Trainer 0 (rank 1) {KILLED}; the other 2 go on, with what it had not trained on. What they print is in "
-        f"{run.logs}, and no longer here.",
-        f"Trainer 3 (rank 4) {KILLED}; the other one goes on, with what it had not trained on.",
+        f"Trainer 0 (rank 1) {KILLED}; the other 2 take over what it had not trained on. Their output is in "
+        f"{run.logs} and no longer shown here.",
+        f"Trainer 3 (rank 4) {KILLED}; the other one takes over what it had not trained on.",
         f"Trainer 4 (rank 5), which waited as a spare, {KILLED}.",
         f"Trainer 0 (rank 1) {KILLED}.",
-        "Trainer 2 (rank 3) trains no more, as fewer are to train.",
+        "Trainer 2 (rank 3) no longer trains, because fewer trainers were requested.",
     ]

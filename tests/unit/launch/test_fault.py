@@ -34,7 +34,7 @@ signal 9 (Killed).
         (
             LauncherEnd(0, ended_ranks=True),
             True,
-            "The launcher has ended the ranks, as somebody has told it to, by",
+            "The launcher has ended the ranks, because it received SIGTERM or",
             True,
         ),
     ],

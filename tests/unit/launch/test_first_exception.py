@@ -44,7 +44,7 @@ def test_only_the_first_one_is_shown(tmp_path: Path) -> None:
         ):
             events.write(json.dumps(event) + "\n")
     first, *traceback = found.lines()
-    assert first == f"A solver of group 1 {how}. It is the first exception of this run; {log} has:"
+    assert first == f"A solver of group 1 {how}. This is the first exception of this run; {log} has:"
     assert traceback == [f"  {line}" for line in (*chain, last)]
     with open(run.events, "a") as events:
         events.write(json.dumps(old) + "\n")
@@ -60,7 +60,7 @@ def test_that_of_a_trainer_without_which_the_others_go_on(tmp_path: Path) -> Non
     how = "raised ValueError: x (train.py line 3)"
     run.events.write_text(json.dumps({"event": "trainer_lost", "trainer": 0, "cause": "raised", "how": how}) + "\n")
     first, *traceback = found.lines()
-    assert first == f"Trainer 0 {how}. It is the first exception of this run; {log} has:"
+    assert first == f"Trainer 0 {how}. This is the first exception of this run; {log} has:"
     assert traceback[:3] == [f"  {line}" for line in (BEGINS, "  one", "ValueError: x")]
 
 

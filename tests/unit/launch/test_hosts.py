@@ -103,7 +103,7 @@ def test_hosts_are_asked_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         "silent": silent_one,
     }
     assert silent(commands, os.environ) == {
-        "refuses": "The start of a program on refuses ended with status 213: no route.",
+        "refuses": "Starting a program on refuses failed with status 213: no route.",
         "silent": "silent did not answer within 0.5 s.",
     }
 

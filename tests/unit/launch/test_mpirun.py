@@ -52,7 +52,7 @@ def test_that_of_another_mpi_is_passed_over(tmp_path: Path, build: dict[str, str
 def test_where_several_mpis_share_a_folder(tmp_path: Path, build: dict[str, str]) -> None:
     build |= {"mpi": "MPICH Version:      4.0.2", "mpicc": f"{tmp_path}/bin/mpicc.mpich"}
     _program(tmp_path / "bin" / "mpirun")
-    with pytest.raises(LaunchError, match=r"no mpirun of it: found .*/bin/mpirun of Open MPI"):
+    with pytest.raises(LaunchError, match=r"its mpirun was not found, only .*/bin/mpirun of Open MPI"):
         find_mpirun()
     mine = _program(tmp_path / "bin" / "mpirun.mpich", _MPICH)
     assert find_mpirun() == mine

@@ -32,8 +32,9 @@ def test_the_keys_that_differ(tmp_path: Path) -> None:
     assert changed_since(load_job(path), run, then) == ""
     now = load_job(path, ["buffer.capacity=77", "parameters.space.left=[0, 1]", "checkpoint={every_s: 3}"])
     keys = "'parameters.space.left', 'buffer.capacity', 'checkpoint'"
-    since = f"since {run.path} was begun, which goes on as it began"
-    assert changed_since(now, run, then) == f"{path} has changed in {keys} {since}. Another name begins a new run."
+    since = f"since {run.path} was started, which continues with its old values"
+    fix = "Use another name to start a new run."
+    assert changed_since(now, run, then) == f"{path} has changed in {keys} {since}. {fix}"
     fewer = ["buffer.capacity=20"]
     assert changed_since(load_job(path, fewer), run, load_job(run.job, fewer)) == ""  # what it does go on with
 
@@ -54,8 +55,8 @@ def test_what_a_run_under_a_name_ignores(tmp_path: Path, capsys: pytest.CaptureF
     path.write_text(path.read_text() + "seed: 5\n")
     assert again() == 0
     said = capsys.readouterr()
-    assert f"{run.path}, begun as nightly, is complete." in said.out
-    assert f"{path} has changed in 'seed' since {run.path} was begun" in said.err
+    assert f"{run.path}, started as nightly, is complete." in said.out
+    assert f"{path} has changed in 'seed' since {run.path} was started" in said.err
 
 
 def test_a_pipe_in_place_of_the_note(tmp_path: Path) -> None:
@@ -63,5 +64,5 @@ def test_a_pipe_in_place_of_the_note(tmp_path: Path) -> None:
     note = tmp_path / "runs" / "job" / ".begun-night"
     note.parent.mkdir(parents=True)
     os.mkfifo(note)
-    with pytest.raises(LaunchError, match=f"{note} is no regular file. Remove it to begin a new run."):
+    with pytest.raises(LaunchError, match=f"{note} is not a regular file. Remove it to start a new run."):
         NamedRun(job, "night")

@@ -57,7 +57,7 @@ def test_a_bad_end_after_the_summary_counts_too(case: EndedRun) -> None:
     status, summary_status, error = case.settle()
     assert (status, summary_status) == (1, "failed") and "exit status 3" in error
     assert error.endswith(
-        "The training was complete by then: what the script does after it, such as saving a model, may be missing."
+        "The training was complete: what the script does after it, such as saving a model, may be missing."
     )
     case.summary("stopped")
     assert "complete" not in case.settle()[2]
@@ -211,7 +211,7 @@ def test_a_cleaner_of_temporary_files_is_named(case: EndedRun, tmp_path: Path) -
     end = LauncherEnd(1, cleaned=tmp_path / "tmp" / "mpidata-0-x")
     said = f"The folder for the temporary files of this job, {tmp_path}/tmp/mpidata-0-x, was removed while it ran, "
     error = settle(case.attempt, end, 1.0).summary["error"]
-    assert error.startswith(f"{said}as by what cleans {tmp_path}/tmp. Set TMPDIR to a folder that nobody cleans.")
+    assert error == f"{said}for example by a cleanup of {tmp_path}/tmp. Set TMPDIR to a folder that is not cleaned."
     assert json.loads(case.run.summary.read_text())["error"] == error
     case.summary("complete")
     assert settle(case.attempt, end, 1.0).summary["status"] == "complete"

@@ -132,7 +132,7 @@ def test_from_where_a_run_can_go_on(case: EndedRun, capsys: pytest.CaptureFixtur
     (case.run.checkpoints / "000003").mkdir(parents=True)
     (case.run.checkpoints / "000004.new").mkdir()
     show_outcome(settle(case.attempt, LauncherEnd(0, signal.SIGTERM), 3.0), Console(), Console(stderr=True))
-    assert f"3; go on with mpidata run --resume {case.run.path}\n" in capsys.readouterr().out
+    assert f"3; resume with mpidata run --resume {case.run.path}\n" in capsys.readouterr().out
 
 
 def test_stopped_before_there_was_any_progress(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def run(tmp_path: Path) -> RunFolder:
 def test_a_run_without_a_checkpoint_starts_over(run: RunFolder) -> None:
     found = look_at(run.path)
     assert (found.run, found.attempt, found.checkpoint, found.problems) == (run, 2, 0, [])
-    assert found.sentence == f"Resuming {run.path}: there is no checkpoint that can be used, so it starts over."
+    assert found.sentence == f"Resuming {run.path}: it has no usable checkpoint, so it starts over."
 
 
 def test_the_newest_checkpoint_counts(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

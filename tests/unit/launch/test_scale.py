@@ -52,11 +52,11 @@ def test_a_refusal_is_status_1(run: RunFolder) -> None:
 def test_what_does_not_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(scaling, "_ANSWER_S", 0.2)
     result = CliRunner().invoke(cli.main, ["scale", str(run.path), "--loaders", "2"])
-    assert result.exit_code == 2 and "has not answered within 0.2 s. Does the job run" in result.stderr
+    assert result.exit_code == 2 and "has not answered within 0.2 s. If the job runs" in result.stderr
     assert not list(run.private.glob("scale*"))
     run.summary.write_text("{}")
     result = CliRunner().invoke(cli.main, ["scale", str(run.path), "--loaders", "2"])
-    assert result.exit_code == 2 and "does not run any more" in result.stderr
+    assert result.exit_code == 2 and "no longer runs" in result.stderr
     result = CliRunner().invoke(cli.main, ["scale", str(tmp_path), "--loaders", "2"])
     assert result.exit_code == 2 and "is no run folder" in result.stderr
     result = CliRunner().invoke(cli.main, ["scale", str(run.path)])

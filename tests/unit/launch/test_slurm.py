@@ -65,7 +65,7 @@ def test_an_allocation_is_read_from_the_environment() -> None:
     ]
     both = read_allocation(HETEROGENEOUS)
     assert both is not None and [[n.name for n in part] for part in both.components] == [["g1"], ["c1", "c2"]]
-    with pytest.raises(LaunchError, match="4 nodes, and CPUs of 1"):
+    with pytest.raises(LaunchError, match="4 nodes, but CPUs for 1"):
         read_allocation({**HOMOGENEOUS, "SLURM_JOB_CPUS_PER_NODE": "2"})
 
 
@@ -255,7 +255,7 @@ def test_which_launcher(
 
 
 def test_launchers_that_cannot_be_had(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(LaunchError, match="no Slurm allocation.*mpidata submit"):
+    with pytest.raises(LaunchError, match="not a Slurm allocation.*mpidata submit"):
         launcher(job, {}, "Open MPI", monkeypatch, with_="srun")
     with pytest.raises(LaunchError, match="'launch.with' is 'mpirun', which cannot use all components"):
         launcher(job, HETEROGENEOUS, "Open MPI", monkeypatch, with_="mpirun")

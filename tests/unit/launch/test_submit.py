@@ -49,7 +49,7 @@ def test_gpus_are_asked_for_where_trainers_are(tmp_path: Path) -> None:
     two = script(tmp_path, gpus, "trainers.per_node=1")
     assert directives(two)[5:] == ["--nodes=2", "--ntasks-per-node=4", "--gpus-per-node=2"]
     assert directives(script(tmp_path, gpus))[5:] == ["--nodes=1", "--ntasks-per-node=8", "--gpus-per-node=4"]
-    with pytest.raises(LaunchError, match="'slurm.nodes' is 3, and each .* only 2 have trainers.*heterogeneous"):
+    with pytest.raises(LaunchError, match="'slurm.nodes' is 3, and GPUs .* only 2 have trainers.*heterogeneous"):
         script(tmp_path, gpus, "trainers.per_node=1", "slurm.nodes=3")
     own = script(tmp_path, gpus, "trainers.per_node=1", "slurm.nodes=3", "slurm.options={gres: 'gpu:4'}")
     assert directives(own)[5:] == ["--nodes=3", "--ntasks-per-node=3", "--gres=gpu:4"]
@@ -246,8 +246,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for says, sentence in (
         ("printf 'odd \\377' >&2; exit 1", "sbatch refused the job: odd \ufffd. See the script"),
         ("kill -9 $$", "sbatch refused the job: SIGKILL. See the script"),
-        ("echo", "printed '', which has no number of a job. See with squeue"),
-        ("echo queue is full", "printed 'queue is full', which has no number of a job. See with squeue"),
+        ("echo", "printed '', which has no job number. Check with squeue"),
+        ("echo queue is full", "printed 'queue is full', which has no job number. Check with squeue"),
     ):
         sbatch.write_text(f"#!/bin/sh\n{says}\n")
         refused = run.invoke(cli.main, ["submit", job])
@@ -277,5 +277,5 @@ def test_a_run_that_was_begun(tmp_path: Path) -> None:
     with closing(NamedRun(job, "slurm-7")) as named, closing(NamedRun(job, "slurm-8")) as other:
         assert named.run == run and other.run is None
         named.note(RunFolder(run.path.with_name("elsewhere")))  # a shorter path leaves nothing of a longer one
-    with pytest.raises(LaunchError, match="'a/b' is no name"):
+    with pytest.raises(LaunchError, match="'a/b' is not a valid name"):
         NamedRun(job, "a/b")

@@ -130,7 +130,7 @@ def test_a_start_file_of_another_user_starts_nothing(shared: Path) -> None:
     file.parent.mkdir()
     file.parent.chmod(0o777)
     assert as_another(lambda: by_hand.tell_run(file, run=shared / "trap"))
-    with pytest.raises(LaunchError, match=f"has not told the run folder .*{file} belongs to "):
+    with pytest.raises(LaunchError, match=f"has not reported the run folder .*{file} belongs to "):
         by_hand.find_run(file, 0.3)
     by_hand.tell_run(file, run=shared)  # in its place
     assert by_hand.find_run(file, 0.3) == shared and modes(shared)["runs/.start-7.json"] == 0o600

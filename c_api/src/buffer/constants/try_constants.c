@@ -20,7 +20,7 @@ void mpidata_constants_close(mpidata_constants_set *set) {
     for (int i = 0; i < MPIDATA_CONSTANTS_CHAINS; i++)
         for (mpidata_try_constants *constants = set->chains[i], *next; constants; constants = next) {
             next = constants->next;
-            free_one(constants); /* the heap goes as a whole */
+            free_one(constants); /* the heap is freed as a whole */
         }
 }
 
@@ -181,7 +181,7 @@ void mpidata_constants_copy(const mpidata_try_constants *constants, const mpidat
                             const mpidata_packing *packing, void *const *fields,
                             void *(*copy)(void *restrict, const void *restrict, size_t)) {
     mpidata_parts parts = constants->parts;
-    parts.numbers = numbers; /* those that were not put may be as long as fields of the step */
+    parts.numbers = numbers; /* constants that were not put may take their length from fields of the step */
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
         if (!is_box(field) || !fields[f]) continue;

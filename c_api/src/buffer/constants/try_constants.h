@@ -1,5 +1,5 @@
-/* Constants: values of the fields that are put once a simulation. Those of one try of a simulation by one group are
- * held once, as long as anything refers to them: who sends them, steps, batches, Python. Not thread-safe. */
+/* Constants: values of the fields that are put once per simulation. Those of one try of a simulation by one group are held
+ * once, as long as a sender, a step, a batch or Python refers to them. Not thread-safe. */
 #ifndef MPIDATA_TRY_CONSTANTS_H
 #define MPIDATA_TRY_CONSTANTS_H
 
@@ -8,16 +8,16 @@
 enum { MPIDATA_CONSTANTS_CHAINS = 256 };
 
 typedef struct mpidata_try_constants {
-    int group; /* -1: of a checkpoint */
+    int group; /* -1: from a checkpoint */
     int64_t by_try, simulation;
     int references;
     int whole;
-    int64_t batch;            /* the last one that was drawn with them */
-    int64_t row;              /* in a snapshot that is being taken */
+    int64_t batch;            /* the last batch that was drawn with them */
+    int64_t row;              /* in the snapshot that is being taken */
     mpidata_parts parts;      /* of the fields that vary: one each when whole; and the numbers */
-    char **values;            /* by field, when whole: contiguous; NULL: it is no constant, or was not put */
-    mpidata_moments *moments; /* of the values, as of a slot */
-    uint64_t hash;            /* of the values, for the journal; 0: not made yet */
+    char **values;            /* by field, when whole: contiguous; NULL: not a constant, or not put */
+    mpidata_moments *moments; /* of the values, as for a slot */
+    uint64_t hash;            /* of the values, for the journal; 0: not computed yet */
     struct mpidata_try_constants *next; /* in its chain */
 } mpidata_try_constants;
 
@@ -30,7 +30,7 @@ typedef struct {
 
 void mpidata_constants_close(mpidata_constants_set *set);
 
-/* New, with memory for fields that do not vary, and one reference; NULL where memory is short. */
+/* New, with memory for fields that do not vary, and one reference; NULL if memory is exhausted. */
 mpidata_try_constants *mpidata_constants_new(mpidata_constants_set *set, int group, int64_t by_try, int64_t simulation);
 
 /* NULL: there are none. */
@@ -45,18 +45,18 @@ static inline mpidata_try_constants *mpidata_constants_keep(mpidata_try_constant
     return constants;
 }
 
-/* One reference less; NULL: nothing. */
+/* Drop one reference; NULL: no effect. */
 void mpidata_constants_release(mpidata_constants_set *set, mpidata_try_constants *constants);
 
 /* Forget the memory of an optional field that was not put, and does not vary. */
 void mpidata_constants_leave_out(mpidata_constants_set *set, mpidata_try_constants *constants, int field);
 
-/* All values are there: join each field into contiguous memory, and find the numbers. Refuses what mpidata_parts_join
- * does. */
+/* All values have come: join each field into contiguous memory, and find the numbers. Refuses the same as
+ * mpidata_parts_join. */
 int mpidata_constants_join(mpidata_constants_set *set, mpidata_try_constants *constants);
 
-/* All values from contiguous memory: fields[i] is that of field i; what is there of a field that is no constant does
- * not count. numbers: as the parts have them; of lengths that no constant has, any. */
+/* Fill in all values from contiguous memory: fields[i] is that of field i, ignored unless it is a constant. numbers: as in
+ * the parts; those of lengths that no constant has are ignored. */
 int mpidata_constants_fill(mpidata_constants_set *set, mpidata_try_constants *constants, const void *const *fields,
                            const int64_t *numbers);
 

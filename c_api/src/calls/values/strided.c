@@ -7,7 +7,7 @@
 #include "device/copying.h"
 
 typedef struct { char *start; size_t bytes; } gathered;
-static gathered scratch, span; /* what was gathered; what it was gathered from, of a device */
+static gathered scratch, span; /* the gathered elements; for a device, the span that they were gathered from */
 
 int mpidata_strides_check(const mpidata_put_arguments *put, const int64_t *strides, const char **advice) {
     *advice = "Pass the bytes from one index to the next in each dimension, or use mpidata_put.";
@@ -26,7 +26,7 @@ int mpidata_strides_check(const mpidata_put_arguments *put, const int64_t *strid
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': the strides reach beyond all memory", put->field);
 }
 
-/* Dimensions from the last one on whose elements lie side by side; *bytes: of such a run. */
+/* Number of last dimensions whose elements are contiguous; *bytes: of such a run. */
 static int inner_dimensions(const mpidata_put_arguments *put, const int64_t *strides, size_t *bytes) {
     int n = 0;
     *bytes = mpidata_dtype_size(put->dtype);
@@ -34,7 +34,7 @@ static int inner_dimensions(const mpidata_put_arguments *put, const int64_t *str
     return n;
 }
 
-/* Run by run, with a counter of the outer dimensions. */
+/* Copy run by run, with a counter of the outer dimensions. */
 static void gather(const mpidata_put_arguments *put, const int64_t *strides, char *to, const char *end) {
     size_t run;
     const int outer = put->ndim - inner_dimensions(put, strides, &run);
@@ -59,7 +59,7 @@ static int reserve(gathered *of, size_t bytes, const char *field) {
     return MPIDATA_SUCCESS;
 }
 
-/* All from the first byte to the last one, also what lies between the elements; *values: where the first element is then. */
+/* Fetch all bytes from the first to the last one, also those between the elements; put->values: the first element then. */
 static int fetch_span(mpidata_put_arguments *put, const int64_t *strides) {
     int64_t below = 0, above = (int64_t)mpidata_dtype_size(put->dtype);
     for (int d = 0; d < put->ndim; d++) *(strides[d] < 0 ? &below : &above) += (put->shape[d] - 1) * strides[d];

@@ -5,11 +5,11 @@
 #include "base/wait.h"
 #include "containers/array.h"
 
-/* Until somebody has asked, a look costs a call of MPI that finds nothing. */
+/* Until somebody has asked, each check costs a call of MPI that finds nothing. */
 static const double LOOK_EVERY_S = 1e-3;
 
 static int no_memory(void) {
-    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for who asks for what is published.");
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for requests for published arrays.");
 }
 
 /* -- answers ------------------------------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static void give_back_sent(mpidata_publishing *publishing) {
     }
 }
 
-/* contents NULL: nothing is newer than what it has. */
+/* contents NULL: the asker has the newest version. */
 static int answer(mpidata_publishing *publishing, const mpidata_asker *asker, int64_t edition,
                   const mpidata_contents *contents) {
     const mpidata_parcel_head head = {.magic = MPIDATA_PARCEL_MAGIC, .n_parts = 1,
@@ -52,7 +52,7 @@ static int answer(mpidata_publishing *publishing, const mpidata_asker *asker, in
                                  asker->inlet->link.comm);
 }
 
-/* Answer with what is newer; *newer: whether there was such. */
+/* Answer with a newer version; *newer: whether there was one. */
 static int answer_newer(mpidata_publishing *publishing, const mpidata_asker *asker, int *newer) {
     mpidata_trainer *trainer = publishing->trainer;
     mpidata_lock_take(&trainer->lock);
@@ -89,7 +89,7 @@ static int begin_to_wait(mpidata_publishing *publishing, const mpidata_asker *as
     return MPIDATA_SUCCESS;
 }
 
-/* What a rank asks takes the place of what it has asked before. */
+/* A new question of a rank replaces its earlier one. */
 static void waits_no_more(mpidata_publishing *publishing, const mpidata_inlet *inlet, int rank) {
     int64_t kept = 0;
     for (int64_t i = 0; i < publishing->n_waiting; i++) {
@@ -112,7 +112,7 @@ static int take_question(mpidata_publishing *publishing, const mpidata_inlet *in
     if (!may || !mpidata_ask_fits(&ask, bytes)) {
         mpidata_link_who(&inlet->link, plan, status->MPI_SOURCE, who, sizeof who);
         return mpidata_error(MPIDATA_ERR_WIRE,
-                             "%s asked for what is published by %d bytes that are no question. Use one build of "
+                             "%s requested published arrays with an invalid message of %d bytes. Use one build of "
                                                "libmpidata for the whole job.",
                              who, bytes);
     }
@@ -147,7 +147,7 @@ int mpidata_publishing_round(mpidata_publishing *publishing, int *did) {
     give_back_sent(publishing);
     for (int i = 0; i < publishing->in->n_inlets; i++) {
         mpidata_inlet *inlet = publishing->in->inlets[i];
-        /* in the world the scheduler may, too */
+        /* in the world the scheduler may also ask */
         const int asks = inlet->link.n_groups || inlet->link.n_inference || !inlet->link.trainers;
         if (asks && !inlet->lost) MPIDATA_TRY(take_questions(publishing, inlet, did));
     }

@@ -5,7 +5,7 @@
 #include "containers/array.h"
 #include "receive/incoming/deaths.h"
 
-/* A parcel that is passed on, which it is sent from. */
+/* A parcel that is being forwarded, with the memory that it is sent from. */
 struct mpidata_relayed {
     mpidata_parcel *parcel;
     mpidata_sending *sending;
@@ -38,7 +38,7 @@ static void free_sent(mpidata_relay *relay) {
     }
 }
 
-/* Pass a parcel on, which is the relay's from here. */
+/* Forward a parcel, which the relay then owns. */
 static int pass_on(mpidata_relay *relay, mpidata_parcel *parcel, uint64_t number, const mpidata_link *link, int rank,
                    int tag) {
     mpidata_relayed *one = calloc(1, sizeof *one);
@@ -98,7 +98,7 @@ static int pass_answer_on(mpidata_relay *relay, mpidata_parcel *answer) {
     return pass_on(relay, answer, route.original, route.link, route.rank, MPIDATA_TAG_ANSWER);
 }
 
-/* Of who asks, or of who answers, in one communicator. */
+/* Open the inbox of those who ask, or of those who answer, in one communicator. */
 static int open_inbox(const mpidata_relay *relay, const mpidata_link *link, int role, int tag, mpidata_inbox **inbox) {
     int *peers = malloc((size_t)link->n_ranks * sizeof *peers), number;
     if (!peers) return no_memory();
@@ -132,7 +132,7 @@ static int take(mpidata_relay *relay, mpidata_inlet *inlet, mpidata_inbox *inbox
     return status;
 }
 
-/* Without a spawned one all have the world in common. */
+/* Without spawned ranks, all share the world. */
 int mpidata_relay_round(mpidata_relay *relay, int *did) {
     if (relay->in->n_inlets < 2 && !relay->relayed && !relay->transfers.n) return MPIDATA_SUCCESS;
     MPIDATA_TRY(mpidata_transfers_test(&relay->transfers, did));
@@ -148,7 +148,7 @@ int mpidata_relay_round(mpidata_relay *relay, int *did) {
     return MPIDATA_SUCCESS;
 }
 
-/* Is this rank of that group, or that inference rank? */
+/* Whether this rank belongs to that group, or is that inference rank. */
 static int is_of(const mpidata_relay *relay, const mpidata_link *link, int rank, int role, int number) {
     int its;
     return mpidata_link_role(link, plan_of(relay), rank, &its) == role && its == number;
@@ -172,7 +172,7 @@ void mpidata_relay_lose(mpidata_relay *relay, int role, int number) {
 }
 
 int mpidata_relay_close(mpidata_relay *relay) {
-    if (relay->transfers.n) return 1; /* what MPI still reads or writes stays until the end of the process */
+    if (relay->transfers.n) return 1; /* memory that MPI still reads or writes stays until the process ends */
     free_sent(relay);
     mpidata_transfers_close(&relay->transfers);
     free(relay->routes);

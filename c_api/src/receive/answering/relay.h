@@ -1,14 +1,14 @@
-/* Questions of solver ranks and the answers of inference ranks that have no communicator in common, as one of them was
- * spawned: each shares one with all trainers, whose receive threads pass the parcels on, whole ones at a time. What was
- * to go to somebody that is lost is dropped: the solver rank hears of the loss, and asks again. */
+/* Forwarding of questions and answers between solver ranks and inference ranks that share no communicator, because one of them
+ * was spawned: each shares one with all trainers, whose receive threads forward whole parcels. Parcels for a lost receiver are
+ * dropped: the solver rank learns of the loss, and asks again. */
 #ifndef MPIDATA_RELAY_H
 #define MPIDATA_RELAY_H
 
 #include "receive/incoming.h"
 
-/* Where the answer to a question is to go. */
+/* The receiver of the answer to a question. */
 typedef struct {
-    uint64_t number, original; /* of the question: as it was passed on, and as its sender knows it */
+    uint64_t number, original; /* of the question: as forwarded, and as sent */
     const mpidata_link *link;
     int rank;
     int inference; /* which answers */
@@ -25,7 +25,7 @@ typedef struct {
     uint64_t numbers;
 } mpidata_relay;
 
-/* Take and send; *did becomes 1 if there was anything. */
+/* Take and send; *did becomes 1 if there was work. */
 int mpidata_relay_round(mpidata_relay *relay, int *did);
 
 /* A group or inference rank is lost, or has left. */

@@ -141,14 +141,14 @@ int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_asse
     return MPIDATA_SUCCESS;
 }
 
-/* A field of which more has been announced than it has; -1: there is none. */
+/* A field with more announced elements than it has; -1: there is none. */
 static int overfull(const mpidata_plan *plan, const mpidata_assembly *assembly) {
     int field = plan->n_fields - 1;
     while (field >= 0 && assembly->missing[field] >= 0) field--;
     return field;
 }
 
-/* Have all ranks announced all? */
+/* Whether all ranks have announced all elements. */
 static int announced(const mpidata_plan *plan, const mpidata_assembly *assembly) {
     if (mpidata_plan_all_send(plan) && assembly->headers < plan->ranks_per_group) return 0;
     for (int i = 0; i < plan->n_fields; i++)
@@ -183,7 +183,7 @@ int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_a
 
 int mpidata_block_contiguous(const mpidata_field *field, const mpidata_block *block, int64_t *offset) {
     int64_t at = 0;
-    int contiguous = 1, inner_full = 1; /* all dimensions inside the present one are covered in full */
+    int contiguous = 1, inner_full = 1; /* all dimensions inside the current one are covered in full */
     for (int d = 0; d < field->ndim; d++) at = at * field->shape[d] + block->start[d];
     for (int d = field->ndim - 1; d >= 0; d--) {
         if (!inner_full && block->shape[d] != 1) contiguous = 0;
@@ -193,7 +193,7 @@ int mpidata_block_contiguous(const mpidata_field *field, const mpidata_block *bl
     return contiguous;
 }
 
-/* Row by row, with a counter of the outer dimensions. */
+/* Copy row by row, with a counter of the outer dimensions. */
 static void copy_rows(const mpidata_field *field, const mpidata_block *block, char *target, const char *values) {
     int last = field->ndim - 1;
     int64_t at[MPIDATA_MAX_NDIM] = {0}, rows = 1;

@@ -1,4 +1,4 @@
-/* Samples that are being assembled from the pieces of a group's ranks. Not thread-safe: the receive thread's own. */
+/* Samples that are being assembled from the pieces of a group's ranks. Only for the receive thread. */
 #ifndef MPIDATA_ASSEMBLY_H
 #define MPIDATA_ASSEMBLY_H
 
@@ -17,18 +17,18 @@ typedef struct mpidata_assembly {
     int group;
     int64_t by_try; /* two tries of a simulation do not mix, not even those of one group */
     int64_t simulation, step, slot; /* slot -1: of constants */
-    mpidata_slot *memory; /* that of the slot, for who has made the assembly; NULL: of constants */
-    mpidata_parts *parts; /* that of the slot, or of the constants */
-    mpidata_try_constants *constants; /* which these are, or which the sample has; NULL: there are none */
-    int lost; /* its group is lost: to be freed when its last block under way has ended */
+    mpidata_slot *memory; /* the slot; NULL: of constants */
+    mpidata_parts *parts; /* those of the slot or of the constants */
+    mpidata_try_constants *constants; /* being assembled, or those of the sample; NULL: none */
+    int lost; /* its group is lost: to be freed when its last block in flight has ended */
     double time;
-    int first_rank; /* of those that sent a piece: its time counts */
+    int first_rank; /* the lowest that sent a piece: its time counts */
     int validation;
-    int headers;      /* where all ranks send: ranks that have sent theirs */
-    int *heard;       /* by rank of the group, how many blocks it has announced; -1: no header has come from it */
-    int64_t layout;   /* version of the layout that all its blocks have been found in so far; -1: some were not */
+    int headers;      /* if all ranks send: ranks whose header has come */
+    int *heard;       /* by rank of the group, number of announced blocks; -1: its header has not come */
+    int64_t layout;   /* version of the layout that contains all its blocks so far; -1: some are not in it */
     int outstanding; /* blocks announced, not yet in place */
-    int under_way;   /* of them, those that are being received into the slot */
+    int under_way;   /* of them, those being received into the slot */
     int64_t *missing; /* per field, elements not yet announced */
     mpidata_block *blocks;
     int *block_ranks; /* in the group */
@@ -37,7 +37,7 @@ typedef struct mpidata_assembly {
     mpidata_mapped_part *mapped;
     int n_mapped;
     int64_t mapped_room;
-    struct mpidata_assembly *next; /* in its hash chain, or of those that are free */
+    struct mpidata_assembly *next; /* in its hash chain, or in the list of free ones */
 } mpidata_assembly;
 
 enum { MPIDATA_ASSEMBLY_CHAINS = 1024 };
@@ -47,8 +47,8 @@ typedef struct {
     mpidata_assembly *chains[MPIDATA_ASSEMBLY_CHAINS];
     int64_t count, lost, validation; /* all; those of lost groups; of validation samples */
     mpidata_layout layouts[2]; /* of steps, and of constants */
-    int64_t compared;          /* blocks with one another, so far */
-    mpidata_assembly *free; /* with their arrays, to be used again: one is needed for each sample */
+    int64_t compared;          /* pairs of blocks compared so far */
+    mpidata_assembly *free; /* kept with their arrays for reuse, because each sample needs one */
 } mpidata_assemblies;
 
 void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan *plan);
@@ -57,11 +57,11 @@ void mpidata_assemblies_close(mpidata_assemblies *assemblies);
 mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t by_try,
                                         int64_t simulation, int64_t step);
 
-/* New, into `slot`; NULL where memory is short. */
+/* New, into `slot`; NULL if memory is exhausted. */
 mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t by_try, int64_t simulation,
                                        int64_t step, int64_t slot, int validation);
 
-/* Write, for a sentence, of which group's sample it is. */
+/* Write the group and sample, for a sentence. */
 void mpidata_assembly_who(const mpidata_assembly *assembly, char *text, size_t size);
 
 /* Where a field that does not vary is. */
@@ -74,20 +74,20 @@ int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly
 int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,
                               const mpidata_block *block, int rank_in_group);
 
-/* A piece has been announced. If that was the last one, or too much has been, look for blocks that overlap, unless all are
- * where they were in an earlier step: refuses two that do, with their ranks. */
+/* A piece has been announced. If that was the last one, or too much was announced, search for overlapping blocks, unless all
+ * are where they were in an earlier step: refuses two that overlap, with their ranks. */
 int mpidata_assembly_check(mpidata_assemblies *assemblies, mpidata_assembly *assembly);
 
-/* Is every element of every field in place, but for optional ones that were not put, and has each rank sent its header? Are
- * the constants whole that the sample has? */
+/* Whether every element of every field is in place, except optional fields that were not put, each rank has sent its header,
+ * and the sample's constants are whole. */
 int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly);
 
-/* It needs its maps no more. */
+/* It no longer needs its maps. */
 void mpidata_assembly_release_maps(mpidata_assembly *assembly);
 
 void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *assembly);
 
-/* Does the block lie in one contiguous piece of the field? Then *offset is that of its first element. */
+/* Whether the block is one contiguous piece of the field; *offset is then that of its first element. */
 int mpidata_block_contiguous(const mpidata_field *field, const mpidata_block *block, int64_t *offset);
 
 /* Copy a block from contiguous memory to its place in the field. */

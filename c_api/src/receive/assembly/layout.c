@@ -25,7 +25,7 @@ void mpidata_layout_set(mpidata_layout *layout, int ranks, const mpidata_block *
     int *first = layout->first;
     memset(first, 0, ((size_t)ranks + 1) * sizeof *first);
     for (int i = 0; i < n; i++) first[ranks_in_group[i]]++;
-    for (int r = 0, begin = 0; r <= ranks; r++) { /* from how many there are to where they end, as they are put in from the last */
+    for (int r = 0, begin = 0; r <= ranks; r++) { /* turn counts into ends: blocks are inserted from the last one */
         begin += first[r];
         first[r] = begin;
     }

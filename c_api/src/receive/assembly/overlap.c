@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 
-enum { DEEPEST = 64 }; /* of cuts in cuts: those of a grid have as many as it has dimensions */
+enum { DEEPEST = 64 }; /* nesting of cuts: a grid needs as many levels as it has dimensions */
 
-/* A block in the dimension that is looked at. */
+/* Extent of a block in the current dimension. */
 typedef struct {
     int64_t start, end;
     int block;
-    int64_t *compared; /* for the sort, which has no other way to it */
+    int64_t *compared; /* here, because the sort has no other argument */
 } interval;
 
 typedef struct {
@@ -24,7 +24,7 @@ static int by_start(const void *one, const void *other) {
     return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* End of the intervals from `begin` on that no plane parts from one another. */
+/* End of the intervals from `begin` on that no plane separates. */
 static int end_of_cut(const interval *all, int begin, int n) {
     int64_t end = all[begin].end;
     int next = begin + 1;
@@ -39,7 +39,7 @@ static int overlap(const mpidata_block *a, const mpidata_block *b) {
     return 1;
 }
 
-/* Each with those that begin before it ends. */
+/* Compare each with those that begin before it ends. */
 static int compare_all(const search *in, const interval *all, int n) {
     for (int i = 0; i < n; i++)
         for (int j = i + 1; j < n && all[j].start < all[i].end; j++) {
@@ -53,8 +53,8 @@ static int compare_all(const search *in, const interval *all, int n) {
     return 0;
 }
 
-/* Cut them wherever a plane lies between them in dimension d, and what is left in the next one; `uncut` dimensions in a
- * row had no such plane. Returns whether two overlap. */
+/* Cut them at each separating plane in dimension d, then the parts in the next dimension; `uncut` dimensions in a row had no
+ * such plane. Returns whether two overlap. */
 static int cut(const search *in, interval *all, int n, int d, int uncut, int depth) {
     if (n < 2) return 0;
     if (uncut == in->ndim || depth == DEEPEST) return compare_all(in, all, n);
@@ -71,7 +71,7 @@ static int cut(const search *in, interval *all, int n, int d, int uncut, int dep
     return 0;
 }
 
-/* Those with elements, by field. */
+/* Compare the blocks that have elements, by field. */
 static int by_field(const search *in, int n) {
     int kept = 0;
     for (int i = 0; i < n; i++) {

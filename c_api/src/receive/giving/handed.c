@@ -9,7 +9,7 @@ static const int OF_OTHERS = -1; /* group of constants that no group has sent he
 
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample that another trainer draws."); }
 
-/* Values of a field; 0 where a constant was not put. */
+/* Bytes of the values of a field; 0 if a constant was not put. */
 static int64_t bytes_of(const mpidata_field *field, const int64_t *numbers) {
     if (field->per_simulation && field->given >= 0 && !numbers[field->given]) return 0;
     const int64_t extent = field->varying < 0 ? 1 : numbers[field->length];
@@ -58,7 +58,7 @@ int64_t *mpidata_handed_pack(const mpidata_slots *slots, const mpidata_slot *slo
     for (int f = 0; f < plan->n_fields; f++) {
         const int64_t bytes = bytes_of(&plan->fields[f], numbers);
         if (!bytes) continue;
-        at[words_of(bytes) - 1] = 0; /* behind the values */
+        at[words_of(bytes) - 1] = 0; /* after the values */
         pack_field(slots, slot, f, bytes, at);
         at += words_of(bytes);
     }
@@ -96,8 +96,8 @@ static int fits(const mpidata_plan *plan, const int64_t *message, int64_t words,
 int mpidata_handed_check(const mpidata_plan *plan, const int64_t *message, int64_t words, const mpidata_handed_head **head) {
     *head = (const mpidata_handed_head *)(const void *)message;
     if (words >= MPIDATA_HANDED_NO_MORE_WORDS && fits(plan, message, words, *head)) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_WIRE, "A trainer handed over what is no sample of this job (%lld bytes). Use one build of "
-                                           "libmpidata for the whole job.", (long long)words * 8);
+    return mpidata_error(MPIDATA_ERR_WIRE, "A message from another trainer is not a sample of this job (%lld bytes). Use one build "
+                                           "of libmpidata for the whole job.", (long long)words * 8);
 }
 
 int mpidata_handed_unpack(mpidata_slots *slots, const int64_t *message, mpidata_slot *slot) {

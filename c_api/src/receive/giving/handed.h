@@ -1,5 +1,5 @@
-/* The message of a sample that goes from one trainer to another: a head, the parameters, the numbers (plan_text.h), then the
- * values of each field, its constants too. All is in whole words of 8 bytes. */
+/* The message of a sample that one trainer hands to another: a head, the parameters, the numbers (plan_text.h), then the
+ * values of each field, including constants. All in whole words of 8 bytes. */
 #ifndef MPIDATA_HANDED_H
 #define MPIDATA_HANDED_H
 
@@ -14,7 +14,7 @@ typedef struct {
 
 enum { MPIDATA_HANDED_NO_MORE_WORDS = sizeof(mpidata_handed_head) / sizeof(int64_t) };
 
-/* The words of the message of a sample, or of the word that no more come; to be freed. NULL with an error. */
+/* The words of the message of a sample, or of the message that no more come; to be freed. NULL with an error. */
 int64_t *mpidata_handed_pack(const mpidata_slots *slots, const mpidata_slot *slot, int64_t *words);
 int64_t *mpidata_handed_pack_no_more(void);
 

@@ -27,7 +27,7 @@ static int send(mpidata_lanes *lanes, int to, int64_t *message, int64_t words) {
     return MPIDATA_SUCCESS;
 }
 
-/* Who has got the fewest; -1: one that has is still to take one in. */
+/* The trainer that has got the fewest; -1: such a one has not taken its last one in yet. */
 static int next_taker_locked(const mpidata_lanes *lanes) {
     MPIDATA_LOCKED(&lanes->trainer->lock);
     int to = -1;
@@ -78,7 +78,7 @@ static int give(mpidata_lanes *lanes, int *did) {
     return MPIDATA_SUCCESS;
 }
 
-/* Tell those that wait for more that none comes: to all in the end, or to one that gives itself now. */
+/* Report to those that wait for more that none comes: to all at the end, or to one that now gives itself. */
 static int tell_no_more(mpidata_lanes *lanes) {
     mpidata_giving *giving = &lanes->trainer->giving;
     for (int t = 0; t < lanes->trainer->job.plan.trainers; t++) {
@@ -98,7 +98,7 @@ static int has_room(mpidata_trainer *trainer) {
     return room;
 }
 
-/* As if it had arrived, but that it counts where it did. */
+/* Enter it as if it had arrived, except that it counts where it arrived. */
 static int enter_locked(mpidata_trainer *trainer, const int64_t *message) {
     MPIDATA_LOCKED(&trainer->lock);
     if (mpidata_stopping(&trainer->phase)) return MPIDATA_SUCCESS;

@@ -36,7 +36,7 @@ static int receive_in_place(mpidata_incoming *in, const mpidata_field *field, co
 
 static int receive_scrap(mpidata_incoming *in, const mpidata_field *field, int elements, MPI_Message *message) {
     char *scrap = malloc((size_t)elements * field->element_size + 1);
-    if (!scrap) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a block that is to be dropped");
+    if (!scrap) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for dropping a block");
     int status = mpidata_check_mpi(
         MPI_Imrecv(scrap, elements, mpidata_dtype_mpi(field->dtype), message, &in->receives.requests[in->receives.n]), "MPI_Imrecv");
     if (status) {

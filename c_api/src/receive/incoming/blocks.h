@@ -1,14 +1,14 @@
-/* Blocks that come in messages of their own, after the header that announces them: each is received into its place in the
- * slot. Their receives (mpidata_incoming.receives) are this file's. */
+/* Blocks that come in separate messages, after the header that announces them: each is received into its place in the slot.
+ * This file owns their receives (mpidata_incoming.receives). */
 #ifndef MPIDATA_BLOCKS_H
 #define MPIDATA_BLOCKS_H
 
 #include "receive/incoming/state.h"
 
-/* Begin to receive the next one that a source has announced, or to drop it. */
+/* Start to receive the next block that a source has announced, or to drop it. */
 int mpidata_receive_block(mpidata_incoming *in, mpidata_source *source, MPI_Message *message, const MPI_Status *status);
 
-/* Take note of those that have ended; *did becomes 1 if there were any. */
+/* Process those that have ended; *did becomes 1 if there were any. */
 int mpidata_complete_blocks(mpidata_incoming *in, int *did);
 
 #endif

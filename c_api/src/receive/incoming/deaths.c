@@ -4,13 +4,13 @@
 #include "receive/incoming/inlets.h"
 #include "receive/completion.h"
 
-/* The scheduler acts on the death of a solver or trainer; its own must end this rank. */
+/* The scheduler handles the death of a solver or trainer; the scheduler's own death must end this rank. */
 int mpidata_incoming_note_deaths(mpidata_inlet *inlet) {
     MPIDATA_TRY(mpidata_link_deaths(&inlet->link));
     return inlet->link.dead[0] ? mpidata_error(MPIDATA_ERR_DIED, "The scheduler has died.") : MPIDATA_SUCCESS;
 }
 
-/* What is not whole: of a group, or with -1 of any, and of a simulation, or with -1 of any. */
+/* Drop incomplete samples: of a group, -1: of any, and of a simulation, -1: of any. */
 static void drop_assemblies_locked(mpidata_incoming *in, int group, int64_t simulation) {
     MPIDATA_LOCKED(&in->trainer->lock);
     for (int chain = 0; chain < MPIDATA_ASSEMBLY_CHAINS; chain++)
@@ -47,7 +47,7 @@ int mpidata_incoming_lose(mpidata_incoming *in, int role, int number) {
     return MPIDATA_SUCCESS;
 }
 
-/* Each rank's announced blocks, and the constants it has sent last, if they are of this simulation. */
+/* Forget each rank's announced blocks, and the constants it has sent last, if they belong to this simulation. */
 static void forget_in(mpidata_incoming *in, mpidata_inlet *inlet, int64_t simulation) {
     for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
         mpidata_source *source = &inlet->sources[i];
@@ -86,8 +86,8 @@ void mpidata_incoming_gone(mpidata_incoming *in, int role, int number) {
     if (inlet && inlet != in->inlets[0]) inlet->gone = 1;
 }
 
-/* When nothing is under way at all, nothing is so with a group that has left or is lost. The communicator of a lost one is left
- * to MPI: to free it may wait for the dead. */
+/* If nothing at all is in flight, neither is anything with a group that has left or is lost. The communicator of a lost one is
+ * left to MPI: freeing it may wait for dead ranks. */
 int mpidata_free_gone(mpidata_incoming *in) {
     if (mpidata_incoming_busy(in)) return MPIDATA_SUCCESS;
     for (int i = in->n_inlets - 1; i > 0; i--) {

@@ -1,20 +1,20 @@
-/* Groups and loaders that die, are lost, or leave, and simulations that are cancelled: what is dropped then. What a dead rank has
- * under way is given up without a word: the scheduler hears of its death, and acts. */
+/* Dropping of data after groups or loaders die, are lost, or leave, and after simulations are cancelled. Messages of a dead
+ * rank in flight are dropped silently: the scheduler learns of its death, and handles it. */
 #ifndef MPIDATA_DEATHS_H
 #define MPIDATA_DEATHS_H
 
 #include "receive/incoming/state.h"
 
-/* A death is no error here. */
+/* A death is not an error here. */
 static inline int mpidata_forgive_death(int status) { return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status; }
 
-/* After MPIDATA_ERR_DIED: find who has died; an error where it was the scheduler. */
+/* After MPIDATA_ERR_DIED: find who has died; an error if it was the scheduler. */
 int mpidata_incoming_note_deaths(mpidata_inlet *inlet);
 
 /* A group, or loader, is lost. */
 int mpidata_incoming_lose(mpidata_incoming *in, int role, int number);
 
-/* A simulation is cancelled; group: that runs it, or has `closed` it, -1: none. */
+/* A simulation is cancelled; group: the one that runs it, or has `closed` it, -1: none. */
 int mpidata_incoming_cancel(mpidata_incoming *in, int64_t simulation, int group, int closed);
 
 /* A group, or loader, has left in order. */

@@ -1,10 +1,10 @@
-/* The communicators over which solvers and loaders are heard: the world's, and that of each spawned group or loader. */
+/* The communicators over which solvers and loaders send: the world's, and that of each spawned group or loader. */
 #ifndef MPIDATA_INLETS_H
 #define MPIDATA_INLETS_H
 
 #include "receive/incoming/state.h"
 
-/* Listen to a spawned group or loader, too; the first one is the world. */
+/* Also listen to a spawned group or loader; the first inlet is the world. */
 int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int role, int number);
 
 /* That of a group or loader; NULL: there is none. */

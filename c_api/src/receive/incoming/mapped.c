@@ -54,10 +54,10 @@ static int compare(const void *one, const void *other) {
     const mpidata_mapped_part *a = one, *b = other;
     if (a->field != b->field) return a->field < b->field ? -1 : 1;
     if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
-    return a->part < b->part ? -1 : a->part > b->part; /* in the order of the rank's calls */
+    return a->part < b->part ? -1 : a->part > b->part; /* the order of the rank's calls */
 }
 
-/* Do some of its parts come without a map? */
+/* Whether some of its parts were put without a map. */
 static int has_others(const mpidata_plan *plan, const mpidata_assembly *assembly, int field) {
     const mpidata_parts *parts = assembly->parts;
     for (int i = 0; i < parts->n; i++)
@@ -65,7 +65,7 @@ static int has_others(const mpidata_plan *plan, const mpidata_assembly *assembly
     return 0;
 }
 
-/* Rows by the longest of the fields, and of the constants, that share a length. */
+/* Rows of the longest of the fields, and of the constants, that share a length. */
 static int64_t rows_of_length(const mpidata_plan *plan, const mpidata_parts *parts, int length) {
     int64_t most = parts->constants ? parts->constants->numbers[length] : 0;
     for (int f = 0; f < plan->n_fields; f++) {
@@ -80,7 +80,7 @@ static int64_t rows_of_length(const mpidata_plan *plan, const mpidata_parts *par
     return most;
 }
 
-/* Those of one field: n from the first on. */
+/* Check the maps of one field: n from the first on. */
 static int check(const mpidata_incoming *in, const mpidata_assembly *assembly, int first, int n, int64_t rows) {
     const mpidata_plan *plan = &in->trainer->job.plan;
     const int number = part_of(assembly, first)->block.field;
@@ -106,7 +106,7 @@ static int check(const mpidata_incoming *in, const mpidata_assembly *assembly, i
     return status;
 }
 
-/* Of a field that varies, a part for all rows in place of those that have come. */
+/* For a field that varies, replace the parts that have come by one for all rows. */
 static char *joined_part(const mpidata_incoming *in, const mpidata_assembly *assembly, int first, int n, int64_t rows) {
     const mpidata_plan *plan = &in->trainer->job.plan;
     mpidata_block block = part_of(assembly, first)->block;
@@ -164,5 +164,5 @@ int mpidata_place_mapped(const mpidata_incoming *in, mpidata_assembly *assembly)
     mpidata_assembly_who(assembly, who, sizeof who);
     return mpidata_error(status == MPIDATA_ERR_MEMORY ? MPIDATA_ERR_ARGUMENT : MPIDATA_ERR_FIELD, "%.1500s. %s. %s", text, who,
                          status == MPIDATA_ERR_MEMORY ? "Lower buffer.capacity in the job file."
-                                                      : "The maps of all ranks have each row of a field exactly once.");
+                                                      : "The maps of all ranks must have each row of a field exactly once.");
 }

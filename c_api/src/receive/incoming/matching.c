@@ -23,7 +23,7 @@ static int may_begin_pieces(const mpidata_incoming *in) {
     return in->n_pending < MPIDATA_PENDING_MAX || mpidata_lasts_long(in->pending[in->n_pending - MPIDATA_PENDING_MAX]->since);
 }
 
-/* There is room. */
+/* Room was reserved. */
 static void add_pending(mpidata_incoming *in, mpidata_source *source) {
     for (int i = 0; i < in->n_pending; i++)
         if (in->pending[i] == source) return;
@@ -135,8 +135,8 @@ static int take_matched(mpidata_incoming *in, mpidata_inlet *inlet, int validati
     return start(in, source, message, status);
 }
 
-/* What the groups send whose simulations are cancelled, so that they go on though there is no room. What one had sent of the
- * simulation before comes first, and waits for room here: no more than may be under way. */
+/* Take messages of groups whose simulations are cancelled, so that they continue even without room. Messages of a group's
+ * previous simulation come first, and wait for room here: at most as many as may be in flight. */
 static int match_drained(mpidata_incoming *in, mpidata_inlet *inlet, int *did) {
     for (int rank = 0; rank < inlet->link.n_ranks; rank++) {
         int here = inlet->sources[MPIDATA_STREAMS * rank].drained;

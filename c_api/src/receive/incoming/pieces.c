@@ -9,7 +9,7 @@
 #include "receive/completion.h"
 #include "stream/progress.h"
 
-/* Optional fields that do not vary: zeros where they were not put. */
+/* Optional fields that do not vary: zeros if they were not put. */
 static void fill_in(const mpidata_incoming *in, const mpidata_assembly *assembly) {
     const mpidata_plan *plan = &in->trainer->job.plan;
     for (int f = 0; f < plan->n_fields; f++) {
@@ -27,13 +27,13 @@ static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assemb
     if (!status) return MPIDATA_SUCCESS;
     memcpy(text, mpidata_last_error(), sizeof text);
     const char *advice = status == MPIDATA_ERR_ARGUMENT ? "Indices count along the joined parts of all ranks."
-                         : status == MPIDATA_ERR_FIELD  ? "In each step put each field, by one rank at least."
+                         : status == MPIDATA_ERR_FIELD  ? "In each step put each field, by at least one rank."
                                                         : "The parts of all ranks are joined, and lengths in the job file has the limits.";
     mpidata_assembly_who(assembly, who, sizeof who);
     return mpidata_error(status, "%.1500s. %s. %s", text, who, advice);
 }
 
-/* Steps that have waited for them may be whole. */
+/* Steps that waited for the constants may now be whole. */
 static int finish_constants(mpidata_incoming *in, mpidata_assembly *assembly) {
     mpidata_assembly **waiting;
     int64_t n;
@@ -43,7 +43,7 @@ static int finish_constants(mpidata_incoming *in, mpidata_assembly *assembly) {
     return status;
 }
 
-/* The steps that are ready become samples, in order: small ones come many in a message, and the lock is taken once for all. */
+/* The steps that are ready become samples, in order: a message has many small ones, and the lock is taken once for all. */
 static int enter_ready(mpidata_incoming *in) {
     if (!in->n_ready) return MPIDATA_SUCCESS;
     int status = MPIDATA_SUCCESS;
@@ -71,7 +71,7 @@ int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
     return enter_ready(in);
 }
 
-/* Training samples that came before the next one and were not drawn yet. */
+/* Training samples that have come before the next one and have not been drawn yet. */
 static int64_t ahead_locked(const mpidata_incoming *in) {
     MPIDATA_LOCKED(&in->trainer->lock);
     const mpidata_assemblies *all = &in->assemblies;
@@ -101,8 +101,8 @@ static int begin_assembly_locked(mpidata_incoming *in, const mpidata_source *sou
     return MPIDATA_SUCCESS;
 }
 
-/* Another try may have brought the sample since the first piece of it came: it is made whole
- * nevertheless, and dropped then, or it would be waited for at the end of the stream. */
+/* Another try may have delivered the sample since its first piece came: it is still completed, and then dropped, or the end of
+ * the stream would wait for it. */
 static int unwanted_locked(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece, int begun) {
     MPIDATA_LOCKED(&in->trainer->lock);
     mpidata_trainer *trainer = in->trainer;
@@ -114,7 +114,7 @@ static int unwanted_locked(mpidata_incoming *in, const mpidata_source *source, c
     return mpidata_stopping(&trainer->phase) || duplicate || anothers;
 }
 
-/* Leaves *assembly NULL where the piece is to be dropped. */
+/* Leaves *assembly NULL if the piece must be dropped. */
 static int assembly_for(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece,
                         const double *parameters, mpidata_assembly **assembly) {
     int status = MPIDATA_SUCCESS;
@@ -134,7 +134,7 @@ static int assembly_for(mpidata_incoming *in, const mpidata_source *source, cons
 static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, const mpidata_source *source) {
     const mpidata_job *job = &in->trainer->job;
     int trainers[2], n = mpidata_plan_trainers(&job->plan, piece->simulation, piece->step, trainers);
-    /* Where trainers die, the group may know more of it, or less. */
+    /* If trainers may die, the group may know of more or fewer deaths. */
     const int elsewhere = !job->plan.trainers_at_least && trainers[0] != job->index && trainers[n - 1] != job->index;
     if (source->group < 0 || elsewhere ||
         source->validation != (piece->simulation >= job->plan.simulations))
@@ -143,7 +143,7 @@ static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, c
     return MPIDATA_SUCCESS;
 }
 
-/* Names the sample: the two that have put too much need not be who has sent the last piece. */
+/* Names the sample: the ranks that have put too much need not have sent the last piece. */
 static int check(mpidata_incoming *in, mpidata_assembly *assembly) {
     char text[MPIDATA_TEXT_MAX], who[128];
     const int status = mpidata_assembly_check(&in->assemblies, assembly);
@@ -153,7 +153,7 @@ static int check(mpidata_incoming *in, mpidata_assembly *assembly) {
     return mpidata_error(MPIDATA_ERR_FIELD, "%.1500s. %s. Put each element of each field exactly once.", text, who);
 }
 
-/* Take note of the blocks of a piece; those that are parts get memory. */
+/* Announce the blocks of a piece; those that are parts get memory. */
 static int announce_blocks(mpidata_incoming *in, const mpidata_source *source, mpidata_assembly *assembly, const mpidata_block *blocks,
                            int n) {
     const mpidata_plan *plan = &in->trainer->job.plan;
@@ -177,7 +177,7 @@ static int announce_blocks(mpidata_incoming *in, const mpidata_source *source, m
     return check(in, assembly);
 }
 
-/* The blocks that do not travel along are to come next. */
+/* The blocks that do not travel along come next. */
 static int expect_blocks(const mpidata_incoming *in, mpidata_source *source, mpidata_assembly *assembly, int first,
                          const mpidata_block *blocks, int n) {
     const mpidata_plan *plan = &in->trainer->job.plan;
@@ -259,7 +259,7 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
 
 int mpidata_name_sender(const mpidata_incoming *in, const mpidata_source *source, int status) {
     char text[MPIDATA_TEXT_MAX], who[128];
-    /* Of a sample, which is named. */
+    /* These errors already name the sample. */
     if (status == MPIDATA_ERR_SHAPE || status == MPIDATA_ERR_ARGUMENT || status == MPIDATA_ERR_FIELD) return status;
     memcpy(text, mpidata_last_error(), sizeof text);
     mpidata_link_who(source->link, &in->trainer->job.plan, source->rank, who, sizeof who);

@@ -42,7 +42,7 @@ static int new_assembly_locked(mpidata_incoming *in, const mpidata_source *sourc
     const mpidata_plan *plan = &in->trainer->job.plan;
     mpidata_constants_set *set = &in->trainer->slots.constants;
     mpidata_try_constants *constants = mpidata_constants_new(set, source->group, piece->by_try, piece->simulation);
-    if (constants) /* as one of validation: it is no sample that is to be drawn */
+    if (constants) /* as for validation: it is not a sample to be drawn */
         *assembly = mpidata_assembly_new(&in->assemblies, source->group, piece->by_try, piece->simulation, piece->step,
                                          -1, 1);
     if (!*assembly) {
@@ -122,7 +122,7 @@ static int by_step(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-/* *n steps with these constants, in order; NULL where memory is short. */
+/* *n steps with these constants, in order; NULL if memory is exhausted. */
 static mpidata_assembly **waiting_for(const mpidata_assemblies *all, const mpidata_try_constants *constants,
                                       int64_t *n) {
     mpidata_assembly **list = malloc((size_t)(all->count + 1) * sizeof *list);

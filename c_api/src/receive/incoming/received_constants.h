@@ -1,11 +1,11 @@
-/* Constants from the ranks of groups. A rank sends its part of them before its first piece of a try, so that what it
- * sends then belongs to them, until it sends the next ones. */
+/* Constants from the ranks of groups. A rank sends its part of them before its first piece of a try; all its later pieces
+ * belong to them, until it sends the next ones. */
 #ifndef MPIDATA_RECEIVED_CONSTANTS_H
 #define MPIDATA_RECEIVED_CONSTANTS_H
 
 #include "receive/incoming/state.h"
 
-/* The assembly for a rank's part of constants; NULL: it is to be dropped. */
+/* The assembly for a rank's part of constants; NULL: the part must be dropped. */
 int mpidata_constants_begin(mpidata_incoming *in, mpidata_source *source, const mpidata_piece *piece,
                             mpidata_assembly **assembly);
 
@@ -19,7 +19,7 @@ int mpidata_constants_whole(mpidata_incoming *in, mpidata_assembly *assembly, mp
 /* This rank sends nothing more with the constants that it has sent last. */
 void mpidata_let_go_of_constants(mpidata_incoming *in, mpidata_source *source);
 
-/* All samples have come: let go of what all ranks have sent, and drop what may still come. */
+/* All samples have come: release the constants of all ranks, and drop later ones. */
 void mpidata_end_constants_locked(mpidata_incoming *in);
 
 #endif

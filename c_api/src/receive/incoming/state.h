@@ -1,4 +1,4 @@
-/* What is under way from the solvers, of the receive thread alone. Each part is changed by one file of this folder only. */
+/* State of receives from the solvers, only for the receive thread. Each part is changed by only one file of this folder. */
 #ifndef MPIDATA_INCOMING_STATE_H
 #define MPIDATA_INCOMING_STATE_H
 
@@ -11,7 +11,7 @@ enum { MPIDATA_READY_MAX = 64 };
 
 typedef struct {
     mpidata_trainer *trainer;
-    /* inlets.c, and each source within them: matching.c */
+    /* inlets.c; each source within them: matching.c */
     mpidata_inlet **inlets;
     int n_inlets;
     int drains; /* whether a source is drained: deaths.c */
@@ -24,7 +24,7 @@ typedef struct {
     mpidata_receives receives;
     /* matching.c */
     mpidata_message_memory memory;
-    mpidata_source **pending; /* with pieces under way, or messages that wait; the longest first */
+    mpidata_source **pending; /* with pieces in flight, or waiting messages; the longest pending first */
     int n_pending;
     int64_t pending_allocated;
     /* receive/parcels.c, and receive/answering/relay.c */
@@ -33,7 +33,7 @@ typedef struct {
     int answers_under_way;
 } mpidata_incoming;
 
-/* Is anything under way? */
+/* Whether anything is in flight. */
 static inline int mpidata_incoming_busy(const mpidata_incoming *in) {
     return in->receives.n > 0 || in->n_pending > 0 || in->parcels_under_way > 0 || in->questions_under_way > 0 ||
            in->answers_under_way > 0;

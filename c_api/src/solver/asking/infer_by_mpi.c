@@ -5,14 +5,14 @@
 #include "asked/questions.h"
 #include "base/wait.h"
 
-/* While it waits, this rank looks for what the scheduler says, and for its samples, so often. */
+/* Interval at which a waiting rank checks for messages of the scheduler, and progresses its samples. */
 static const double OTHERS_EVERY_S = 5e-5;
-/* For which a rank still waits for an answer after it has heard that it is to leave. */
+/* How long a rank still waits for an answer after it has learned that it must leave. */
 static const double PATIENT_S = 1.0;
 
 static mpidata_questions *questions; /* NULL: nothing was asked yet */
-static double told_at;               /* to leave, s; 0: it has not been seen yet */
-static int was_answered;             /* so that there are weights */
+static double told_at;               /* when the order to leave was seen, s; 0: not yet */
+static int was_answered;             /* whether any question was: then there are weights */
 static mpidata_yields yields;        /* while it waits */
 
 void mpidata_infer_close(void) {
@@ -29,10 +29,10 @@ int mpidata_infer_ask(mpidata_sender *sender, const mpidata_array *in, int n_in,
     return mpidata_questions_begin(questions, in, n_in, out, n_out, version, question);
 }
 
-/* A rank that is to leave does not wait for an answer that nobody gives, as where no weights were published: then no
- * rank of the group gets one, and those that ask together all give up in the same call. In a group of several, a rank
- * that has been answered before waits on, as it is answered again: else a slow function would part those of a group
- * that it answers from the others. The ranks that do not ask hear of it in the next agreement (mpi_transport.c). */
+/* A rank that must leave does not wait for an answer that nobody gives, for example if no weights were published: then no rank
+ * of the group gets one, and those that ask together all give up in the same call. In a group of several, a rank that was
+ * answered before continues to wait, because it will be answered again: else a slow function would separate the ranks that it
+ * answers from the others. The ranks that do not ask learn of it in the next agreement (mpi_transport.c). */
 static int gives_up(const mpidata_job *job, int64_t question) {
     if (!job->told_to_stop) return 0;
     if (told_at <= 0) told_at = mpidata_now();

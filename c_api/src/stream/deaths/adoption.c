@@ -36,7 +36,7 @@ static int is_told_locked(const mpidata_trainer *trainer, int code) {
 
 static int has_left_locked(const mpidata_trainer *trainer, int t) { return is_told_locked(trainer, mpidata_change_code(t, 0)); }
 
-/* As far as the scheduler has told. */
+/* According to the scheduler so far. */
 static int trains_locked(const mpidata_trainer *trainer, int t) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
@@ -46,13 +46,13 @@ static int trains_locked(const mpidata_trainer *trainer, int t) {
 
 void mpidata_note_change_locked(mpidata_trainer *trainer, int code) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (!trainer->adoption.on || is_told_locked(trainer, code)) return; /* there is room for each once */
+    if (!trainer->adoption.on || is_told_locked(trainer, code)) return; /* there is room for each change once */
     trainer->adoption.told[trainer->adoption.n_told++] = code;
-    trainer->validation_whole = !trainer->job.plan.validation; /* until the scheduler says so again */
+    trainer->validation_whole = !trainer->job.plan.validation; /* until the scheduler reports it again */
     mpidata_lock_tell_locked(&trainer->lock, &trainer->news);
 }
 
-/* Mark all but those in the communicator. */
+/* Mark all except those in the communicator. */
 static int find_left_out(const mpidata_trainer *trainer, MPI_Comm living, char *left_out) {
     MPI_Group all, some;
     int n = 0, status = MPIDATA_SUCCESS;
@@ -97,7 +97,7 @@ MPI_Comm mpidata_take_living_locked(mpidata_trainer *trainer) {
     return living;
 }
 
-/* Nothing is to come for this one, whatever happens to others. */
+/* Nothing more will come for this one, whatever happens to others. */
 static int is_over_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     return trainer->adoption.over || mpidata_draws_told(&trainer->phase);
@@ -113,7 +113,7 @@ static int look_for_steps_locked(mpidata_trainer *trainer) {
     return MPIDATA_SUCCESS;
 }
 
-/* Have the scripts come together after this change? Who has no place, or has had all batches, does not ask. */
+/* Whether the scripts have met after this change. A trainer without a place, or one that has had all batches, does not ask. */
 static int may_adopt_locked(const mpidata_trainer *trainer, int code) {
     MPIDATA_LOCKED(&trainer->lock);
     const int t = mpidata_change_trainer(code), left_out = trainer->adoption.left_out[t];
@@ -121,7 +121,7 @@ static int may_adopt_locked(const mpidata_trainer *trainer, int code) {
     return mpidata_change_joins(code) ? !left_out || has_left_locked(trainer, t) : left_out;
 }
 
-/* More may come, and what others have now is none of this one's. */
+/* More may come, and samples that now belong to others are dropped. */
 static int go_on_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     MPIDATA_TRY(mpidata_drop_others_locked(trainer));
@@ -139,7 +139,7 @@ int mpidata_adopt_locked(mpidata_trainer *trainer) {
     mpidata_plan *plan = &trainer->job.plan;
     const int before = plan->n_changes;
     if (!adoption->on || trainer->living != MPI_COMM_NULL) return MPIDATA_SUCCESS; /* first in the communicator of all */
-    MPIDATA_TRY(mpidata_enter_trained_locked(trainer)); /* as samples of those that have had their steps until now */
+    MPIDATA_TRY(mpidata_enter_trained_locked(trainer)); /* as samples of the trainers that have had their steps so far */
     while (plan->n_changes < adoption->n_told && may_adopt_locked(trainer, adoption->told[plan->n_changes])) {
         if (mpidata_change_joins(adoption->told[plan->n_changes])) mpidata_budget_begin_anew_locked(trainer);
         if (mpidata_plan_change_by(plan, adoption->told[plan->n_changes]))
@@ -151,7 +151,7 @@ int mpidata_adopt_locked(mpidata_trainer *trainer) {
     return mpidata_trainer_post_locked(trainer, &event);
 }
 
-/* Must the trainers still meet at the end, or as one has left? */
+/* Whether the trainers must still meet at the end, or because one has left. */
 static int may_meet_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     return trainer->adoption.on && !trainer->adoption.over && !trainer->phase.cut_short;

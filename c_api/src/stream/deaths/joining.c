@@ -6,7 +6,7 @@
 #include "stream/budget.h"
 #include "stream/progress.h"
 
-/* A window goes by its first step. */
+/* A window is identified by its first step. */
 static const mpidata_slot *slot_of_locked(const mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
     return trainer->slots.slots[*mpidata_trainer_steps_of_locked(trainer, &number)];
@@ -30,7 +30,7 @@ static int leave_out_undrawn_locked(const mpidata_trainer *trainer, mpidata_ledg
     return MPIDATA_SUCCESS;
 }
 
-/* Of simulations for validation no sample was trained on. */
+/* Samples of simulations for validation were not trained on. */
 static int write_down(const mpidata_ledger *ledger, int64_t draws, int64_t **numbers, int64_t *n) {
     const int64_t simulations = ledger->plan->simulations + ledger->plan->validation;
     *n = 1 + 3 * simulations + mpidata_ledger_words(ledger);
@@ -83,7 +83,7 @@ static int is_own_locked(const mpidata_trainer *trainer, int64_t number) {
     return mpidata_plan_trainer(&trainer->job.plan, *slot->simulation, *slot->step) == trainer->job.index;
 }
 
-/* Another trainer is to have it, and lacks it. */
+/* Another trainer must have it, and lacks it. */
 static int drop_locked(mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
     MPIDATA_TRY(leave_out(&trainer->ledger, slot_of_locked(trainer, number)));
@@ -104,7 +104,7 @@ static int drop_arrived_locked(mpidata_trainer *trainer) {
     return MPIDATA_SUCCESS;
 }
 
-/* One that trains no more keeps nothing, not even what a reservoir might draw once more. */
+/* A trainer that no longer trains keeps nothing, not even samples that a reservoir might draw again. */
 static int drop_from_buffer_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     const int64_t count = trainer->buffer.count, undrawn = undrawn_locked(trainer);

@@ -16,7 +16,7 @@ static int reserve(mpidata_giving *giving, size_t trainers) {
                                           : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
 }
 
-/* All trainers hear of the givers in one order, so a giver knows of those before it, which expect nothing of it. */
+/* All trainers learn of the givers in the same order, so a giver knows those before it, which expect nothing of it. */
 int mpidata_note_giver_locked(mpidata_trainer *trainer, int giver) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_giving *giving = &trainer->giving;
@@ -38,7 +38,7 @@ int mpidata_is_idle_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
     if (mpidata_gives(trainer)) return 1;
-    /* Only where it could be told to give: see mpidata/scheduler/idle_trainers.py. */
+    /* Only if it could be told to give: see mpidata/scheduler/idle_trainers.py. */
     return !trainer->giving.asked && trainer->granted > 0 && trainer->batch > 1 && !trainer->shares.total && plan->samples_window == 1 &&
            plan->repeats <= 0 && !plan->journal && !plan->replay && !plan->trainers_at_least;
 }

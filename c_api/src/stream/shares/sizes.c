@@ -6,7 +6,7 @@
 #include "stream/progress.h"
 #include "stream/shares/shares.h"
 
-/* Drawn samples that are kept to be repeated: the newest where there is not room for all. */
+/* Drawn samples that are kept to be repeated: the newest ones if there is not room for all. */
 static int make_room_for_retired_locked(mpidata_trainer *trainer, int64_t room) {
     MPIDATA_LOCKED(&trainer->lock);
     int64_t *retired = calloc((size_t)room, sizeof *retired);

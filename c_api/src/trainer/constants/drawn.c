@@ -11,7 +11,7 @@ void mpidata_drawn_with_nothing_locked(mpidata_trainer *trainer) {
 
 int mpidata_drawn_with_locked(mpidata_trainer *trainer, mpidata_try_constants *constants) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (!constants || constants->batch == trainer->drawn) return MPIDATA_SUCCESS; /* they are in the list already */
+    if (!constants || constants->batch == trainer->drawn) return MPIDATA_SUCCESS; /* they are already in the list */
     if (!mpidata_array_reserve(&trainer->drawn_with.list, &trainer->drawn_with.allocated, trainer->drawn_with.n + 1, 16,
                                sizeof *trainer->drawn_with.list))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");

@@ -1,13 +1,13 @@
-/* Which constants the samples of a batch have: held for Python until it takes them, or the next batch is drawn. */
+/* The constants of the samples of a batch: held for Python until it takes them, or the next batch is drawn. */
 #ifndef MPIDATA_DRAWN_H
 #define MPIDATA_DRAWN_H
 
 #include "stream/state.h"
 
-/* Forget those of the batch before. */
+/* Forget those of the previous batch. */
 void mpidata_drawn_with_nothing_locked(mpidata_trainer *trainer);
 
-/* A step of the present batch has these. */
+/* A step of the current batch has these. */
 int mpidata_drawn_with_locked(mpidata_trainer *trainer, mpidata_try_constants *constants);
 
 #endif

@@ -6,7 +6,7 @@
 #include "stream/state.h"
 
 static int no_memory(void) {
-    return mpidata_error(MPIDATA_ERR_MEMORY, "publish: out of memory for another version of what is published.");
+    return mpidata_error(MPIDATA_ERR_MEMORY, "publish: out of memory for another version of the published arrays.");
 }
 
 /* The first description stays; later ones are compared with it. */
@@ -20,7 +20,7 @@ static int fix_description(mpidata_versions *versions, mpidata_contents *describ
     return status;
 }
 
-/* Where a version is to be written, with its description; *edition: which one it is. */
+/* Get memory for a version, with its description; *edition: its number. */
 static int begin(mpidata_trainer *trainer, int64_t version, int64_t *edition, mpidata_contents **contents) {
     mpidata_versions *versions = &trainer->versions;
     mpidata_lock_take(&trainer->lock);
