@@ -1,7 +1,7 @@
 """Writes scalars of four steps with the Python of ADIOS2.
 
-Arguments: the XML file; the step in which it raises, -1 for none, 4 when the output is closed; and whether it raises before
-or after it has written a variable.
+Arguments: the XML file; the step in which it raises, -1 for none, 4 when the output is closed; and whether it raises
+before or after it has written a variable.
 """
 
 import os
