@@ -4,7 +4,7 @@ import errno
 import os
 import sys
 
-from mpidata.early import begin, find_home, take_early
+from mpidata.startup import begin, find_home, take_early
 
 __all__ = ["main"]
 

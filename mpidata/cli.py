@@ -15,7 +15,7 @@ import mpidata
 from mpidata.errors import JobFileError, LaunchError, MpidataError
 from mpidata.native.build_flags import KINDS, LIBRARIES, flags_line
 from mpidata.reporting.commands import advise, report
-from mpidata.run.failsafe_output import Lasting
+from mpidata.run.failsafe_output import FailsafeStream
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -320,5 +320,5 @@ def _refuse(error: MpidataError, command: str | None) -> NoReturn:
 def _console(stderr: bool = False) -> Console:
     from rich.console import Console
 
-    stream = cast(IO[str], Lasting(sys.stderr if stderr else sys.stdout))
+    stream = cast(IO[str], FailsafeStream(sys.stderr if stderr else sys.stdout))
     return Console(file=stream, stderr=stderr, highlight=False, markup=False)

@@ -35,7 +35,7 @@ from mpidata.launch.watching.progress import Aside, Progress
 from mpidata.launch.watching.result import show_outcome
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.supervise import supervise
-from mpidata.reporting.at_end import report_at_end
+from mpidata.reporting.end_report import report_at_end
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.rank_files import PlannedRun

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mpidata.early import AGAIN
 from mpidata.launch.watching.attempt import Attempt, read_figures
 from mpidata.launch.watching.fault import find_fault, first_fault
 from mpidata.launch.watching.supervise import LauncherEnd
@@ -17,6 +16,7 @@ from mpidata.run.event_log import write_json
 from mpidata.run.exits import Exit, signal_name
 from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import TRAINER_CHANGES, read_losses
+from mpidata.startup import AGAIN
 
 __all__ = ["Outcome", "settle"]
 

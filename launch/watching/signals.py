@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-from mpidata.early import stop_early
 from mpidata.run.exits import signal_name
 from mpidata.run.stop import StopRequest
+from mpidata.startup import stop_early
 
 __all__ = ["Signals"]
 

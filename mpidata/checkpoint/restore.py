@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.checkpoint.constants import RestoredConstants
-from mpidata.checkpoint.dealing import trainers_for
 from mpidata.checkpoint.files import path_of, trainer_file, trainers_in
 from mpidata.checkpoint.ledgers import complete_steps, received_steps, trainer_of
+from mpidata.checkpoint.sample_owners import trainers_for
 from mpidata.checkpoint.trainer_file import Saved, TrainerFile
 from mpidata.native import constants, structures
 from mpidata.native.library import Library, check

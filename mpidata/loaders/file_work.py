@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mpidata.loaders.holding import Copy
+from mpidata.loaders.part_copies import Copy
 from mpidata.loading.blocks import Block, order_of
 from mpidata.loading.definition import default_dtype, digest
 from mpidata.loading.part_messages import WANTED, Hold, pack_error, part_text, unpack_files

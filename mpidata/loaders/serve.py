@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mpidata.loading import here
+from mpidata.loading import loader_process
 from mpidata.loading.transport import Closed, Request, Requests
 
 __all__ = ["Worker", "serve"]
@@ -31,7 +31,7 @@ def serve(requests: Requests, workers: Sequence[Worker]) -> None:
     -----
     All waiting requests are taken before the next piece of work starts, so that cancelled batches are not made.
     """
-    with here.serving():
+    with loader_process.serving():
         _serve(requests, workers)
 
 

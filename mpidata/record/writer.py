@@ -22,9 +22,9 @@ from mpidata.errors import MpidataError
 from mpidata.native import constants, structures
 from mpidata.native.library import Library, check
 from mpidata.record.constants import ConstantsToRecord
-from mpidata.record.earlier import Earlier, check_owner
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
+from mpidata.record.recorded_steps import RecordedSteps, check_owner
 from mpidata.run.own_files import FOLDER_MODE
 from mpidata.run.plan import Plan
 
@@ -71,7 +71,7 @@ class Recorder:
         header = Header.of(plan, trainer)
         try:
             self.folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-            self._earlier = Earlier(self.folder, header, plan.trainers if plan.samples_window == 1 else 0)
+            self._earlier = RecordedSteps(self.folder, header, plan.trainers if plan.samples_window == 1 else 0)
             with _held(self.folder):
                 check_owner(self.folder, header)
                 self._file = RecordFile(_free_name(self.folder, trainer), header)

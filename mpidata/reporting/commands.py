@@ -26,7 +26,7 @@ def report(runs: tuple[str, ...], output: str | None) -> None:
 def advise(run: str, cores: int | None) -> None:
     """Report what limited the run in the folder RUN, and how many groups and trainers would be balanced."""
     from mpidata.reporting.advice.run import advise_run
-    from mpidata.reporting.reading.look import look_at
+    from mpidata.reporting.reading.run_snapshot import look_at
 
     for sentence in advise_run(look_at(run), cores).sentences:
         click.echo(sentence)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mpidata.reporting.plots import embed, figure
 from mpidata.reporting.reading.lines import read_metrics, samples_of, waited_of
-from mpidata.reporting.reading.look import Look
+from mpidata.reporting.reading.run_snapshot import RunSnapshot
 
 __all__ = ["draw_curves", "rates", "spans_a_decade", "thinned"]
 
@@ -21,7 +21,7 @@ _Line = dict[str, Any]
 _Curve = NDArray[np.float64]
 
 
-def draw_curves(look: Look) -> str:
+def draw_curves(look: RunSnapshot) -> str:
     """Draw the values of metrics.jsonl; "" if there are too few lines."""
     lines = thinned(read_metrics(look.run), _POINTS)
     if len(lines) < 3:

@@ -12,7 +12,7 @@ from mpidata.reporting.curves import draw_curves
 from mpidata.reporting.page import folded, heading, page, paragraph, section, table
 from mpidata.reporting.parameters import draw_parameters
 from mpidata.reporting.pictures import embed_pictures
-from mpidata.reporting.reading.look import Look, look_at
+from mpidata.reporting.reading.run_snapshot import RunSnapshot, look_at
 from mpidata.reporting.timeline import MOST_BARS, draw_timeline
 from mpidata.run.own_files import write_text
 
@@ -50,7 +50,7 @@ def make_report(folders: Sequence[str | Path], output: str | Path | None = None)
     return path
 
 
-def _one(look: Look) -> str:
+def _one(look: RunSnapshot) -> str:
     parts = [
         heading(f"{look.title}: {look.status}"),
         _error(look),
@@ -65,7 +65,7 @@ def _one(look: Look) -> str:
     return page(f"{look.title}: {look.status}", filter(None, parts))
 
 
-def _plots(look: Look) -> list[str]:
+def _plots(look: RunSnapshot) -> list[str]:
     many = len(look.story.bars) > MOST_BARS
     bars = (
         "Each bar is a simulation, and white gaps are waiting for the next one. The shaded end of a bar is the total "
@@ -80,7 +80,7 @@ def _plots(look: Look) -> list[str]:
     ]
 
 
-def _beside(looks: Sequence[Look]) -> str:
+def _beside(looks: Sequence[RunSnapshot]) -> str:
     titles = ["", *(look.title for look in looks)]
     parts = [heading(" and ".join(look.title for look in looks))]
     parts.append(section("Settings", table(_joined([tables.asked(look) for look in looks]), titles)))
@@ -96,7 +96,7 @@ def _joined(columns: Sequence[tables.Rows]) -> list[list[str]]:
     return [[name, *(dict(rows).get(name, "") for rows in columns)] for name in names]
 
 
-def _advice(look: Look) -> str:
+def _advice(look: RunSnapshot) -> str:
     """Return the sentences of `mpidata advise`, for a job with solvers or loaders."""
     if not (look.job.get("solvers") or look.job.get("loaders")):
         return ""
@@ -104,6 +104,6 @@ def _advice(look: Look) -> str:
     return f'<div class="advice">{paragraph(first, "first")}{"".join(map(paragraph, rest))}</div>'
 
 
-def _error(look: Look) -> str:
+def _error(look: RunSnapshot) -> str:
     error = look.figures.get("error")
     return paragraph(str(error), "error") if error else ""

@@ -9,14 +9,14 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from mpidata.reporting.plots import COLOURS, embed, figure
-from mpidata.reporting.reading.look import Look
+from mpidata.reporting.reading.run_snapshot import RunSnapshot
 
 __all__ = ["draw_parameters"]
 
 _MOST_NAMES, _MOST_POINTS = 6, 5000
 
 
-def draw_parameters(look: Look) -> str:
+def draw_parameters(look: RunSnapshot) -> str:
     """Draw the first parameters against one another, and their histograms; "" if none is known."""
     table, names = look.parameters[:, :_MOST_NAMES], look.names[:_MOST_NAMES]
     ids = np.flatnonzero(np.isfinite(table).all(axis=1))

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from mpidata.reporting.reading.look import Look
+from mpidata.reporting.reading.run_snapshot import RunSnapshot
 
 __all__ = ["asked", "came_out", "lost", "machine"]
 
@@ -14,7 +14,7 @@ Rows = list[tuple[str, str]]
 _MOST_ROWS = 30
 
 
-def asked(look: Look) -> Rows:
+def asked(look: RunSnapshot) -> Rows:
     """Return the main settings of the job file."""
     job = look.job
     trainers, solvers, loaders = (_part(job, name) for name in ("trainers", "solvers", "loaders"))
@@ -37,7 +37,7 @@ def asked(look: Look) -> Rows:
     return [*rows, ("seed", str(job.get("seed", 0))), ("run folder", str(look.run.path))]
 
 
-def came_out(look: Look) -> Rows:
+def came_out(look: RunSnapshot) -> Rows:
     """Return the main results of a run."""
     figures = look.figures
     simulations, samples = _part(figures, "simulations"), _part(figures, "samples")
@@ -79,7 +79,7 @@ def came_out(look: Look) -> Rows:
     return rows
 
 
-def lost(look: Look) -> list[tuple[str, str, str, str]]:
+def lost(look: RunSnapshot) -> list[tuple[str, str, str, str]]:
     """Return what was lost, tried again or set aside: when, what, where, why; only the last ones if there are many."""
     rows = []
     for mark in look.story.marks:
@@ -96,7 +96,7 @@ def lost(look: Look) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def machine(look: Look) -> Rows:
+def machine(look: RunSnapshot) -> Rows:
     """Return the facts about the machine; empty if the run has not written them."""
     facts = look.machine
     if not facts:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.reporting.plots import COLOURS, embed, figure
-from mpidata.reporting.reading.story import Bar, Story
+from mpidata.reporting.reading.history import Bar, History
 
 __all__ = ["MOST_BARS", "busy_shares", "draw_timeline"]
 
@@ -36,7 +36,7 @@ _LINES = {
 }
 
 
-def draw_timeline(story: Story) -> str:
+def draw_timeline(story: History) -> str:
     """Draw a bar for each simulation of each group, or how busy the groups were if there are too many simulations."""
     rows = min(story.groups, _ROWS)
     many = len(story.bars) > MOST_BARS
@@ -86,7 +86,7 @@ def _draw_waiting(axes: Any, bars: list[Bar]) -> None:
         axes.barh([bar.group for bar in chosen], widths, left=left, **look)
 
 
-def busy_shares(story: Story, bins: int, rows: int) -> NDArray[np.float64]:
+def busy_shares(story: History, bins: int, rows: int) -> NDArray[np.float64]:
     """Compute the share of time for which simulations ran, by group and time, shape (rows, bins); NaN before the first.
 
     If there are more groups than rows, neighbours share a row.
@@ -108,7 +108,7 @@ def busy_shares(story: Story, bins: int, rows: int) -> NDArray[np.float64]:
     return shares / np.maximum(in_row, 1)[:, None]
 
 
-def _draw_bins(made: Any, axes: Any, story: Story) -> None:
+def _draw_bins(made: Any, axes: Any, story: History) -> None:
     rows = min(story.groups, _ROWS)
     shares = np.clip(busy_shares(story, _BINS, rows), 0.0, 1.0)
     extent = (0.0, story.clock.last, story.groups - 0.5, -0.5)
@@ -116,7 +116,7 @@ def _draw_bins(made: Any, axes: Any, story: Story) -> None:
     made.colorbar(picture, ax=axes, label="share of time in a simulation", pad=0.01)
 
 
-def _draw_marks(axes: Any, story: Story) -> None:
+def _draw_marks(axes: Any, story: History) -> None:
     for what, look in _MARKS.items():
         chosen = [mark for mark in story.marks if mark.what == what and mark.group is not None]
         if chosen:

@@ -9,10 +9,10 @@ import stat
 import sys
 from typing import IO, Any
 
-__all__ = ["Lasting", "keep_printing"]
+__all__ = ["FailsafeStream", "keep_printing"]
 
 
-class Lasting:
+class FailsafeStream:
     """A text stream that counts as closed after its first failure, and never raises.
 
     Parameters

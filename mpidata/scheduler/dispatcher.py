@@ -15,8 +15,8 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.rank_files import PlannedRun
 from mpidata.sampling.parameters_file import assignments
-from mpidata.scheduler.cancel.cancelling import Cancelling
-from mpidata.scheduler.deaths.lost_groups import Cause, Causes, Losses, UntoldDeaths
+from mpidata.scheduler.cancel.cancellations import Cancelling
+from mpidata.scheduler.deaths.lost_groups import Cause, Causes, Losses, UnreportedDeaths
 from mpidata.scheduler.figures.run_output import RunOutput
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.messages import MIXED, Messages
@@ -83,7 +83,7 @@ class Dispatcher:
         self._groups = groups
         self._losses = losses
         self._not_started: tuple[str, Path | None] = "", None  # why the last group could not start, and its log
-        self._untold = UntoldDeaths(plan)
+        self._untold = UnreportedDeaths(plan)
         self._causes = Causes(plan)
         self._leaving: set[int] = set()  # groups that have left, but whose samples may not have arrived yet
         self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet

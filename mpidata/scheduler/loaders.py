@@ -10,7 +10,7 @@ from mpidata.native.event import Closed
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.rank_files import PlannedRun
-from mpidata.scheduler.deaths.lost_groups import Cause, Causes, UntoldDeaths
+from mpidata.scheduler.deaths.lost_groups import Cause, Causes, UnreportedDeaths
 from mpidata.scheduler.figures.run_output import RunOutput
 from mpidata.scheduler.groups import Groups, Places
 from mpidata.scheduler.messages import MIXED, Messages
@@ -65,7 +65,7 @@ class Loaders:
         self.died_out = False
         self.leaving = False
         self.blameless = False
-        self._untold = UntoldDeaths(plan, self.kind)
+        self._untold = UnreportedDeaths(plan, self.kind)
         self._causes = Causes(plan, self.kind)
         self._tries: dict[str, int] = {}  # by the item that lost loaders worked on
         self._serving: set[int] = set()

@@ -35,7 +35,7 @@ from mpidata.scheduler.relief import Relief, relieve
 from mpidata.scheduler.restore import restore, state_of
 from mpidata.scheduler.scaling import Scaling
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.trainers import FirstCause, Leavers, Silence, Verdict
+from mpidata.scheduler.trainers import DepartureWatch, FirstCause, SilenceWatch, Verdict
 
 if TYPE_CHECKING:
     from mpidata.sampling.learner.learner import Learner
@@ -91,7 +91,7 @@ class Scheduler:
         self._dispatcher = Dispatcher(plan, parameters, messages, output, self.simulations, self.groups, self.losses)
         self._keepers = self._dispatcher, *keepers
         self._relief, self._idle = Relief(plan.trainers), IdleTrainers(plan, messages, self._output)
-        self._leavers, self._silence = Leavers(plan.has_stream), (silence := Silence(plan))
+        self._leavers, self._silence = DepartureWatch(plan.has_stream), (silence := SilenceWatch(plan))
         self._lost_trainers, self._first_cause = LostTrainers(plan, output, silence), FirstCause(plan, silence)
         self._spares = SpareTrainers(plan, messages.trainers, output.note, output.figures)
         self._restored = restore(plan, self.simulations, self.losses, self._output.figures)

@@ -21,7 +21,7 @@ from mpidata.run.rank_files import PlannedRun
 from mpidata.run.side_channel import say_late
 from mpidata.scheduler.deaths.lost_groups import VANISHED
 
-__all__ = ["FirstCause", "Leavers", "Silence", "Verdict"]
+__all__ = ["FirstCause", "DepartureWatch", "SilenceWatch", "Verdict"]
 
 _SIGN_S = 3.0
 # Errors of torch.distributed and of MPI, such as MPI_ERR_PROC_FAILED; sentences of mpidata are none.
@@ -50,7 +50,7 @@ class Verdict:
     by_script: bool = False
 
 
-class Silence:
+class SilenceWatch:
     """Detects trainers that no longer give a sign of life: they were stopped, or their host hangs.
 
     Parameters
@@ -96,7 +96,7 @@ class Silence:
         return named
 
 
-class Leavers:
+class DepartureWatch:
     """Detects that a trainer has left while the others wait for it, for example in a collective: a deadlock.
 
     Used in jobs that train on what loaders read; in others a trainer that leaves ends the stream.
@@ -164,7 +164,7 @@ class FirstCause:
     ----------
     plan : Plan
         The job's plan.
-    silence : Silence
+    silence : SilenceWatch
         Detects trainers that give no sign of life.
 
     Attributes
@@ -177,7 +177,7 @@ class FirstCause:
     Not thread-safe. Times are in seconds of a monotonic clock.
     """
 
-    def __init__(self, plan: Plan, silence: Silence) -> None:
+    def __init__(self, plan: Plan, silence: SilenceWatch) -> None:
         self.dead = -1
         self._plan = plan
         self._silence = silence

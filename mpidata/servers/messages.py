@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mpidata.run.plan import Plan
 
-__all__ = ["MOST_BYTES", "NOBODY", "Ask", "Everyone", "Tag", "join_everyone", "pieces", "read_pieces"]
+__all__ = ["MOST_BYTES", "NOBODY", "Ask", "AllRanks", "Tag", "join_everyone", "pieces", "read_pieces"]
 
 MOST_BYTES = (1 << 31) - 1
 """Largest size of a message."""
@@ -58,7 +58,7 @@ class Ask(IntEnum):
     WITHDRAW = 9  # it saves later, because a trainer has died; answered unless all have saved
 
 
-class Everyone(NamedTuple):
+class AllRanks(NamedTuple):
     """All trainers and servers.
 
     Attributes
@@ -79,7 +79,7 @@ class Everyone(NamedTuple):
         return range(self.trainers, self.communicator.Get_size())
 
 
-def join_everyone(plan: Plan) -> Everyone:
+def join_everyone(plan: Plan) -> AllRanks:
     """Create the communicator. Collective over trainers and servers, after they have joined the job."""
     from mpi4py import MPI
 
@@ -89,7 +89,7 @@ def join_everyone(plan: Plan) -> Everyone:
     communicator.Set_errhandler(MPI.ERRORS_RETURN)
     own.Free()
     group.Free()
-    return Everyone(communicator, plan.trainers, plan.trainer_spares)
+    return AllRanks(communicator, plan.trainers, plan.trainer_spares)
 
 
 def pieces(thing: Any) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:

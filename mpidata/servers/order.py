@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["Deed", "Do", "Order"]
+__all__ = ["ServerAction", "Do", "Order"]
 
 
 class Do(IntEnum):
@@ -19,7 +19,7 @@ class Do(IntEnum):
     END = 5  # all trainers have left
 
 
-class Deed(NamedTuple):
+class ServerAction(NamedTuple):
     """An action of all servers, which do them in the same order."""
 
     do: Do
@@ -138,7 +138,7 @@ class Order:
         """Return the number of pushes that a trainer is ahead of the slowest one."""
         return self._clocks[trainer] - min((self._clocks[one] for one in self._active), default=self._clocks[trainer])
 
-    def deeds(self) -> Iterator[Deed]:
+    def deeds(self) -> Iterator[ServerAction]:
         """Yield the actions that are due; each must be done before the next one is requested."""
         for trainer, pushes in self._resting.items():
             if min(self._had[trainer]) >= pushes:
@@ -146,31 +146,31 @@ class Order:
         if self._staleness >= 0:
             yield from self._begun()
         if len(self._left) == len(self._clocks) and not self._active:
-            yield Deed(Do.END)
+            yield ServerAction(Do.END)
 
-    def _begun(self) -> Iterator[Deed]:
+    def _begun(self) -> Iterator[ServerAction]:
         yield from self._steps()
         for trainer, pushes in sorted(self._pulls.items()):
             if self._applied[trainer] >= pushes and self.ahead(trainer) <= self._staleness:
                 del self._pulls[trainer]
-                yield Deed(Do.SEND, (trainer,))
+                yield ServerAction(Do.SEND, (trainer,))
         for trainer, pushes in sorted(self._settles.items()):
             if self._applied[trainer] >= pushes:
                 del self._settles[trainer]
-                yield Deed(Do.TELL, (trainer,))
+                yield ServerAction(Do.TELL, (trainer,))
         if self._saves:
             yield from self._save(min(self._saves.values()))
 
-    def _save(self, checkpoint: int) -> Iterator[Deed]:
+    def _save(self, checkpoint: int) -> Iterator[ServerAction]:
         if any(self._absent.get(one, -1) < checkpoint for one in self._active | self._paused):
             return
         waiting = sorted(one for one, number in self._saves.items() if number == checkpoint)
         for trainer in waiting:
             del self._saves[trainer]
             self._wake(trainer)
-        yield Deed(Do.SAVE, tuple(waiting))
+        yield ServerAction(Do.SAVE, tuple(waiting))
 
-    def _steps(self) -> Iterator[Deed]:
+    def _steps(self) -> Iterator[ServerAction]:
         living = [one for one in range(len(self._had)) if one not in self._dead]
         while ready := [one for one in living if min(self._had[one]) > self._applied[one]]:
             if self._staleness:
@@ -181,7 +181,7 @@ class Order:
                 self._applied[trainer] += 1
                 self._clocks[trainer] += 1
             self.version += 1
-            yield Deed(Do.STEP, tuple(ready))
+            yield ServerAction(Do.STEP, tuple(ready))
 
     def _wake(self, trainer: int) -> None:
         self._resting.pop(trainer, None)

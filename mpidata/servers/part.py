@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from mpidata.servers.flat import Kind, size_of, stretches
+from mpidata.servers.flat_weights import Kind, size_of, stretches
 from mpidata.servers.table import SPARSE, Rows, Table, read_gradients
 
 __all__ = ["ELEMENTWISE", "Making", "Part", "State", "cut", "join"]

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from mpidata.errors import MpidataError
-from mpidata.servers.messages import NOBODY, Ask, Everyone, Tag, pieces, read_pieces
-from mpidata.servers.order import Deed, Do, Order
+from mpidata.servers.messages import NOBODY, AllRanks, Ask, Tag, pieces, read_pieces
+from mpidata.servers.order import Do, Order, ServerAction
 from mpidata.servers.part import Making, Part, State
-from mpidata.servers.trained import Trained, unpack
+from mpidata.servers.trained_samples import TrainedSamples, unpack
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -30,7 +30,7 @@ class Serving:
 
     Parameters
     ----------
-    everyone : Everyone
+    everyone : AllRanks
         The trainers and the servers.
     elastic : bool
         Whether the other trainers continue when one of them dies.
@@ -38,7 +38,7 @@ class Serving:
         Reports that this rank is alive.
     """
 
-    def __init__(self, everyone: Everyone, elastic: bool, beat: Callable[[], object]) -> None:
+    def __init__(self, everyone: AllRanks, elastic: bool, beat: Callable[[], object]) -> None:
         self._communicator, self._trainers, spares = everyone
         self._elastic, self._beat = elastic, beat
         self._servers = len(everyone.servers)
@@ -47,7 +47,7 @@ class Serving:
         self._digest: int | None = None
         self._order = Order(self._trainers, self._servers, spares)
         self._pushes: list[deque[torch.Tensor]] = [deque() for _ in range(self._trainers)]
-        self._trained = Trained(self._trainers, spares)
+        self._trained = TrainedSamples(self._trainers, spares)
         self._sent: list[tuple[MPI.Request, object]] = []
         self._ended = False
         self._made = 0
@@ -129,7 +129,7 @@ class Serving:
             self._begin() if number == _MADE else self._order.had(number, source - self._trainers)
         elif tag is Tag.DEED:
             do, *trainers = data.view(np.int64).tolist()
-            self._do(Deed(Do(do), tuple(trainers)))
+            self._do(ServerAction(Do(do), tuple(trainers)))
         elif tag is Tag.ASK:
             ask, number, checkpoint = data.view(np.int64).tolist()
             self._asked(Ask(ask), source, number, checkpoint)
@@ -186,7 +186,7 @@ class Serving:
         if self._made == self._servers:
             self._order.begin(self._making.staleness, self._version)
 
-    def _do(self, deed: Deed) -> None:
+    def _do(self, deed: ServerAction) -> None:
         if deed.do is Do.END:
             self._ended = True
             return

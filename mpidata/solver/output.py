@@ -28,8 +28,8 @@ import mpidata.solver
 from mpidata.dtypes import BFLOAT16, BITS_OF_BFLOAT16, dataset_dtype
 from mpidata.errors import MpidataError, SimulationCancelled, as_line
 from mpidata.solver.constants import Constants
+from mpidata.solver.output_files import Files, WrongFilesError, removed_before_read
 from mpidata.solver.simulation import Simulation
-from mpidata.solver.written import Files, WrongFilesError, removed_before_read
 
 __all__ = ["read"]
 

@@ -11,19 +11,19 @@ from typing import Any, Literal, SupportsFloat
 import torch
 from torch.utils.data import IterableDataset
 
-from mpidata.checkpoint.of_stream import StreamCheckpoints
+from mpidata.checkpoint.stream_methods import StreamCheckpoints
 from mpidata.errors import StreamError
 from mpidata.native.library import check
 from mpidata.packing import check_constants
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
+from mpidata.trainer.batch_count import expected_of_stream
 from mpidata.trainer.batches.choice import check_ragged, make_memory
-from mpidata.trainer.batches.on_device import choose_device_of_stream, prefetcher_of
-from mpidata.trainer.cancel.of_stream import StreamCancel
+from mpidata.trainer.batches.device_prefetch import choose_device_of_stream, prefetcher_of
+from mpidata.trainer.cancel.stream_methods import StreamCancel
 from mpidata.trainer.constants import DrawnConstants
 from mpidata.trainer.elastic.reducer import make_alike
-from mpidata.trainer.expected import expected_of_stream
-from mpidata.trainer.field_statistics.of_stream import StreamScales
+from mpidata.trainer.field_statistics.stream_methods import StreamScales
 from mpidata.trainer.frameworks.callers import fetched_ahead, leave_whole, overfits, overfitting
 from mpidata.trainer.frameworks.preparation import teach_accelerate, undivided_stream
 from mpidata.trainer.frameworks.steps import asks_for_an_empty_pass, compare_steps
@@ -32,9 +32,9 @@ from mpidata.trainer.replica.passes import constants_of, pass_of
 from mpidata.trainer.replica.replica import Replica
 from mpidata.trainer.script import picture_of, report_of
 from mpidata.trainer.shares.grouping import Grouping, check_even, check_positive
-from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_pinning, refuse_workers
-from mpidata.trainer.validation.of_stream import StreamValidation
+from mpidata.trainer.torch_loaders import Unpicklable, check_skipping, refuse_loader, refuse_pinning, refuse_workers
 from mpidata.trainer.validation.request import AskedValidation
+from mpidata.trainer.validation.stream_methods import StreamValidation
 
 __all__ = ["MPIStreamDataset"]
 
@@ -44,7 +44,7 @@ class MPIStreamDataset(
     StreamValidation,
     StreamCancel,
     StreamCheckpoints,
-    NotCopied,
+    Unpicklable,
     IterableDataset[dict[str, torch.Tensor]],
 ):
     """The samples that the job's solvers stream to this trainer.

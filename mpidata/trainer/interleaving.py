@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from threading import get_ident
 
-__all__ = ["InTurn"]
+__all__ = ["InterleavingCheck"]
 
 
-class InTurn:
+class InterleavingCheck:
     """Warns once if one of them draws again after another one has drawn.
 
     A checkpoint counts a batch as used when the next one is drawn, whoever draws it.

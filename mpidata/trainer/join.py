@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpidata.errors import LibraryError, MpidataError, StreamError, unforeseen
 from mpidata.loading.figures import PUSHES
-from mpidata.loading.here import refuse_here
+from mpidata.loading.loader_process import refuse_here
 from mpidata.loading.over_mpi import MpiLoaders
 from mpidata.loading.transport import Loaders
 from mpidata.native.library import Library, check
@@ -149,7 +149,7 @@ def _join_as_trainer(plan: Plan, library: Library) -> Trainer:
     assert isinstance(communicator, MPI.Intracomm)
     if plan.ranks_per_replica == 1:
         return Trainer(plan, library, communicator)
-    from mpidata.trainer.replica.first import FirstTrainer
+    from mpidata.trainer.replica.first_rank import FirstTrainer
 
     return FirstTrainer(plan, library, communicator)
 

@@ -21,12 +21,12 @@ from mpidata.trainer.constants import DrawnConstants
 from mpidata.trainer.shares.grouping import BySize
 from mpidata.trainer.trainer import Trainer
 
-__all__ = ["OnItsWay", "Pass", "Refused"]
+__all__ = ["BatchCopy", "Pass", "Refused"]
 
 _Share: TypeAlias = "tuple[int, int] | None"
 
 
-class OnItsWay(NamedTuple):
+class BatchCopy(NamedTuple):
     """Information on a batch that is being copied to a device.
 
     Attributes
@@ -72,7 +72,7 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         constants: DrawnConstants | None,
         given_back: deque[dict[str, torch.Tensor]],
         ahead: int,
-        prefetcher: Prefetcher[OnItsWay] | None = None,
+        prefetcher: Prefetcher[BatchCopy] | None = None,
     ) -> None:
         self._trainer = trainer
         self._constants = constants
@@ -112,17 +112,17 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
             weakref.finalize(batch["simulation"], _let_go, constants).atexit = False
         return batch
 
-    def _fetch(self) -> Fetched[OnItsWay]:
+    def _fetch(self) -> Fetched[BatchCopy]:
         tensors = self._draw()
-        return OnItsWay(_counted, self._holding_constants(tensors)), lambda: tensors
+        return BatchCopy(_counted, self._holding_constants(tensors)), lambda: tensors
 
-    def _fetch_ahead(self) -> Fetched[OnItsWay] | None:
+    def _fetch_ahead(self) -> Fetched[BatchCopy] | None:
         try:
             tensors, share = self._take(ahead=True)
         except StopIteration:
             return None
         count = functools.partial(_count, self._trainer, tensors["step"].numel(), share, ahead=True)
-        return OnItsWay(count, self._holding_constants(tensors)), lambda: tensors
+        return BatchCopy(count, self._holding_constants(tensors)), lambda: tensors
 
     def _holding_constants(self, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
         return None if self._constants is None else tensors["simulation"]

@@ -15,7 +15,7 @@ from mpidata.trainer.frameworks.callers import callers
 from mpidata.trainer.frameworks.processes import check_processes
 from mpidata.trainer.shares.grouping import Grouping
 
-__all__ = ["NotCopied", "check_skipping", "refuse_loader", "refuse_pinning", "refuse_workers"]
+__all__ = ["Unpicklable", "check_skipping", "refuse_loader", "refuse_pinning", "refuse_workers"]
 
 _FETCHER = "_IterableDatasetFetcher"
 # Classes of accelerate.
@@ -40,7 +40,7 @@ def _no_copy(how: str) -> str:
     )
 
 
-class NotCopied:
+class Unpicklable:
     """Base class of objects that cannot be copied or pickled, with an error that explains it."""
 
     def __copy__(self) -> NoReturn:

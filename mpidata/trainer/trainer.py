@@ -18,21 +18,21 @@ from mpidata.loading.figures import LEFT_EARLY, STEP_WAITS_S, UNTRAINED, WAITS_S
 from mpidata.loading.transport import Loaders
 from mpidata.loading.turns import Turns
 from mpidata.native import constants
-from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
+from mpidata.native.forked_library import ForkedLibrary, forked_error, when_forked
 from mpidata.native.library import Library, check
 from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.stop import read_stop
-from mpidata.sampling.losses.telling import Telling
+from mpidata.sampling.losses.reporter import LossReporter
 from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.streams.drawn import Drawn
 from mpidata.trainer.elastic.streams.shared_stream import SharedStream, meet
 from mpidata.trainer.field_statistics.statistics import write_statistics
-from mpidata.trainer.idle import IdleWatch, Pace, pace_of_stream
-from mpidata.trainer.interleaving import InTurn
-from mpidata.trainer.local_sgd.meeting_points import Apart, come
+from mpidata.trainer.idle_watch import IdleWatch, Pace, pace_of_stream
+from mpidata.trainer.interleaving import InterleavingCheck
+from mpidata.trainer.local_sgd.meeting_points import IndependentTrainers, come
 from mpidata.trainer.replica.replica import Replica
 from mpidata.trainer.shares.grouping import Grouping
 from mpidata.trainer.shares.share import Share
@@ -74,7 +74,7 @@ class Trainer:
         Whether this trainer has left the job; whether there is no job.
     drawn, samples : int
         Batches (or single samples) drawn so far, including those before a resume; samples while `apart` is set.
-    members, apart : Members or None, Apart or None
+    members, apart : Members or None, IndependentTrainers or None
         The living trainers, in a job that continues when one dies; set if trainers make their own steps.
     leaves : list of callable
         Called when this trainer stops training.
@@ -84,12 +84,12 @@ class Trainer:
         This trainer's share in the batches of all, and its part in checkpoints.
     passes, passes_begun : int
         Number of open passes over the stream, and of passes begun.
-    shared, in_turn, losses, turns, recorder : SharedStream, InTurn, Telling, Turns, Recorder or None
+    shared, in_turn, losses, turns, recorder : SharedStream, InterleavingCheck, LossReporter, Turns, Recorder or None
         See their classes.
     """
 
     def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm | None) -> None:
-        from mpidata.checkpoint.taking import Checkpoints  # loads h5py
+        from mpidata.checkpoint.snapshots import Checkpoints  # loads h5py
 
         self.plan, self.library, self.communicator, self.scripts = plan, library, communicator, communicator
         self.members: Members | None = None
@@ -97,11 +97,11 @@ class Trainer:
             self.members = Members(communicator.Dup(), self._say_waits, self._regroup, plan.trainer_spares)
             self.members.drawn = Drawn(self.note_trained) if plan.has_stream else None
         self.shared = SharedStream(lambda: self.drawn)
-        self.losses = Telling(library, plan.simulations + plan.validation)
+        self.losses = LossReporter(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
         self.closed = self._parted = self.is_alone = False
-        self.apart: Apart | None = None
+        self.apart: IndependentTrainers | None = None
         self.leaves: list[Callable[[], object]] = []
         self.servers: Link | None = None  # the connection to the parameter servers
         self.drawn = self.samples = self.passes = self.passes_begun = 0
@@ -111,7 +111,7 @@ class Trainer:
         self.turns = Turns(lambda: None)
         self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
         self.grouping: Grouping | None = None
-        self.share, self.in_turn = Share(), InTurn()
+        self.share, self.in_turn = Share(), InterleavingCheck()
         self._interrupted = self._asked_in_vain = self._forked = self._waiting = False
         self._lock = threading.RLock()
         self._page = ctypes.c_void_p(), ctypes.c_int64()

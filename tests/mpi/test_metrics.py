@@ -8,7 +8,7 @@ from slow_jobs import write_slow_job
 
 from mpidata.reporting.advice.advice import Advice, advise
 from mpidata.reporting.advice.measurements import measure
-from mpidata.reporting.reading.look import look_at
+from mpidata.reporting.reading.run_snapshot import look_at
 
 
 def last(text: str) -> float:

@@ -14,8 +14,8 @@ from mpidata.dtypes import dtype_name, mark_dataset
 from mpidata.errors import JobFileError, MpidataError
 from mpidata.solver import output
 from mpidata.solver.output import read
+from mpidata.solver.output_files import Files, WrongFilesError
 from mpidata.solver.renames import Renames
-from mpidata.solver.written import Files, WrongFilesError
 
 WRITES = python("outputs/writes_npy.py")
 

@@ -64,7 +64,7 @@ def test_the_command_as_a_module() -> None:
         ("mpidata.cli", {"torch", "mpi4py", "numpy", "scipy", "pydantic"}),
         ("mpidata.launch.starting.local, mpidata.sampling.drawing", {"torch", "mpi4py", "scipy.stats", "h5py"}),
         ("mpidata.scheduler.__main__", {"torch", "scipy", "h5py", "rich", "pydantic"}),
-        ("mpidata.trainer.join, mpidata.checkpoint.taking", {"torch", "scipy", "pydantic"}),
+        ("mpidata.trainer.join, mpidata.checkpoint.snapshots", {"torch", "scipy", "pydantic"}),
     ],
 )
 def test_what_starts_with_each_job_is_light(modules: str, slow: set[str]) -> None:

@@ -21,9 +21,9 @@ from mpidata.checkpoint import path_of, received
 from mpidata.checkpoint.files import SCHEDULER, trainer_file
 from mpidata.checkpoint.restore import restore
 from mpidata.errors import MpidataError
-from mpidata.record.earlier import Earlier
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
+from mpidata.record.recorded_steps import RecordedSteps
 from mpidata.scheduler.deaths.lost_groups import Losses
 from mpidata.scheduler.figures.summary import Figures
 from mpidata.scheduler.restore import restore as restore_scheduler
@@ -96,7 +96,7 @@ def use_record(folder: Path) -> None:
     dataset = RecordedDataset(folder)
     for index in range(min(len(dataset), 20)):
         dataset[index]
-    Earlier(folder, Header.of(make_plan(), 0), 1)
+    RecordedSteps(folder, Header.of(make_plan(), 0), 1)
 
 
 def expect_a_sentence(use: Callable[[Path], None], original: Path, harm: Callable[[Path], None]) -> None:

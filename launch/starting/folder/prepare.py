@@ -37,7 +37,7 @@ def next_run(job: Job) -> Path:
 def check_record(job: Job) -> None:
     """Check that `record.path` of a job has no record of another run; raises MpidataError."""
     if job.record is not None and job.record.path is not None:
-        from mpidata.record.earlier import check_empty
+        from mpidata.record.recorded_steps import check_empty
 
         check_empty(job.folder / job.record.path)
 

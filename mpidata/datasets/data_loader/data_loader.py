@@ -15,20 +15,20 @@ import torch.utils.data
 from torch.utils.data import Sampler, default_collate, default_convert
 
 from mpidata.datasets.data_loader.arguments import refuse, say_without_effect
-from mpidata.datasets.data_loader.built import Built
+from mpidata.datasets.data_loader.dataset_placeholder import DatasetPlaceholder
 from mpidata.datasets.data_loader.epoch import Epoch, Settings, derived_seed
+from mpidata.datasets.data_loader.epoch_settings import EpochSettings
 from mpidata.datasets.data_loader.index_pass import IndexPass, PassBatches
-from mpidata.datasets.data_loader.outside import Outside
-from mpidata.datasets.data_loader.remote import Order, Remote
+from mpidata.datasets.data_loader.remote_dataset import Order, Remote
 from mpidata.datasets.data_loader.request import Asked
 from mpidata.datasets.data_loader.samplers import UserSampler, is_stateful
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
-from mpidata.datasets.data_loader.told_epochs import ToldEpochs
+from mpidata.datasets.data_loader.standalone_loader import StandaloneLoader
 from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
-from mpidata.datasets.epochs.dealing import Dealing, Living
-from mpidata.datasets.epochs.dealing import share as deal
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.random_states import States, continue_in, of_process
+from mpidata.datasets.epochs.share_assignment import Dealing, Living
+from mpidata.datasets.epochs.share_assignment import share as deal
 from mpidata.device.prefetch import choose_prefetcher
 from mpidata.errors import StreamError
 from mpidata.loading.definition import Definition, pack_definition
@@ -152,13 +152,13 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         several = share and self._place.trainers > 1
         self._asked = Asked(self._place, batch_size, bool(shuffle), drop_last) if several else None
         self._remote: Remote | None = self._send()
-        self._told_epochs = ToldEpochs(dataset)
+        self._told_epochs = EpochSettings(dataset)
         self._tally = Tally(self._place.report, self._place.trainer == 0)
         self._place.when_leaving(self._tally.flush)
         self._position = Position()
         self._process: States | None = None
         self._order = torch.Generator()
-        dataset = Built(self._remote) if isinstance(dataset, str) else dataset
+        dataset = DatasetPlaceholder(self._remote) if isinstance(dataset, str) else dataset
         rest: dict[str, Any] = {"collate_fn": collate_fn, "pin_memory": pin_memory, "timeout": timeout}
         if share:
             assert batch_size is not None
@@ -387,14 +387,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 _KINDS = {"samples": "a dataset of length", "global_batch": "a batch size times trainers of", "trainers": "trainers:"}
 
 
-class _OutsideLoader(Outside, DataLoader):
+class _OutsideLoader(StandaloneLoader, DataLoader):
     """What ``mpidata.DataLoader(...)`` makes outside a job."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        bound = inspect.signature(super(Outside, self).__init__).bind(*args, **kwargs)
+        bound = inspect.signature(super(StandaloneLoader, self).__init__).bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments
         sampled = given["sampler"] is not None or given["batch_sampler"] is not None
         batch_size, share, generator = given["batch_size"], given["share"], given["generator"]
         refuse(given["dataset"], batch_size, given["prefetch_factor"], share, sampled, generator)
-        Outside.__init__(self, given)
+        StandaloneLoader.__init__(self, given)

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch.utils.data._utils.pin_memory import pin_memory
 
-from mpidata.datasets.data_loader.remote import Order, Remote
+from mpidata.datasets.data_loader.remote_dataset import Order, Remote
 from mpidata.datasets.epochs.iteration import Iteration, Ready
 from mpidata.loading.parcels import unpack
 from mpidata.loading.transport import Parcel

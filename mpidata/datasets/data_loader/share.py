@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch.utils.data import DistributedSampler, Sampler, SequentialSampler
 
-from mpidata.datasets.epochs.dealing import Dealing
+from mpidata.datasets.epochs.share_assignment import Dealing
 from mpidata.loading.permutation import Permutation
 
 __all__ = ["ShareBatches", "ShareSampler"]

@@ -15,13 +15,13 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import IterableDataset
 
-from mpidata.datasets.epochs.dealing import Dealing
-from mpidata.datasets.epochs.dealing import share as deal
 from mpidata.datasets.epochs.iteration import Iteration, Ready
 from mpidata.datasets.epochs.position import Position
-from mpidata.datasets.files.ahead import Ahead
+from mpidata.datasets.epochs.share_assignment import Dealing
+from mpidata.datasets.epochs.share_assignment import share as deal
 from mpidata.datasets.files.in_loaders import refuse_copy, refuse_loader
-from mpidata.datasets.files.remote import Remote
+from mpidata.datasets.files.read_ahead import ReadAhead
+from mpidata.datasets.files.remote_parts import Remote
 from mpidata.device.prefetch import choose_prefetcher
 from mpidata.errors import StreamError
 from mpidata.loading.agreement import hashed, pack_agreement
@@ -149,7 +149,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
         self._dealing = Dealing(sum(self._counts), batch_size, trainer, trainers, drop_last)
         self._turns = place.turns
-        self._ahead = Ahead(
+        self._ahead = ReadAhead(
             self._remote,
             self._dealing,
             lambda epoch: blocks_of(self._counts, self._shuffle, self._open_parts, self._seed, epoch),
@@ -338,7 +338,7 @@ class _Epoch(Iteration):
     def __init__(
         self,
         batch: Callable[[int, int, float], tuple[int, Callable[[], Any]] | None],
-        ahead: Ahead,
+        ahead: ReadAhead,
         epoch: int,
         first: int,
         *rest: Any,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from mpidata.reporting.reading.history import read_events
 from mpidata.reporting.reading.lines import middle_of, read_metrics
-from mpidata.reporting.reading.look import Look
-from mpidata.reporting.reading.story import read_events
+from mpidata.reporting.reading.run_snapshot import RunSnapshot
 from mpidata.sizes import parse_size
 
 __all__ = ["LongSimulation", "Measured", "TrainerMeasured", "measure"]
@@ -131,7 +131,7 @@ class Measured:
         return min(trainer.most_s for trainer in self.trainers)
 
 
-def measure(look: Look) -> Measured | None:
+def measure(look: RunSnapshot) -> Measured | None:
     """Find out how the trainers and groups of a run spent their time; None if too little is known.
 
     Trainers are measured between 20 and 80 % of the time in which samples arrived, groups by the simulations that they

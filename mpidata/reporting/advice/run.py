@@ -6,9 +6,9 @@ import statistics
 
 from mpidata.reporting.advice.advice import Advice, advise
 from mpidata.reporting.advice.measurements import measure
+from mpidata.reporting.reading.history import read_events
 from mpidata.reporting.reading.lines import middle_of, read_metrics, samples_of, waited_of
-from mpidata.reporting.reading.look import Look
-from mpidata.reporting.reading.story import read_events
+from mpidata.reporting.reading.run_snapshot import RunSnapshot
 
 __all__ = ["advise_run"]
 
@@ -16,7 +16,7 @@ _WAITS = 0.15  # share of time from which waiting is reported
 _CHANGES = ("trainer_lost", "trainer_joined", "trainer_retired")
 
 
-def advise_run(look: Look, cores: int | None = None) -> Advice:
+def advise_run(look: RunSnapshot, cores: int | None = None) -> Advice:
     """Return the bottleneck of a run's job, and what would be balanced, on `cores` cores if given."""
     if any(event.get("event") in _CHANGES for event in read_events(look.run.events)):
         told = "Trainers died, joined or left, so its times do not show those of a job with a fixed number of them."
@@ -24,7 +24,7 @@ def advise_run(look: Look, cores: int | None = None) -> Advice:
     return advise(measure(look), cores) if look.job.get("solvers") else _of_loaders(look)
 
 
-def _of_loaders(look: Look) -> Advice:
+def _of_loaders(look: RunSnapshot) -> Advice:
     inside = middle_of(read_metrics(look.run))
     if inside is None:
         return Advice("unknown", ["The bottleneck of the job is unknown.", "Too little was loaded, or too quickly."])

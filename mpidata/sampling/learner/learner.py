@@ -17,9 +17,9 @@ from mpidata.errors import MpidataError, unforeseen
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.plan.parameters import texts_of
-from mpidata.sampling.learner.local_sampler import Begun, Sampling, SamplingHere
+from mpidata.sampling.learner.local_sampler import Begun, LocalSampling, Sampling
 from mpidata.sampling.learner.published import Asking, Contents, Newest
-from mpidata.sampling.learner.remote_sampler import Learners, SamplingElsewhere
+from mpidata.sampling.learner.remote_sampler import Learners, RemoteSampling
 from mpidata.sampling.losses.sums import Sums
 from mpidata.sampling.losses.table import LossTable
 from mpidata.sampling.parameters_file import append_rows
@@ -50,7 +50,7 @@ class Learner:
         The result of `state`, from the checkpoint from which the run was resumed.
     newest : Newest, optional
         The newest published version, for a sampler that takes it.
-    elsewhere : SamplingElsewhere, optional
+    elsewhere : RemoteSampling, optional
         The sampler, if it runs on a learner.
 
     Notes
@@ -66,7 +66,7 @@ class Learner:
         drawn: int,
         kept: dict[str, Any] | None = None,
         newest: Newest | None = None,
-        elsewhere: SamplingElsewhere | None = None,
+        elsewhere: RemoteSampling | None = None,
     ) -> None:
         self._job, self._run, self._table = job, run, table
         self._drawn = drawn
@@ -80,7 +80,7 @@ class Learner:
         self._error: MpidataError | None = None
         self._newest = newest
         self.elsewhere = elsewhere
-        self._sampling: Sampling = SamplingHere(job) if elsewhere is None else elsewhere
+        self._sampling: Sampling = LocalSampling(job) if elsewhere is None else elsewhere
 
     def start(self, waiting: Queue) -> None:
         """Start; from now on, only simulations with parameters can be taken from `waiting`."""
@@ -217,7 +217,7 @@ def make_learner(
             f"Restore the file, or remove {path_of(run.checkpoints, plan.checkpoint)} and resume from the one before."
         )
     newest = Newest(trainers) if trainers is not None else None
-    elsewhere = SamplingElsewhere(learners) if learners is not None and plan.learner else None
+    elsewhere = RemoteSampling(learners) if learners is not None and plan.learner else None
     return Learner(load_job(run.job), run, table, drawn, kept, newest, elsewhere)
 
 

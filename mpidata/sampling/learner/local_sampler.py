@@ -14,7 +14,7 @@ from mpidata.config import Job
 from mpidata.sampling.drawing import Drawn, ask, make_sampler, sampler_code
 from mpidata.sampling.learner.published import Contents, Published, read
 
-__all__ = ["Begun", "Sampling", "SamplingHere"]
+__all__ = ["Begun", "Sampling", "LocalSampling"]
 
 Losses = dict[str, NDArray[Any]]
 
@@ -65,7 +65,7 @@ class Sampling(Protocol):
         """Note that there is nothing more to do for now."""
 
 
-class SamplingHere:
+class LocalSampling:
     """The sampler in this process; the methods of `Sampling`."""
 
     def __init__(self, job: Job) -> None:

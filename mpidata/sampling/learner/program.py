@@ -19,7 +19,7 @@ from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception
 from mpidata.run.failsafe_output import keep_printing
 from mpidata.run.folder import RunFolder
-from mpidata.sampling.learner.local_sampler import Begun, Sampling, SamplingHere
+from mpidata.sampling.learner.local_sampler import Begun, LocalSampling, Sampling
 from mpidata.sampling.learner.over_mpi import LEAVE, AskedOverMpi
 from mpidata.sampling.learner.published import Contents
 from mpidata.sampling.learner.remote_sampler import Answer, Question
@@ -129,7 +129,7 @@ def main() -> int:
     check(library, library.mpidata_loader_open(MPI.COMM_WORLD.py2f(), constants.ROLE_LEARNER))
     check(library, library.mpidata_loader_begin())
     asked = AskedOverMpi(library)
-    idle = serve(asked, Worker(SamplingHere(job)))
+    idle = serve(asked, Worker(LocalSampling(job)))
     asked.close()
     if not idle:  # the sampler's result is not needed, and Python's end would wait for it, or crash it
         MPI.Finalize()

@@ -15,7 +15,7 @@ from mpidata.sampling.drawing import Drawn
 from mpidata.sampling.learner.local_sampler import Begun, Losses
 from mpidata.sampling.learner.published import Contents
 
-__all__ = ["Answer", "Learners", "Question", "SamplingElsewhere"]
+__all__ = ["Answer", "Learners", "Question", "RemoteSampling"]
 
 # How long to wait for the thread, which asks at once when it has something to do.
 _PATIENCE_S = 0.02
@@ -48,7 +48,7 @@ class Learners(Protocol):
         """Take an answer: learner, number of the question, answer; None if there is none."""
 
 
-class SamplingElsewhere:
+class RemoteSampling:
     """The sampler on the rank that `serves` names; the methods of `Sampling`, for the sampler's thread.
 
     One question is open at a time. If its learner is lost, the next one starts from the state of the last answer, and

@@ -15,7 +15,7 @@ from mpidata.scheduler.loaders import Loaders
 from mpidata.scheduler.messages import Messages
 
 if TYPE_CHECKING:
-    from mpidata.sampling.learner.remote_sampler import SamplingElsewhere
+    from mpidata.sampling.learner.remote_sampler import RemoteSampling
 
 __all__ = ["LearnerRanks"]
 
@@ -29,14 +29,14 @@ class LearnerRanks(Loaders):
     ----------
     plan, messages, output
         As for Loaders.
-    sampling : SamplingElsewhere or None
+    sampling : RemoteSampling or None
         Sends calls to the learner; None if there is no learner.
     """
 
     kind = "learner"
     name = "learner"
 
-    def __init__(self, plan: Plan, messages: Messages, output: RunOutput, sampling: SamplingElsewhere | None) -> None:
+    def __init__(self, plan: Plan, messages: Messages, output: RunOutput, sampling: RemoteSampling | None) -> None:
         super().__init__(plan, messages, output)
         self._sampling = sampling
 

@@ -15,7 +15,7 @@ from mpidata.run.plan import Plan
 from mpidata.run.rank_files import PlannedRun
 from mpidata.sampling.parameters_file import named
 
-__all__ = ["GIVEN_UP", "VANISHED", "Cause", "Causes", "Losses", "UntoldDeaths"]
+__all__ = ["GIVEN_UP", "VANISHED", "Cause", "Causes", "Losses", "UnreportedDeaths"]
 
 _LOOK_S = 1.0
 # If this many have failed, none is complete, and every group has failed, the program is at fault, not a simulation.
@@ -228,7 +228,7 @@ class Causes:
         return causes
 
 
-class UntoldDeaths:
+class UnreportedDeaths:
     """Deaths of solvers or loaders that MPI does not report, which happens if one dies while another group joins.
 
     Parameters

@@ -13,7 +13,7 @@ from mpidata.run.plan import Plan
 from mpidata.scheduler.deaths.lost_groups import VANISHED, Cause
 from mpidata.scheduler.figures.run_output import RunOutput
 from mpidata.scheduler.figures.summary import DRAWN
-from mpidata.scheduler.trainers import Silence
+from mpidata.scheduler.trainers import SilenceWatch
 
 __all__ = ["LostTrainers"]
 
@@ -31,7 +31,7 @@ class LostTrainers:
     output : RunOutput
         Receives the event `trainer_lost`, once the exit note exists or is no longer waited for; its figures have the
         numbers of lost trainers.
-    silence : Silence
+    silence : SilenceWatch
         Detects trainers that give no sign of life.
 
     Notes
@@ -39,7 +39,7 @@ class LostTrainers:
     Not thread-safe. Times are in seconds of a monotonic clock.
     """
 
-    def __init__(self, plan: Plan, output: RunOutput, silence: Silence) -> None:
+    def __init__(self, plan: Plan, output: RunOutput, silence: SilenceWatch) -> None:
         self._plan, self._silence = plan, silence
         self._note, self._figures, self._lost = output.note, output.figures, output.figures.lost_trainers
         self._untold: dict[int, tuple[float, int]] = {}

@@ -12,8 +12,8 @@ from mpidata.run.job_environment import in_job
 from mpidata.trainer import join as job
 from mpidata.trainer.elastic.attempt import Attempt
 from mpidata.trainer.elastic.change import Change
-from mpidata.trainer.elastic.giving import refuse_new
 from mpidata.trainer.elastic.members import Members
+from mpidata.trainer.elastic.state_transfer import refuse_new
 
 __all__ = ["all_reduce", "on_change", "rank", "world_size"]
 

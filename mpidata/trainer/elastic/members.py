@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from mpidata.loading.turns import Turn
 from mpidata.trainer.elastic.attempt import Attempt, agree, come_together, split, unlike_calls
 from mpidata.trainer.elastic.change import Change, Shared, without
-from mpidata.trainer.elastic.giving import Giving
 from mpidata.trainer.elastic.meeting import MOST_DATASETS, Decision, Meeting, Row
 from mpidata.trainer.elastic.orders import Orders
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.shared_datasets import SharedDatasets, furthest
+from mpidata.trainer.elastic.state_transfer import StateTransfer
 from mpidata.trainer.elastic.waiting import free
 from mpidata.trainer.local_sgd.meeting_points import How, come
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from mpidata.trainer.elastic.streams.drawn import Drawn
-    from mpidata.trainer.local_sgd.meeting_points import Apart
+    from mpidata.trainer.local_sgd.meeting_points import IndependentTrainers
 
 __all__ = ["Members"]
 
@@ -65,11 +65,11 @@ class Members:
         Whether this trainer has just taken a place, and its script has received no batch yet.
     orders : callable
         Returns the number of the newest order to change the number of trainers, and the requested number.
-    giving : Giving
+    giving : StateTransfer
         Sends the state of the others to a trainer that takes a place.
     retire : callable
         Called when this trainer must stop training; does not return.
-    apart : Apart or None
+    apart : IndependentTrainers or None
         Set if trainers make their own steps; collective operations wait until all trainers have come there.
     report : callable
         As given.
@@ -105,7 +105,7 @@ class Members:
             self.communicator = self._meet_first(everyone)
         self.is_new = False
         self.orders: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        self.giving = Giving()
+        self.giving = StateTransfer()
         self.retire: Callable[[], object] = lambda: None
         self._datasets = SharedDatasets()
         self._trained: dict[int, NDArray[np.int64]] = {}
@@ -113,7 +113,7 @@ class Members:
         self._changes: list[Change] = []
         self._tell: list[Callable[[Change], object]] = []
         self._holes: list[int] = []
-        self.apart: Apart | None = None
+        self.apart: IndependentTrainers | None = None
         self.place_of: Callable[[int], NDArray[np.int64]] | None = None
         self.learn: Callable[[], object] = lambda: None
         self._orders = Orders()

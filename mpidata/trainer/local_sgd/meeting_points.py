@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Protocol
 
-__all__ = ["Apart", "How", "come"]
+__all__ = ["IndependentTrainers", "How", "come"]
 
 
 class How(IntEnum):
@@ -16,7 +16,7 @@ class How(IntEnum):
     LEAVING = 3  # its script has ended
 
 
-class Apart(Protocol):
+class IndependentTrainers(Protocol):
     """Trainers that run apart."""
 
     def hear(self) -> None:
@@ -35,7 +35,7 @@ class Apart(Protocol):
         """Average with the others until all have arrived; False if the set of trainers changes meanwhile."""
 
 
-def come(apart: Apart | None) -> None:
+def come(apart: IndependentTrainers | None) -> None:
     """Wait until all trainers have reached this point, if they run apart."""
     while apart is not None and not apart.come(How.HERE):
         pass

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from mpidata.checkpoint.restore import Restored, open_all
-from mpidata.checkpoint.taking import Checkpoints
+from mpidata.checkpoint.snapshots import Checkpoints
 from mpidata.checkpoint.trainer_file import Saved
 from mpidata.errors import StreamError
 from mpidata.trainer.replica.link import Bytes, Link, Tag, bytes_of

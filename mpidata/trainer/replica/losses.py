@@ -9,23 +9,23 @@ import numpy as np
 
 from mpidata.native import structures
 from mpidata.native.library import Library
+from mpidata.sampling.losses.reporter import LossReporter
 from mpidata.sampling.losses.sums import Sums, of_samples
-from mpidata.sampling.losses.telling import Telling
 from mpidata.trainer.replica.records import Word
 
-__all__ = ["FirstTelling", "MateTelling"]
+__all__ = ["FirstLossReporter", "MateLossReporter"]
 
 _KEPT = 1024
 """Number of batches for which the first rank remembers which rank reported their losses."""
 
 
-class FirstTelling(Telling):
+class FirstLossReporter(LossReporter):
     """The losses of the first rank, which also takes those of its mates.
 
     Parameters
     ----------
     library, simulations
-        As in `Telling`.
+        As in `LossReporter`.
     batch : callable
         Returns the number of the last batch.
     """
@@ -53,8 +53,8 @@ class FirstTelling(Telling):
             return self._told.setdefault(batch, rank) == rank
 
 
-class MateTelling(Telling):
-    """The losses of a mate, which sends them to the first rank; parameters as in `FirstTelling`, and `say`."""
+class MateLossReporter(LossReporter):
+    """The losses of a mate, which sends them to the first rank; parameters as in `FirstLossReporter`, and `say`."""
 
     def __init__(self, library: Library, simulations: int, batch: Callable[[], int], say: Callable[..., None]) -> None:
         super().__init__(library, simulations)

@@ -11,7 +11,7 @@ import torch
 
 from mpidata.errors import StreamError
 from mpidata.loading.transport import Loaders
-from mpidata.native.forked import forked_error
+from mpidata.native.forked_library import forked_error
 from mpidata.native.library import Library, check
 from mpidata.run.plan import Plan
 from mpidata.trainer.elastic.points import reached
@@ -20,7 +20,7 @@ from mpidata.trainer.replica.constants import MateConstants
 from mpidata.trainer.replica.library import MateLibrary
 from mpidata.trainer.replica.link import Incoming, Link, Tag
 from mpidata.trainer.replica.loaders import MateLoaders
-from mpidata.trainer.replica.losses import MateTelling
+from mpidata.trainer.replica.losses import MateLossReporter
 from mpidata.trainer.replica.records import Facts, Kind, Word, error_of, pack, unpack
 from mpidata.trainer.replica.replica import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.tensors import TensorMemory
@@ -54,7 +54,7 @@ class MateTrainer(Trainer):
         self.scripts = join_scripts(plan)
         self.replica = Replica(trainer, plan.trainers, rank, plan.ranks_per_replica)
         self.checkpoints = MateCheckpoints(plan, self.library, trainer, self.link)
-        self.losses = MateTelling(self.library, plan.simulations + plan.validation, lambda: self.drawn, self.say)
+        self.losses = MateLossReporter(self.library, plan.simulations + plan.validation, lambda: self.drawn, self.say)
         self.constants = MateConstants()
         self.memory = {pinned: TensorMemory(pinned) for pinned in (False, True)}  # of batches, page-locked or not
         self._stopped = False

@@ -11,7 +11,7 @@ import torch
 from mpidata.errors import MpidataError
 from mpidata.trainer.constants import find_constants
 from mpidata.trainer.passes import Pass
-from mpidata.trainer.replica.first import FirstTrainer
+from mpidata.trainer.replica.first_rank import FirstTrainer
 from mpidata.trainer.replica.mate import MateTrainer
 from mpidata.trainer.trainer import Trainer
 

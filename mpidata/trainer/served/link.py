@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpidata.errors import StreamError
-from mpidata.servers.messages import NOBODY, Ask, Everyone, Tag, pieces, read_pieces
+from mpidata.servers.messages import NOBODY, AllRanks, Ask, Tag, pieces, read_pieces
 from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.elastic.waiting import wait
 
@@ -28,7 +28,7 @@ class Link:
 
     Parameters
     ----------
-    everyone : Everyone
+    everyone : AllRanks
         The trainers, and the servers.
     report : callable
         Called periodically, and at the end, with the number of pushes of this trainer.
@@ -39,7 +39,7 @@ class Link:
         Number of servers.
     """
 
-    def __init__(self, everyone: Everyone, report: Callable[[int], object]) -> None:
+    def __init__(self, everyone: AllRanks, report: Callable[[int], object]) -> None:
         self._communicator, self._ranks, self._report = everyone.communicator, everyone.servers, report
         self.servers = len(self._ranks)
         self._pushes, self._reports_at = 0, 0.0
@@ -156,7 +156,7 @@ class Link:
     def trained(self) -> tuple[Any, Any]:
         """After `ask_trained`, `lost` and, with ``trainers.elastic``, `save`: return the samples since the last time.
 
-        Returns what `Trained.take` returns.
+        Returns what `TrainedSamples.take` returns.
         """
         samples, drawn = self._read(self._ranks[0], Tag.TRAINED)
         return samples, drawn

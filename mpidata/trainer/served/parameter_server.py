@@ -18,7 +18,7 @@ from mpidata.run.job_environment import in_job, say_no_job
 from mpidata.servers.messages import MOST_BYTES
 from mpidata.servers.part import Making, State, cut, join
 from mpidata.servers.table import RowGradients, write_gradients
-from mpidata.servers.trained import pack
+from mpidata.servers.trained_samples import pack
 from mpidata.trainer import join as job
 from mpidata.trainer.elastic.attempt import Attempt
 from mpidata.trainer.elastic.members import Members

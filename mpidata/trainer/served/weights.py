@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from mpidata.servers.flat import Kind, kinds_of, size_of, stretches
+from mpidata.servers.flat_weights import Kind, kinds_of, size_of, stretches
 
 __all__ = ["Weights"]
 

@@ -11,7 +11,7 @@ import torch
 
 from mpidata.loaders.batches import Batches
 from mpidata.loaders.file_work import FileWork
-from mpidata.loading import here
+from mpidata.loading import loader_process
 from mpidata.loading.transport import Buffer, Closed, Joined, Kind, Lost, Parcel, Request, Retires
 
 __all__ = ["LocalLoaders"]
@@ -47,7 +47,7 @@ class LocalLoaders:
         """Send the loader a request."""
         self._parcels.setdefault(dataset, deque())
         request = Request(self._trainer, dataset, int(kind), number, memoryview(bytes(payload)))
-        with here.serving():
+        with loader_process.serving():
             any(worker.take(request) for worker in self._workers)
         return True
 
@@ -59,7 +59,7 @@ class LocalLoaders:
             return Joined(_LOADER)
         parcels = self._parcels.setdefault(dataset, deque())
         while not parcels and timeout_s > 0:
-            with here.serving():
+            with loader_process.serving():
                 if not any(worker.work() for worker in self._workers):
                     break
         return parcels.popleft() if parcels else None

@@ -20,7 +20,7 @@ from mpidata.run.plan import Field, Plan
 if TYPE_CHECKING:
     from mpidata.record.dataset import RecordedDataset
 
-__all__ = ["MadeUp", "Recorded", "Sample", "Source", "read_source", "write_made_up", "write_recorded"]
+__all__ = ["RandomSource", "Recorded", "Sample", "Source", "read_source", "write_made_up", "write_recorded"]
 
 _LONGEST = 20
 _PARAMETERS, _SOURCE = "parameters.npy", "source.json"
@@ -64,7 +64,7 @@ class Source(Protocol):
         """Return the number of steps of a simulation if all of them are yielded, else None."""
 
 
-class MadeUp:
+class RandomSource:
     """Samples of random numbers.
 
     Parameters
@@ -216,7 +216,7 @@ def read_source(folder: Path, plan: Plan) -> Source:
     what = json.loads((folder / _SOURCE).read_text(encoding="utf-8"))
     if what["record"] is not None:
         return Recorded(plan, Path(what["record"]))
-    return MadeUp(plan, np.load(folder / _PARAMETERS), what["steps"])
+    return RandomSource(plan, np.load(folder / _PARAMETERS), what["steps"])
 
 
 def _side_by_side(plan: Plan, validation: bool) -> Iterator[range]:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mpidata.errors import StreamError
-from mpidata.trainer.elastic.giving import refuse_new
+from mpidata.trainer.elastic.state_transfer import refuse_new
 from mpidata.trainer.frameworks.preparation import teach_accelerate
 from mpidata.trainer.local_sgd.meeting_points import come
 from mpidata.trainer.trainer import Trainer

@@ -15,7 +15,7 @@ from mpidata.config import load_job
 from mpidata.native.constants import DTYPES
 from mpidata.run.plan import Plan
 from mpidata.sampling.drawing import draw_parameters
-from mpidata.trainer.standalone.sources import MadeUp
+from mpidata.trainer.standalone.sources import RandomSource
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_made_up_samples_come_as_they_would_in_a_job(folder: Path, buffer: str) 
     assert attempt(folder, *arguments) == (3, f"mpidata try: batch {number} drawn, of 40 samples.\n")
     programs = ["solvers.function=null", 'solvers.program=["true"]', 'trainers.program=["true"]']
     job = load_job(str(folder / "job.yaml"), [*programs, "trainers.ranks=1"])
-    source = MadeUp(Plan.of(job, folder), draw_parameters(job), 4)
+    source = RandomSource(Plan.of(job, folder), draw_parameters(job), 4)
     expected = {(sample.simulation, sample.step): sample for sample in source.samples(validation=False)}
     whole = drawn(folder)
     batches = whole["batches"]
@@ -137,8 +137,8 @@ def test_a_sampler_that_learns_draws_all_at_once(folder: Path, sampler: str) -> 
 
 def test_samples_that_cannot_be_given_are_no_end(folder: Path) -> None:
     break_it = (
-        "from mpidata.trainer.standalone.sources import MadeUp\nimport mpidata\n"
-        "MadeUp.steps = lambda self, number: [][number]\n"
+        "from mpidata.trainer.standalone.sources import RandomSource\nimport mpidata\n"
+        "RandomSource.steps = lambda self, number: [][number]\n"
     )
     (folder / "train.py").write_text(break_it + "for batch in mpidata.MPIStreamDataset(batch_size=4):\n    pass\n")
     status, said = attempt(folder, "train.py", "--made-up", "job.yaml")
@@ -149,12 +149,12 @@ def test_a_script_ends_while_samples_are_made(folder: Path) -> None:
     """A thread of torch that Python finds at its end would end the process by SIGABRT."""
     slow = """
         import torch, mpidata.trainer.standalone.sources
-        class Slow(mpidata.trainer.standalone.sources.MadeUp):
+        class Slow(mpidata.trainer.standalone.sources.RandomSource):
             def samples(self, validation):
                 for sample in super().samples(validation):
                     torch.ones(1 << 26)
                     yield sample
-        mpidata.trainer.standalone.sources.MadeUp = Slow
+        mpidata.trainer.standalone.sources.RandomSource = Slow
         mpidata.MPIStreamDataset(batch_size=4).validation()
         raise SystemExit(4)
     """

@@ -18,9 +18,9 @@ from mpidata.dtypes import numpy_dtype, valid
 from mpidata.errors import MpidataError, StreamError
 from mpidata.native.constants import DTYPES
 from mpidata.record import columns as record_columns
-from mpidata.record.earlier import Earlier
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
+from mpidata.record.recorded_steps import RecordedSteps
 from mpidata.run.plan import Field
 from mpidata.tensors import array_of
 
@@ -172,7 +172,7 @@ def test_indices_from_another_base_are_another_field(plan):
     fields = tuple(Field(f.name, f.dtype, f.shape, f.index) for f in FIELDS_WITH_LENGTHS)
     header = Header(str(plan.run), 0, 1, plan.parameters, fields)
     with pytest.raises(MpidataError, match="they have .*index nodes from 0. and not edge_index .*index nodes from 1"):
-        Earlier(plan.record_path, header, 0)
+        RecordedSteps(plan.record_path, header, 0)
 
 
 def damage_lengths(file, row, value):

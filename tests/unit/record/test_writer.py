@@ -15,9 +15,9 @@ from mpidata.errors import MpidataError
 from mpidata.record import columns as record_columns
 from mpidata.record import file as record_file
 from mpidata.record import writer
-from mpidata.record.earlier import Earlier, check_empty
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
+from mpidata.record.recorded_steps import RecordedSteps, check_empty
 from mpidata.record.shrink import repack
 from mpidata.record.writer import Recorder
 from mpidata.run.plan import Field
@@ -177,7 +177,7 @@ def test_the_record_of_another_run_is_left_alone(plan):
 
 def test_of_two_runs_that_begin_at_once_one_has_the_record(plan, monkeypatch):
     looked = threading.Barrier(2)
-    monkeypatch.setattr(writer, "Earlier", lambda *given: (Earlier(*given), looked.wait(10))[0])
+    monkeypatch.setattr(writer, "RecordedSteps", lambda *given: (RecordedSteps(*given), looked.wait(10))[0])
 
     def begin(run):
         one = make_plan(**vars(plan) | {"run": Path(run)})

@@ -9,7 +9,7 @@ import pytest
 from made_run import T0, MadeRun
 
 from mpidata.reporting.curves import draw_curves, rates, spans_a_decade, thinned
-from mpidata.reporting.reading.look import look_at
+from mpidata.reporting.reading.run_snapshot import look_at
 
 
 def test_rates_lie_between_the_lines_and_leave_out_what_a_resume_set_back() -> None:

@@ -13,7 +13,7 @@ from made_run import MadeRun
 from mpidata.cli import main
 from mpidata.errors import MpidataError
 from mpidata.figures.pictures import write_picture
-from mpidata.reporting.at_end import OFF, report_at_end
+from mpidata.reporting.end_report import OFF, report_at_end
 from mpidata.reporting.make import make_report
 from mpidata.run.folder import RunFolder
 
@@ -157,7 +157,7 @@ def test_at_the_end_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = full_run(tmp_path)
     monkeypatch.delenv(OFF)
-    monkeypatch.setattr("mpidata.reporting.at_end.has_matplotlib", lambda: False)
+    monkeypatch.setattr("mpidata.reporting.end_report.has_matplotlib", lambda: False)
     assert "pip install 'mpidata[report]'" in report_at_end(RunFolder(run.path))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = CliRunner().invoke(main, ["report", str(run.path)])

@@ -3,12 +3,12 @@
 import io
 import os
 
-from mpidata.run.failsafe_output import Lasting
+from mpidata.run.failsafe_output import FailsafeStream
 
 
 def test_characters_that_the_stream_does_not_have_are_replaced() -> None:
     raw = io.BytesIO()
-    stream = Lasting(io.TextIOWrapper(raw, encoding="latin-1"))
+    stream = FailsafeStream(io.TextIOWrapper(raw, encoding="latin-1"))
     stream.write("größer ▁▂\n")
     stream.write("more\n")
     stream.flush()
@@ -19,7 +19,7 @@ def test_a_reader_that_has_gone_away_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as pipe:
-        stream = Lasting(pipe)
+        stream = FailsafeStream(pipe)
         for _ in range(3):
             assert stream.write("words\n") == 6
             stream.flush()

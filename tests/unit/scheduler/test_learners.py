@@ -9,7 +9,7 @@ Make = Callable[..., Any]
 
 
 class Sampling:
-    """In place of a SamplingElsewhere: which learners it was to ask."""
+    """In place of a RemoteSampling: which learners it was to ask."""
 
     def __init__(self) -> None:
         self.needed, self.told = True, []

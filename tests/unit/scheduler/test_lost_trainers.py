@@ -24,7 +24,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.scheduler.deaths.lost_trainers import LostTrainers
 from mpidata.scheduler.ending import Ending
 from mpidata.scheduler.groups import Groups
-from mpidata.scheduler.trainers import FirstCause, Silence
+from mpidata.scheduler.trainers import FirstCause, SilenceWatch
 
 MakeJob = Callable[..., Any]
 PEER = "RuntimeError: [gloo] Connection closed by peer (train.py line 9)"
@@ -53,7 +53,7 @@ class RunOutput:
 def lost_trainers(run: Path, **keys: Any) -> tuple[LostTrainers, RunOutput]:
     output = RunOutput()
     plan = make_plan(run=run, **{"trainers": 4, "world": 9, "trainers_at_least": 2} | keys)
-    return LostTrainers(plan, output, Silence(plan)), output  # type: ignore[arg-type]
+    return LostTrainers(plan, output, SilenceWatch(plan)), output  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("at_least", "may"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0)])
@@ -208,7 +208,7 @@ def test_a_lost_trainer_is_the_first_cause_only_of_what_follows_from_its_death(
     tmp_path: Path, text: str, named: str
 ) -> None:
     plan = make_plan(run=tmp_path, trainers=3, world=9)
-    cause = FirstCause(plan, Silence(plan))
+    cause = FirstCause(plan, SilenceWatch(plan))
     leave_note(tmp_path, 1, signal=11)
     cause.lost(1)
     assert not cause.known and cause.verdict(99.0, final=True) is None

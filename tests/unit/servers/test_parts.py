@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from mpidata.servers.flat import size_of, stretches
+from mpidata.servers.flat_weights import size_of, stretches
 from mpidata.servers.part import ELEMENTWISE, Making, Part, State, cut, join
 from mpidata.trainer.served.weights import Weights
 

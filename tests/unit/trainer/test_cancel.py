@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from mpidata.trainer.cancel.of_stream import cancel
+from mpidata.trainer.cancel.stream_methods import cancel
 
 
 class Library:

@@ -13,8 +13,8 @@ import mpidata
 from mpidata.errors import LibraryError, StreamError
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
+from mpidata.trainer.batch_count import expected_batches
 from mpidata.trainer.dataset import MPIStreamDataset
-from mpidata.trainer.expected import expected_batches
 from mpidata.trainer.shares.grouping import Grouping
 
 

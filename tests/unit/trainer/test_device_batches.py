@@ -68,7 +68,7 @@ def library(request, monkeypatch):
 def device(request, monkeypatch):
     device = FakeDevice(request.param)
     choose = lambda asked, what, pin_memory: device if asked else None  # noqa: E731
-    monkeypatch.setattr("mpidata.trainer.batches.on_device.choose_device", choose)
+    monkeypatch.setattr("mpidata.trainer.batches.device_prefetch.choose_device", choose)
     return device
 
 

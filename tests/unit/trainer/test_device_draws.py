@@ -26,7 +26,7 @@ PATCHED = pytest.MonkeyPatch()
 def begin_on(device: FakeDevice, fields: tuple[Field, ...], pages: bool = False, **plan: Any) -> tuple[Samples, Any]:
     """Begin the trainer of this process, whose streams go to the device."""
     samples = Samples(plan_of(fields, **plan), {"nodes": 1}, {"nodes": 9})
-    PATCHED.setattr("mpidata.trainer.batches.on_device.choose_device", lambda *_, **__: device)
+    PATCHED.setattr("mpidata.trainer.batches.device_prefetch.choose_device", lambda *_, **__: device)
     PATCHED.setattr("mpidata.trainer.batches.pages.buffer_is_page_locked", lambda plan: pages)
     return samples, begin(samples)
 

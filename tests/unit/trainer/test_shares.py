@@ -7,8 +7,8 @@ import torch.distributed as dist
 from fake_library import make_plan, numbers
 
 from mpidata.errors import StreamError
+from mpidata.trainer.batch_count import expected_batches
 from mpidata.trainer.dataset import MPIStreamDataset
-from mpidata.trainer.expected import expected_batches
 from mpidata.trainer.shares.grouping import BySize, Grouping
 from mpidata.trainer.shares.share import Share
 

@@ -12,7 +12,7 @@ import numpy as np
 from loop.acting import Acting
 from numpy_stream import stream
 
-from mpidata.trainer.cancel.of_stream import cancel
+from mpidata.trainer.cancel.stream_methods import cancel
 from mpidata.trainer.join import join
 
 options = json.loads(sys.argv[1])

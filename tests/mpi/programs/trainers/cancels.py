@@ -16,7 +16,7 @@ from pathlib import Path
 from numpy_stream import stream
 
 from mpidata.native import structures
-from mpidata.trainer.cancel.of_stream import cancel
+from mpidata.trainer.cancel.stream_methods import cancel
 from mpidata.trainer.join import join
 
 

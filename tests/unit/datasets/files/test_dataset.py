@@ -12,7 +12,7 @@ from part_files import ROWS, SIZES, WRITERS, make_parts, write_npz
 
 from mpidata.errors import StreamError
 from mpidata.loaders import file_work
-from mpidata.loaders.holding import Copy
+from mpidata.loaders.part_copies import Copy
 from mpidata.loading.blocks import order_of
 from mpidata.loading.part_messages import WANTED, part_text
 from mpidata.loading.parts import Part

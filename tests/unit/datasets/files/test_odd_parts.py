@@ -13,7 +13,7 @@ import torch
 from part_files import refused
 from pyarrow import ipc, parquet
 
-from mpidata.loaders import holding
+from mpidata.loaders import part_copies
 
 
 def test_npz_named_columns_may_have_others_beside_them(rows, tmp_path):
@@ -250,7 +250,7 @@ class NoHugePages(mmap.mmap):
 
 def test_rows_are_held_where_the_kernel_has_no_huge_pages(rows, tmp_path, monkeypatch):
     np.savez(tmp_path / "a.npz", a=np.arange(3))
-    monkeypatch.setattr(holding.mmap, "mmap", NoHugePages)
+    monkeypatch.setattr(part_copies.mmap, "mmap", NoHugePages)
     assert rows() == {"a": [0, 1, 2]}
 
 

@@ -12,7 +12,7 @@ from mpidata.launch.page.view import View
 from mpidata.reporting.advice.measurements import measure
 from mpidata.reporting.advice.run import advise_run
 from mpidata.reporting.make import make_report
-from mpidata.reporting.reading.look import look_at
+from mpidata.reporting.reading.run_snapshot import look_at
 from mpidata.run.folder import RunFolder
 
 

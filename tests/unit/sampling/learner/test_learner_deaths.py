@@ -12,9 +12,9 @@ from mpidata.config import load_job
 from mpidata.errors import MpidataError
 from mpidata.run.folder import RunFolder
 from mpidata.sampling.learner.learner import Learner
-from mpidata.sampling.learner.local_sampler import SamplingHere
+from mpidata.sampling.learner.local_sampler import LocalSampling
 from mpidata.sampling.learner.program import Worker
-from mpidata.sampling.learner.remote_sampler import SamplingElsewhere
+from mpidata.sampling.learner.remote_sampler import RemoteSampling
 from mpidata.sampling.losses.sums import of_samples
 from mpidata.sampling.losses.table import LossTable
 from mpidata.sampling.parameters_file import read_parameters, write_parameters
@@ -54,7 +54,7 @@ class Ranks:
 
     def begin(self, sampling):
         self.number += 1
-        self.serving = Worker(SamplingHere(self.job))
+        self.serving = Worker(LocalSampling(self.job))
         sampling.serves(self.number)
 
     def kill(self, sampling):
@@ -85,7 +85,7 @@ def run(folder, ranks=None, dies=lambda: False):
     run = RunFolder(folder)
     write_parameters(run.parameters, ["a"], np.array([[0.5]]), first=COUNT, learned=True)
     table, drawn = read_parameters(run.parameters, ["a"], COUNT, 1)
-    sampling = SamplingElsewhere(ranks) if ranks else None
+    sampling = RemoteSampling(ranks) if ranks else None
     learner = Learner(load_job(folder / "job.yaml"), run, table, drawn, None, None, sampling)
     waiting, losses, now = Queue(COUNT + 1, range(COUNT, COUNT + 1)), LossTable(), 0.0
     learner.start(waiting)

@@ -9,7 +9,7 @@ from waiting import wait_until
 from mpidata.errors import MpidataError
 from mpidata.sampling.learner.local_sampler import Begun
 from mpidata.sampling.learner.published import Contents
-from mpidata.sampling.learner.remote_sampler import Answer, SamplingElsewhere
+from mpidata.sampling.learner.remote_sampler import Answer, RemoteSampling
 
 
 class Learners:
@@ -26,7 +26,7 @@ class Learners:
 @pytest.fixture
 def case():
     learners = Learners()
-    sampling = SamplingElsewhere(learners)
+    sampling = RemoteSampling(learners)
     results = []
 
     def call(method, *arguments):

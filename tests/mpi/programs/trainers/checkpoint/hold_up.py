@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import mpidata
-from mpidata.checkpoint.taking import Checkpoints
+from mpidata.checkpoint.snapshots import Checkpoints
 from mpidata.native.structures import Statistics
 from mpidata.trainer import join as job
 

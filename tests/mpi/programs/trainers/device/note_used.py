@@ -19,7 +19,7 @@ import mpidata
 sys.path.insert(0, str(Path(__file__).parents[4] / "unit"))
 from fake_device import FakeDevice  # noqa: E402
 
-import mpidata.trainer.batches.on_device as on_device  # noqa: E402
+import mpidata.trainer.batches.device_prefetch as on_device  # noqa: E402
 import mpidata.trainer.batches.pages as pages  # noqa: E402
 
 options = json.loads(sys.argv[1])

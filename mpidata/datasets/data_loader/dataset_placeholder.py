@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpidata.datasets.data_loader.remote import Remote
+from mpidata.datasets.data_loader.remote_dataset import Remote
 from mpidata.errors import StreamError
 
-__all__ = ["Built"]
+__all__ = ["DatasetPlaceholder"]
 
 _SLICE_S = 0.2
 
 
-class Built:
+class DatasetPlaceholder:
     """Placeholder of a dataset that is built on the loaders.
 
     Parameters

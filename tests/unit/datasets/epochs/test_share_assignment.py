@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mpidata.datasets.epochs.dealing import Dealing
 from mpidata.datasets.epochs.position import Position
+from mpidata.datasets.epochs.share_assignment import Dealing
 from mpidata.errors import StreamError
 from mpidata.trainer.elastic.change import without
 

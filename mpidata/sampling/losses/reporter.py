@@ -16,13 +16,13 @@ from mpidata.native import constants
 from mpidata.native.library import Library
 from mpidata.sampling.losses.sums import Sums, by_simulation, of_samples
 
-__all__ = ["Telling"]
+__all__ = ["LossReporter"]
 
 _EVERY_S = 1.0
 _MOST_WAITING = 1 << 16
 
 
-class Telling:
+class LossReporter:
     """Adds up the losses of batches, and sends them to the scheduler once a second.
 
     Parameters

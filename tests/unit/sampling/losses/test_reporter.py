@@ -8,8 +8,8 @@ from fake_library import FakeLibrary
 from mpidata.errors import StreamError
 from mpidata.native.constants import ERR_AGAIN as AGAIN
 from mpidata.native.constants import SUCCESS
+from mpidata.sampling.losses.reporter import LossReporter
 from mpidata.sampling.losses.table import LossTable
-from mpidata.sampling.losses.telling import Telling
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def clock():
 
 @pytest.fixture
 def telling(library, clock):
-    return Telling(library, 4, lambda: clock[0])
+    return LossReporter(library, 4, lambda: clock[0])
 
 
 def test_batches_are_added_up_by_simulation_and_told_once_a_second(library, telling, clock):
@@ -108,7 +108,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(library, telling, batch, v
 
 
 def test_the_table_adds_up_what_several_trainers_tell(library, telling, tmp_path):
-    other, table = Telling(library, 4), LossTable()
+    other, table = LossReporter(library, 4), LossTable()
     assert table.summary() == {}
     table.write(tmp_path / "losses.csv")
     assert not list(tmp_path.iterdir())

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from trainers import RestoringLibrary, Sample, plan_of, write_trainer
 
-from mpidata.checkpoint.dealing import _shares
 from mpidata.checkpoint.restore import restore
+from mpidata.checkpoint.sample_owners import _shares
 
 
 @pytest.mark.parametrize(

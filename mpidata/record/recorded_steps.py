@@ -11,10 +11,10 @@ from mpidata.errors import MpidataError
 from mpidata.record.layout import Header, files_in, open_file, read_index
 from mpidata.run.plan.routing import trainers_of
 
-__all__ = ["Earlier", "check_empty", "check_owner"]
+__all__ = ["RecordedSteps", "check_empty", "check_owner"]
 
 
-class Earlier:
+class RecordedSteps:
     """The samples in the files of a record: one bit for each step.
 
     Parameters

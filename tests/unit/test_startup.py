@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpidata.early import find_home
+from mpidata.startup import find_home
 
 
 def found(**environ: str) -> tuple[str, str | None]:

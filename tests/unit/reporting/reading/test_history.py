@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 from made_run import T0, MadeRun
 
-from mpidata.reporting.reading.story import Story, read_events, tell
+from mpidata.reporting.reading.history import History, read_events, tell
 from mpidata.reporting.timeline import busy_shares
 
 
-def told(run: MadeRun) -> Story:
+def told(run: MadeRun) -> History:
     return tell(read_events(run.path / "events.jsonl"))
 
 
-def bars(story: Story) -> list[tuple[int, int, float, float, str]]:
+def bars(story: History) -> list[tuple[int, int, float, float, str]]:
     return [(b.group, b.simulation, round(b.begin, 3), round(b.end, 3), b.how) for b in story.bars]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from mpidata.datasets.data_loader.left_out import LeftOut
+from mpidata.datasets.data_loader.excluded_indices import ExcludedIndices
 from mpidata.errors import MpidataError, StreamError
 from mpidata.loading.agreement import raise_disagreement
 from mpidata.loading.batch_messages import pack_batch
@@ -90,7 +90,7 @@ class Remote:
         self._owed: dict[int, Order] = {}
         self._homeless: deque[Order] = deque()
         self._unwanted: deque[Order] = deque()
-        self._left_out = LeftOut(self._dataset, place.retries)
+        self._left_out = ExcludedIndices(self._dataset, place.retries)
         self._failure: Parcel | None = None
         self._length: Parcel | None = None
         weakref.finalize(self, place.loaders.drop, self._dataset).atexit = False

@@ -14,15 +14,15 @@ import yaml
 from numpy.typing import NDArray
 
 from mpidata.errors import LaunchError
-from mpidata.reporting.reading.story import Story, read_events, tell
+from mpidata.reporting.reading.history import History, read_events, tell
 from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import read_losses
 
-__all__ = ["Look", "look_at"]
+__all__ = ["RunSnapshot", "look_at"]
 
 
 @dataclass
-class Look:
+class RunSnapshot:
     """The contents of a run folder.
 
     Attributes
@@ -38,7 +38,7 @@ class Look:
         The text of the job file.
     machine : dict
         machine.json.
-    story : Story
+    story : History
     names : list of str
         Of the parameters.
     parameters : ndarray, float64, shape (simulations, names)
@@ -52,7 +52,7 @@ class Look:
     job: dict[str, Any]
     job_text: str
     machine: dict[str, Any]
-    story: Story
+    story: History
     names: list[str] = field(default_factory=list)
     parameters: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     losses: dict[int, float] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Look:
         return f"{self.run.path.parent.name}/{self.run.path.name}"
 
 
-def look_at(folder: str | Path) -> Look:
+def look_at(folder: str | Path) -> RunSnapshot:
     """Read the folder of a run that has ended, is running, or was killed.
 
     Raises
@@ -78,7 +78,7 @@ def look_at(folder: str | Path) -> Look:
     figures = summary or {**progress, **read_losses(run.events)}
     text = _text(run.job)
     names, parameters = _parameters(run.parameters, _texts(_yaml(text)), _has_weights(_yaml(text)))
-    return Look(
+    return RunSnapshot(
         run=run,
         status=str(summary.get("status", "not ended")),
         figures=figures,

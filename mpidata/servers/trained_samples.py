@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Trained", "pack", "unpack"]
+__all__ = ["TrainedSamples", "pack", "unpack"]
 
 _MANY = 1 << 18
 
@@ -24,7 +24,7 @@ def unpack(push: NDArray[np.uint8], size: int) -> tuple[_Numbers, _Numbers]:
     return behind[: size // 8], behind[size // 8 :].reshape(-1, 2)
 
 
-class Trained:
+class TrainedSamples:
     """The stream's samples of the pushes that count, for each trainer those that it does not know of yet.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any
 
 from mpidata.reporting.reading.lines import read_lines
 
-__all__ = ["Bar", "Clock", "Mark", "Story", "read_events", "tell"]
+__all__ = ["Bar", "Clock", "Mark", "History", "read_events", "tell"]
 
 _MARKS = {
     "group_lost": "group lost",
@@ -90,7 +90,7 @@ class Clock:
 
 
 @dataclass
-class Story:
+class History:
     """The history of a run, in the order of time.
 
     Attributes
@@ -122,9 +122,9 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
             yield event
 
 
-def tell(events: Iterable[dict[str, Any]]) -> Story:
+def tell(events: Iterable[dict[str, Any]]) -> History:
     """Return the history that these events describe."""
-    story = Story()
+    story = History()
     open_bars: dict[int, Bar] = {}
     last_of: dict[int, Bar] = {}  # by simulation
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mpidata.native.library import check
 from mpidata.run.plan import Plan
 from mpidata.run.plan.routing import own_count
-from mpidata.trainer.replica.first import FirstTrainer
+from mpidata.trainer.replica.first_rank import FirstTrainer
 from mpidata.trainer.shares.grouping import Grouping
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import pytest
 from fake_library import make_plan
 from waiting import wait_until
 
-from mpidata.trainer import idle
-from mpidata.trainer.idle import IdleWatch, Pace
+from mpidata.trainer import idle_watch
+from mpidata.trainer.idle_watch import IdleWatch, Pace
 
 
 class Script:
@@ -91,7 +91,7 @@ def test_others_are_left_in_peace(tmp_path: Path, capfd: pytest.CaptureFixture[s
 def test_one_that_waits_in_a_collective_is_not_named_to_the_user(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idle, "_COLLECTIVES", (__file__,))  # as if this were torch.distributed
+    monkeypatch.setattr(idle_watch, "_COLLECTIVES", (__file__,))  # as if this were torch.distributed
     script = Script()
     wait_until_told(watch(tmp_path, script))
     assert "It waits for the other trainers, in a collective" in capfd.readouterr().err

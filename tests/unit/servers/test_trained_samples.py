@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mpidata.servers import trained
-from mpidata.servers.trained import Trained, pack, unpack
+from mpidata.servers import trained_samples
+from mpidata.servers.trained_samples import TrainedSamples, pack, unpack
 
 
 def samples(*pairs: tuple[int, int]) -> "np.typing.NDArray[np.int64]":
@@ -21,7 +21,7 @@ def test_what_is_behind_a_push_is_found_whatever_the_push_is() -> None:
 
 
 def test_each_trainer_is_told_once_of_each_push() -> None:
-    one = Trained(3)
+    one = TrainedSamples(3)
     one.add(0, samples((1, 1)))
     assert [array.tolist() for array in one.take(2)] == [[[1, 1]], [[0, 1], [1, 0], [2, 0]]]
     one.add(1, samples((2, 1), (2, 2)))
@@ -33,8 +33,8 @@ def test_each_trainer_is_told_once_of_each_push() -> None:
 
 
 def test_samples_that_are_drawn_again_and_again_are_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trained, "_MANY", 4)
-    one = Trained(1)
+    monkeypatch.setattr(trained_samples, "_MANY", 4)
+    one = TrainedSamples(1)
     for _ in range(100):
         one.add(0, samples((1, 1), (1, 2)))
     told, drawn = one.take(0)
@@ -43,7 +43,7 @@ def test_samples_that_are_drawn_again_and_again_are_kept_once(monkeypatch: pytes
 
 
 def test_a_spare_is_told_what_comes_after_the_change_by_which_it_has_its_place() -> None:
-    one = Trained(2, spares=1)
+    one = TrainedSamples(2, spares=1)
     one.add(0, samples((1, 1)))
     one.change(3)
     one.add(0, samples((2, 2)))

@@ -11,7 +11,7 @@ from torch.utils.data import default_collate
 from mpidata.device.device import Device
 from mpidata.device.prefetch import Prefetcher
 from mpidata.packing import PackedCollate
-from mpidata.trainer.elastic.giving import refuse_new
+from mpidata.trainer.elastic.state_transfer import refuse_new
 from mpidata.trainer.shares.grouping import check_positive
 from mpidata.trainer.torch_loaders import refuse_workers
 from mpidata.trainer.trainer import Trainer

@@ -16,12 +16,12 @@ from mpidata.trainer.elastic.points import reached
 if TYPE_CHECKING:
     from mpidata.trainer.elastic.members import Members
 
-__all__ = ["Giving", "refuse_new"]
+__all__ = ["StateTransfer", "refuse_new"]
 
 _TAG, _PIECE = 2, 64 << 20
 
 
-class Giving:
+class StateTransfer:
     """Sends and receives states.
 
     Attributes

@@ -7,10 +7,10 @@ from typing import Any
 from mpidata.errors import StreamError
 from mpidata.loading.batch_messages import building_text, item_text
 
-__all__ = ["LeftOut"]
+__all__ = ["ExcludedIndices"]
 
 
-class LeftOut:
+class ExcludedIndices:
     """Counts lost loaders by the work item at which they died, and omits an index from batches after its last retry.
 
     Parameters

@@ -7,12 +7,12 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from mpidata.datasets.epochs.dealing import Dealing, Places
-from mpidata.datasets.files.remote import Remote
+from mpidata.datasets.epochs.share_assignment import Dealing, Places
+from mpidata.datasets.files.remote_parts import Remote
 from mpidata.datasets.files.stretch import Segment, Stretch
 from mpidata.loading.blocks import Block
 
-__all__ = ["Ahead"]
+__all__ = ["ReadAhead"]
 
 # Batches and stretches that are requested in advance, and the number of blocks within which they must be.
 _BATCHES, _STRETCHES, _BLOCKS = 8, 3, 2
@@ -22,7 +22,7 @@ _ANSWER_BYTES, _STRETCH_BYTES, _LONGEST = 2 << 20, 32 << 20, 256
 _SLICE_S = 0.2
 
 
-class Ahead:
+class ReadAhead:
     """The requested stretches.
 
     Parameters

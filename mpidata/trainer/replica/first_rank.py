@@ -19,13 +19,13 @@ from mpidata.native.library import Library, check
 from mpidata.native.moments import numbers
 from mpidata.run.plan import Plan
 from mpidata.run.side_channel import say_late
-from mpidata.trainer.cancel.of_stream import cancel
+from mpidata.trainer.cancel.stream_methods import cancel
 from mpidata.trainer.replica.checkpoints import FirstCheckpoints
 from mpidata.trainer.replica.constants import FirstConstants
 from mpidata.trainer.replica.lateness import LateMates
 from mpidata.trainer.replica.link import Link, Tag, bytes_of
 from mpidata.trainer.replica.loaders import FirstLoaders
-from mpidata.trainer.replica.losses import FirstTelling
+from mpidata.trainer.replica.losses import FirstLossReporter
 from mpidata.trainer.replica.records import Facts, Kind, Word, pack, pack_error, unpack
 from mpidata.trainer.replica.replica import Replica, join_replica, join_scripts
 from mpidata.trainer.replica.tensors import describe
@@ -58,7 +58,8 @@ class FirstTrainer(Trainer):
         self._constants = FirstConstants(self)
         self._late = LateMates(lambda said: say_late(plan.run, f"Trainer {self._index} {said}"))
         self._in_script = set(self.link.mates)
-        self.losses: FirstTelling = FirstTelling(library, plan.simulations + plan.validation, lambda: self.drawn)
+        counted = plan.simulations + plan.validation
+        self.losses: FirstLossReporter = FirstLossReporter(library, counted, lambda: self.drawn)
         self._asked = -1  # batch of the last request for a checkpoint
         self._told_end = False
         self.facts = Facts()  # that the mates know

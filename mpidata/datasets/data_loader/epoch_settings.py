@@ -7,10 +7,10 @@ from typing import Any
 
 from mpidata.loading.definition import Epochs, epoch_takers
 
-__all__ = ["ToldEpochs"]
+__all__ = ["EpochSettings"]
 
 
-class ToldEpochs:
+class EpochSettings:
     """The epochs that a script passes to its dataset by `set_epoch`, for the copies on the loaders.
 
     Parameters

@@ -11,7 +11,6 @@ import torch.utils.data
 
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
 from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
-from mpidata.datasets.epochs.dealing import Dealing
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.random_states import (
     States,
@@ -21,11 +20,12 @@ from mpidata.datasets.epochs.random_states import (
     of_sampler,
     set_of_sampler,
 )
+from mpidata.datasets.epochs.share_assignment import Dealing
 from mpidata.device.prefetch import choose_prefetcher
 from mpidata.run.job_environment import say_no_job
 from mpidata.trainer.loader_access import group_place
 
-__all__ = ["Outside"]
+__all__ = ["StandaloneLoader"]
 
 # Arguments for worker processes, which do not exist here, and those that torch no longer has.
 _NOT_FOR_TORCH = (
@@ -34,7 +34,7 @@ _NOT_FOR_TORCH = (
 )
 
 
-class Outside(torch.utils.data.DataLoader[Any]):
+class StandaloneLoader(torch.utils.data.DataLoader[Any]):
     """torch's DataLoader with ``num_workers=0``, and the methods of `mpidata.DataLoader`.
 
     Batches, order and random numbers are those of torch. With `share` the processes of torch.distributed get their
