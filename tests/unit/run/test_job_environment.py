@@ -9,7 +9,7 @@ import torch
 from fake_device import FakeDevice
 
 import mpidata
-from mpidata.datasets.data_loader import outside as outside_loader
+from mpidata.datasets.data_loader import standalone_loader
 from mpidata.errors import StreamError
 from mpidata.run import job_environment as outside
 from mpidata.trainer import loader_access as job
@@ -80,7 +80,7 @@ def test_a_dataset_is_the_script_s_own_and_may_be_named_by_its_function():
 def test_processes_of_a_group_share_each_epoch(monkeypatch, shuffle):
     epochs = []
     for rank in range(2):
-        monkeypatch.setattr(outside_loader, "group_place", lambda rank=rank: (rank, 2))
+        monkeypatch.setattr(standalone_loader, "group_place", lambda rank=rank: (rank, 2))
         loader = mpidata.DataLoader(Images(), batch_size=4, shuffle=shuffle, share=True)
         epochs.append([[index for batch, _ in batches(loader) for index in batch] for _ in range(2)])
         assert len(loader) == 3 and loader.batch_size == 4
@@ -99,18 +99,18 @@ class Noisy(Images):
 def test_a_group_that_is_made_later_shares_each_epoch(monkeypatch):
     loaders = []
     for _ in range(2):
-        monkeypatch.setattr(outside_loader, "group_place", lambda: (0, 1))
+        monkeypatch.setattr(standalone_loader, "group_place", lambda: (0, 1))
         loaders.append(mpidata.DataLoader(Images(), batch_size=4, shuffle=True, share=True))
     seen = []
     for rank, loader in enumerate(loaders):
-        monkeypatch.setattr(outside_loader, "group_place", lambda rank=rank: (rank, 2))
+        monkeypatch.setattr(standalone_loader, "group_place", lambda rank=rank: (rank, 2))
         assert len(loader) == 3
         seen += [index for images, _ in batches(loader) for index in images]
     assert sorted(seen) == list(range(23))
 
 
 def test_accelerate_leaves_a_shared_dataloader_as_it_is(monkeypatch):
-    monkeypatch.setattr(outside_loader, "group_place", lambda: (1, 2))
+    monkeypatch.setattr(standalone_loader, "group_place", lambda: (1, 2))
     accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
     loader = mpidata.DataLoader(Images(), batch_size=4, share=True)
     assert accelerator.prepare(loader) is loader
