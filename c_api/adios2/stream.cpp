@@ -31,7 +31,12 @@ static int check(int status) {
 }
 
 void Stream::open(int rank, std::function<double(double)> from_first) {
+    static bool was_open = false;
     std::int64_t simulation;
+    if (was_open)
+        throw std::runtime_error("mpidata: This program opens the engine of mpidata a second time. One run of it is one simulation, so keep "
+                                 "the engine open, or name it in the io of one output only.");
+    was_open = true;
     rank_ = rank;
     from_first_ = std::move(from_first);
     if (const char *name = std::getenv("MPIDATA_ADIOS2_TIME")) time_variable_ = name;
@@ -73,12 +78,12 @@ static std::string field_of(std::string variable) {
 void Stream::put(const Block &block) {
     const std::string name = field_of(block.variable);
     const char *field = name.c_str();
-    has_puts_ = true;
     if (block.variable == time_variable_) {
         has_time_ = read_number(block, &time_);
         if (!has_time_) check(mpidata_misuse(MPIDATA_ERR_DTYPE, ("The variable '" + block.variable + "' is not a single number").c_str(), OF_TIME));
     }
     if (!mpidata_declared_dtype(field)) return;
+    has_puts_ = true;
     if (block.dtype == mpidata_dtype{})
         check(mpidata_misuse(MPIDATA_ERR_DTYPE, ("The variable '" + block.variable + "' is a text or a long double").c_str(),
                              "A field has numbers of up to 16 bytes: remove it from the job file, or write another type."));
@@ -129,7 +134,7 @@ void Stream::perform() {
 double Stream::time_of_step() {
     if (time_variable_.empty()) return static_cast<double>(steps_);
     const double time = from_first_(has_time_ ? time_ : std::numeric_limits<double>::quiet_NaN());
-    if (std::isnan(time)) check(mpidata_misuse(MPIDATA_ERR_FIELD, ("The variable '" + time_variable_ + "' was not put").c_str(), OF_TIME));
+    if (std::isnan(time) && from_first_(has_time_) == 0) check(mpidata_misuse(MPIDATA_ERR_FIELD, ("The variable '" + time_variable_ + "' was not put").c_str(), OF_TIME));
     return time;
 }
 

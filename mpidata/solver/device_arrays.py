@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -127,12 +128,16 @@ def _by_interface(values: Any) -> DeviceArray:
     if said.get("mask") is not None:
         raise TypeError("it has a mask")
     dtype = np.dtype(said["typestr"])
-    shape = tuple(said["shape"])
-    strides = said.get("strides") or _contiguous(shape, dtype.itemsize)
+    if not dtype.isnative:
+        raise TypeError(f"its elements, {said['typestr']}, have another byte order than this machine")
+    address, shape = index(said["data"][0] or 0), tuple(map(index, said["shape"]))
+    if not 0 <= address < 1 << 64:
+        raise ValueError(f"its address is {address}")
+    strides = tuple(map(index, said.get("strides") or _contiguous(shape, dtype.itemsize)))
     # Version 2 has no stream: the values are ready for the default stream. None: they are ready for any.
     stream = said.get("stream")
     where = None if stream in (None, _LEGACY_DEFAULT) else int(stream)
-    return DeviceArray(said["data"][0] or 0, dtype, shape, _plain(shape, tuple(strides), dtype), where, values)
+    return DeviceArray(address, dtype, shape, _plain(shape, strides, dtype), where, values)
 
 
 def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -42,8 +42,8 @@ def test_a_program_that_dies_is_run_again(streams: JobFolder, built: Path) -> No
     assert [entry["simulation"] for entry in result.summary["retries"]] == [1]
 
 
-def write_python_job(folder: JobFolder, raising: int, when: str, **solvers: object) -> None:
-    program = python("adios2/stream.py", folder.path / "adios2.xml", raising, when)
+def write_python_job(folder: JobFolder, step: int, how: str, **solvers: object) -> None:
+    program = python("adios2/stream.py", folder.path / "adios2.xml", step, how)
     carried = {"carried": {"time": "t"}, "lifetime": "simulation", "program": program}
     trainers = {"program": python("adios2/values.py")}
     write_job(
@@ -52,28 +52,35 @@ def write_python_job(folder: JobFolder, raising: int, when: str, **solvers: obje
 
 
 def test_single_values_of_a_python_program(streams: JobFolder) -> None:
-    """Its interface puts values that are gone before the end of the step."""
-    write_python_job(streams, -1, "before")
+    """Its interface puts values that are gone at the end of the step. After the last one, it puts what is no field."""
+    write_python_job(streams, -1, "raises")
     result = streams.run()
     assert result.status == 0, result.logs()
     wanted = [[s, k, 100.0 + k, 200.0 + 10 * s + k] for s in range(SIMULATIONS) for k in range(4)]
     assert json.loads((streams.path / "values.json").read_text()) == wanted
 
 
-@pytest.mark.parametrize(("raising", "when"), [(0, "before"), (2, "after"), (4, "after")])
-def test_an_exception_is_a_failed_try(streams: JobFolder, raising: int, when: str) -> None:
-    """Though it closes the output, as at the end."""
-    write_python_job(streams, raising, when, retries=1)
+FAILURES = [
+    (0, "raises", "within step 0, before EndStep", "ValueError: diverged"),
+    (2, "raises late", "within step 2, before EndStep", "ValueError: diverged"),
+    (4, "raises", "exit status 1", "ValueError: diverged"),
+    (1, "reopens", "within step 1, before EndStep", "opens the engine of mpidata a second time"),
+    (2, "nan", "a time that is not finite", ""),
+]
+
+
+@pytest.mark.parametrize(("step", "how", "cause", "said"), FAILURES)
+def test_what_goes_wrong_is_a_failed_try(streams: JobFolder, step: int, how: str, cause: str, said: str) -> None:
+    """An exception is one though it closes the output, as the end of the program does."""
+    write_python_job(streams, step, how, retries=1)
     result = streams.run()
     assert result.status == 1 and result.summary["simulations"]["complete"] == 0, result.logs()
     assert len(result.summary["retries"]) == len(result.summary["set_aside"]) == 3
-    how = result.summary["set_aside"][0]["how"]
-    assert ("exit status 1" if raising == 4 else f"within step {raising}, before EndStep") in how, how
-    assert "ValueError: diverged" in result.output, result.output
+    assert cause in result.summary["set_aside"][0]["how"] and said in result.output, result.output
 
 
 def test_an_engine_that_the_xml_does_not_name(streams: JobFolder) -> None:
-    write_python_job(streams, -1, "before", groups=1)
+    write_python_job(streams, -1, "raises", groups=1)
     (streams.path / "adios2.xml").write_text(XML.replace('"output"', '"outputs"'))
     result = streams.run()
     assert result.status == 1 and "does its XML file name the engine of mpidata" in result.output, result.output

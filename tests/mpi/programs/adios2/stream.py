@@ -1,25 +1,30 @@
-"""Writes scalars of four steps with the Python of ADIOS2.
+"""Writes scalars of four steps with the Python of ADIOS2, or does something else in the step that is given.
 
-Arguments: the XML file; the step in which it raises, -1 for none, 4 when the output is closed; and whether it raises
-before or after it has written a variable.
+Arguments: the XML file; the step; and what it does then: "raises" before it has written anything, "raises late", when it
+has written a variable, "reopens", or "nan", a time that is not finite. In step 4 the output is closed: then it raises.
 """
 
 import os
 import sys
 
 import adios2
+import numpy as np
 
-xml, raising, when = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+xml, odd, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 simulation = int(os.environ["MPIDATA_SIMULATION"])
 io = adios2.Adios(xml).declare_io("output")
+unwanted = io.define_variable("unwanted", np.zeros(1), [], [], [])
 with adios2.Stream(io, "out.bp", "w") as stream:
     for _ in stream.steps(4):
         step = stream.current_step()
-        if step == raising and when == "before":
+        if step == odd and how == "raises":
             raise ValueError("diverged")
-        stream.write("t", 100.0 + step)
-        if step == raising:
+        stream.write("t", float("nan") if step == odd and how == "nan" else 100.0 + step)
+        if step == odd and how == "raises late":
             raise ValueError("diverged")
         stream.write("energy", 200.0 + 10 * simulation + step)
-if raising == 4:
+        if step == odd and how == "reopens":
+            adios2.Stream(io, "other.bp", "w")
+    stream.engine.put(unwanted, np.ones(1), adios2.bindings.Mode.Sync)  # no step follows
+if odd == 4:
     raise ValueError("diverged")
