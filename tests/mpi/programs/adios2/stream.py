@@ -1,7 +1,7 @@
 """Writes scalars of four steps with the Python of ADIOS2, or does something else in the step that is given.
 
-Arguments: the XML file; the step; and what it does then: "raises" before it has written anything, "raises late", when it
-has written a variable, "reopens", or "nan", a time that is not finite. In step 4 the output is closed: then it raises.
+Arguments: the XML file; the step; and what it does then: "raises" before it has written anything, "raises late", when
+it has written a variable, "reopens", or "nan", a time that is not finite. In step 4, after Close, it raises.
 """
 
 import os
