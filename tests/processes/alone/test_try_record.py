@@ -116,7 +116,7 @@ def test_a_record_without_windows_is_refused(folder: Path) -> None:
     (folder / "train.py").write_text("import mpidata\nprint(len(list(mpidata.MPIStreamDataset(batch_size=2))))\n")
     arguments = ["train.py", "--record", "record", "--job", "job.yaml", *sets]
     status, said = attempt(folder, *arguments, "--set=samples={window: 2}")
-    assert status == 1 and "holds no 2 steps of one simulation that are 1 apart" in said, said
+    assert status == 1 and "does not contain 2 steps of one simulation that are 1 apart" in said, said
     status, said = attempt(folder, *arguments, "--set=samples={window: 2, stride: 3}")
     assert status == 0 and said.splitlines()[0] == "9", said
 
