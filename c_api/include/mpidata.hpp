@@ -42,6 +42,10 @@
 /* Refuse a put because of an error that this header has found, in the same way as the library refuses it. */
 extern "C" int mpidata_misuse(int status, const char *what, const char *advice);
 
+/* mpidata_put_mapped, or if as_indices is 1 mpidata_put_indices, of an array with strides as in mpidata_put_strided. */
+extern "C" int mpidata_put_strided_rows(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                                        const int64_t *strides, const mpidata_map *map, int as_indices);
+
 namespace mpidata {
 
 /* The exception that calls throw: the library's error message, and its code, an MPIDATA_ERR_. */
@@ -63,25 +67,33 @@ inline bool check(int status) {
     throw error(status, mpidata_last_error());
 }
 
-inline int refuse(const std::string &field, const std::string &what, const char *advice) {
-    return mpidata_misuse(MPIDATA_ERR_ARGUMENT, ("Field '" + field + "': " + what).c_str(), advice);
+/* Does not allocate memory, so it also refuses for lack of it. */
+inline int refuse(int status, const char *field, const char *what, const char *advice) noexcept {
+    char text[256];
+    (void)std::snprintf(text, sizeof text, "Field '%.100s': %s", field, what);
+    return mpidata_misuse(status, text, advice);
 }
 
-inline int check_dimensions(const std::string &field, const strided_array &array, const extents *start) {
+inline int check_dimensions(const char *field, const strided_array &array, const extents *start) noexcept {
+    char what[100];
     if (array.ndim < 0)
-        return refuse(field, "an array has not as many strides as extents", "Give one of each for each dimension.");
-    if (array.ndim > MPIDATA_MAX_NDIM)
-        return refuse(field, std::to_string(array.ndim) + " dimensions", "0 to 6 dimensions are possible.");
-    if (start && start->size() != array.ndim)
-        return refuse(field, "the block has " + std::to_string(array.ndim) + " dimensions, but its start " + std::to_string(start->size()),
-                      "Give one index for each dimension.");
-    return MPIDATA_SUCCESS;
+        return refuse(MPIDATA_ERR_ARGUMENT, field, "an array has not as many strides as extents", "Give one of each for each dimension.");
+    (void)std::snprintf(what, sizeof what, "%d dimensions", array.ndim);
+    if (array.ndim > MPIDATA_MAX_NDIM) return refuse(MPIDATA_ERR_ARGUMENT, field, what, "0 to 6 dimensions are possible.");
+    if (!start || start->size() == array.ndim) return MPIDATA_SUCCESS;
+    (void)std::snprintf(what, sizeof what, "the block has %d dimensions, but its start %d", array.ndim, start->size());
+    return refuse(MPIDATA_ERR_ARGUMENT, field, what, "Give one index for each dimension.");
+}
+
+inline int check_map(const char *field, const mpidata_map *rows) noexcept {
+    if (rows) return MPIDATA_SUCCESS;
+    return refuse(MPIDATA_ERR_ARGUMENT, field, "the map is empty, because it was moved from", "Pass the map that it was moved to.");
 }
 
 } // namespace detail
 
 /* A map: the row numbers of the rows that this rank holds, see mpidata_map. Create it once for each partition.
- * Move-only. */
+ * Move-only: puts refuse a map that was moved from. */
 class map {
 public:
     /* indices: a container of integers, from 0: row i of the values is row indices[i] of the field. Throws error. */
@@ -210,7 +222,8 @@ public:
     /* mpidata_put_mapped. */
     template <class View>
     int try_put_mapped(const std::string &field, const View &view, const map &rows) {
-        return put_by(mpidata_put_mapped, field, describe(view), rows.get());
+        if (const int status = detail::check_map(field.c_str(), rows.get())) return status;
+        return put_rows(field, describe(view), rows.get(), false);
     }
     template <class View>
     void put_mapped(const std::string &field, const View &view, const map &rows) {
@@ -220,11 +233,12 @@ public:
     /* mpidata_put_indices, with or without a map from local to global indices. */
     template <class View>
     int try_put_indices(const std::string &field, const View &view) {
-        return put_by(mpidata_put_indices, field, describe(view), nullptr);
+        return put_rows(field, describe(view), nullptr, true);
     }
     template <class View>
     int try_put_indices(const std::string &field, const View &view, const map &rows) {
-        return put_by(mpidata_put_indices, field, describe(view), rows.get());
+        if (const int status = detail::check_map(field.c_str(), rows.get())) return status;
+        return put_rows(field, describe(view), rows.get(), true);
     }
     template <class... Arguments>
     void put_indices(const std::string &field, const Arguments &...view_and_map) {
@@ -278,6 +292,12 @@ public:
     int try_infer_begin(question &asked, std::initializer_list<input> in, std::initializer_list<output> out,
                         std::int64_t *version = nullptr) {
         std::vector<mpidata_array> from, to;
+        try {
+            from.reserve(in.size());
+            to.reserve(out.size());
+        } catch (const std::exception &) {
+            return mpidata_misuse(MPIDATA_ERR_MEMORY, "Out of memory for a question", "Free memory, or ask about fewer arrays.");
+        }
         for (const input &array : in)
             if (const int status = add_array(from, array)) return status;
         for (const output &array : out)
@@ -301,7 +321,7 @@ private:
     simulation() = default;
 
     static int put_at(const std::string &field, const strided_array &array, const extents *start) {
-        if (const int status = detail::check_dimensions(field, array, start)) return status;
+        if (const int status = detail::check_dimensions(field.c_str(), array, start)) return status;
         const char *name = field.c_str();
         const std::int64_t *shape = array.shape.data(), *first = start ? start->data() : nullptr;
         if (!array.contiguous())
@@ -312,25 +332,25 @@ private:
 
     static int iput_at(const std::string &field, const strided_array &array, const extents *start) {
         if (!array.contiguous()) return put_at(field, array, start);
-        if (const int status = detail::check_dimensions(field, array, start)) return status;
+        if (const int status = detail::check_dimensions(field.c_str(), array, start)) return status;
         return mpidata_iput(field.c_str(), array.values, array.dtype, array.ndim, array.shape.data(), start ? start->data() : nullptr);
     }
 
-    template <class Put>
-    static int put_by(Put *put, const std::string &field, const strided_array &array, const mpidata_map *rows) {
-        if (const int status = detail::check_dimensions(field, array, nullptr)) return status;
-        if (array.contiguous()) return put(field.c_str(), array.values, array.dtype, array.ndim, array.shape.data(), rows);
-        if (array.on_device)
-            return detail::refuse(field, "the elements of a view of a device do not lie side by side in C order", "Copy it to one whose do.");
-        const std::vector<unsigned char> values = detail::gathered(array);
-        return put(field.c_str(), values.data(), array.dtype, array.ndim, array.shape.data(), rows);
+    static int put_rows(const std::string &field, const strided_array &array, const mpidata_map *rows, bool as_indices) {
+        if (const int status = detail::check_dimensions(field.c_str(), array, nullptr)) return status;
+        const char *name = field.c_str();
+        const std::int64_t *shape = array.shape.data();
+        if (!array.contiguous())
+            return mpidata_put_strided_rows(name, array.values, array.dtype, array.ndim, shape, array.strides.data(), rows, as_indices);
+        return (as_indices ? mpidata_put_indices : mpidata_put_mapped)(name, array.values, array.dtype, array.ndim, shape, rows);
     }
 
     static int add_array(std::vector<mpidata_array> &to, const input &from) {
         const strided_array &array = from.array_;
         if (const int status = detail::check_dimensions(from.name_, array, nullptr)) return status;
         if (!array.contiguous())
-            return detail::refuse(from.name_, "an array of a question does not lie side by side in C order", "Copy it to one that does.");
+            return detail::refuse(MPIDATA_ERR_ARGUMENT, from.name_, "an array of a question does not lie side by side in C order",
+                                  "Copy it to one that does.");
         to.push_back({from.name_, const_cast<void *>(array.values), array.dtype, array.ndim, array.shape.data()});
         return MPIDATA_SUCCESS;
     }

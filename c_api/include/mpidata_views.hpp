@@ -84,6 +84,15 @@ template <> struct dtype_of<__bf16> : dtype_is<MPIDATA_BFLOAT16> {};
 
 /* -- the common form of all views ---------------------------------------------------------------------------------- */
 
+namespace detail {
+
+/* Wraps around: the library refuses such extents. */
+constexpr std::int64_t product(std::int64_t one, std::int64_t other) noexcept {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(one) * static_cast<std::uint64_t>(other));
+}
+
+} // namespace detail
+
 /* Up to MPIDATA_MAX_NDIM integers: a shape, a start or strides. Constructed from integers, {64, 64}, or a container. */
 class extents {
 public:
@@ -119,7 +128,6 @@ struct strided_array {
     std::size_t element_bytes = 0;
     int ndim = 0; /* of the view; the call that puts it refuses more than MPIDATA_MAX_NDIM */
     std::array<std::int64_t, MPIDATA_MAX_NDIM> shape{}, strides{};
-    bool on_device = false; /* the view's type is of device memory; a pointer may be to device memory in any case */
 
     /* Whether the elements are contiguous in C order. */
     bool contiguous() const noexcept {
@@ -129,7 +137,7 @@ struct strided_array {
             const auto i = static_cast<std::size_t>(d);
             if (shape[i] == 0) return true;
             if (shape[i] != 1 && strides[i] != next) side_by_side = false;
-            next *= shape[i];
+            next = detail::product(next, shape[i]);
         }
         return side_by_side;
     }
@@ -305,7 +313,7 @@ inline void in_c_order(strided_array &to) noexcept {
     auto next = static_cast<std::int64_t>(to.element_bytes);
     for (int d = (to.ndim < MPIDATA_MAX_NDIM ? to.ndim : MPIDATA_MAX_NDIM) - 1; d >= 0; d--) {
         to.strides[static_cast<std::size_t>(d)] = next;
-        next *= to.shape[static_cast<std::size_t>(d)];
+        next = product(next, to.shape[static_cast<std::size_t>(d)]);
     }
 }
 
@@ -330,12 +338,11 @@ int rank_of(const V &view) {
 template <class Element, class V>
 strided_array by_extents(const Element *values, const V &view) {
     strided_array to = begin_at(values, rank_of(view));
-    to.on_device = is_device_view<V>();
     if constexpr (has_stride<V>::value)
         for (int d = 0; d < to.ndim && d < MPIDATA_MAX_NDIM; d++) {
             const auto i = static_cast<std::size_t>(d);
             to.shape[i] = static_cast<std::int64_t>(view.extent(static_cast<unsigned>(d)));
-            to.strides[i] = static_cast<std::int64_t>(view.stride(static_cast<unsigned>(d))) * static_cast<std::int64_t>(to.element_bytes);
+            to.strides[i] = product(static_cast<std::int64_t>(view.stride(static_cast<unsigned>(d))), static_cast<std::int64_t>(to.element_bytes));
         }
     return to;
 }
@@ -405,30 +412,6 @@ strided_array array(const T *values, const extents &shape, const extents &stride
     return to;
 }
 
-namespace detail {
-
-/* Return the elements of an array that is not contiguous, in C order. */
-inline std::vector<unsigned char> gathered(const strided_array &from) {
-    std::size_t n = 1;
-    for (int d = 0; d < from.ndim; d++) n *= static_cast<std::size_t>(from.shape[static_cast<std::size_t>(d)]);
-    std::vector<unsigned char> to;
-    to.reserve(n * from.element_bytes);
-    std::array<std::int64_t, MPIDATA_MAX_NDIM> at{};
-    const auto *element = static_cast<const unsigned char *>(from.values);
-    for (std::size_t done = 0; done < n; done++) {
-        to.insert(to.end(), element, element + from.element_bytes);
-        for (int d = from.ndim - 1; d >= 0; d--) {
-            const auto i = static_cast<std::size_t>(d);
-            element += from.strides[i];
-            if (++at[i] < from.shape[i]) break;
-            element -= from.strides[i] * from.shape[i];
-            at[i] = 0;
-        }
-    }
-    return to;
-}
-
-} // namespace detail
 } // namespace mpidata
 
 #undef MPIDATA_OF

@@ -145,14 +145,19 @@ def test_a_loop_in_a_job_that_stops(folder: JobFolder, build: Build) -> None:
 def test_views_of_a_device(folder: JobFolder, build: Build, standin: Path, carried: bool) -> None:
     folder.write(
         train="from numpy_stream import stream\n"
-        "for s in stream():\n    print('=>', int(s['v'][0]), s['u'].T.ravel().tolist() == s['v'].tolist())\n"
+        "for s in stream():\n    print('=>', int(s['v'][0]), s['u'].T.ravel().tolist() == s['v'].tolist(),\n"
+        "          s['w'].tolist() == s['u'][::-1].tolist(), s['own'].tolist())\n"
     )
     program = [str(build("device_views", "g++", "17", carried=carried)), str(standin)]
-    fields = {"u": {"shape": [4, 6]}, "v": {"shape": [24], "dtype": "float64"}}
-    folder.job(solvers={"program": program} | ({"carried": {}} if carried else {}), fields=fields)
+    fields = {"u": {"shape": [4, 6]}, "w": {"shape": [4, 6]}}
+    fields |= {"v": {"shape": [24], "dtype": "float64"}, "own": {"shape": ["n"], "dtype": "int64", "index": "n"}}
+    solvers = {"program": program} | ({"carried": {}} if carried else {})
+    folder.job(solvers=solvers, fields=fields, lengths={"n": {"at_most": 4}})
     result = folder.run()
     assert result.status == 0, result.logs()
-    expected = {f"{100 * simulation + 30 * step} True" for simulation in range(4) for step in range(3)}
+    expected = {
+        f"{100 * simulation + 30 * step} True True [3, 2, 1, 0]" for simulation in range(4) for step in range(3)
+    }
     assert set(result.marked()) == expected
 
 
@@ -160,7 +165,6 @@ def test_views_of_a_device(folder: JobFolder, build: Build, standin: Path, carri
     ("call", "sentence"),
     [
         ("iput", "3: Field 'u': an array in the memory of a device cannot be lent. Step 0. Use mpidata_put or"),
-        ("mapped", "3: Field 'u': the elements of a view of a device do not lie side by side in C order. Step 0."),
     ],
 )
 def test_what_is_refused_of_a_device(build: Build, standin: Path, call: str, sentence: str) -> None:
@@ -220,6 +224,15 @@ def test_an_exception_of_a_program_alone(build: Build, tmp_path: Path) -> None:
     assert done.returncode == 0 and done.stdout == "simulation 0\ncaught\n" and STILL not in done.stderr
 
 
+def test_rows_that_are_too_many_to_gather(folder: JobFolder, build: Build) -> None:
+    program = [str(build("alone", carried=True)), "huge"]
+    fields = {"u": {"shape": ["n"], "dtype": "float64"}}
+    folder.job(
+        trainers=DRAIN, solvers={"carried": {}, "program": program}, fields=fields, lengths={"n": {"at_most": 4}}
+    )
+    assert_failed(folder.run(timeout=60), "Field 'u': a part of 2305843009213693952 elements is more than 2147483647")
+
+
 WRONG = {
     "start": (3, "Field 'u': the block has 2 dimensions, but its start 1. Step 0. Give one index for each dimension."),
     "strides": (
@@ -229,6 +242,10 @@ WRONG = {
     "dimensions": (3, "Field 'u': 7 dimensions. Step 0. 0 to 6 dimensions are possible."),
     "order": (2, "mpidata_infer was called outside a job"),
     "map": (3, "index -1"),
+    "moved": (3, "Field 'u': the map is empty, because it was moved from. Step 0. Pass the map that it was moved to."),
+    "moved indices": (3, "Field 'u': the map is empty, because it was moved from. Step 0."),
+    "extent": (3, "Field 'u': extent -1 in dimension 0. Step 0. Extents must not be negative."),
+    "memory": (11, "Out of memory for a question. Step 0."),
     "question": (3, "Field 'x': an array of a question does not lie side by side in C order. Step 0."),
     "parameter": (8, "MPIDATA_PARAM_alpha='big' is not a finite number"),
 }

@@ -256,14 +256,16 @@ int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int
     return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape, .start = start}, 1);
 }
 
+/* Gathered only in a job: outside, no declared shape limits the memory. */
 static int put_strided(mpidata_put_arguments put, const int64_t *strides) {
     const char *advice;
     mpidata_block block;
     MPIDATA_TRY(enter("mpidata_put_strided"));
     int status = mpidata_put_check(mpidata_calls.plan, &put, mpidata_calls.counts, &block, &advice);
     if (!status) status = mpidata_strides_check(&put, strides, &advice);
-    if (!status) status = locate(&put, 0, &advice);
-    if (!status) {
+    if (!status && put.by_map) status = mpidata_rows_check(mpidata_calls.plan, &put, &block, &advice);
+    if (!status) status = mpidata_device_find(put.values, &put.device);
+    if (!status && !mpidata_calls.alone) {
         advice = "Lower the size of the blocks.";
         status = mpidata_gather_strided(&put, strides);
     }
@@ -274,6 +276,14 @@ int mpidata_put_strided(const char *field, const void *values, mpidata_dtype dty
                         const int64_t *start, const int64_t *strides) {
     MPIDATA_CALLED;
     const mpidata_put_arguments put = {.field = field, .values = values, .dtype = dtype, .ndim = ndim, .shape = shape, .start = start};
+    return settle(put_strided(put, strides));
+}
+
+int mpidata_put_strided_rows(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                             const int64_t *strides, const mpidata_map *map, int as_indices) {
+    MPIDATA_CALLED;
+    const mpidata_put_arguments put = {.field = field, .values = values, .dtype = dtype, .ndim = ndim, .shape = shape, .map = map,
+                                       .by_map = !as_indices, .local = as_indices};
     return settle(put_strided(put, strides));
 }
 

@@ -17,7 +17,7 @@ ADDED = {  # since version 0.1
     *("mpidata_infer", "mpidata_infer_begin", "mpidata_infer_wait"),
     *("mpidata_map_create", "mpidata_map_free", "mpidata_put_indices", "mpidata_put_mapped", "mpidata_put_strided"),
     *("mpidata_refresh", "mpidata_published"),
-    *("mpidata_device_stream", "mpidata_misuse"),
+    *("mpidata_device_stream", "mpidata_misuse", "mpidata_put_strided_rows"),
 }
 HPP = (ROOT / "c_api/include/mpidata.hpp").read_text()
 OF_CPLUSPLUS = set(re.findall(r'^extern "C" \w+ (mpidata_\w+)\(', HPP, re.MULTILINE))  # besides the header's
@@ -62,7 +62,7 @@ def test_the_library_without_mpi_shows_its_header(require: Callable[[str], str])
     assert len(public) > 10 and len(private) > 2
     first = {"MPIDATA_CARRIED_0": public - ADDED, "MPIDATA_CARRIED_0_2": ADDED}
     assert nodes == first | {"MPIDATA_CARRIED_PRIVATE": private}
-    assert set(library.CARRIED) == public | private
+    assert set(library.CARRIED) == public - {"mpidata_put_strided_rows"} | private  # which only mpidata.hpp calls
 
 
 def test_its_name_has_the_version_of_its_interface(require: Callable[[str], str]) -> None:

@@ -21,7 +21,6 @@ void refuse(mpidata::simulation &simulation, const std::string &call, KokkosView
         if (call == "iput") simulation.iput("u", mpidata::array(view.data(), {4, 6}));
         auto asked = mpidata::array(view.data(), {4, 6});
         if (call == "infer") simulation.infer({{"x", asked}}, {{"y", answer}});
-        if (call == "mapped") simulation.put_mapped("u", view, mpidata::map(std::vector<std::int64_t>{0, 1, 2, 3}));
     } catch (const mpidata::error &error) {
         std::printf("%d: %s\n", error.code(), error.what());
     }
@@ -32,6 +31,12 @@ void solve(mpidata::job &job, int argc, char **argv) {
     auto *memory = static_cast<double *>(device->allocate(24 * sizeof(double), 'd', 0));
     // 4 x 6, the first index fastest
     KokkosView<double, 2, CudaSpace> view{{memory, {4, 6}, {1, 4}}};
+    // every second of 8
+    const std::int64_t some[8] = {0, -1, 1, -1, 2, -1, 3, -1};
+    auto *numbers = static_cast<std::int64_t *>(device->allocate(sizeof some, 'd', 0));
+    device->write(numbers, some, sizeof some);
+    KokkosView<std::int64_t, 1, CudaSpace> own{{numbers, {4}, {2}}};
+    const mpidata::map backwards(std::vector<int>{3, 2, 1, 0});
     mpidata_device_stream(stream);
     for (auto &simulation : job.simulations()) {
         if (argc > 2) return refuse(simulation, argv[2], view);
@@ -41,6 +46,8 @@ void solve(mpidata::job &job, int argc, char **argv) {
             device->launch_write(stream, memory, values, sizeof values);
             simulation.put("u", view);
             simulation.put("v", mpidata::array(memory, {24}));
+            simulation.put_mapped("w", view, backwards);
+            simulation.put_indices("own", own, backwards);
             std::memset(values, 0, sizeof values);
             device->write(memory, values, sizeof values);
             simulation.step(step);
