@@ -99,6 +99,7 @@ public:
     /* indices: a container of integers, from 0: row i of the values is row indices[i] of the field. Throws error. */
     template <class Indices>
     explicit map(const Indices &indices) {
+        static_assert(detail::has_integers<Indices>(), "mpidata: the row numbers of a map are integers");
         std::vector<std::int64_t> rows;
         for (const auto row : indices) rows.push_back(static_cast<std::int64_t>(row));
         detail::check(mpidata_map_create(static_cast<std::int64_t>(rows.size()), rows.data(), &map_));

@@ -91,6 +91,12 @@ constexpr std::int64_t product(std::int64_t one, std::int64_t other) noexcept {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(one) * static_cast<std::uint64_t>(other));
 }
 
+template <class Container>
+constexpr bool has_integers() {
+    using number = std::decay_t<decltype(*std::begin(std::declval<const Container &>()))>;
+    return std::is_integral_v<number> && !std::is_same_v<number, bool>;
+}
+
 } // namespace detail
 
 /* Up to MPIDATA_MAX_NDIM integers: a shape, a start or strides. Constructed from integers, {64, 64}, or a container. */
@@ -104,6 +110,7 @@ public:
 
     template <class Container, class = decltype(std::begin(std::declval<const Container &>()))>
     extents(const Container &container) {
+        static_assert(detail::has_integers<Container>(), "mpidata: extents, starts and strides are integers");
         for (const auto number : container) add(number);
     }
 
