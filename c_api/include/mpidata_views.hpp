@@ -5,7 +5,8 @@
  *     a number                              ()                              none
  *     T[n][m], std::array<.., n>            (n, m), (n, ..)                 none: contiguous
  *     std::vector, std::span,               (size()), then the extents of   none: contiguous
- *       anything with data() and size()     elements that are arrays
+ *       anything with data() and size(),    elements that are arrays
+ *       and without stride or strides
  *     std::mdspan                           extent(r)                       stride(r)
  *     Kokkos::View                          extent(r)                       stride(r)
  *     Eigen matrix, array, Map, block       (rows(), cols()); of a vector   innerStride(), outerStride(), IsRowMajor
@@ -202,6 +203,13 @@ MPIDATA_DETECT(has_order, static_cast<bool>(V::IsRowMajor));
 MPIDATA_DETECT(has_flags, static_cast<unsigned>(V::Flags));
 MPIDATA_DETECT(is_vector_type, static_cast<bool>(V::IsVectorAtCompileTime));
 MPIDATA_DETECT(has_shape, MPIDATA_OF(V).shape());
+MPIDATA_DETECT(has_shape_of, MPIDATA_OF(V).shape(0));
+MPIDATA_DETECT(has_stride_member, &V::stride);
+MPIDATA_DETECT(has_stride_call, MPIDATA_OF(V).stride());
+MPIDATA_DETECT(has_stride_of, MPIDATA_OF(V).stride(0));
+MPIDATA_DETECT(has_strides_member, &V::strides);
+MPIDATA_DETECT(has_strides_call, MPIDATA_OF(V).strides());
+MPIDATA_DETECT(has_strides_of, MPIDATA_OF(V).strides(0));
 MPIDATA_DETECT(has_dimensions, MPIDATA_OF(V).dimensions());
 #undef MPIDATA_DETECT
 
@@ -277,13 +285,22 @@ constexpr bool is_eigen_like() {
     return has_rows<V>::value && has_two_strides<V>::value && has_order<V>::value && has_data<V>::value && has_direct_access<V>();
 }
 
-/* Excludes types with more than one dimension. */
+/* Whether it has a data() and a size(), and no member that tells of more dimensions. */
 template <class V>
-constexpr bool is_span_like() {
+constexpr bool is_row_like() {
     return has_data<V>::value && has_size<V>::value && !has_memory_space<V>::value && !has_handle<V>::value && !has_rows<V>::value &&
            !has_rank<V>::value && !has_static_rank<V>::value && !has_extent<V>::value && !has_shape<V>::value &&
            !has_dimensions<V>::value;
 }
+
+template <class V>
+constexpr bool has_strides() {
+    return has_stride_member<V>::value || has_stride_call<V>::value || has_stride_of<V>::value || has_strides_member<V>::value ||
+           has_strides_call<V>::value || has_strides_of<V>::value;
+}
+
+template <class V>
+constexpr bool is_span_like() { return is_row_like<V>() && !has_strides<V>() && !has_shape_of<V>::value; }
 
 template <class V>
 constexpr bool is_fixed() { return nested<V>::ndim > 0; }
@@ -386,7 +403,10 @@ strided_array describe(const View &view) {
     constexpr bool is_readable = !detail::is_device_view<View>() || detail::is_readable_device<View>::value;
     static_assert(is_readable, "mpidata: this view is in the memory of a device that is neither CUDA's nor HIP's, or not known to be in that "
                                "of the host: copy it to a view of the host");
-    static_assert(is_strided || !is_readable,
+    constexpr bool has_unknown_strides = detail::is_row_like<View>() && detail::has_strides<View>();
+    static_assert(!has_unknown_strides, "mpidata: this view has strides, but not the members of a view that mpidata knows, so they would be "
+                                        "ignored: put mpidata::array(pointer, shape, strides), with strides in bytes");
+    static_assert(is_strided || !is_readable || has_unknown_strides,
                   "mpidata: this is no array whose elements lie in memory at fixed distances: copy it into one "
                   "(a pointer needs a shape: mpidata::array(pointer, {64, 64}))");
     if constexpr (!is_readable || !is_strided) return {};

@@ -24,6 +24,10 @@ PRELUDE = """
 
 struct Expression { int rows() const; int cols() const; double operator()(int, int) const; };
 struct Table { double *data() const; int size() const; std::array<int, 2> shape() const; };
+struct OfStride : Span<double> { long stride(std::size_t) const; };
+struct OfStrides : Span<double> { const long *strides() const; };
+struct OfOneStride : Span<double> { long stride; };
+struct OfShape : Span<double> { std::size_t shape(std::size_t) const; };
 struct Blocked : Mdspan<double, 2> { static constexpr bool is_always_strided() { return false; } };
 struct Scaled : Mdspan<double, 2> { using reference = double; };
 struct NoStrides : Mdspan<double, 2> { void stride(std::size_t) const = delete; };
@@ -48,6 +52,7 @@ void piece([[maybe_unused]] mpidata::job &job, mpidata::simulation &s) {
 NO_ARRAY = "mpidata: this is no array whose elements lie in memory at fixed distances"
 ON_DEVICE = "mpidata: this view is in the memory of a device"
 NO_DTYPE = "mpidata: the elements of this array have no dtype of mpidata.h"
+STRIDES = "mpidata: this view has strides, but not the members of a view that mpidata knows"
 LENT = "mpidata: what is lent must stay where it is: give the array a name"
 REFUSED = {
     's.put("u", std::list<double>(6));': NO_ARRAY,
@@ -55,6 +60,10 @@ REFUSED = {
     's.put("u", std::vector<bool>(6));': NO_ARRAY,
     's.put("u", Expression());': NO_ARRAY,
     's.put("u", Table());': NO_ARRAY,
+    's.put("u", OfStride());': STRIDES,
+    's.put("u", OfStrides());': STRIDES,
+    's.put("u", OfOneStride());': STRIDES,
+    's.put("u", OfShape());': NO_ARRAY,
     's.put("u", Blocked());': NO_ARRAY,
     's.put("u", Scaled());': NO_ARRAY,
     's.put("u", NoStrides());': NO_ARRAY,
