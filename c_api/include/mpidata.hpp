@@ -19,13 +19,16 @@
  * mpidata_views.hpp lists the arrays that they accept. A carried program includes mpidata_carried.h before this header,
  * and writes `mpidata::job job;`.
  *
- * Status codes. Each call that can fail has two forms. `put` throws mpidata::error. `try_put` does not throw, and
- * returns MPIDATA_SUCCESS, MPIDATA_END, MPIDATA_CANCELLED or an MPIDATA_ERR_ code. MPIDATA_END and MPIDATA_CANCELLED
- * are not errors: `step` and others then return false, which means: leave the loop over steps.
+ * Status codes. The puts, step, infer, infer_begin, question::wait, fail and refresh have two forms. `put` throws
+ * mpidata::error. `try_put` does not throw, and returns MPIDATA_SUCCESS, MPIDATA_END, MPIDATA_CANCELLED or an
+ * MPIDATA_ERR_ code. The other calls only throw: the constructors of job and map, the loop over simulations, param,
+ * param_text, simulation::wait, wait_for, published and finalize. MPIDATA_END and MPIDATA_CANCELLED are not errors:
+ * `step` and others then return false, which means: leave the loop over steps.
  *
  * Exceptions. If an exception leaves the scope of the job object, the object's destructor ends this rank, with exit
  * status 1 and a message on stderr. The other ranks are notified, and the simulation is run again. Handlers outside
- * that scope do not run, so catch and print exceptions inside it. */
+ * that scope do not run, so catch and print exceptions inside it. A handler outside, for example in main, is still
+ * needed: without one, C++ calls std::terminate, usually before any destructor. */
 #ifndef MPIDATA_HPP
 #define MPIDATA_HPP
 

@@ -86,6 +86,7 @@ REFUSED = {
     's.put_mapped("u", u, mpidata::map(std::vector<double>{0.9}));': "mpidata: the row numbers of a map are integers",
     's.put_mapped("u", u, mpidata::map(std::vector<bool>{true}));': "mpidata: the row numbers of a map are integers",
     's.iput("u", std::vector<double>(6));': LENT,
+    's.iput("u", Span<double>{u.data(), 6});': LENT,
     's.infer({{"x", std::vector<double>(6)}}, {{"y", u}});': LENT,
     's.infer({{"x", u}}, {{"y", fixed}});': "mpidata: an answer is written to this array, which is const",
     "auto copy = s;": "",

@@ -275,6 +275,8 @@ def test_the_table_of_cpp_has_all_calls() -> None:
     twins = set(re.findall(r"\bint try_(\w+)\(", header))
     assert len(twins) > 10
     assert [name for name in twins if not re.search(rf"\.{name}\(", page)] == []
+    named = re.search(r"The puts, (.*?) have two forms", re.sub(r"\n \* ", " ", header))
+    assert named and set(re.findall(r"\w+", named[1])) - {"and", "question"} == {t for t in twins if "put" not in t}
     calls = set(table(ROOT / "docs" / "solver.md", "reference of each")) - {"mpidata_map_free"}
     assert [name for name in calls if f"`{name}`" not in page] == []
 

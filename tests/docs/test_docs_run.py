@@ -111,6 +111,19 @@ def test_the_solver_of_the_readme_is_cplusplus(folder: JobFolder, compiler: str,
     assert "started outside a job" in shell(folder.path, "./solver")
 
 
+def test_an_exception_of_the_solver_in_cplusplus(folder: JobFolder, require: Callable[[str], str]) -> None:
+    """Its text is printed, and the status is 1, in the scope of the job as in its constructor."""
+    require("g++")
+    thrown = 'void solve(mpidata::job &job) {\n    if (job.group()) throw std::runtime_error("no mesh");'
+    text = files(CPP)["solver.cpp"].replace("void solve(mpidata::job &job) {", thrown)
+    (folder.path / "solver.cpp").write_text(text)
+    shell(folder.path, blocks("sh", page=CPP)[0].text)
+    for more, sentence in (({}, "no mesh\n"), ({"MPIDATA_CARRIER": "1"}, "Link it with libmpidata_carried")):
+        variables = environment() | more
+        done = subprocess.run(["./solver"], cwd=folder.path, env=variables, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and sentence in done.stderr, done.stderr
+
+
 def test_cmake(folder: JobFolder, require: Callable[[str], str]) -> None:
     require("cmake")
     (folder.path / "CMakeLists.txt").write_text(files(SOLVER)["CMakeLists.txt"])
