@@ -48,6 +48,7 @@ cmake_minimum_required(VERSION 3.20)
 project(consumer LANGUAGES {languages})
 {before}
 find_package(mpidata 0.1 REQUIRED {components})
+{after}
 add_executable(solver {source})
 target_link_libraries(solver PRIVATE {target})
 """
@@ -78,7 +79,7 @@ class Installed:
     def project(self, folder: Path, source: str, text: str, **words: str) -> "subprocess.CompletedProcess[str]":
         """Configure and build a project that finds mpidata by its prefix; what went wrong is in the output."""
         (folder / source).write_text(text)
-        filled = {"languages": "C", "before": "", "components": "", "target": "mpidata::mpidata"} | words
+        filled = {"languages": "C", "before": "", "components": "", "after": "", "target": "mpidata::mpidata"} | words
         (folder / "CMakeLists.txt").write_text(PROJECT.format(source=source, **filled))
         where = f"-DCMAKE_PREFIX_PATH={self.prefix}"
         if (elsewhere := self.prefix.parent / "libraries").exists():
@@ -207,6 +208,19 @@ def test_a_project_whose_compiler_is_another_mpis_wrapper_is_refused(
     before = f"set(CMAKE_C_COMPILER {require('mpicc')})\nenable_language(C)"
     done = shared.project(tmp_path, "solver.c", C_SOLVER, languages="NONE", before=before)
     assert done.returncode != 0 and "built with another MPI" in re.sub(r"\s+", " ", done.stdout), done.stdout
+
+
+NOT_FOUND = """
+if(mpidata_fortran_FOUND OR NOT mpidata_carried_FOUND)
+  message(FATAL_ERROR "fortran: ${mpidata_fortran_FOUND}, carried: ${mpidata_carried_FOUND}")
+endif()
+"""
+
+
+def test_an_optional_component_that_is_not_there_is_not_found(shared: Installed, tmp_path: Path) -> None:
+    components = "COMPONENTS carried OPTIONAL_COMPONENTS fortran"
+    done = shared.project(tmp_path, "solver.c", C_SOLVER, components=components, after=NOT_FOUND)
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_project_with_the_same_mpi_is_not_refused(shared: Installed, tmp_path: Path) -> None:
