@@ -1,5 +1,6 @@
 # Where installed files find one another, however CMAKE_INSTALL_LIBDIR and the like are given: mpidata_rpath,
-# mpidata_lib_from_bin, for build.json mpidata_..._from_share, and for pkg-config mpidata_pc_prefix, _libdir, _includedir, _rpath.
+# mpidata_lib_from_bin, for build.json mpidata_..._from_share, and for pkg-config mpidata_pc_prefix, _libdir, _includedir, _rpath,
+# _private.
 
 # The loader looks into these anyway; in an RPATH they would come before LD_LIBRARY_PATH.
 function(mpidata_is_system_folder result folder)
@@ -40,22 +41,35 @@ mpidata_from_share(mpidata_lib_from_share "${CMAKE_INSTALL_LIBDIR}")
 mpidata_from_share(mpidata_include_from_share "${CMAKE_INSTALL_INCLUDEDIR}")
 mpidata_from_share(mpidata_bin_from_share "${CMAKE_INSTALL_BINDIR}")
 
+# pkg-config reads flags as a shell does, and itself escapes only pcfiledir.
+function(mpidata_escape result text)
+  string(REGEX REPLACE "([ \t\"'()&;\\\\])" "\\\\\\1" escaped "${text}")
+  set(${result} "${escaped}" PARENT_SCOPE)
+endfunction()
+mpidata_escape(mpidata_escaped_libdir "${CMAKE_INSTALL_LIBDIR}")
+mpidata_escape(mpidata_escaped_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
-  set(mpidata_pc_prefix "${CMAKE_INSTALL_PREFIX}")
-  set(mpidata_pc_libdir "${CMAKE_INSTALL_LIBDIR}")
+  mpidata_escape(mpidata_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+  set(mpidata_pc_libdir "${mpidata_escaped_libdir}")
 else()
   file(RELATIVE_PATH mpidata_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
   set(mpidata_pc_prefix "\${pcfiledir}/${mpidata_pc_prefix}")
-  set(mpidata_pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+  set(mpidata_pc_libdir "\${prefix}/${mpidata_escaped_libdir}")
 endif()
 if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
-  set(mpidata_pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
+  set(mpidata_pc_includedir "${mpidata_escaped_includedir}")
 else()
-  set(mpidata_pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+  set(mpidata_pc_includedir "\${prefix}/${mpidata_escaped_includedir}")
 endif()
 mpidata_is_system_folder(mpidata_is_system "${CMAKE_INSTALL_FULL_LIBDIR}")
 if(BUILD_SHARED_LIBS AND NOT mpidata_is_system)
   set(mpidata_pc_rpath " -Wl,-rpath,\${libdir}")
 else()
   set(mpidata_pc_rpath "")
+endif()
+# What a static library needs is in Libs if no shared one is installed: without --static, pkg-config leaves Libs.private out.
+if(BUILD_SHARED_LIBS)
+  set(mpidata_pc_private "\nLibs.private:")
+else()
+  set(mpidata_pc_private "")
 endif()

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -82,7 +83,7 @@ class Installed:
         filled = {"languages": "C", "before": "", "components": "", "after": "", "target": "mpidata::mpidata"} | words
         (folder / "CMakeLists.txt").write_text(PROJECT.format(source=source, **filled))
         where = f"-DCMAKE_PREFIX_PATH={self.prefix}"
-        if (elsewhere := self.prefix.parent / "libraries").exists():
+        if (elsewhere := self.prefix.parent / "all libraries").exists():
             where = f"-Dmpidata_DIR={elsewhere / 'cmake' / 'mpidata'}"
         done = call(self.cmake, "-S", folder, "-B", folder / "build", where)
         return done if done.returncode else call(self.cmake, "--build", folder / "build")
@@ -117,12 +118,23 @@ def static(make: Callable[..., Installed]) -> Installed:
     version, file = "MPICH Version: 4.0.2", "/usr/lib/x86_64-linux-gnu/libmpich.so.12"
     return make(
         "-DBUILD_SHARED_LIBS=OFF",
-        "-DCMAKE_INSTALL_LIBDIR={folder}/libraries",
-        "-DCMAKE_INSTALL_INCLUDEDIR={folder}/headers",
+        "-DCMAKE_INSTALL_LIBDIR={folder}/all libraries",
+        "-DCMAKE_INSTALL_INCLUDEDIR={folder}/all headers",
         "-DCMAKE_SYSTEM_NAME=Linux",
         f"-DMPIDATA_BUILT_WITH={version}",
         f"-DMPIDATA_MPI_LIBRARY_FILE={file}",
     )
+
+
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
+    """A build folder of static libraries, with the files that an installation would copy; nothing is compiled."""
+    folder = tmp_path_factory.mktemp("configured")
+    folders = {"PREFIX": folder / "the prefix", "LIBDIR": folder / "all libraries", "INCLUDEDIR": "all headers"}
+    options = [f"-DCMAKE_INSTALL_{name}={path}" for name, path in folders.items()]
+    options += [f"-DMPI_C_COMPILER={require('mpicc.mpich')}", "-DBUILD_SHARED_LIBS=OFF", "-DMPIDATA_FORTRAN=OFF"]
+    run(require("cmake"), "-S", ROOT / "c_api", "-B", folder / "build", *options)
+    return folder / "build"
 
 
 def check_runs(solver: Path) -> None:
@@ -163,13 +175,23 @@ def test_a_program_by_pkg_config(
 ) -> None:
     installed = request.getfixturevalue(kind)
     (folder,) = {file.parent for file in installed.prefix.parent.rglob("mpidata.pc") if "build" not in str(file)}
-    words = ["--static"] if kind == "static" else []
-    flags = run(require("pkg-config"), *words, "--cflags", "--libs", package, PKG_CONFIG_PATH=str(folder)).split()
+    flags = shlex.split(run(require("pkg-config"), "--cflags", "--libs", package, PKG_CONFIG_PATH=str(folder)))
     (tmp_path / "program.c").write_text(C_SOLVER if package == "mpidata" else CARRIED)
     compiler = installed.mpicc if package == "mpidata" else require("cc")
     run(compiler, tmp_path / "program.c", *flags, "-o", tmp_path / "program")
     if package == "mpidata":
         check_runs(tmp_path / "program")
+
+
+@pytest.mark.parametrize("package", ["mpidata", "mpidata_carried"])
+def test_flags_for_static_libraries_in_folders_with_blanks(
+    configured: Path, require: Callable[[str], str], package: str
+) -> None:
+    """All that is needed to link is there without `--static`, which only those know who know how it was built."""
+    told = run(require("pkg-config"), "--cflags", "--libs", package, PKG_CONFIG_PATH=str(configured))
+    needed = ["-lmpidata", "-lpthread", "-lm"] if package == "mpidata" else ["-lmpidata_carried", "-lm"]
+    folders = [f"-I{configured.parent}/the prefix/all headers", f"-L{configured.parent}/all libraries"]
+    assert shlex.split(told) == [*folders, *needed]
 
 
 def without_blanks(mpicc: str) -> None:
@@ -238,7 +260,7 @@ def test_libraries_name_no_system_folders_in_their_rpath(shared: Installed) -> N
 @pytest.mark.full
 def test_mpidata_rank_finds_its_library_in_an_absolute_folder(static: Installed) -> None:
     told = run("strings", "-a", static.prefix / "bin" / "mpidata-rank")
-    assert f"{static.prefix.parent}/libraries/libmpidata_abort.so" in told
+    assert f"{static.prefix.parent}/all libraries/libmpidata_abort.so" in told
 
 
 def test_what_is_installed_has_its_licence_and_can_be_removed(shared: Installed, tmp_path: Path) -> None:
