@@ -1,10 +1,11 @@
 """Each mistake ends the job within 10 s with one sentence that says what, where and what to do."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import DRAIN, JobFolder, Result, python
+from jobs import DRAIN, JobFolder, Result, environment, python
 
 # what the sentence must say, and the exact place
 MISTAKES = {
@@ -46,6 +47,13 @@ def test_mistake_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path],
     )
     result = folder.run(timeout=30)
     assert_failed(result, *MISTAKES[mistake])
+
+
+def test_mpi_finalize_too_early_outside_a_job(compiled: Callable[[str], Path]) -> None:
+    command = [compiled("misuse"), "late-finalize"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
+    sentence = "mpidata: MPI_Finalize was called before mpidata_finalize. Step 3. Call mpidata_finalize at the end"
+    assert done.returncode == 0 and sentence in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -507,7 +507,7 @@ int mpidata_finalize(void) {
     MPIDATA_CALLED;
     MPIDATA_TRY(refuse_forked());
     if (mpidata_calls.state != MPIDATA_JOINED) return need_simulation("mpidata_finalize");
-    int status = in_job() ? settle(leave()) : MPIDATA_SUCCESS;
+    int status = in_job() ? settle(leave()) : mpidata_calls.broken;
     mpidata_maps_close();
     transport->close();
     mpidata_strided_close();

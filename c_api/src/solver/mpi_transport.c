@@ -381,7 +381,9 @@ static int leave(const mpidata_done *done) {
 }
 
 static void close_all(void) {
-    if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
+    int finalized = 0;
+    (void)MPI_Finalized(&finalized);
+    if (!finalized && solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
     if (in_job()) {
         mpidata_infer_close();
         mpidata_refreshing_close(&solver.refreshing);
@@ -440,9 +442,9 @@ static int open_memory(void) {
 static int forgot_to_finalize(MPI_Comm comm, int key, void *value, void *state) {
     (void)comm, (void)key, (void)value, (void)state;
     if (mpidata_job_forked()) _exit(0);
-    if (!in_job() || mpidata_calls.broken) return MPI_SUCCESS;
+    if (mpidata_calls.state != MPIDATA_JOINED || mpidata_calls.broken) return MPI_SUCCESS;
     (void)mpidata_error(MPIDATA_ERR_ORDER, "MPI_Finalize was called before mpidata_finalize");
-    (void)mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_finalize at the end of the solver.");
+    mpidata_calls.broken = mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_finalize at the end of the solver.");
     return MPI_SUCCESS;
 }
 
@@ -451,7 +453,8 @@ static int join_alone(MPI_Comm world, MPI_Comm *group) {
     MPIDATA_TRY_MPI(MPI_Comm_rank(world, &rank));
     if (rank == 0) mpidata_alone_say_so();
     MPIDATA_TRY(open_group(world, group));
-    return mpidata_calls_begin(&BY_MPI, NULL, NULL);
+    MPIDATA_TRY(mpidata_calls_begin(&BY_MPI, NULL, NULL));
+    return mpidata_job_at_finalize(forgot_to_finalize);
 }
 
 static int join(MPI_Comm world, MPI_Comm *group) {

@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(group, &rank);
     MPI_Comm_size(group, &size);
     const int diverges = is("time") || (is("time-of-one") && rank == 1), some = is("time-of-one") || is("time");
-    const int steps = is("no-finalize") ? 3 : some ? 9 : 400;
+    const int steps = strstr(mistake, "-finalize") ? 3 : some ? 9 : 400;
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
         for (int step = 0; step < steps + (is("last-step-of-one") && rank == 1); step++) {
             if (is("fail-of-one") && rank == 1 && step == 2) (void)mpidata_fail("diverged");
@@ -66,6 +66,7 @@ int main(int argc, char **argv) {
             (void)mpidata_step(diverges && simulation == 0 && step == 2 ? (double)NAN : 0.1 * step);
             if (!is("last-step-of-one")) (void)usleep(some ? 200 : 20000);
         }
-    if (!is("no-finalize")) (void)mpidata_finalize();
-    return MPI_Finalize();
+    if (!strstr(mistake, "-finalize")) (void)mpidata_finalize();
+    (void)MPI_Finalize();
+    return is("late-finalize") && mpidata_finalize() != MPIDATA_ERR_ORDER;
 }
