@@ -79,8 +79,9 @@ def test_what_goes_wrong_is_a_failed_try(streams: JobFolder, step: int, how: str
     assert cause in result.summary["set_aside"][0]["how"] and said in result.output, result.output
 
 
-def test_an_engine_that_the_xml_does_not_name(streams: JobFolder) -> None:
-    write_python_job(streams, -1, "raises", groups=1)
+def test_an_engine_that_the_xml_does_not_name(streams: JobFolder, built: Path) -> None:
+    carried = {"carried": {"time": "t"}, "lifetime": "simulation", "program": program(streams, built), "retries": 0}
+    write_job(streams, program(streams, built), trainers=DRAIN, solvers=carried)
     (streams.path / "adios2.xml").write_text(XML.replace('"output"', '"outputs"'))
     result = streams.run()
     assert result.status == 1 and "does its XML file name the engine of mpidata" in result.output, result.output

@@ -54,6 +54,7 @@ DTYPES = {
     **{"kokkos_pairs": "complex64", "eigen_row_vector": "int32"},
 }
 
+WITHOUT_BINDINGS = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]  # the C++ ones of old MPIs, whose headers warn
 Build = Callable[..., Path]
 
 
@@ -70,9 +71,10 @@ def build(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str
         if key not in made:
             source, executable = PROGRAMS / "solvers/cpp" / f"{name}.cpp", target / "-".join(key)
             flags = config("--carried") if carried else config("--cflags", "--libs")
-            wrapper = [compiler, "-DCARRIED"] if carried else [str(Path(mpicc()).with_name("mpicxx"))]
+            mpicxx = Path(mpicc()).with_name(Path(mpicc()).name.replace("mpicc", "mpicxx"))
+            wrapper = [compiler, "-DCARRIED"] if carried else [str(mpicxx), *WITHOUT_BINDINGS]
             command = [*wrapper, f"-std=c++{standard}", *STRICT, source, "-o", executable, *flags, *options]
-            variables = environment() | {"OMPI_CXX": require(compiler)}
+            variables = environment() | {"OMPI_CXX": require(compiler), "MPICH_CXX": require(compiler)}
             done = subprocess.run(command, capture_output=True, text=True, env=variables)
             assert done.returncode == 0, done.stderr
             made[key] = executable
