@@ -154,7 +154,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
             self._dealing,
             lambda epoch: blocks_of(self._counts, self._shuffle, self._open_parts, self._seed, epoch),
         )
-        self._position = Position()
+        self._position = Position("FileDataset")
         self._may_grow = share and place.members is not None
         place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
         self._position.is_of_job("FileDataset")
@@ -186,7 +186,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         self._tally.begin(epoch)
         self._dealing.begin(epoch)
         left = functools.partial(self._dealing.left, self._position)
-        turn = self._turns.begin(self._share, self._living, validates(), left)
+        turn = self._turns.begin(self._share, self._living, validates(), left, self._position.text)
         length = functools.partial(self._dealing.batches, epoch)
         rest = length, place, self._tally, turn, None, self._living and self._living.end, prefetcher
         return _Epoch(self._batch, self._ahead, epoch, first, *rest)

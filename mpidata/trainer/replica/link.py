@@ -35,12 +35,9 @@ _COUNT = struct.Struct("<q")
 class Tag(IntEnum):
     """Kinds of messages; each is sent and received by one thread at a time."""
 
-    STREAM = 1  # to the mates: events of the stream, in order
-    COUNT = 2  # to the mates: batches of loaders that are counted
-    OVER = 3  # to the mates: the job is over
-    WORD = 4  # to the first rank: a mate's message
-    STATE = 5  # to the first rank: a mate's part of a checkpoint
-    DATASET = 16  # to the mates: messages from loaders; this and above, by dataset
+    RECORD = 1  # to the mates: all that they get, in order
+    WORD = 2  # to the first rank: a mate's message
+    STATE = 3  # to the first rank: a mate's part of a checkpoint
 
 
 class Link:
@@ -125,18 +122,6 @@ class Link:
         """Return the next message, or None if there is none. Does not block."""
         try:
             return self._probe(source, tag)
-        except self._mpi.Exception as error:
-            raise self._died(error) from None
-
-    def drop_until(self, source: int, tag: int) -> None:
-        """Receive and drop all messages of a rank until one with this tag arrives; no other thread may receive."""
-        status = self._mpi.Status()
-        came = -1
-        try:
-            while came != tag:
-                message = self._sleep_until(lambda: self._communicator.Improbe(source, self._mpi.ANY_TAG, status))
-                self._take(message, status.Get_count())
-                came = status.Get_tag()
         except self._mpi.Exception as error:
             raise self._died(error) from None
 
