@@ -141,6 +141,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._prefetcher = choose_prefetcher("DataLoader", device, device_prefetch, pin_memory=pin_memory)
         sampled = sampler is not None or batch_sampler is not None
         refuse(dataset, batch_size, prefetch_factor, share, sampled, generator)
+        given = {"batch_size": batch_size, "shuffle": shuffle, "drop_last": drop_last, "share": share}
+        given |= {"sampled": sampled, "in_order": in_order, "prefetch_factor": prefetch_factor}
+        self._place.same_call("DataLoader", **given, device=device is not None, device_prefetch=device_prefetch)
         say_without_effect(num_workers, multiprocessing_context, persistent_workers)
         batched = batch_size is not None or batch_sampler is not None
         collate_fn = (default_collate if batched else default_convert) if collate_fn is None else collate_fn

@@ -135,6 +135,9 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         self._seed = place.seed if seed is None else int(seed)
         self._parts, self._columns = parts, [columns] if isinstance(columns, str) else columns
         self._order: list[str] | None = None
+        given = {"batch_size": batch_size, "columns": columns, "shuffle": shuffle, "open_parts": open_parts}
+        given |= {"parts": len(parts), "seed": seed, "drop_last": drop_last, "share": share}
+        place.same_call("FileDataset", **given, device=device is not None, device_prefetch=device_prefetch)
         files = pack_files(Files(tuple(parts), columns, transform, reader))
         agreement = self._agreement(place, batch_size, drop_last) if share and place.trainers > 1 else b""
         self._remote = Remote(place.loaders, place.workers, place.retries, parts, files, agreement)

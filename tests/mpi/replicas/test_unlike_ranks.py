@@ -47,6 +47,9 @@ def test_a_state_that_the_first_rank_cannot_save_does_not_keep_the_job_from_endi
         ("large", "break", 0, "batch 11 of epoch 0 of DataLoader 0", "with a loop from batch 0 of epoch 1 of DataLoad"),
         ("small", "break", 0, "batch 11 of epoch 0 of DataLoader 0", "with a loop from batch 0 of epoch 1 of DataLoad"),
         ("large", "break", 1, "a loop from batch 0 of epoch 1 of DataLoader 0", "with batch 11 of epoch 0 of DataLoad"),
+        ("stream", "size", 0, "MPIStreamDataset(batch_size=7,", "with MPIStreamDataset(batch_size=4,"),
+        ("small", "size", 1, "DataLoader(batch_size=4,", "with DataLoader(batch_size=7,"),
+        pytest.param("files", "size", 1, "(batch_size=4,", "with FileDataset(batch_size=7,", marks=pytest.mark.full),
     ],
 )
 def test_the_error_names_both_calls(folder: JobFolder, what: str, does: str, who: int, asks: str, first: str) -> None:
