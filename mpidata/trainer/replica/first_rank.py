@@ -86,7 +86,7 @@ class FirstTrainer(Trainer):
         self.tell(Kind.CALL, call)
 
     def give(self, tensors: dict[str, torch.Tensor], constants_apart: bool) -> None:
-        """Send the mates a drawn batch; sleeps until they have it, because the script may change it afterwards.
+        """Send the mates a drawn batch, which the script may change afterwards; sleeps while they are too far behind.
 
         With `constants_apart` they also get its constants, if they do not have them.
         """

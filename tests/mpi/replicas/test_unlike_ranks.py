@@ -57,3 +57,11 @@ def test_the_error_names_both_calls(folder: JobFolder, what: str, does: str, who
     error = result.summary["error"]
     assert result.status == 1 and "Rank 1 of replica 0 asks for " in error, (error, result.logs())
     assert asks in error and first in error, (error, result.logs())
+
+
+@pytest.mark.parametrize("what", ["stream", pytest.param("small", marks=pytest.mark.full)])
+def test_the_first_rank_is_few_batches_ahead(folder: JobFolder, what: str) -> None:
+    result = run(folder, what, "slow", 1)
+    assert result.status == 0, result.logs()
+    (lead,) = result.marked("mate")
+    assert int(lead.split()[1]) <= 20, lead
