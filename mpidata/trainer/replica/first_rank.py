@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from mpidata.native.moments import numbers
 from mpidata.run.plan import Plan
 from mpidata.run.side_channel import say_late
 from mpidata.trainer.cancel.stream_methods import cancel
+from mpidata.trainer.idle_watch import Pace
 from mpidata.trainer.replica.checkpoints import FirstCheckpoints
 from mpidata.trainer.replica.constants import FirstConstants
 from mpidata.trainer.replica.lateness import LateMates
@@ -60,6 +62,7 @@ class FirstTrainer(Trainer):
         self._late = LateMates(lambda said: say_late(plan.run, f"Trainer {self._index} {said}"))
         self._in_script = set(self.link.mates)
         self._hearing = threading.RLock()
+        self._waits: dict[int, tuple[str, int]] = {}  # call in which a mate waits, after how many records
         counted = plan.simulations + plan.validation
         self.losses: FirstLossReporter = FirstLossReporter(library, counted, lambda: self.drawn)
         self._asked = -1  # batch of the last request for a checkpoint
@@ -179,6 +182,14 @@ class FirstTrainer(Trainer):
         self.facts = Facts(steps.value, moments, self._share)
         return self.facts
 
+    def _pace(self) -> Pace | None:
+        """Return the progress of the script, and which mates wait for this rank; for another thread."""
+        self._hear()
+        sent = self.link.sent[Tag.RECORD]
+        waits = [f"mate {rank} waits in {call}" for rank, (call, had) in self._waits.items() if had == sent]
+        pace = super()._pace()
+        return replace(pace, mates=", ".join(waits)) if pace is not None else None
+
     def _look(self) -> None:
         self._late.look()
         self._hear()
@@ -193,6 +204,8 @@ class FirstTrainer(Trainer):
     def _take(self, rank: int, word: Word, *things: Any) -> None:
         if word == Word.GONE:
             self._in_script.discard(rank)
+        elif word == Word.WAITS:
+            self._waits[rank] = things[0], things[1]
         elif word == Word.LEFT and not (self.ended or self.closed):
             self.library.mpidata_trainer_stop(0, f"mate {rank}: {things[0]}".encode())
         elif word == Word.CHECKPOINT:

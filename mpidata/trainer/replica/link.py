@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -77,6 +77,7 @@ class Link:
         communicator.Set_errhandler(MPI.ERRORS_RETURN)
         self._look, self._when_died = look, when_died
         self.rank, self.size = communicator.Get_rank(), communicator.Get_size()
+        self.sent: Counter[int] = Counter()  # messages by tag
         self._unsent: list[tuple[list[MPI.Request], object]] = []
         self._untaken: deque[tuple[list[MPI.Request], object]] = deque()
         self._lock = threading.Lock()
@@ -92,6 +93,7 @@ class Link:
         Sleeps until the arrays may be changed again, and these ranks take all but the last few messages with `wait`.
         Without `wait` it does not block, and keeps the arrays as long as MPI needs them.
         """
+        self.sent[tag] += 1
         packed, large = _pack(head, arrays)
         heads, pieces = [], []
         # A small message is sent before it is received; that of Issend is sent when it is.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ from mpidata.trainer.trainer import Trainer
 __all__ = ["MateTrainer"]
 
 _T = TypeVar("_T")
+_TELLS_AFTER_S = 10.0  # that it waits, which only matters if the first rank waits for it
 _Record = tuple[Kind, tuple[Any, ...], Incoming]
 
 
@@ -49,8 +51,7 @@ class MateTrainer(Trainer):
         self.facts = Facts()
         super().__init__(plan, MateLibrary(plan.simulations, lambda: self.facts, self.say), None)
         self._index, self._native = trainer, library
-        look = lambda: check(library, library.mpidata_mate_look())  # noqa: E731
-        self.link = Link(join_replica(plan, trainer), trainer, look, library.mpidata_mate_await_end)
+        self.link = Link(join_replica(plan, trainer), trainer, self._look, library.mpidata_mate_await_end)
         self.scripts = join_scripts(plan)
         self.replica = Replica(trainer, plan.trainers, rank, plan.ranks_per_replica)
         self.checkpoints: MateCheckpoints = MateCheckpoints(plan, self.library, trainer, self.link)
@@ -59,6 +60,8 @@ class MateTrainer(Trainer):
         self.memory = {pinned: TensorMemory(pinned) for pinned in (False, True)}  # of batches, page-locked or not
         self._stopped = False
         self._next: _Record | None = None  # received, but not used yet
+        self._received = 0
+        self._asked: tuple[str, float] | None = None  # the call that waits now, and since when; until it is told
         self._call = ""  # the last one that the first rank has also made
 
     def begin(self) -> None:
@@ -156,7 +159,9 @@ class MateTrainer(Trainer):
         if self._forked:
             raise forked_error()
         while True:
+            self._asked = asked, time.monotonic()
             record, self._next = self._next or self._receive(), None
+            self._asked = None
             kind, things, _ = record
             if kind in kinds:
                 return record
@@ -172,8 +177,15 @@ class MateTrainer(Trainer):
             elif kind != Kind.AHEAD:
                 raise self._unlike(asked, record)
 
+    def _look(self) -> None:
+        check(self._native, self._native.mpidata_mate_look())
+        if self._asked is not None and time.monotonic() - self._asked[1] > _TELLS_AFTER_S:
+            (asked, _), self._asked = self._asked, None
+            self.say(Word.WAITS, asked, self._received)
+
     def _receive(self) -> _Record:
         incoming = self.link.receive(0, Tag.RECORD)
+        self._received += 1
         kind, *things = unpack(incoming.head)
         return kind, tuple(things), incoming
 

@@ -39,6 +39,7 @@ class Word(IntEnum):
     LOSSES = 4  # the number of a batch, and sums
     CHECKPOINT = 5  # a request, after which batch
     CANCEL = 6  # ids
+    WAITS = 7  # the call in which it has waited for some seconds, and how many records it has received
 
 
 class Facts(NamedTuple):

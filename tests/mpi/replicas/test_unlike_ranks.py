@@ -1,8 +1,12 @@
 """Ranks of a replica that do not do the same: an error names both calls, or the job ends in order."""
 
+import signal
+import time
+
 import numpy as np
 import pytest
 from jobs import JobFolder, Result, python
+from waiting import wait_until
 
 
 def write(folder: JobFolder, what: str, does: str, who: int, **keys: object) -> None:
@@ -65,3 +69,15 @@ def test_the_first_rank_is_few_batches_ahead(folder: JobFolder, what: str) -> No
     assert result.status == 0, result.logs()
     (lead,) = result.marked("mate")
     assert int(lead.split()[1]) <= 20, lead
+
+
+@pytest.mark.full
+def test_the_first_rank_names_the_mate_that_waits_for_it(folder: JobFolder) -> None:
+    """Each waits for the other: one in a collective of torch, one in a call of mpidata."""
+    write(folder, "stream", "barrier", 0, checkpoint={"within_s": 5})
+    job, began = folder.start(), time.monotonic()
+    logs = folder.path / "runs" / "job" / "1" / "logs"
+    told = "Meanwhile mate 1 waits in the next batch."
+    wait_until(lambda: any(told in log.read_text() for log in logs.glob("rank-*-trainer-0.log")), 100)
+    job.send_signal(signal.SIGTERM)
+    folder.finish(job, 100, began)
