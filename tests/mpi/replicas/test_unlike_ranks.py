@@ -68,7 +68,7 @@ def test_the_first_rank_is_few_batches_ahead(folder: JobFolder, what: str) -> No
     result = run(folder, what, "slow", 1)
     assert result.status == 0, result.logs()
     (lead,) = result.marked("mate")
-    assert int(lead.split()[1]) <= 20, lead
+    assert int(lead.split()[1]) <= (20 if what == "stream" else 40), lead  # of loaders up to 16 more have arrived
 
 
 @pytest.mark.full
