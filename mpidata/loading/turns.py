@@ -21,6 +21,8 @@ class Turns:
         Counts a batch; may take a checkpoint. False: not counted, because something else came first.
     drawing : callable, optional
         Gets the turn of each batch that is about to be returned.
+    same_call : callable, optional
+        Gets the text of each call, before anything else is done; may raise.
 
     Attributes
     ----------
@@ -33,8 +35,13 @@ class Turns:
         Returns the number of remaining rows of that iteration.
     """
 
-    def __init__(self, count: Callable[[], object], drawing: Callable[[Turn], object] = lambda turn: None) -> None:
-        self.drawing = drawing
+    def __init__(
+        self,
+        count: Callable[[], object],
+        drawing: Callable[[Turn], object] = lambda turn: None,
+        same_call: Callable[[str], object] = lambda call: None,
+    ) -> None:
+        self.drawing, self.same_call = drawing, same_call
         self.given = self.samples = 0
         self.in_epoch = False
         self.left: Callable[[], int] = lambda: 0
@@ -48,12 +55,15 @@ class Turns:
         of: Any = None,
         validates: bool = False,
         left: Callable[[], int] = lambda: 0,
+        place: Callable[[], str] = lambda: "a batch",
     ) -> Turn:
         """Start an iteration, which lasts as long as the returned object exists; `together`: of all trainers.
 
-        `of`: its dataset; `validates`: it is a known validation; `left` returns the number of remaining rows.
+        `of`: its dataset; `validates`: it is a known validation; `left` returns the number of remaining rows, `place`
+        which batch is next, as text.
         """
-        turn = Turn(self, together, of, validates)
+        self.same_call(f"a loop from {place()}")
+        turn = Turn(self, together, of, validates, place)
         self._open.add(turn)
         self._is_first(turn)
         if together:
@@ -91,15 +101,23 @@ class Turn:
         Whether it is a known validation.
     """
 
-    def __init__(self, turns: Turns, together: bool, of: Any = None, validates: bool = False) -> None:
+    def __init__(
+        self,
+        turns: Turns,
+        together: bool,
+        of: Any = None,
+        validates: bool = False,
+        place: Callable[[], str] = lambda: "a batch",
+    ) -> None:
         self.waits = False
         self.over = False
         self.of, self.validates = of, validates
         self._turns = turns
-        self._together = together
+        self._together, self._place = together, place
 
     def next(self) -> None:
         """Report that a batch is about to be returned; all earlier ones are in use or done."""
+        self._turns.same_call(self._place())
         self._turns.drawing(self)
         self.waits = True
         while not self._turns.count(self):

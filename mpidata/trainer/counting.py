@@ -9,6 +9,7 @@ from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.trainer import join
 from mpidata.trainer.elastic.points import reached
+from mpidata.trainer.replica.calls import same_call
 from mpidata.trainer.trainer import Trainer
 
 __all__ = ["count_batch", "turns"]
@@ -18,7 +19,8 @@ __all__ = ["count_batch", "turns"]
 def turns() -> Turns:
     """Return the turns of this process's iterations; joins the job. If there is a stream, only its batches count."""
     trainer = join.join()
-    trainer.turns = Turns((lambda: None) if trainer.plan.has_stream else functools.partial(count_batch, trainer))
+    count = (lambda: None) if trainer.plan.has_stream else functools.partial(count_batch, trainer)
+    trainer.turns = Turns(count, same_call=functools.partial(same_call, trainer))
     if trainer.members is not None and trainer.members.meeting is not None:
         trainer.turns.drawing = trainer.members.drawing
     return trainer.turns

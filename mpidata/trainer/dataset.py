@@ -28,6 +28,7 @@ from mpidata.trainer.frameworks.callers import fetched_ahead, leave_whole, overf
 from mpidata.trainer.frameworks.preparation import teach_accelerate, undivided_stream
 from mpidata.trainer.frameworks.steps import asks_for_an_empty_pass, compare_steps
 from mpidata.trainer.passes import Refused
+from mpidata.trainer.replica.calls import same_call
 from mpidata.trainer.replica.passes import constants_of, pass_of
 from mpidata.trainer.replica.replica import Replica
 from mpidata.trainer.script import picture_of, report_of
@@ -153,6 +154,9 @@ class MPIStreamDataset(
         self._steps = steps_per_simulation
         self._trainer = job.join()
         check_even(grouping, self._trainer.replica)
+        given = {"batches_per_epoch": batches_per_epoch, "ragged": ragged, "pad": pad, "constants": constants}
+        sizes = {"batch_size": batch_size, "global_batch_size": global_batch_size}
+        same_call(self._trainer, "MPIStreamDataset", **sizes, **given)
         self._trainer.start(grouping)
         plan = self._trainer.plan
         asked = {"device": str(device), "device_prefetch": device_prefetch, "ragged": ragged, "pad": pad}

@@ -39,12 +39,15 @@ class Pace:
         What is kept waiting, to follow "has drawn nothing for 60 s".
     outside : bool
         Whether the script has left its loop over the stream.
+    mates : str
+        Which mates of this rank wait for it, and in which calls; empty if none does.
     """
 
     batches: int
     holds_up: bool
     why: str
     outside: bool = False
+    mates: str = ""
 
 
 def pace_of_stream(library: Library, plan: Plan, waits: bool, outside: bool) -> Pace | None:
@@ -134,7 +137,10 @@ class IdleWatch:
             text += "Its script has left the loop over the stream. The next pass continues; the job stops at "
             text += "stream.close() or when the script ends.\n"
         elif in_collective:
-            text += "It waits for the other trainers, in a collective of torch.distributed. "
+            others = "the other trainers" if self._plan.trainers > 1 else "its mates"
+            text += f"It waits for {others}, in a collective of torch.distributed. "
+            if pace.mates:
+                text += f"Meanwhile {pace.mates}. Make the same calls of mpidata on all ranks of a replica. "
         else:
             text += "If it does not compute, it waits for other trainers: "
             text += "each must draw the same number of batches from its own stream. "

@@ -51,6 +51,9 @@ class Place:
         Registers a callable that is called when this trainer leaves the job.
     asks : bool
         Whether it asks the loaders itself: the first rank of a replica asks for its mates.
+    same_call : callable
+        Gets the text of a call that all ranks of a replica must make, and its arguments; raises StreamError if the
+        calls differ.
     """
 
     loaders: Loaders
@@ -66,6 +69,7 @@ class Place:
     report: Report = lambda name, value: None
     when_leaving: Callable[[Callable[[], object]], object] = lambda call: None
     asks: bool = True
+    same_call: Callable[..., object] = lambda call, **arguments: None
 
 
 def place() -> Place:
@@ -78,6 +82,7 @@ def place() -> Place:
         trainer_of_group, trainers = group_place()
         return Place(_local_loaders(trainer_of_group), trainer_of_group, trainers, 1, 0, 0, lambda name, thing: None)
     from mpidata.trainer import counting, join
+    from mpidata.trainer.replica.calls import same_call
 
     trainer = join.join()
     plan = trainer.plan
@@ -107,6 +112,7 @@ def place() -> Place:
         report=report,
         when_leaving=trainer.leaves.append,
         asks=not trainer.replica.rank,
+        same_call=functools.partial(same_call, trainer),
     )
 
 

@@ -41,6 +41,7 @@ from mpidata.trainer.frameworks.processes import check_processes
 __all__ = ["DataLoader"]
 
 _numbers = itertools.count()
+_KINDS = {"samples": "a dataset of length", "global_batch": "a batch size times trainers of", "trainers": "trainers:"}
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
@@ -140,10 +141,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._prefetcher = choose_prefetcher("DataLoader", device, device_prefetch, pin_memory=pin_memory)
         sampled = sampler is not None or batch_sampler is not None
         refuse(dataset, batch_size, prefetch_factor, share, sampled, generator)
+        given = {"batch_size": batch_size, "shuffle": shuffle, "drop_last": drop_last, "share": share}
+        given |= {"sampled": sampled, "in_order": in_order, "prefetch_factor": prefetch_factor}
+        self._place.same_call("DataLoader", **given, device=device is not None, device_prefetch=device_prefetch)
         say_without_effect(num_workers, multiprocessing_context, persistent_workers)
         batched = batch_size is not None or batch_sampler is not None
-        if collate_fn is None:
-            collate_fn = default_collate if batched else default_convert
+        collate_fn = (default_collate if batched else default_convert) if collate_fn is None else collate_fn
         self._definition = Definition(dataset, collate_fn, worker_init_fn, batched)
         self.generator, self.share, self._prepared = generator, share, False
         self._seed: int | None = None
@@ -155,7 +158,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._told_epochs = EpochSettings(dataset)
         self._tally = Tally(self._place.report, self._place.trainer == 0)
         self._place.when_leaving(self._tally.flush)
-        self._position = Position()
+        self._position = Position("DataLoader")
         self._process: States | None = None
         self._order = torch.Generator()
         dataset = DatasetPlaceholder(self._remote) if isinstance(dataset, str) else dataset
@@ -208,7 +211,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         shares, left = self.batch_sampler, lambda: 0
         if isinstance(shares, ShareBatches):
             left = functools.partial(shares.dealing.left, self._position)
-        turn = self._place.turns.begin(self.share, self._living, validates(), left)
+        turn = self._place.turns.begin(self.share, self._living, validates(), left, self._position.text)
         rest = self._accelerate_pass(), self._living and self._living.end, self._prefetcher(self._living is not None)
         begun = Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, *rest)
         self._begun = weakref.ref(begun)
@@ -382,9 +385,6 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             drawn = iter(self._drawn_from)
         indices = itertools.islice(drawn, first, None)
         return self._position.numbered(indices, owner.state_dict if owner is not None else None)
-
-
-_KINDS = {"samples": "a dataset of length", "global_batch": "a batch size times trainers of", "trainers": "trainers:"}
 
 
 class _OutsideLoader(StandaloneLoader, DataLoader):

@@ -79,7 +79,7 @@ class Remote:
     """
 
     def __init__(self, place: Place, definition: bytes, agreement: bytes = b"") -> None:
-        self._loaders, self._workers = place.loaders, place.workers
+        self._loaders, self._workers, self._same_call = place.loaders, place.workers, place.same_call
         self._definition, self._agreement = definition, agreement
         self._dataset = next(dataset_numbers)
         self._process = os.getpid()
@@ -162,6 +162,7 @@ class Remote:
     def length(self, timeout_s: float) -> int | None:
         """Return the length of the dataset, or None if no loader has sent it yet. Raises TypeError if it has none."""
         if self._length is None:
+            self._same_call("the length of a DataLoader's dataset")
             self.take(timeout_s)
         if self._length is None:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,9 +13,17 @@ from mpidata.trainer.frameworks.callers import validates
 
 __all__ = ["Pass", "Position"]
 
+_made: Counter[str] = Counter()
+"""Number of datasets of each class in this process."""
+
 
 class Position:
     """The position of the newest iteration.
+
+    Parameters
+    ----------
+    what : str, optional
+        The name of the class of the dataset, for error messages.
 
     Attributes
     ----------
@@ -30,7 +39,9 @@ class Position:
         Epoch and batch of the loaded state; (0, 0) if none was loaded.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "dataset") -> None:
+        self._name = f"{what} {_made[what]}"
+        _made[what] += 1
         self.epoch, self.batches = 0, 0
         self.ahead: set[int] = set()
         self.sampler: Any = None
@@ -82,6 +93,10 @@ class Position:
     def is_of_job(self, what: str) -> None:
         """Note that a state loaded so far comes from the job's checkpoint; `what` is the name of the class."""
         self._of_job = what if self._pending else ""
+
+    def text(self) -> str:
+        """Return the next batch, as text."""
+        return f"batch {self.batches} of epoch {self.epoch} of {self._name}"
 
     @property
     def next_epoch(self) -> int:

@@ -135,6 +135,9 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         self._seed = place.seed if seed is None else int(seed)
         self._parts, self._columns = parts, [columns] if isinstance(columns, str) else columns
         self._order: list[str] | None = None
+        given = {"batch_size": batch_size, "columns": columns, "shuffle": shuffle, "open_parts": open_parts}
+        given |= {"parts": len(parts), "seed": seed, "drop_last": drop_last, "share": share}
+        place.same_call("FileDataset", **given, device=device is not None, device_prefetch=device_prefetch)
         files = pack_files(Files(tuple(parts), columns, transform, reader))
         agreement = self._agreement(place, batch_size, drop_last) if share and place.trainers > 1 else b""
         self._remote = Remote(place.loaders, place.workers, place.retries, parts, files, agreement)
@@ -154,7 +157,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
             self._dealing,
             lambda epoch: blocks_of(self._counts, self._shuffle, self._open_parts, self._seed, epoch),
         )
-        self._position = Position()
+        self._position = Position("FileDataset")
         self._may_grow = share and place.members is not None
         place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
         self._position.is_of_job("FileDataset")
@@ -186,7 +189,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         self._tally.begin(epoch)
         self._dealing.begin(epoch)
         left = functools.partial(self._dealing.left, self._position)
-        turn = self._turns.begin(self._share, self._living, validates(), left)
+        turn = self._turns.begin(self._share, self._living, validates(), left, self._position.text)
         length = functools.partial(self._dealing.batches, epoch)
         rest = length, place, self._tally, turn, None, self._living and self._living.end, prefetcher
         return _Epoch(self._batch, self._ahead, epoch, first, *rest)

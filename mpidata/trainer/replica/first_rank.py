@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import io
 import math
+import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -20,6 +22,7 @@ from mpidata.native.moments import numbers
 from mpidata.run.plan import Plan
 from mpidata.run.side_channel import say_late
 from mpidata.trainer.cancel.stream_methods import cancel
+from mpidata.trainer.idle_watch import Pace
 from mpidata.trainer.replica.checkpoints import FirstCheckpoints
 from mpidata.trainer.replica.constants import FirstConstants
 from mpidata.trainer.replica.lateness import LateMates
@@ -54,10 +57,12 @@ class FirstTrainer(Trainer):
         self.link = Link(join_replica(plan, self._index), self._index, self._look, self._await_end)
         self.scripts = join_scripts(plan)
         self.replica = Replica(self._index, plan.trainers, 0, plan.ranks_per_replica)
-        self.checkpoints = FirstCheckpoints(plan, library, self._index, self.link)
+        self.checkpoints = FirstCheckpoints(plan, library, self._index, self.link, self._gone)
         self._constants = FirstConstants(self)
         self._late = LateMates(lambda said: say_late(plan.run, f"Trainer {self._index} {said}"))
         self._in_script = set(self.link.mates)
+        self._hearing = threading.RLock()
+        self._waits: dict[int, tuple[str, int]] = {}  # call in which a mate waits, after how many records
         counted = plan.simulations + plan.validation
         self.losses: FirstLossReporter = FirstLossReporter(library, counted, lambda: self.drawn)
         self._asked = -1  # batch of the last request for a checkpoint
@@ -77,10 +82,14 @@ class FirstTrainer(Trainer):
         """Send a record to the mates; does not block. Does nothing in a forked child, which MPI does not support."""
         if self._forked:
             return
-        self.link.send(self.link.mates, Tag.STREAM, pack(kind, *things), wait=False)
+        self.link.send(self.link.mates, Tag.RECORD, pack(kind, *things), wait=False)
+
+    def same_call(self, call: str) -> None:
+        """Send the mates a call that they must also make."""
+        self.tell(Kind.CALL, call)
 
     def give(self, tensors: dict[str, torch.Tensor], constants_apart: bool) -> None:
-        """Send the mates a drawn batch; sleeps until they have it, because the script may change it afterwards.
+        """Send the mates a drawn batch, which the script may change afterwards; sleeps while they are too far behind.
 
         With `constants_apart` they also get its constants, if they do not have them.
         """
@@ -93,7 +102,7 @@ class FirstTrainer(Trainer):
         described, arrays = zip(*map(describe, parts), strict=True)
         head = pack(Kind.BATCH, described, self._facts())
         self._late.begin(self.drawn)
-        self.link.send(self.link.mates, Tag.STREAM, head, [array for of in arrays for array in of])
+        self.link.send(self.link.mates, Tag.RECORD, head, [array for of in arrays for array in of])
         self._late.end()
         self._hear()
 
@@ -114,7 +123,7 @@ class FirstTrainer(Trainer):
             raise
         memory = io.BytesIO()
         torch.save(made, memory)
-        self.link.send(self.link.mates, Tag.STREAM, pack(Kind.ALIKE, what), [bytes_of(memory.getbuffer())])
+        self.link.send(self.link.mates, Tag.RECORD, pack(Kind.ALIKE, what), [bytes_of(memory.getbuffer())])
         return made
 
     def is_over(self) -> bool:
@@ -136,8 +145,8 @@ class FirstTrainer(Trainer):
         """Count a batch of loaders, and send the mates the status."""
         status = super().count_batch()
         self._hear()
-        if status != constants.ERR_AGAIN:
-            self.link.send(self.link.mates, Tag.COUNT, pack(status), wait=False)
+        if status not in (constants.ERR_AGAIN, constants.CHECKPOINT):
+            self.tell(Kind.COUNT, status)
         return status
 
     def draw_share(self, *, ahead: bool = False) -> tuple[int, int] | None:
@@ -173,19 +182,30 @@ class FirstTrainer(Trainer):
         self.facts = Facts(steps.value, moments, self._share)
         return self.facts
 
+    def _pace(self) -> Pace | None:
+        """Return the progress of the script, and which mates wait for this rank; for another thread."""
+        self._hear()
+        sent = self.link.sent[Tag.RECORD]
+        waits = [f"mate {rank} waits in {call}" for rank, (call, had) in self._waits.items() if had == sent]
+        pace = super()._pace()
+        return replace(pace, mates=", ".join(waits)) if pace is not None else None
+
     def _look(self) -> None:
         self._late.look()
         self._hear()
 
     def _hear(self) -> None:
-        """Take the messages of the mates. Does not block."""
-        for rank in self._in_script.copy():
-            while (incoming := self.link.received(rank, Tag.WORD)) is not None:
-                self._take(rank, *unpack(incoming.head))
+        """Take the messages of the mates, in one thread at a time, so that they keep their order. Does not block."""
+        with self._hearing:
+            for rank in self._in_script.copy():
+                while (incoming := self.link.received(rank, Tag.WORD)) is not None:
+                    self._take(rank, *unpack(incoming.head))
 
     def _take(self, rank: int, word: Word, *things: Any) -> None:
         if word == Word.GONE:
             self._in_script.discard(rank)
+        elif word == Word.WAITS:
+            self._waits[rank] = things[0], things[1]
         elif word == Word.LEFT and not (self.ended or self.closed):
             self.library.mpidata_trainer_stop(0, f"mate {rank}: {things[0]}".encode())
         elif word == Word.CHECKPOINT:
@@ -211,14 +231,19 @@ class FirstTrainer(Trainer):
         if not self._forked and self.plan.has_stream:
             self._end()
 
+    def _gone(self) -> set[int]:
+        return set(self.link.mates) - self._in_script
+
     def _part(self, recorder_s: float, close_s: float) -> int:
         """Leave the job when the mates' scripts have also ended."""
+        if recorder_s == math.inf:
+            self.tell(Kind.GONE)
         while self._in_script and recorder_s == math.inf:  # else the script has failed
             self._hear()
             time.sleep(_LOOKS_S)
         status = super()._part(recorder_s, close_s)
         if not self._in_script:
-            self.link.send(self.link.mates, Tag.OVER, b"", wait=False)
+            self.tell(Kind.OVER)
             self.link.flush()
         return status
 

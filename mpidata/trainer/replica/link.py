@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,18 +30,19 @@ _PIECE = 64 << 20
 _ALIGNMENT = 64
 _SHORTEST_S, _LONGEST_S, _PATIENT_S = 2e-5, 2e-3, 2e-2
 _LOOK_EVERY_S = 0.05
+_LEAD = 16
+"""Number of messages with `wait` that may be on the way, so that the first rank need not wait for a mate at each small
+batch."""
+
 _COUNT = struct.Struct("<q")
 
 
 class Tag(IntEnum):
     """Kinds of messages; each is sent and received by one thread at a time."""
 
-    STREAM = 1  # to the mates: events of the stream, in order
-    COUNT = 2  # to the mates: batches of loaders that are counted
-    OVER = 3  # to the mates: the job is over
-    WORD = 4  # to the first rank: a mate's message
-    STATE = 5  # to the first rank: a mate's part of a checkpoint
-    DATASET = 16  # to the mates: messages from loaders; this and above, by dataset
+    RECORD = 1  # to the mates: all that they get, in order
+    WORD = 2  # to the first rank: a mate's message
+    STATE = 3  # to the first rank: a mate's part of a checkpoint
 
 
 class Link:
@@ -75,7 +77,9 @@ class Link:
         communicator.Set_errhandler(MPI.ERRORS_RETURN)
         self._look, self._when_died = look, when_died
         self.rank, self.size = communicator.Get_rank(), communicator.Get_size()
+        self.sent: Counter[int] = Counter()  # messages by tag
         self._unsent: list[tuple[list[MPI.Request], object]] = []
+        self._untaken: deque[tuple[list[MPI.Request], object]] = deque()
         self._lock = threading.Lock()
 
     @property
@@ -86,32 +90,40 @@ class Link:
     def send(self, to: Sequence[int], tag: int, head: bytes, arrays: Sequence[Bytes] = (), wait: bool = True) -> None:
         """Send a head and arrays to these ranks.
 
-        Sleeps until the arrays may be changed again; without `wait` it does not block, and keeps them until then.
+        Sleeps until the arrays may be changed again, and these ranks take all but the last few messages with `wait`.
+        Without `wait` it does not block, and keeps the arrays as long as MPI needs them.
         """
+        self.sent[tag] += 1
         packed, large = _pack(head, arrays)
-        requests = []
+        heads, pieces = [], []
+        # A small message is sent before it is received; that of Issend is sent when it is.
+        begin = self._communicator.Issend if wait else self._communicator.Isend
         try:
             for rank in to:
-                requests.append(self._communicator.Isend(packed, rank, tag))
-                requests += [self._communicator.Isend(piece, rank, tag) for one in large for piece in _pieces(one)]
-            if wait and large:
-                self._sleep_until(lambda: self._mpi.Request.Testall(requests) or None)
+                heads.append(begin(packed, rank, tag))
+                pieces += [self._communicator.Isend(piece, rank, tag) for one in large for piece in _pieces(one)]
+            if wait:
+                with self._lock:
+                    self._untaken.append((heads, packed))
+                    late = self._untaken.popleft()[0] if len(self._untaken) > _LEAD else []
+                self._sleep_until_sent(pieces)
+                self._sleep_until_sent(late)
             else:
                 with self._lock:
-                    self._unsent.append((requests, (packed, large)))
+                    self._unsent.append((heads + pieces, (packed, large)))
                     self._unsent = [kept for kept in self._unsent if not self._mpi.Request.Testall(kept[0])]
         except self._mpi.Exception as error:
             raise self._died(error) from None
 
     def flush(self) -> None:
-        """Sleep until all messages sent without waiting have left."""
+        """Sleep until all messages have left."""
         with self._lock:
-            requests = [request for kept, _ in self._unsent for request in kept]
             try:
-                self._sleep_until(lambda: self._mpi.Request.Testall(requests) or None)
+                self._sleep_until_sent([request for kept, _ in [*self._unsent, *self._untaken] for request in kept])
             except self._mpi.Exception as error:
                 raise self._died(error) from None
             self._unsent = []
+            self._untaken.clear()
 
     def receive(self, source: int, tag: int) -> Incoming:
         """Wait for the next message; receive its arrays with `Incoming.fill` afterwards."""
@@ -125,18 +137,6 @@ class Link:
         """Return the next message, or None if there is none. Does not block."""
         try:
             return self._probe(source, tag)
-        except self._mpi.Exception as error:
-            raise self._died(error) from None
-
-    def drop_until(self, source: int, tag: int) -> None:
-        """Receive and drop all messages of a rank until one with this tag arrives; no other thread may receive."""
-        status = self._mpi.Status()
-        came = -1
-        try:
-            while came != tag:
-                message = self._sleep_until(lambda: self._communicator.Improbe(source, self._mpi.ANY_TAG, status))
-                self._take(message, status.Get_count())
-                came = status.Get_tag()
         except self._mpi.Exception as error:
             raise self._died(error) from None
 
@@ -161,6 +161,9 @@ class Link:
             self._sleep_until(lambda: self._mpi.Request.Testall(requests) or None)
         except self._mpi.Exception as error:
             raise self._died(error) from None
+
+    def _sleep_until_sent(self, requests: list[MPI.Request]) -> None:
+        self._sleep_until(lambda: self._mpi.Request.Testall(requests) or None)
 
     def _sleep_until(self, test: Callable[[], Any]) -> Any:
         pause, begun, looked = _SHORTEST_S, time.monotonic(), 0.0

@@ -12,15 +12,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mpidata.errors import JobInterrupt, MpidataError, StreamError
-from mpidata.loading.transport import Buffer, Closed, Joined, Kind, Loaders, Lost, Parcel, Retires
+from mpidata.loading import transport
+from mpidata.loading.transport import Buffer, Closed, Joined, Loaders, Lost, Parcel, Retires
 from mpidata.trainer.batches.pool import ALIGNMENT, MemoryPool, round_up
 from mpidata.trainer.replica.link import Bytes, Incoming, Link, Tag, bytes_of
-from mpidata.trainer.replica.records import error_of, pack, pack_error, unpack
+from mpidata.trainer.replica.records import Kind, error_of, pack, pack_error
 
 __all__ = ["FirstLoaders", "MateLoaders"]
 
 _Event: TypeAlias = "Parcel | Joined | Retires | Lost | Closed | None"
-_ASKS = (Kind.BATCH, Kind.CREDIT)  # for other requests nobody checks whether they were sent
+_ASKS = (transport.Kind.BATCH, transport.Kind.CREDIT)  # for other requests nobody checks whether they were sent
 _NOTHING: Any = b""  # in place of what is sent separately
 _SENT, _CAME, _FAILED = "sent", "came", "failed"
 
@@ -48,7 +49,7 @@ class FirstLoaders:
         """Send a request; False if this loader takes no more requests."""
         sent = self._loaders.send(loader, dataset, kind, number, payload)
         if kind in _ASKS:
-            self._tell(dataset, pack(_SENT, sent))
+            self._tell(_SENT, dataset, sent)
         return sent
 
     def take(self, dataset: int, timeout_s: float) -> _Event:
@@ -56,26 +57,27 @@ class FirstLoaders:
         try:
             event = self._loaders.take(dataset, timeout_s)
         except JobInterrupt:
-            self._tell(dataset, pack(_CAME, Closed(), self._alive))
+            self._tell(_CAME, dataset, Closed(), self._alive)
             raise
         except MpidataError as error:
-            self._tell(dataset, pack(_FAILED, *pack_error(error)))
+            self._tell(_FAILED, dataset, *pack_error(error))
             raise
         if isinstance(event, Joined):
             self._alive = self._loaders.alive()
         if isinstance(event, Parcel):
             arrays = [bytes_of(event.pickle), *map(bytes_of, event.buffers)]
-            self._tell(dataset, pack(_CAME, event._replace(pickle=_NOTHING, buffers=[]), self._alive), arrays)
+            self._tell(_CAME, dataset, event._replace(pickle=_NOTHING, buffers=[]), self._alive, arrays=arrays)
         else:
-            self._tell(dataset, pack(_CAME, event, self._alive))
+            self._tell(_CAME, dataset, event, self._alive)
         return event
 
     def drop(self, dataset: int) -> None:
         """Make the loaders forget a dataset."""
         self._loaders.drop(dataset)
 
-    def _tell(self, dataset: int, head: bytes, arrays: list[Bytes] | None = None) -> None:
-        self._link.send(self._link.mates, Tag.DATASET + dataset, head, arrays or [], wait=arrays is not None)
+    def _tell(self, what: str, dataset: int, *things: Any, arrays: list[Bytes] | None = None) -> None:
+        head = pack(Kind.LOADERS, what, dataset, *things)
+        self._link.send(self._link.mates, Tag.RECORD, head, arrays or [], wait=arrays is not None)
 
 
 class MateLoaders:
@@ -83,14 +85,16 @@ class MateLoaders:
 
     Parameters
     ----------
-    link : Link
-        The link to the first rank.
+    receive : callable
+        Waits for the next record about loaders; returns what is in it, and the message.
     when_closed : callable
         Called before `take` returns that nothing more comes; `take` raises what it raises.
     """
 
-    def __init__(self, link: Link, when_closed: Callable[[], object]) -> None:
-        self._link, self._when_closed = link, when_closed
+    def __init__(
+        self, receive: Callable[[], tuple[tuple[Any, ...], Incoming]], when_closed: Callable[[], object]
+    ) -> None:
+        self._receive, self._when_closed = receive, when_closed
         self._alive: frozenset[int] = frozenset()
         self._pool = MemoryPool()
 
@@ -120,11 +124,10 @@ class MateLoaders:
         """Do nothing: the first rank makes the loaders forget it."""
 
     def _next(self, dataset: int, what: str) -> tuple[Incoming, tuple[Any, ...]]:
-        incoming = self._link.receive(0, Tag.DATASET + dataset)
-        found, *things = unpack(incoming.head)
+        (found, of, *things), incoming = self._receive()
         if found == _FAILED:
             raise error_of(*things)
-        if found != what:
+        if (found, of) != (what, dataset):
             raise StreamError(
                 "A rank of a replica iterates over its loaders differently from the first rank. Make the same calls of "
                 "DataLoader and FileDataset on all ranks of a replica, in the same order."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ from mpidata.trainer.trainer import Trainer
 __all__ = ["MateTrainer"]
 
 _T = TypeVar("_T")
+_TELLS_AFTER_S = 10.0  # that it waits, which only matters if the first rank waits for it
 _Record = tuple[Kind, tuple[Any, ...], Incoming]
 
 
@@ -49,16 +51,18 @@ class MateTrainer(Trainer):
         self.facts = Facts()
         super().__init__(plan, MateLibrary(plan.simulations, lambda: self.facts, self.say), None)
         self._index, self._native = trainer, library
-        look = lambda: check(library, library.mpidata_mate_look())  # noqa: E731
-        self.link = Link(join_replica(plan, trainer), trainer, look, library.mpidata_mate_await_end)
+        self.link = Link(join_replica(plan, trainer), trainer, self._look, library.mpidata_mate_await_end)
         self.scripts = join_scripts(plan)
         self.replica = Replica(trainer, plan.trainers, rank, plan.ranks_per_replica)
-        self.checkpoints = MateCheckpoints(plan, self.library, trainer, self.link)
+        self.checkpoints: MateCheckpoints = MateCheckpoints(plan, self.library, trainer, self.link)
         self.losses = MateLossReporter(self.library, plan.simulations + plan.validation, lambda: self.drawn, self.say)
         self.constants = MateConstants()
         self.memory = {pinned: TensorMemory(pinned) for pinned in (False, True)}  # of batches, page-locked or not
         self._stopped = False
         self._next: _Record | None = None  # received, but not used yet
+        self._received = 0
+        self._asked: tuple[str, float] | None = None  # the call that waits now, and since when; until it is told
+        self._call = ""  # the last one that the first rank has also made
 
     def begin(self) -> None:
         """Resume from the plan's checkpoint, if any."""
@@ -124,19 +128,29 @@ class MateTrainer(Trainer):
 
     def loaders(self, make: Callable[[], Loaders]) -> Loaders:
         """Return the replacement of the connection to the loaders."""
-        return MateLoaders(self.link, self.raise_interrupt)
+        return MateLoaders(self._of_loaders, self.raise_interrupt)
+
+    def _of_loaders(self) -> tuple[tuple[Any, ...], Incoming]:
+        return self._await(Kind.LOADERS, asked=self._call)[1:]
 
     def count_batch(self) -> int:
         """Wait for the status code with which the first rank counted a batch of loaders."""
-        status: int = unpack(self.link.receive(0, Tag.COUNT).head)[0]
+        status: int = self._await(Kind.COUNT, asked=self._call)[1][0]
         return status
+
+    def same_call(self, call: str) -> None:
+        """Raise StreamError unless the first rank has made the same call."""
+        record = self._await(Kind.CALL, asked=call)
+        if record[1] != (call,):
+            raise self._unlike(call, record)
+        self._call = call
 
     def alike(self, what: str, make: Callable[[], _T]) -> _T:
         """Return what the first rank has made; see `Trainer.alike`."""
-        _, things, incoming = self._await(Kind.ALIKE, asked=what)
-        if things != (what,):
-            raise StreamError(self._unlike(what, things[0]))
-        (packed,) = incoming.arrays()
+        record = self._await(Kind.ALIKE, asked=what)
+        if record[1] != (what,):
+            raise self._unlike(what, record)
+        (packed,) = record[2].arrays()
         made: _T = torch.load(io.BytesIO(packed.data), weights_only=True)
         return made
 
@@ -145,7 +159,9 @@ class MateTrainer(Trainer):
         if self._forked:
             raise forked_error()
         while True:
+            self._asked = asked, time.monotonic()
             record, self._next = self._next or self._receive(), None
+            self._asked = None
             kind, things, _ = record
             if kind in kinds:
                 return record
@@ -156,20 +172,34 @@ class MateTrainer(Trainer):
                 self.checkpoints.take()
             elif kind == Kind.END:  # for `over`, or the next pass
                 self._end(*things)
-                raise StreamError(self._unlike(asked, "the end of the stream"))
+                if not self.closed:
+                    raise self._unlike(asked, record)
             elif kind != Kind.AHEAD:
-                raise StreamError(self._unlike(asked, things[0] if kind == Kind.ALIKE else "the next batch"))
+                raise self._unlike(asked, record)
+
+    def _look(self) -> None:
+        check(self._native, self._native.mpidata_mate_look())
+        if self._asked is not None and time.monotonic() - self._asked[1] > _TELLS_AFTER_S:
+            (asked, _), self._asked = self._asked, None
+            self.say(Word.WAITS, asked, self._received)
 
     def _receive(self) -> _Record:
-        incoming = self.link.receive(0, Tag.STREAM)
+        incoming = self.link.receive(0, Tag.RECORD)
+        self._received += 1
         kind, *things = unpack(incoming.head)
         return kind, tuple(things), incoming
 
-    def _unlike(self, here: str, there: str) -> str:
-        return (
+    def _unlike(self, here: str, record: _Record) -> StreamError:
+        """Make the error that this rank's call is not that of the first rank, whose record stays the next one."""
+        kind, things, _ = record
+        self._next = None if kind == Kind.END else record
+        named = {Kind.CALL: things[:1], Kind.ALIKE: things[:1], Kind.END: ("the end of the stream",)}
+        named |= dict.fromkeys((Kind.LOADERS, Kind.COUNT), (self._call,))
+        (there,) = named.get(kind, ("the next batch",))
+        first = "script of the first rank has ended" if kind == Kind.GONE else f"first rank has continued with {there}"
+        return StreamError(
             f"Rank {self.replica.rank} of replica {self.replica.number} asks for {here} after batch {self.drawn}, but "
-            f"the first rank has continued with {there}. Make the same calls of mpidata on all ranks of a replica, in "
-            "the same order."
+            f"the {first}. Make the same calls of mpidata on all ranks of a replica, in the same order."
         )
 
     def _end(self, stopped: bool, facts: Facts) -> None:
@@ -209,6 +239,15 @@ class MateTrainer(Trainer):
             leave()
         self.checkpoints.finish()
         self.say(Word.GONE)
-        self.link.drop_until(0, Tag.OVER)
+        self._drop_records()
+
+    def _drop_records(self) -> None:
+        """Receive and drop what the first rank sends until it has left; it waits for answers about checkpoints."""
+        kind = None
+        while kind != Kind.OVER:
+            (kind, _, incoming), self._next = self._next or self._receive(), None
+            incoming.arrays()
+            if kind == Kind.CHECKPOINT:
+                self.checkpoints.decline()
         self.link.flush()
         check(self._native, self._native.mpidata_mate_close())

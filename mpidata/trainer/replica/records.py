@@ -1,4 +1,4 @@
-"""Messages on the stream between the first rank of a replica and its mates."""
+"""Messages between the first rank of a replica and its mates."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ class Kind(IntEnum):
     END = 4  # whether the job was stopped, and `Facts`
     ERROR = 5  # see `pack_error`
     ALIKE = 6  # what the first rank has made, as torch.save writes it
+    CALL = 7  # a call that the mates must also make, as text
+    LOADERS = 8  # what a call about the loaders has returned, see loaders.py
+    COUNT = 9  # the status with which a batch of loaders was counted
+    GONE = 10  # its script has ended
+    OVER = 11  # it has left the job
 
 
 class Word(IntEnum):
@@ -34,6 +39,7 @@ class Word(IntEnum):
     LOSSES = 4  # the number of a batch, and sums
     CHECKPOINT = 5  # a request, after which batch
     CANCEL = 6  # ids
+    WAITS = 7  # the call in which it has waited for some seconds, and how many records it has received
 
 
 class Facts(NamedTuple):

@@ -14,23 +14,23 @@ from mpidata.trainer.idle_watch import IdleWatch, Pace
 class Script:
     """One that has taken so many batches, and takes no more."""
 
-    def __init__(self, batches: int = 3, holds_up: bool = True, outside: bool = False) -> None:
-        self.batches, self.holds_up, self.outside = batches, holds_up, outside
+    def __init__(self, batches: int = 3, holds_up: bool = True, outside: bool = False, mates: str = "") -> None:
+        self.batches, self.holds_up, self.outside, self.mates = batches, holds_up, outside, mates
         self.looks = 0
         self.waited: list[float] = []
 
     def pace(self) -> Pace:
         self.looks += 1
-        return Pace(self.batches, self.holds_up, "its buffer is full", self.outside)
+        return Pace(self.batches, self.holds_up, "its buffer is full", self.outside, self.mates)
 
     def wait_for_looks(self, count: int) -> None:
         wanted = self.looks + count
         wait_until(lambda: self.looks >= wanted, 30)
 
 
-def watch(run: Path, script: Script, index: int = 1, after_s: float = 0.05) -> IdleWatch:
+def watch(run: Path, script: Script, index: int = 1, after_s: float = 0.05, trainers: int = 2) -> IdleWatch:
     (run / "logs").mkdir(exist_ok=True)
-    plan = make_plan(run=run, trainers=2)
+    plan = make_plan(run=run, trainers=trainers)
     watching = IdleWatch(plan, index, script.pace, script.waited.append, after_s, every_s=0.01)
     watching.start()
     return watching
@@ -97,3 +97,12 @@ def test_one_that_waits_in_a_collective_is_not_named_to_the_user(
     assert "It waits for the other trainers, in a collective" in capfd.readouterr().err
     assert not (tmp_path / "logs" / "idle.log").exists()
     assert script.waited and script.waited == sorted(script.waited) and script.waited[-1] >= 0.05
+
+
+def test_a_mate_that_waits_elsewhere_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle_watch, "_COLLECTIVES", (__file__,))  # as if this were torch.distributed
+    wait_until_told(watch(tmp_path, Script(mates="mate 1 waits in the next batch"), index=0, trainers=1))
+    told = capfd.readouterr().err
+    assert "It waits for its mates, in a collective of torch.distributed. Meanwhile mate 1 waits in the next" in told
