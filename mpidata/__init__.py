@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from mpidata.trainer.local_sgd.local_sgd import LocalSGD
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.published.publish import publish
-    from mpidata.trainer.replica.ask import replica
-    from mpidata.trainer.script import picture, register, report
+    from mpidata.trainer.script import picture, register, replica, report
     from mpidata.trainer.served.embedding import ServedEmbedding
     from mpidata.trainer.served.parameter_server import ParameterServer
 
@@ -89,7 +88,7 @@ _HOME = {
     "publish": "mpidata.trainer.published.publish",
     "rank": "mpidata.trainer.elastic.calls",
     "register": "mpidata.trainer.script",
-    "replica": "mpidata.trainer.replica.ask",
+    "replica": "mpidata.trainer.script",
     "report": "mpidata.trainer.script",
     "world_size": "mpidata.trainer.elastic.calls",
 }

@@ -1,4 +1,4 @@
-"""Calls of a training script with or without a stream: report values and pictures, register objects."""
+"""Calls of a training script with or without a stream: report values and pictures, register objects, the replica."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from mpidata.native.library import check
 from mpidata.run.folder import RunFolder
 from mpidata.run.job_environment import in_job, say_no_job
 from mpidata.trainer import join
+from mpidata.trainer.loader_access import group_place
+from mpidata.trainer.replica.replica import Replica
 from mpidata.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
     from mpidata.checkpoint.state import Stateful
 
-__all__ = ["picture", "picture_of", "register", "report", "report_of"]
+__all__ = ["picture", "picture_of", "register", "replica", "report", "report_of"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME_LENGTH = 63
@@ -135,3 +137,26 @@ def _number(name: str, value: Any) -> float:
         return plain_number(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise StreamError(f"report: {name}={value!r} is not a number. Report one float for each name.") from None
+
+
+def replica() -> Replica:
+    """Return the position of this process among the copies of the model.
+
+    Returns
+    -------
+    Replica
+        ``number`` and ``count``: the number of this process's copy, and the number of copies; the rank and size of data
+        parallelism. ``rank`` and ``size``: the rank within the copy, and the number of ranks that hold it
+        (``trainers.ranks_per_replica``); the rank and size of model parallelism. The rank in torch.distributed is
+        ``number * size + rank``.
+
+    Notes
+    -----
+    The first call of mpidata in a process joins the job, which is collective. Outside a job each process of
+    torch.distributed is a replica.
+    """
+    if in_job():
+        return join.join().replica
+    say_no_job()
+    rank, processes = group_place()
+    return Replica(rank, processes)

@@ -101,9 +101,8 @@ for number, batch in enumerate(batches(), stream.resumed):
     if number == options.get("checkpoint"):
         stream.checkpoint()
     stream.report(**{f"rank_{rank}": float(number)})
-    if rank == killed and number >= at and not stream.resumed:
-        while not any((run / "checkpoints").glob("[0-9]*[0-9]")):
-            time.sleep(0.01)
+    # A checkpoint needs this rank until it is whole, so that it goes on meanwhile.
+    if rank == killed and number >= at and not stream.resumed and any((run / "checkpoints").glob("[0-9]*[0-9]")):
         os.kill(os.getpid(), how)
     time.sleep(0.1 if rank == options.get("late") else options.get("pause_s", 0.0))
 note(over=stream.over, stopped=stream.stopped, drawn=stream.state_dict()["batch"] // (size if single else 1))
