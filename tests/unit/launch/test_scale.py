@@ -45,19 +45,19 @@ def test_the_answers_are_printed(run: RunFolder) -> None:
 def test_a_refusal_is_status_1(run: RunFolder) -> None:
     scheduler(run, Answer(True, "No:")).join(0)
     result = CliRunner().invoke(cli.main, ["scale", str(run.path), "--loaders", "0", "--groups", "2"])
-    assert result.exit_code == 2 and result.stderr == "mpidata: No: 0 loaders.\n" and result.stdout == ""
+    assert result.exit_code == 2 and result.output == "mpidata: No: 0 loaders.\n"
     assert not list(run.private.glob("scale*"))
 
 
 def test_what_does_not_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(scaling, "_ANSWER_S", 0.2)
     result = CliRunner().invoke(cli.main, ["scale", str(run.path), "--loaders", "2"])
-    assert result.exit_code == 2 and "has not answered within 0.2 s. If the job runs" in result.stderr
+    assert result.exit_code == 2 and "has not answered within 0.2 s. If the job runs" in result.output
     assert not list(run.private.glob("scale*"))
     run.summary.write_text("{}")
     result = CliRunner().invoke(cli.main, ["scale", str(run.path), "--loaders", "2"])
-    assert result.exit_code == 2 and "no longer runs" in result.stderr
+    assert result.exit_code == 2 and "no longer runs" in result.output
     result = CliRunner().invoke(cli.main, ["scale", str(tmp_path), "--loaders", "2"])
-    assert result.exit_code == 2 and "is no run folder" in result.stderr
+    assert result.exit_code == 2 and "is no run folder" in result.output
     result = CliRunner().invoke(cli.main, ["scale", str(run.path)])
-    assert result.exit_code == 2 and "Give --loaders, --groups or --trainers" in result.stderr
+    assert result.exit_code == 2 and "Give --loaders, --groups or --trainers" in result.output

@@ -206,11 +206,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert whole.exit_code == 0 and whole.output == copied.output
     assert run.invoke(cli.main, ["submit"]).exit_code == 2
     missing = run.invoke(cli.main, ["submit", job, "--template", "preemptible"])
-    assert missing.exit_code == 2 and "{{time}}" in missing.stderr
+    assert missing.exit_code == 2 and "{{time}}" in missing.output
     sbatch = tmp_path / "bin" / "sbatch"
     sbatch.parent.mkdir()
     monkeypatch.setenv("PATH", str(sbatch.parent))
-    assert "no sbatch on PATH" in run.invoke(cli.main, ["submit", job]).stderr
+    assert "no sbatch on PATH" in run.invoke(cli.main, ["submit", job]).output
     sbatch.write_text(f'#!/bin/sh\nwhile read -r line; do echo "$line"; done >{tmp_path}/given\necho "41;cluster"\n')
     sbatch.chmod(0o755)
     done = run.invoke(cli.main, ["submit", job, "--set", "seed=3"])
@@ -224,10 +224,10 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.output.endswith(f" Its output: {tmp_path}/mine.txt\n")
     (tmp_path / "array.sbatch").write_text("#!/bin/sh\n#SBATCH -a 0-3\n{{run}}\n")
     done = run.invoke(cli.main, ["submit", job, "--template", "array.sbatch"])
-    assert done.exit_code == 2 and "All tasks of the array 0-3 would run the same" in done.stderr
+    assert done.exit_code == 2 and "All tasks of the array 0-3 would run the same" in done.output
     with monkeypatch.context() as context:
         context.setenv("SBATCH_ARRAY_INX", "1-9")
-        assert "the array 1-9 would" in run.invoke(cli.main, ["submit", job]).stderr
+        assert "the array 1-9 would" in run.invoke(cli.main, ["submit", job]).output
     seeds = '#!/bin/sh\n#SBATCH --array=0-3\n{{run}} --set seed="$SLURM_ARRAY_TASK_ID"\n'
     (tmp_path / "array.sbatch").write_text(seeds)
     assert run.invoke(cli.main, ["submit", job, "--template", "array.sbatch"]).exit_code == 0
@@ -238,11 +238,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("/proc/runs", "no folder can be created in /proc"),
     ):
         done = run.invoke(cli.main, ["submit", job, "--set", f"output={output}"])
-        assert done.exit_code == 2 and why in done.stderr and "'output'" in done.stderr, done.stderr
+        assert done.exit_code == 2 and why in done.output and "'output'" in done.output, done.output
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.TemporaryFile", Mock(side_effect=OSError(errno.EROFS, "Read-only file system")))
         done = run.invoke(cli.main, ["submit", job])
-    assert done.exit_code == 2 and "Cannot write" in done.stderr and "key 'output'" in done.stderr, done.stderr
+    assert done.exit_code == 2 and "Cannot write" in done.output and "key 'output'" in done.output, done.output
     for says, sentence in (
         ("printf 'odd \\377' >&2; exit 1", "sbatch refused the job: odd \ufffd. See the script"),
         ("kill -9 $$", "sbatch refused the job: SIGKILL. See the script"),
@@ -251,15 +251,15 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         sbatch.write_text(f"#!/bin/sh\n{says}\n")
         refused = run.invoke(cli.main, ["submit", job])
-        assert refused.exit_code == 2 and sentence in refused.stderr and refused.stdout == ""
+        assert refused.exit_code == 2 and sentence in refused.output
     sbatch.write_text("#!/bin/sh\necho welcome; echo 42\n")
     assert run.invoke(cli.main, ["submit", job, "--parsable"]).stdout == "42\n"
     for template, sentence in (("/dev/zero", "it is no regular file"), (str(tmp_path), "Is a directory")):
         refused = run.invoke(cli.main, ["submit", job, "--template", template])
-        assert refused.exit_code == 2 and f"{sentence}. Key 'slurm.template'." in refused.stderr
+        assert refused.exit_code == 2 and f"{sentence}. Key 'slurm.template'." in refused.output
     sbatch.write_text("#!/bin/sh\necho 'sbatch: error: invalid partition' >&2; exit 1\n")
     refused = run.invoke(cli.main, ["submit", job])
-    assert refused.exit_code == 2 and "sbatch refused the job: sbatch: error: invalid partition" in refused.stderr
+    assert refused.exit_code == 2 and "sbatch refused the job: sbatch: error: invalid partition" in refused.output
 
 
 def test_a_run_that_was_begun(tmp_path: Path) -> None:

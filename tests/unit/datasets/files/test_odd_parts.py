@@ -153,10 +153,11 @@ def test_arrow_nulls_are_none_of_the_numbers_behind_them(rows, tmp_path):
     )
     write_arrow(tmp_path / "a.arrow", t=tensors)
     refused(rows, r"a\.arrow: column 't' has nulls in lists \(row 0\)")
-    runs = pa.RunEndEncodedArray.from_arrays([2, 3], [2**53 + 1, None], pa.run_end_encoded(pa.int32(), pa.int64()))
+    encoded = pa.run_end_encoded(pa.int32(), pa.int64())
+    runs = pa.RunEndEncodedArray.from_arrays([2, 3], [2**53 + 1, None], encoded)
     write_arrow(tmp_path / "a.arrow", t=runs)
     refused(rows, r"a\.arrow: column 't' has nulls \(row 2\)")
-    whole = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([2**53 + 1, 5], pa.int64()))
+    whole = pa.RunEndEncodedArray.from_arrays([2, 3], [2**53 + 1, 5], encoded)
     write_arrow(tmp_path / "a.arrow", t=whole)
     assert rows() == {"t": [2**53 + 1, 2**53 + 1, 5]}
 
