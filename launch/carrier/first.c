@@ -194,7 +194,8 @@ static int begin_anew(carrier_t *carrier, const char *reason) {
                                                       "in the io element that has the name of the program's output?" : "";
     const int status = carrier->program.status, well = !reason && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     MPIDATA_TRY(end_program(carrier, &sum));
-    if (carrier->finalized && (well || reason)) carrier->open = 0;
+    if (!reason && *sum.silent) reason = sum.silent; /* its last step was at a time that is not finite */
+    if (carrier->finalized && (well || reason) && !*sum.silent) carrier->open = 0;
     if (!reason && *sum.words) reason = sum.words;
     (void)snprintf(how, sizeof how, "%s%s", reason ? reason : "ended with ", reason ? "" : program_how(&carrier->program));
     carrier->fruitless = carrier->took ? 0 : carrier->fruitless + 1;
