@@ -10,12 +10,12 @@
     python -m benchmarks.against ../before --sizes 65536 1048576 --loading batches
     python -m benchmarks.against --edges staged held
 
-The other checkout has an environment of its own, made by `make setup`; it may be this one, to see what a key of the job
-file costs, what it costs that the solver is no rank of the job (--carried), or that samples have lengths of their own,
-0.5 to 1.5 times the size (--varying), or that simulations, of 100 steps in both jobs, have a constant of 1 MB
-(--constants), which counts among what is moved; or that arrays are lent, 8 in turn, and not put (--lent); or that the
-rows of four ranks go where maps say, or come out of strided memory (--rows, as in turns_rows.c), and are no contiguous
-blocks. With --loading no solver is there: batches of so many bytes come from one loader, by mpidata.DataLoader, or by
+The other checkout has its own environment, made by `make setup`. It may be this checkout, to measure the cost of a key
+of the job file, or of: a solver that is not a rank of the job (--carried); samples whose lengths vary, 0.5 to 1.5 times
+the size (--varying); a constant of 1 MB in each simulation, of 100 steps in both jobs, which counts as moved bytes
+(--constants); 8 arrays that are lent in turn instead of put (--lent); rows of four ranks that are placed by maps, or
+gathered from strided memory (--rows, as in turns_rows.c), instead of contiguous blocks.
+With --loading there is no solver: batches of this many bytes come from one loader, by mpidata.DataLoader, or by
 FileDataset as shuffled rows. With --edges each of these edges (edges.py; all if none is named) is compared with its
 limit, hand-written code among them, at its own sizes; what has no limit beside it, as dispatches a second, is measured
 alone, until its interval is narrower than 0.06 of it. Status 1 means that a goal is missed. A pair is a job of each
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=80, help="pairs, at most")
     parser.add_argument("--here", action="append", default=[], metavar="KEY=VALUE", help="change this job file")
     parser.add_argument("--both", action="append", default=[], metavar="KEY=VALUE", help="change both job files")
-    parser.add_argument("--carried", action="store_true", help="this solver is no rank of the job")
+    parser.add_argument("--carried", action="store_true", help="this solver is not a rank of the job")
     parser.add_argument("--varying", action="store_true", help="these samples have lengths of their own")
     parser.add_argument("--constants", action="store_true", help="these simulations have a constant of 1 MB")
     parser.add_argument("--lent", action="store_true", help="this solver lends 8 arrays in turn, and puts none")

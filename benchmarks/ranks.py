@@ -167,7 +167,7 @@ def _rank_mb(pid: int, folder: Path, ranks: int) -> float:
 
 
 def _files(command: list[str], mpi: Mpi, cell: Cell, ranks: int) -> dict[str, float]:
-    """How many files all processes open; nothing where there is no strace."""
+    """How many files all processes open; nothing without strace."""
     strace = shutil.which("strace")
     if strace is None:
         return {}

@@ -48,7 +48,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]
 
 @pytest.fixture(scope="session")
 def carried(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Compile programs/solvers/<name>.c as a program that is no rank of the job; returns the executable's path.
+    """Compile programs/solvers/<name>.c as a program that is not a rank of the job; returns the executable's path.
 
     `compiler` is the mpicc of the program's own MPI, or none.
     """

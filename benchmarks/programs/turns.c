@@ -1,7 +1,7 @@
 /* The solver of turns.py: computes nothing, and sends a number of samples each time it is its turn; each of its ranks
  * puts its part of them. Arguments: folder, elements (float32) of a sample, and `varying` for samples of 0.5 to 1.5 times
  * as many, `lent` for arrays that are lent, 8 in turn, `arrays` for 8 that are put in turn, `simulations` for such ones of
- * 100 steps, or `constants` if these put 1 MB before. With CARRIED it is no rank of the job. Its arrays are in huge pages, as
+ * 100 steps, or `constants` if these put 1 MB before. With CARRIED it is not a rank of the job. Its arrays are in huge pages, as
  * those of the hand-written code beside which it is measured (ceiling.c). */
 #include "gate.h"
 

@@ -407,7 +407,7 @@ strided_array describe(const View &view) {
     static_assert(!has_unknown_strides, "mpidata: this view has strides, but not the members of a view that mpidata knows, so they would be "
                                         "ignored: put mpidata::array(pointer, shape, strides), with strides in bytes");
     static_assert(is_strided || !is_readable || has_unknown_strides,
-                  "mpidata: this is no array whose elements lie in memory at fixed distances: copy it into one "
+                  "mpidata: this is not an array whose elements lie in memory at fixed distances: copy it into one "
                   "(a pointer needs a shape: mpidata::array(pointer, {64, 64}))");
     if constexpr (!is_readable || !is_strided) return {};
     else if constexpr (std::is_same_v<View, strided_array>) return view;

@@ -46,7 +46,7 @@ static grid make_grid(MPI_Comm comm, int n) {
     MPI_Cart_coords(g.comm, rank, 2, place);
     MPI_Cart_shift(g.comm, 0, 1, &g.down, &g.up);
     MPI_Cart_shift(g.comm, 1, 1, &g.west, &g.east);
-    g.row = n * place[0] / ranks[0]; /* uneven where n is no multiple */
+    g.row = n * place[0] / ranks[0]; /* uneven if n is not a multiple */
     g.rows = n * (place[0] + 1) / ranks[0] - g.row;
     g.column = n * place[1] / ranks[1];
     g.columns = n * (place[1] + 1) / ranks[1] - g.column;

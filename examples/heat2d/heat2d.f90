@@ -62,7 +62,7 @@ contains
     end do
   end subroutine simulate
 
-  !> The rows first..last of this rank; uneven where n is no multiple of the ranks.
+  !> The rows first..last of this rank; uneven if n is not a multiple of the ranks.
   subroutine split(comm, n, first, last)
     integer, intent(in) :: comm, n
     integer, intent(out) :: first, last

@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float64]
 
 
 def rows(comm: MPI.Intracomm, n: int) -> tuple[int, int]:
-    """First row of this rank and the first of the next; uneven where n is no multiple of the ranks."""
+    """First row of this rank and the first of the next; uneven if n is not a multiple of the ranks."""
     return n * comm.rank // comm.size, n * (comm.rank + 1) // comm.size
 
 

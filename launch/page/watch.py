@@ -28,7 +28,7 @@ def watch_run(folder: str | Path, once: bool, console: Console) -> None:
     """
     run = RunFolder(Path(folder).absolute())
     if not run.plan.exists():
-        raise LaunchError(f"{folder} is no run folder. Name one that `mpidata list` shows, such as runs/rod/1.")
+        raise LaunchError(f"{folder} is not a run folder. Name one that `mpidata list` shows, such as runs/rod/1.")
     view = View(run)
     view.look()
     if once or not console.is_terminal:

@@ -16,11 +16,11 @@ static int open_own(int folder, const char *name, const char *path, int flags)
     if (file < 0 || fstat(file, &found))
         refuse("Cannot read %s: %s. Start the job with `mpidata run`.", path, strerror(errno));
     if (found.st_uid != geteuid())
-        refuse("%s belongs to user %ld, not to user %ld, so it is not believed. Start the job with `mpidata run`; on a"
+        refuse("%s belongs to user %ld, not to user %ld, so mpidata does not read it. Start the job with `mpidata run`; on a"
                " file system that maps owners, set 'output' to a folder on another.", path, (long)found.st_uid,
                (long)geteuid());
     if (found.st_mode & (S_IWGRP | S_IWOTH))
-        refuse("%s can be written by others, so it is not believed. If nobody has changed it, `chmod go-w %s`.", path,
+        refuse("%s can be written by others, so mpidata does not read it. If nobody has changed it, `chmod go-w %s`.", path,
                path);
     return file;
 }

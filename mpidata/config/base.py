@@ -177,7 +177,7 @@ def open_regular(path: Path, most: int | None = None) -> BinaryIO:
         if stat.S_ISDIR(found.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         if most is not None and found.st_size > most:
             raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
         return open(descriptor, "rb")

@@ -256,7 +256,9 @@ class RunFolder:
             for path in (self.plan, self.job):
                 read_own(path)
         except (FileNotFoundError, NotADirectoryError):
-            raise LaunchError(f"{self.path} is no run folder: it has no plan. Name one such as runs/rod/1.") from None
+            raise LaunchError(
+                f"{self.path} is not a run folder: it has no plan. Name one such as runs/rod/1."
+            ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise LaunchError(f"Cannot read the run folder {self.path}: {error}. Make it readable.") from None
 

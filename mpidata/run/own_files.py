@@ -118,13 +118,13 @@ def check_own(descriptor: int, path: Path) -> None:
     found, me = os.fstat(descriptor), os.geteuid()
     if found.st_uid != me:
         raise LaunchError(
-            f"{path} belongs to {_name(found.st_uid)}, not to {_name(me)}, so it is not believed. Remove it, or set "
-            "'output' to a folder that only you can write; on a file system that maps owners, to one on another."
+            f"{path} belongs to {_name(found.st_uid)}, not to {_name(me)}, so mpidata does not read it. Remove it, or "
+            "set 'output' to a folder that only you can write, on a file system that does not map owners."
         )
     if stat.S_IMODE(found.st_mode) & _OTHERS_WRITE:
         raise LaunchError(
-            f"{path} can be written by others, so it is not believed. If nobody has changed it, `chmod go-w {path}`; "
-            "on a file system without permissions, set 'output' to a folder on another one."
+            f"{path} can be written by others, so mpidata does not read it. If nobody has changed it, `chmod "
+            f"go-w {path}`; on a file system without permissions, set 'output' to a folder on another one."
         )
 
 

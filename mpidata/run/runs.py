@@ -48,7 +48,9 @@ def find_runs(folder: str | Path) -> list[RunFolder]:
     """
     top = Path(os.path.abspath(folder))
     if not top.is_dir():
-        raise LaunchError(f"{folder} is no folder. Give the folder set by `output` in the job file, for example runs.")
+        raise LaunchError(
+            f"{folder} is not a folder. Give the folder set by `output` in the job file, for example runs."
+        )
     plan = RunFolder(Path()).plan
     found = {
         path.parents[len(plan.parts) - 1]

@@ -100,7 +100,7 @@ def take_answer(run: RunFolder, request: Request) -> Answer | None:
 
 def _checked(request: Request, number: str) -> Request:
     if request.number != number or not type(request.attempt) is type(request.count) is int:
-        raise ValueError("this is no request")
+        raise ValueError("this is not a request")
     return request
 
 

@@ -66,7 +66,7 @@ def _new(rank: GroupRank, said: str, shape: Sequence[int], dtype: npt.DTypeLike)
     try:
         of = array_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
     except TypeError:
-        what = f"{said}: {dtype!r:.100} is no dtype"
+        what = f"{said}: {dtype!r:.100} is not a dtype"
         rank.misuse(constants.ERR_DTYPE, what, f"Name one of {', '.join(constants.DTYPES)}.")
     try:
         return np.empty(tuple(shape), of)

@@ -49,7 +49,7 @@ void piece([[maybe_unused]] mpidata::job &job, mpidata::simulation &s) {
     %s
 }
 """
-NO_ARRAY = "mpidata: this is no array whose elements lie in memory at fixed distances"
+NO_ARRAY = "mpidata: this is not an array whose elements lie in memory at fixed distances"
 ON_DEVICE = "mpidata: this view is in the memory of a device"
 NO_DTYPE = "mpidata: the elements of this array have no dtype of mpidata.h"
 STRIDES = "mpidata: this view has strides, but not the members of a view that mpidata knows"

@@ -219,5 +219,5 @@ def test_resume(job: Run) -> None:
     complete = job.again("--resume", str(job.run))
     assert complete.returncode == 2 and "is complete, so there is nothing to resume" in complete.stderr
     none = job.again("--resume", str(job.folder))
-    assert none.returncode == 2 and "is no run folder" in none.stderr
+    assert none.returncode == 2 and "is not a run folder" in none.stderr
     assert not processes_of(job.run)

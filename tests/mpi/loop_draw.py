@@ -57,7 +57,7 @@ class Draw:
 
     @property
     def carried(self) -> bool:
-        """Whether the program is no rank of the job."""
+        """Whether the program is not a rank of the job."""
         return is_carried(self.kind)
 
     @property

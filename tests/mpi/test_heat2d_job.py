@@ -14,7 +14,7 @@ SIMULATIONS, STEPS = 4, 100
 SOLVERS = {"c": ["./heat2d"], "fortran": ["./heat2d_f"], "python": ["python", "heat2d.py"]}
 FAST = [("c", 4, 0), ("fortran", 2, 0), ("python", 2, 0), ("c", 2, 2)]
 CASES = [(language, ranks, carriers) for language in SOLVERS for ranks in (1, 2, 4) for carriers in (0, 1, 2)]
-# As a program that is no rank of the job.
+# As a program that is not a rank of the job.
 CARRIED = {
     "heat2d.c": {
         "#include <mpidata.h>": "#include <mpidata_carried.h>",

@@ -159,7 +159,7 @@ def test_a_function_that_fails_ends_the_job(folder: JobFolder, function: str, sa
 @pytest.mark.parametrize(
     ("before", "dtype", "said"),
     [
-        ("", "'float33'", "infer, output 'y': 'float33' is no dtype"),
+        ("", "'float33'", "infer, output 'y': 'float33' is not a dtype"),
         ("mpidata.solver.group()\n{ask}", "'float32'", "before the first simulation."),
     ],
 )

@@ -91,7 +91,7 @@ static const char *read_digits(const char *text, decimal *number) {
     return some ? text : NULL;
 }
 
-/* What follows, or NULL if this is no exponent. */
+/* What follows, or NULL if this is not an exponent. */
 static const char *read_exponent(const char *text, int *exponent) {
     int minus = *text == '-';
     *exponent = 0;

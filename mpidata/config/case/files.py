@@ -122,7 +122,7 @@ class CaseFiles:
             return ""
         one = next((name for name in meant if os.path.isdir(self.top / name)), None)
         if one is None:
-            return f"{printed(self.top / meant[0])} is no regular file, or a link to nothing. Correct the name."
+            return f"{printed(self.top / meant[0])} is not a regular file, or is a link to nothing. Correct the name."
         if self._is_link(one):
             return f"{printed(self.top / one)} is a link to a folder. Name a file of the case itself."
         way = f"'{printed(one)}/*' for its files, '{printed(one)}/**' for those in its folders as well"

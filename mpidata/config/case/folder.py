@@ -119,7 +119,7 @@ class Case(Model):
         """
         top = folder / self.folder
         if not os.path.isdir(top):
-            yield ("solvers", "case", "folder"), f"'solvers.case.folder' is {self.folder!r}, but {top} is no folder."
+            yield ("solvers", "case", "folder"), f"'solvers.case.folder' is {self.folder!r}, but {top} is not a folder."
             return
         files = self.files(folder)
         found = list(files.problems())

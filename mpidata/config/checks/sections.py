@@ -68,7 +68,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     if not isinstance(folder, Path):
         return problems, filled
     if not os.path.isdir(folder):
-        problems.append((("folder",), f"'folder' is {str(folder)!r}, which is no folder. Correct or remove it."))
+        problems.append((("folder",), f"'folder' is {str(folder)!r}, which is not a folder. Correct or remove it."))
         return problems, filled
     problems += _output(sections, folder)
     problems += check_program(("trainers", "program"), trainers.get("program"), folder)
@@ -264,7 +264,7 @@ def _can_be_made(location: Location, value: str, path: Path) -> Iterator[Problem
     above = next(parent for parent in (path, *path.parents) if os.path.lexists(parent) or parent == parent.parent)
     said, fix = f"'{'.'.join(map(str, location))}' is {shown(value)}", "Name a folder, or one that can be created."
     if not os.path.isdir(above):
-        yield location, f"{said}, but {above} is no folder. {fix}"
+        yield location, f"{said}, but {above} is not a folder. {fix}"
     elif os.path.realpath(above).split("/")[1] in ("proc", "sys"):  # of the kernel: not even root can create any there
         yield location, f"{said}, but no folder can be created in {above}. {fix}"
 

@@ -73,7 +73,7 @@ def look_at(folder: str | Path) -> RunSnapshot:
     """
     run = RunFolder(Path(folder).absolute())
     if not run.job.is_file():
-        raise LaunchError(f"{folder} is no run folder: it has no job.yaml. Name one such as runs/rod/1.")
+        raise LaunchError(f"{folder} is not a run folder: it has no job.yaml. Name one such as runs/rod/1.")
     summary, progress = _json(run.summary), _json(run.progress)
     figures = summary or {**progress, **read_losses(run.events)}
     text = _text(run.job)

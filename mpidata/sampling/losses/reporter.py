@@ -94,8 +94,8 @@ class LossReporter:
             losses = plain_floats(values)
         except (TypeError, ValueError, RuntimeError) as error:
             raise StreamError(
-                f"losses: {type(values).__name__} is no array of numbers: {str(error).rstrip('.')}. Give one of shape "
-                "[B]."
+                f"losses: {type(values).__name__} is not an array of numbers: {str(error).rstrip('.')}. Give one of "
+                "shape [B]."
             ) from None
         if ids.ndim != 1 or losses.shape != ids.shape:
             raise StreamError(

@@ -52,7 +52,7 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
     assert other[0] == 1 and "is the record of a job with other fields" in other[1]
     assert attempt(folder, "train.py", "5", "--record", "no_record", "--job", "job.yaml") == (
         1,
-        f"mpidata: {folder}/no_record is no folder. Give the folder that `record.path` of the job file names "
+        f"mpidata: {folder}/no_record is not a folder. Give the folder that `record.path` of the job file names "
         "(train.py line 6)\n",
     )
 

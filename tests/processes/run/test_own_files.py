@@ -36,7 +36,10 @@ def test_the_plan_of_another_user_starts_nothing(shared: Path, shim: Path, where
     path = plan.run / where
     os.chown(path, OTHER, OTHER)
     said = start()
-    assert " belongs to user 65534, not to user 0, so it is not believed" in said and not (shared / "started").exists()
+    assert (
+        " belongs to user 65534, not to user 0, so mpidata does not read it" in said
+        and not (shared / "started").exists()
+    )
     if where == "private/plan":
         with pytest.raises(LaunchError, match="belongs to"):
             Plan.read(path)
@@ -44,7 +47,7 @@ def test_the_plan_of_another_user_starts_nothing(shared: Path, shim: Path, where
         RunFolder(plan.run).check()
     os.chown(path, 0, 0)
     path.chmod(path.stat().st_mode | 0o020)
-    assert " can be written by others, so it is not believed" in start() and not (shared / "started").exists()
+    assert " can be written by others, so mpidata does not read it" in start() and not (shared / "started").exists()
     path.chmod(path.stat().st_mode & ~0o020)
     moved = path.rename(shared / "moved")
     path.symlink_to(moved)

@@ -168,7 +168,7 @@ from mpidata.errors import JobFileError
         ("solvers.hosts=[a b]", "'solvers.hosts[0]' is 'a b'. Write the name of a host"),
         ("solvers.hosts=[]", "'solvers.hosts' is []. It must be a list of texts."),
         ("launch.with_=auto", "unknown key 'launch.with_'. Did you mean 'with'?"),
-        ("folder=nowhere", "/nowhere', which is no folder. Correct or remove it."),
+        ("folder=nowhere", "/nowhere', which is not a folder. Correct or remove it."),
         ("buffer", "'--set buffer' is not a setting. Write key=value"),
         ("seed=[", "'[' is not valid YAML, so 'seed' cannot be set."),
         ("parameters.count.x=1", "'parameters.count' is 8, so 'parameters.count.x' cannot be set."),

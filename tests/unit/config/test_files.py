@@ -199,9 +199,9 @@ LONG = "n" * 5000
             "'trainers.program' runs '/', which is a folder without a `__main__.py`. Name a",
         ),
         (f"folder=/{LONG}", "'folder' is '/nnn"),
-        ("output=/etc/passwd", "'output' is '/etc/passwd', but /etc/passwd is no folder. Name a folder"),
-        ("output=train.py/runs", "'output' is 'train.py/runs', but {}/train.py is no folder. Name a folder"),
-        ("record.path=train.py/all", "'record.path' is 'train.py/all', but {}/train.py is no folder. Name a folder"),
+        ("output=/etc/passwd", "'output' is '/etc/passwd', but /etc/passwd is not a folder. Name a folder"),
+        ("output=train.py/runs", "'output' is 'train.py/runs', but {}/train.py is not a folder. Name a folder"),
+        ("record.path=train.py/all", "'record.path' is 'train.py/all', but {}/train.py is not a folder. Name a folder"),
         (
             "parameters.count=1000000000",
             "the job has 1000000000 simulations with 1000000000 values of parameters. Use",

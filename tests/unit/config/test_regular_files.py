@@ -46,14 +46,16 @@ def test_a_table(tmp_path: Path, other: Path) -> None:
     (tmp_path / "heat2d").touch(mode=0o755)
     (tmp_path / "job.yaml").write_text(TEXT % other)
     with pytest.raises(
-        JobFileError, match=f"'parameters.path': {other}: cannot read {other}: (Is a directory|it is no regular file)"
+        JobFileError,
+        match=f"'parameters.path': {other}: cannot read {other}: (Is a directory|it is not a regular file)",
     ):
         load_job(tmp_path / "job.yaml")
 
 
 def test_a_job_file(other: Path) -> None:
     with pytest.raises(
-        JobFileError, match=f"cannot read {other}: (Is a directory|it is no regular file). Give the path of a job file."
+        JobFileError,
+        match=f"cannot read {other}: (Is a directory|it is not a regular file). Give the path of a job file.",
     ):
         load_job(other)
 

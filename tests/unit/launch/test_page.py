@@ -120,7 +120,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = CliRunner().invoke(cli.main, ["watch", str(run.path), "--once"])
     assert "failed" in ended.output.splitlines()[0] and ended.output.splitlines()[-1] == "A trainer died."
     nothing = CliRunner().invoke(cli.main, ["watch", str(tmp_path)])
-    assert nothing.exit_code == 2 and "is no run folder" in nothing.output
+    assert nothing.exit_code == 2 and "is not a run folder" in nothing.output
 
 
 def test_a_run_that_has_not_begun(tmp_path: Path) -> None:

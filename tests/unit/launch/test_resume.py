@@ -182,7 +182,7 @@ def test_what_cannot_be_resumed(run: RunFolder, tmp_path: Path) -> None:
     run.summary.write_text('{"status": "complete"}')
     with pytest.raises(LaunchError, match="is complete, so there is nothing to resume"):
         look_at(run.path)
-    with pytest.raises(LaunchError, match="is no run folder: it has no plan"):
+    with pytest.raises(LaunchError, match="is not a run folder: it has no plan"):
         look_at(tmp_path)
     run.summary.write_text('{"status": "stopped"}')
     assert look_at(run.path).attempt == 2

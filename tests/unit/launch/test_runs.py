@@ -83,4 +83,4 @@ def test_the_command(runs: list[RunFolder], tmp_path: Path, monkeypatch: pytest.
     told = json.loads(CliRunner().invoke(cli.main, ["list", "runs/rod", "--json"]).stdout)
     assert [Path(one["run"]).name for one in told] == [str(number) for number in range(1, 11)]
     result = CliRunner().invoke(cli.main, ["list", "nowhere"])
-    assert result.exit_code == 2 and "nowhere is no folder" in result.output
+    assert result.exit_code == 2 and "nowhere is not a folder" in result.output

@@ -58,6 +58,6 @@ def test_what_does_not_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch, tmp_
     result = CliRunner().invoke(cli.main, ["scale", str(run.path), "--loaders", "2"])
     assert result.exit_code == 2 and "no longer runs" in result.output
     result = CliRunner().invoke(cli.main, ["scale", str(tmp_path), "--loaders", "2"])
-    assert result.exit_code == 2 and "is no run folder" in result.output
+    assert result.exit_code == 2 and "is not a run folder" in result.output
     result = CliRunner().invoke(cli.main, ["scale", str(run.path)])
     assert result.exit_code == 2 and "Give --loaders, --groups or --trainers" in result.output

@@ -233,8 +233,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.invoke(cli.main, ["submit", job, "--template", "array.sbatch"]).exit_code == 0
     (tmp_path / "file").write_text("")
     for output, why in (
-        ("file", "file is no folder"),
-        ("file/runs", "file is no folder"),
+        ("file", "file is not a folder"),
+        ("file/runs", "file is not a folder"),
         ("/proc/runs", "no folder can be created in /proc"),
     ):
         done = run.invoke(cli.main, ["submit", job, "--set", f"output={output}"])
@@ -254,7 +254,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert refused.exit_code == 2 and sentence in refused.output
     sbatch.write_text("#!/bin/sh\necho welcome; echo 42\n")
     assert run.invoke(cli.main, ["submit", job, "--parsable"]).stdout == "42\n"
-    for template, sentence in (("/dev/zero", "it is no regular file"), (str(tmp_path), "Is a directory")):
+    for template, sentence in (("/dev/zero", "it is not a regular file"), (str(tmp_path), "Is a directory")):
         refused = run.invoke(cli.main, ["submit", job, "--template", template])
         assert refused.exit_code == 2 and f"{sentence}. Key 'slurm.template'." in refused.output
     sbatch.write_text("#!/bin/sh\necho 'sbatch: error: invalid partition' >&2; exit 1\n")

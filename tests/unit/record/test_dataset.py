@@ -75,7 +75,7 @@ def test_an_index_that_is_not_there(plan):
 
 def test_what_is_no_record(plan, tmp_path):
     folder = plan.record_path
-    with pytest.raises(StreamError, match="samples is no folder"):
+    with pytest.raises(StreamError, match="samples is not a folder"):
         RecordedDataset(folder)
     folder.mkdir()
     with pytest.raises(StreamError, match="no files of a record"):

@@ -136,7 +136,7 @@ def test_runs_beside_one_another(tmp_path: Path) -> None:
 
 def test_what_cannot_be(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["report", str(tmp_path / "none")])
-    assert done.exit_code == 2 and "is no run folder: it has no job.yaml" in done.output
+    assert done.exit_code == 2 and "is not a run folder: it has no job.yaml" in done.output
     run = full_run(tmp_path)
     with pytest.raises(MpidataError, match="cannot write the report"):
         make_report([run.path], tmp_path / "nowhere" / "report.html")
@@ -149,9 +149,9 @@ def test_at_the_end_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert report_at_end(run) == f"report {run.report}" and run.report.exists()
     run.job.unlink()
     said = report_at_end(run)
-    assert "is no run folder" in said and "MpidataError" not in said and ".." not in said.replace(str(run.path), ""), (
-        said
-    )
+    assert (
+        "is not a run folder" in said and "MpidataError" not in said and ".." not in said.replace(str(run.path), "")
+    ), said
 
 
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

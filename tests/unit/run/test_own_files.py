@@ -112,11 +112,11 @@ def test_only_ones_own_files_are_believed(tmp_path: Path) -> None:
         read_own(link)
     assert read_own(pipe) == ""
     file.chmod(0o664)
-    with pytest.raises(LaunchError, match=f"{file} can be written by others, so it is not believed.*chmod go-w"):
+    with pytest.raises(LaunchError, match=f"{file} can be written by others, so mpidata does not read it.*chmod go-w"):
         read_own(file)
     file.chmod(0o600)
     os.chown(file, OTHER, OTHER)
-    with pytest.raises(LaunchError, match=f"{file} belongs to .*, not to .*, so it is not believed.*maps owners"):
+    with pytest.raises(LaunchError, match=f"{file} belongs to .*, not to .*, so mpidata does not read it.*map owners"):
         read_own(file)
     (tmp_path / "folder").mkdir(0o755)
     check_own_folder(tmp_path / "folder")

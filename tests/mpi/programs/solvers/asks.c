@@ -1,7 +1,7 @@
 /* Keeps as many questions open as may be, of 0 to 40000 rows, and checks each answer: y = 2 x, and the sum of each row. Of
  * several ranks each third one asks nothing. Arguments: how many times as many rows to ask for, and a file: a simulation
  * goes on until it has so many letters. */
-#if defined(CARRIED) && !defined(WITH_MPI) /* as a program that is no rank of the job, of one rank or with an MPI of its own */
+#if defined(CARRIED) && !defined(WITH_MPI) /* as a program that is not a rank of the job, of one rank or with an MPI of its own */
 #include <mpidata_carried.h>
 #elif defined(CARRIED)
 #include <mpi.h>

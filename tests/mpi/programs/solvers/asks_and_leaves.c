@@ -1,5 +1,5 @@
 /* Leaves questions open: over a cancel, over mpidata_next, and over mpidata_finalize. Each is answered: y = 2 x. */
-#ifdef CARRIED /* as a program that is no rank of the job */
+#ifdef CARRIED /* as a program that is not a rank of the job */
 #include <mpidata_carried.h>
 #else
 #include <mpi.h>

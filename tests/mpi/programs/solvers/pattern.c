@@ -4,7 +4,7 @@
  * Arguments: steps (simulation s has steps + s mod 3), then "copy", "iput", "slow" (50 ms a step) or "stops" (by
  * SIGSTOP, when all is done), then the last extent of 'cube',
  * then, of a carried program that is started for each simulation, its number. */
-#ifdef CARRIED /* as a program that is no rank of the job, of one rank or with an MPI of its own */
+#ifdef CARRIED /* as a program that is not a rank of the job, of one rank or with an MPI of its own */
 #ifdef WITH_MPI
 #include <mpi.h>
 #endif

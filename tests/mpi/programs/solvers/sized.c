@@ -2,7 +2,7 @@
  * 'mark' beside it. u[i] = 4096 simulation + 64 step + i mod 61, mark = 64 simulation + step.
  * Arguments: elements of u, steps, "put" or "iput", "together" (a collective call in each step) or "apart",
  * microseconds of work in each step. */
-#ifdef CARRIED /* as a program that is no rank of the job, of one rank or with an MPI of its own */
+#ifdef CARRIED /* as a program that is not a rank of the job, of one rank or with an MPI of its own */
 #ifdef WITH_MPI
 #include <mpi.h>
 #endif
