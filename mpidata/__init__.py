@@ -63,7 +63,7 @@ __all__ = [
     "world_size",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Constants": "mpidata.solver.constants",

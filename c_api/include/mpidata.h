@@ -61,7 +61,7 @@ extern "C" {
 #endif
 
 #define MPIDATA_VERSION_MAJOR 0
-#define MPIDATA_VERSION_MINOR 1
+#define MPIDATA_VERSION_MINOR 2
 #define MPIDATA_VERSION_PATCH 0
 
 /* Largest number of dimensions of a field. */

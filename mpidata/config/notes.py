@@ -23,7 +23,7 @@ __all__ = [
     "unknown_to_program",
 ]
 
-RENAMED: dict[str, str] = {"solvers.window": "solvers.in_flight"}
+RENAMED: dict[str, str] = {}
 """Old name of a key -> its new name, both as for `--set`; removed one release later."""
 
 

@@ -2,7 +2,7 @@
 
     reframe -C settings.py -c mpidata_check.py -r
 
-Modules of the site are given by -S modules=mpidata/0.1.0, nodes by -S num_tasks=2 -S num_tasks_per_node=1.
+Modules of the site are given by -S modules=mpidata/0.2.0, nodes by -S num_tasks=2 -S num_tasks_per_node=1.
 """
 
 import reframe as rfm

@@ -7,7 +7,7 @@
 
 enum { MPIDATA_MPI_NAME_MAX = 128 };
 
-/* For example "0.1.0". Python only calls functions of its own version. */
+/* For example "0.2.0". Python only calls functions of its own version. */
 const char *mpidata_version(void);
 
 /* The MPI that libmpidata was built with, for example "Open MPI v5.0.11". */

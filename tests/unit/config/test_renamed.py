@@ -67,11 +67,3 @@ def test_each_old_name_leads_to_a_key() -> None:
     for old, new in RENAMED.items():
         assert find(Job, tuple(new.split(".")))[1] is not None, new
         assert find(Job, tuple(old.split(".")))[1] is None, old
-
-
-def test_in_flight_has_its_old_name_for_a_release(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    path.write_text(TEXT.split("store:")[0].replace("slots", "window"))
-    job = load_job(path)
-    assert job.in_flight == 5
-    assert job.notes == ("job.yaml: 'solvers.window' " + SAID.format("solvers.in_flight", "line 2"),)
