@@ -115,7 +115,10 @@ class Exit:
     def _why_silent(self) -> str:
         if self.rank is None or not str(self.silent_key).startswith("solvers."):
             return ""
-        return ". A call on MPI_COMM_WORLD, which contains all ranks of the job in the split start, hangs in this way"
+        return (
+            ". It may wait in a call on MPI_COMM_WORLD, which contains all ranks of the job in the split start, or in a "
+            "collective call of mpidata (step, fail) that only some ranks of its group made"
+        )
 
 
 def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | None:
