@@ -35,4 +35,4 @@ def test_a_call_on_comm_world_afterwards(folder: JobFolder, compiled: Callable[[
     assert result.summary["samples"]["received"] == 12 and result.summary["lost_groups"] == 2
     (said,) = [line for line in result.output.splitlines() if "first loss" in line]
     assert re.search(r"was silent for \d+ s, longer than solvers.timeout_s allows", said), said
-    assert "A call on MPI_COMM_WORLD" in said
+    assert "a call on MPI_COMM_WORLD" in said
