@@ -1,4 +1,4 @@
-/* CHECK(condition): on failure say where and end with status 1. Unlike assert it is never compiled out. */
+/* CHECK(condition): on failure, print the location and exit with status 1. Unlike assert, it is never compiled out. */
 #ifndef CHECK_H
 #define CHECK_H
 

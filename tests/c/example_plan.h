@@ -1,4 +1,4 @@
-/* A plan that the tests share: 2 trainers, 2 groups of 2; and what makes it one with 2 loaders and a spare one. */
+/* A plan that the tests share, with 2 trainers and 2 groups of 2; and an addition of 2 loaders and a spare loader. */
 #ifndef EXAMPLE_PLAN_H
 #define EXAMPLE_PLAN_H
 

@@ -1,6 +1,5 @@
-/* The part of MPI that moves samples, without MPI: these functions take the place of the library's. A test says what
- * messages come, and when each is received or fails, or sees what is sent. Handles hold a number from 1, in their first
- * bytes. The clock is the test's, too. */
+/* Replaces the MPI functions that move samples. A test determines which messages come, and when each is received or
+ * fails, and sees what is sent. Handles hold a number from 1 in their first bytes. The test also controls the clock. */
 #ifndef FAKE_MPI_H
 #define FAKE_MPI_H
 
@@ -15,7 +14,7 @@
 #ifdef MPIX_ERR_PROC_FAILED
 enum { FAKE_DEATH = MPIX_ERR_PROC_FAILED };
 #else
-enum { FAKE_DEATH = 0 }; /* an MPI without ULFM tells of no death */
+enum { FAKE_DEATH = 0 }; /* an MPI without ULFM reports no deaths */
 #endif
 
 enum { FAKE_MOST = 256 };
@@ -24,8 +23,8 @@ typedef struct {
     int source, tag;
     const void *bytes;
     size_t size;
-    int matched, received; /* it has been asked for; it is in its place, or has failed */
-    int held, dead;        /* it stays under way; its sender dies in the middle of it */
+    int matched, received; /* matched by a receive; received, or failed */
+    int held, dead;        /* stays under way; its sender dies during the transfer */
     char *target;
     int type;
 } fake_message;
@@ -39,10 +38,10 @@ static fake_message fake_messages[FAKE_MOST];
 static fake_type fake_types[FAKE_MOST];
 static int fake_n, fake_n_types;
 static int fake_ranks = 6;
-static int fake_hold_sends; /* they stay under way */
+static int fake_hold_sends; /* sends stay under way */
 static int fake_n_tested;   /* calls of MPI_Testsome */
-static void (*fake_probed)(void); /* called by each probe; NULL: nothing is */
-static double fake_clock, fake_tick; /* s; by how much each look at it moves it on */
+static void (*fake_probed)(void); /* called by each probe, unless NULL */
+static double fake_clock, fake_tick; /* in s; the advance at each reading */
 
 /* -- for the test --------------------------------------------------------------------------------------------------- */
 
@@ -194,7 +193,7 @@ int MPI_Mrecv(void *target, int count, MPI_Datatype type, MPI_Message *message, 
     return MPI_SUCCESS;
 }
 
-/* It stays under way: MPI may write there until the process ends. */
+/* Stays under way: MPI may write to `results` until the process ends. */
 int MPI_Iallreduce(const void *values, void *results, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                    MPI_Request *request) {
     (void)op, (void)comm;
@@ -207,7 +206,7 @@ int MPI_Iallreduce(const void *values, void *results, int count, MPI_Datatype ty
 
 static inline void fake_place(const fake_message *message) {
     const char *from = message->bytes;
-    if (!message->target) return; /* one that was sent */
+    if (!message->target) return; /* a message that was sent */
     if (!message->type) {
         memcpy(message->target, from, message->size);
         return;

@@ -1,8 +1,8 @@
-/* What a rank reads of others, with inputs that nobody meant: plans, pieces of samples, parcels, orders, tasks, what is published. Built with
- * the sanitizers. Inputs are made from good ones by a mutator that is drawn from a seed:
- *     fuzz FILE COUNT [SEED]    tries COUNT inputs of each kind; the one under way is in FILE
- *     fuzz FILE                 tries that one again
- * LLVMFuzzerTestOneInput is that of libFuzzer: with clang -fsanitize=fuzzer and -DNO_MAIN it takes the mutator's place. */
+/* Fuzzes what a rank reads from others: plans, pieces of samples, parcels, orders, tasks, published arrays. Built with
+ * the sanitizers. A seeded mutator derives the inputs from valid ones:
+ *     fuzz FILE COUNT [SEED]    tries COUNT inputs of each kind; the current one is in FILE
+ *     fuzz FILE                 tries the input in FILE again
+ * LLVMFuzzerTestOneInput is libFuzzer's entry: clang -fsanitize=fuzzer with -DNO_MAIN replaces the mutator. */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@
 enum { PLAN = 0, PIECES, PARTS, MAPS, CONSTANTS, ORDER, TASK, PUBLISHED, ASK, PARCELS, KINDS };
 enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };
 
-/* Ranks 1 and 2 are trainers, 3 and 4 group 0, 5 and 6 group 1. A block of `large` is a message of its own. */
+/* Ranks 1 and 2 are trainers, 3 and 4 group 0, 5 and 6 group 1. A block of `large` is a separate message. */
 static const char job_text[] =
     "mpidata-plan 1\nrun /run\nfolder /a folder\nseed 7\nworld 7\ntrainers 2\ngroups 2\nspares 0\nranks_per_group 2\n"
     "in_flight 4\nsimulations 10\nvalidation 3\npolicy firo\ncapacity 100\nwatermark 20\ntail repeat\ntimeout_s 300.0\n"
@@ -35,7 +35,7 @@ static const char varying_text[] =
     "in_flight 4\nsimulations 10\nvalidation 3\npolicy firo\ncapacity 100\nwatermark 20\ntail repeat\ntimeout_s 300.0\n"
     "start_timeout_s 600.0\nstart split\nparameter alpha\nstatistics -1 1 -1\nlength nodes 0\nlength edges 90\n"
     "field cells uint8 3 2 3 4\nfield xy float32 2 nodes 2\nfield ends int64 2 2 edges\nindex ends nodes 1\nprogram solver\n";
-/* The same with constants: a box, a mesh, and what a step has as many of as the mesh. */
+/* The same with constants: a box, a mesh, and a field per step with the length of the mesh. */
 static const char constants_text[] =
     "mpidata-plan 1\nrun /run\nfolder /a folder\nseed 7\nworld 7\ntrainers 2\ngroups 2\nspares 0\nranks_per_group 2\n"
     "in_flight 4\nsimulations 10\nvalidation 3\npolicy firo\ncapacity 100\nwatermark 20\ntail repeat\ntimeout_s 300.0\n"
@@ -48,7 +48,7 @@ static const char small_text[] =
 
 static const char *const plans[] = {job_text, small_text, varying_text, constants_text};
 
-/* -- in place of the arena and the heap: pieces of memory of their own, whose ends AddressSanitizer knows ----------------------------- */
+/* -- in place of the arena and the heap: separate allocations, whose bounds AddressSanitizer checks ---------------- */
 
 struct mpidata_arena_chunk {
     struct mpidata_arena_chunk *next;
@@ -141,7 +141,7 @@ typedef struct {
     uint32_t size;
 } envelope;
 
-/* Take the next one off the input, in memory of its own. */
+/* Take the next message off the input, into its own memory. */
 static char *next_message(const uint8_t **input, size_t *size, envelope *head, size_t *bytes) {
     if (*size < sizeof *head) return NULL;
     memcpy(head, *input, sizeof *head);
@@ -156,7 +156,7 @@ static char *next_message(const uint8_t **input, size_t *size, envelope *head, s
     return message;
 }
 
-/* Let a trainer receive them; returns the samples that have become whole, -1 after an error. */
+/* Let a trainer receive the input's messages; return the number of complete samples, or -1 after an error. */
 static int64_t try_pieces(const char *text, const uint8_t *input, size_t size) {
     char *messages[FAKE_MOST];
     int n = 0, did = 1, status = MPIDATA_SUCCESS;
@@ -176,7 +176,7 @@ static int64_t try_pieces(const char *text, const uint8_t *input, size_t size) {
     return whole;
 }
 
-/* More than this machine has is refused, as it should be, but AddressSanitizer would end the program. */
+/* The library refuses more memory than the machine has, but AddressSanitizer would end the program. */
 static int asks_for_much(const char *message, size_t bytes) {
     mpidata_parcel_head head;
     int64_t size;
@@ -189,7 +189,7 @@ static int asks_for_much(const char *message, size_t bytes) {
     return 0;
 }
 
-/* Let an inbox receive parcels; returns how many have become whole, -1 after an error. */
+/* Let an inbox receive parcels; return the number of complete ones, or -1 after an error. */
 static int try_parcels(const uint8_t *input, size_t size) {
     static const int peers[] = {-1, -1, -1, 0, 1, 2, 3};
     char *messages[FAKE_MOST];
@@ -259,7 +259,7 @@ static void try_task(const uint8_t *input, size_t size) {
     mpidata_plan_free(&plan);
 }
 
-/* All that is described lies within it. */
+/* All arrays described lie within the contents. */
 static void try_published(const uint8_t *input, size_t size) {
     uint8_t *memory = aligned_alloc(64, (size + 63) / 64 * 64), sum = 0;
     char text[300];
@@ -328,7 +328,7 @@ static void add_good(int kind, const void *bytes, size_t size) {
     good[kind][i].size = size + 1;
 }
 
-/* Append what a rank has sent; returns the size with it. */
+/* Append what a rank has sent; return the new size. */
 static size_t add_messages(uint8_t *bytes, size_t size, int rank, int validation) {
     for (int i = 0; i < fake_n; i++) {
         envelope head = {.rank = (uint8_t)rank, .validation = (uint8_t)validation, .size = (uint32_t)fake_messages[i].size};
@@ -349,7 +349,7 @@ static void put(mpidata_sender *sender, int field, int64_t first, int64_t count)
     if (declared->varying >= 0) {
         block.shape[declared->varying] = count;
     } else if (declared->ndim) {
-        block.start[declared->ndim - 1] = first; /* rows that lie apart */
+        block.start[declared->ndim - 1] = first; /* rows that are not contiguous */
         block.shape[declared->ndim - 1] = count;
     }
     CHECK(!mpidata_sender_stage(sender, &block, &(mpidata_put_arguments){.values = values, .dtype = (mpidata_dtype)declared->dtype}, 0));
@@ -361,7 +361,7 @@ static void put_ends(mpidata_sender *sender, void *values) {
     CHECK(!mpidata_sender_stage(sender, &block, &(mpidata_put_arguments){.values = values, .dtype = MPIDATA_INT64}, 0));
 }
 
-/* Of fields that vary one rank sends all, the other one headers only. */
+/* One rank sends all fields that vary, the other headers only. */
 static void add_parts(int64_t simulation, int64_t nodes) {
     static uint8_t bytes[LONGEST];
     size_t size = 0;
@@ -389,7 +389,7 @@ static void add_parts(int64_t simulation, int64_t nodes) {
     add_good(PARTS, bytes, size);
 }
 
-/* One rank sends all constants and steps, the other one headers only. */
+/* One rank sends all constants and steps, the other headers only. */
 static void add_constants(int64_t simulation, int64_t nodes) {
     static uint8_t bytes[LONGEST];
     size_t size = 0;
@@ -418,7 +418,7 @@ static void add_constants(int64_t simulation, int64_t nodes) {
     add_good(CONSTANTS, bytes, size);
 }
 
-/* Each field by maps, a new one for the cells in each step, of which that before is forgotten; local numbers. */
+/* Each field by maps, with a new map for the cells in each step, which replaces the previous one; local numbers. */
 static void add_maps(int64_t simulation, int64_t nodes) {
     static uint8_t bytes[LONGEST];
     static double values[9000];
@@ -456,11 +456,11 @@ static void add_maps(int64_t simulation, int64_t nodes) {
         mpidata_sender_close(&sender);
     }
     mpidata_plan_free(&job.plan);
-    CHECK(try_pieces(varying_text, bytes, size) >= 2); /* what comes later waits for room */
+    CHECK(try_pieces(varying_text, bytes, size) >= 2); /* later samples wait for room */
     add_good(MAPS, bytes, size);
 }
 
-/* What two ranks of a group send of some steps, to trainer 0. */
+/* The messages of two ranks of a group to trainer 0 in some steps. */
 static void add_pieces(int group, int64_t simulation, int steps, int with_large) {
     static uint8_t bytes[LONGEST];
     size_t size = 0;
@@ -490,7 +490,7 @@ static void add_pieces(int group, int64_t simulation, int steps, int with_large)
     add_good(PIECES, bytes, size);
 }
 
-/* What two loaders send: parcels of small and of large parts. */
+/* The messages of two loaders: parcels of small and of large parts. */
 static void add_parcels(int64_t large) {
     static uint8_t bytes[LONGEST], part[LONGEST];
     size_t size = 0;
@@ -515,7 +515,7 @@ static void add_parcels(int64_t large) {
     add_good(PARCELS, bytes, size);
 }
 
-/* Some arrays, of which some have no elements, and what was only described. */
+/* Some arrays, some without elements, or only their description. */
 static void add_published(int described) {
     static const char *const names[] = {"weight", "bias", "none", "scalar"};
     static const int32_t dtypes[] = {MPIDATA_FLOAT32, MPIDATA_BOOL, MPIDATA_COMPLEX128, MPIDATA_INT64}, ndims[] = {2, 1, 3, 0};
@@ -572,7 +572,7 @@ static int64_t odd_number(void) {
     return number == INT64_MAX || number == INT64_MIN ? number : number + (int64_t)below(3) - 1;
 }
 
-/* Where headers are, most of the time: payload is no more than bytes. */
+/* Mostly in the headers: payload bytes have no structure. */
 static size_t place(size_t size) {
     size_t near = size < 512 ? size : 512;
     return below(4) ? below(near) : below(size);
@@ -595,14 +595,14 @@ static void mutate(uint8_t *bytes, size_t *size) {
     size_t at = place(*size), width = (size_t)1 << below(4), other = below(*size), length;
     switch (below(7)) {
     case 0: bytes[at] ^= (uint8_t)(1 << below(8)); break;
-    case 1: /* a field of a header, which lies at a multiple of 4 behind the first byte and the envelope */
+    case 1: /* a header field, at a multiple of 4 after the first byte and the envelope */
     case 2:
         at = at / 4 * 4 + 1;
         if (at + width <= *size) memcpy(bytes + at, &number, width);
         break;
     case 3: change_number_in_text(bytes, size); break;
     case 4: *size = 1 + below(*size); break;
-    case 5: /* a part comes a second time */
+    case 5: /* repeat a part */
         length = below(*size - other);
         if (length > 300) length = 300;
         if (*size + length > MOST) break;
@@ -610,7 +610,7 @@ static void mutate(uint8_t *bytes, size_t *size) {
         memmove(bytes + at, bytes + (other < at ? other : other + length), length);
         *size += length;
         break;
-    default: /* a part is left out */
+    default: /* remove a part */
         length = below(*size - at);
         if (length > 300) length = 300;
         memmove(bytes + at, bytes + at + length, *size - at - length);
@@ -635,7 +635,7 @@ static kept_input *keep_in(const char *path, int again) {
 }
 
 static void try(const kept_input *kept) {
-    uint8_t *input = malloc(kept->size); /* of just this size, so that a byte more is found */
+    uint8_t *input = malloc(kept->size); /* of exactly this size, so that reading one more byte is detected */
     CHECK(input);
     memcpy(input, kept->bytes, kept->size);
     (void)LLVMFuzzerTestOneInput(input, kept->size);

@@ -1,4 +1,4 @@
-/* What trainers agree on where one of them dies: some may have heard the outcome, and some not. */
+/* Trainers reach the same agreement if one of them dies, although only some may have received the result. */
 #include "fake_mpi.h"
 #include "stream/agreement.h"
 #include "stream/deaths/adoption.h"
@@ -32,7 +32,7 @@ static void close_member(member *one) {
     mpidata_plan_free(&one->trainer.job.plan);
 }
 
-/* All say their part; who is `deaf` hears of a death in place of what all have said. */
+/* All contribute; trainer `deaf` receives a failure instead of the result. */
 static void agree(member *all, int deaf) {
     int64_t most[MPIDATA_AGREEMENT_ENTRIES];
     const int first = fake_n;
@@ -49,7 +49,7 @@ static void agree(member *all, int deaf) {
     }
 }
 
-/* As those that live do, in a communicator of theirs. */
+/* Like the survivors, in their own communicator. */
 static void come_together(member *all) {
     for (int t = 0; t < TRAINERS; t++) {
         all[t].agreement = (mpidata_agreement){.first = 1};

@@ -1,4 +1,4 @@
-/* Batches that are drawn ahead of the training loop: only if they may be at once, and counted when the loop has them. */
+/* Batches are drawn ahead of the training loop only if no wait is needed, and counted once the loop has them. */
 #include <string.h>
 
 #include "check.h"
@@ -37,14 +37,14 @@ static int64_t drawn_in_status(mpidata_trainer *trainer) {
     return drawn;
 }
 
-/* All else is left to a draw that waits: the end, a checkpoint, an error. None of it has happened then. */
+/* The end, a checkpoint and an error are left to a draw that waits, and have no effect before it. */
 static void nothing_but_a_batch_comes_ahead(void) {
     static mpidata_trainer trainer;
     open_trainer(&trainer, MPIDATA_POLICY_FIRO);
     CHECK(mpidata_trainer_ahead(-1.0) == MPIDATA_ERR_AGAIN && !trainer.giving.asked && trainer.giving.asks_since <= 0.0);
     trainer.granted = 1;
     CHECK(mpidata_trainer_ahead(-1.0) == MPIDATA_SUCCESS);
-    trainer.checkpoint.asking = 1; /* its place is being agreed on */
+    trainer.checkpoint.asking = 1; /* its batch is being agreed on */
     CHECK(mpidata_trainer_ahead(-1.0) == MPIDATA_ERR_AGAIN);
     trainer.checkpoint.asking = 0;
     trainer.checkpoint.due = 1;
@@ -88,7 +88,7 @@ static void a_report_is_of_the_batch_that_the_loop_has(void) {
     close_trainer(&trainer);
 }
 
-/* All trainers know the same with the same batch, however far ahead each has drawn. */
+/* All trainers have the same information with the same batch, however far ahead each has drawn. */
 static void statistics_are_those_of_the_batch_that_the_loop_has(void) {
     static mpidata_trainer trainer;
     mpidata_moments known;
@@ -110,7 +110,7 @@ static void statistics_are_those_of_the_batch_that_the_loop_has(void) {
     close_trainer(&trainer);
 }
 
-/* Of a reservoir one batch is promised, so that none could be drawn ahead while the loop has it. */
+/* A reservoir guarantees one batch, so no other can be drawn ahead while the loop has it. */
 static void a_reservoir_promises_one_more_to_who_draws_ahead(void) {
     static mpidata_trainer trainer;
     int final;

@@ -11,7 +11,7 @@ static mpidata_block block(int field, int ndim, int64_t s0, int64_t s1, int64_t 
     return b;
 }
 
-/* Every block of every shape of a 2 x 3 x 4 field lands where it belongs. */
+/* Every block of every shape of a 2 x 3 x 4 field is copied to its place. */
 static void copies(void) {
     const mpidata_field *field = &plan.fields[2];
     for (int code = 0; code < 2 * 3 * 4 * 2 * 3 * 4; code++) {
@@ -49,7 +49,7 @@ static mpidata_assembly *next_of(mpidata_assemblies *all) {
     return mpidata_assembly_new(all, 0, 9, 1, step++, 17, 0);
 }
 
-/* Two ranks whose halves overlap, or leave a hole, are found when all is announced, or too much. */
+/* Halves of two ranks that overlap or leave a hole are detected once all elements, or too many, are announced. */
 static void overlaps(void) {
     mpidata_assemblies all;
     mpidata_assemblies_open(&all, &plan);
@@ -66,7 +66,7 @@ static void overlaps(void) {
     CHECK(strstr(mpidata_last_error(), "'temperature' that ranks 0 and 1 of the group"));
     a = next_of(&all);
     announce(&all, a, &pressure, 1);
-    announce(&all, a, &pressure, 1); /* all of a field twice, and nothing of others */
+    announce(&all, a, &pressure, 1); /* one field twice, and no other field */
     CHECK(mpidata_assembly_check(&all, a) == MPIDATA_ERR_BLOCK);
     CHECK(strstr(mpidata_last_error(), "'pressure' that ranks 1 and 1 of the group"));
     a = next_of(&all);
@@ -75,13 +75,13 @@ static void overlaps(void) {
     announce(&all, a, &pressure, 0);
     announce(&all, a, &cells, 1);
     CHECK(!mpidata_assembly_check(&all, a));
-    mpidata_assembly *b = next_of(&all); /* of the same layout, but for one block */
+    mpidata_assembly *b = next_of(&all); /* the same layout except for one block */
     announce(&all, b, &upper, 0);
     announce(&all, b, &middle, 1);
     announce(&all, b, &pressure, 0);
     announce(&all, b, &cells, 1);
     CHECK(mpidata_assembly_check(&all, b) == MPIDATA_ERR_BLOCK);
-    b = next_of(&all); /* a block that the layout has once */
+    b = next_of(&all); /* twice a block that the layout has once */
     announce(&all, b, &upper, 0);
     announce(&all, b, &pressure, 0);
     announce(&all, b, &pressure, 0);
@@ -111,7 +111,7 @@ static mpidata_assembly *sample_of_many(mpidata_assemblies *all, unsigned *seed,
     return a;
 }
 
-/* The blocks of 4096 ranks are compared where they are others than before, n log n of them, and not otherwise. */
+/* The blocks of 4096 ranks are compared, in n log n comparisons, only if they differ from those before. */
 static void comparisons(void) {
     static const char text[] = "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 4098\ntrainers 1\ngroups 1\nranks_per_group 4096\n"
                                "in_flight 4\nsimulations 10\npolicy fifo\ncapacity 100\nwatermark 20\ntail repeat\n"
@@ -125,7 +125,7 @@ static void comparisons(void) {
         const int64_t before = all.compared;
         mpidata_assembly_free(&all, sample_of_many(&all, &seed, shift));
         const int64_t first = all.compared - before;
-        CHECK(first > 0 && first < (int64_t)MANY * 12 * 4); /* by three dimensions, and by field */
+        CHECK(first > 0 && first < (int64_t)MANY * 12 * 4); /* along three dimensions, and by field */
         for (int i = 0; i < 3; i++) mpidata_assembly_free(&all, sample_of_many(&all, &seed, shift));
         CHECK(all.compared == before + first);
     }

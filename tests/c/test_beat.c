@@ -21,7 +21,7 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Make a page of this size, and name it in the environment as another inode where `off` is not 0. */
+/* Make a page of this size, and name it in the environment, with a wrong inode if `off` is not 0. */
 static void make_page(off_t size, uint32_t magic, unsigned long long off) {
     char name[64];
     struct stat status;
@@ -55,14 +55,14 @@ static void the_page_of_the_parent(void) {
     longer[sizeof longer - 1] = '\0';
     mpidata_beat_at(longer);
     CHECK(strlen(page->at) == sizeof page->at - 1);
-    memcpy(longer + sizeof page->at - 3, "\xe2\x82\xac", 3); /* a letter of three bytes, of which two have room */
+    memcpy(longer + sizeof page->at - 3, "\xe2\x82\xac", 3); /* a character of three bytes, with room for only two */
     mpidata_beat_at(longer);
     CHECK(strlen(page->at) == sizeof page->at - 3);
     mpidata_beat_at("");
     CHECK(!*page->at);
 }
 
-/* A parent that was stopped would never see its program end. */
+/* A stopped parent must be continued, or it would never see its program end. */
 static void a_parent_that_was_stopped(void) {
     int status = 0;
     make_page(sizeof *page, MPIDATA_PULSE_MAGIC, 0);
@@ -80,7 +80,7 @@ static void a_parent_that_was_stopped(void) {
     CHECK(waitpid(parent, &status, 0) == parent && WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
-/* Another file that has got the descriptor's number must stay as it is. */
+/* Another file with the same descriptor must not be changed. */
 static void not_the_page(void) {
     mpidata_beat();
     mpidata_tell(MPIDATA_PULSE_JOINED);
@@ -115,7 +115,7 @@ static void nonsense(void) {
 
 static atomic_int slow;
 
-/* In place of the system's: while one thread maps the page, the others come. ThreadSanitizer calls it before it is ready. */
+/* Replaces mmap: while one thread maps the page, the others come. ThreadSanitizer calls it before its own start. */
 __attribute__((no_sanitize("thread"))) void *mmap(void *at, size_t bytes, int protection, int flags, int descriptor, off_t offset) {
     if (atomic_load(&slow)) (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     return (void *)syscall(SYS_mmap, at, bytes, protection, flags, descriptor, offset);
@@ -140,7 +140,7 @@ static void several_threads_at_once(void) {
     }
 }
 
-/* In a process of its own, as the page is looked for once. */
+/* In a separate process, because the page is looked up only once. */
 static void apart(void (*test)(void)) {
     int status = 0;
     pid_t child = fork();

@@ -20,7 +20,7 @@ static void fifo(void) {
     mpidata_buffer_close(&b);
 }
 
-/* In the middle of the ring: some of the next ones are between those that are drawn together, and stay. */
+/* Samples between those that are drawn together stay in the middle of the ring. */
 static void fifo_together(void) {
     mpidata_buffer b;
     int removed;
@@ -37,7 +37,7 @@ static void fifo_together(void) {
     mpidata_buffer_close(&b);
 }
 
-/* Those that are not kept leave, in the middle of the ring, too; a reservoir keeps what it has shown apart. */
+/* Samples that are not kept leave, also in the middle of the ring; a reservoir keeps seen samples separate. */
 static void keep_some(void) {
     mpidata_buffer b;
     int removed;
@@ -111,7 +111,7 @@ static void reservoir(void) {
     mpidata_buffer_close(&b);
 }
 
-/* A buffer that keeps: batches of different samples, each of which is as likely, also when it has ended. */
+/* A buffer that keeps its samples draws batches of distinct, equally likely samples, also after its end. */
 static void distinct(void) {
     enum { N = 30, BATCH = 8, ROUNDS = 20000 };
     static int drawn[N];
@@ -139,14 +139,14 @@ static void distinct(void) {
     b.keeps = 1;
     CHECK(mpidata_buffer_available(&b) == 0);
     for (int i = 0; i < 3; i++) (void)mpidata_buffer_add(&b, i);
-    mpidata_buffer_draw_distinct(&b, 7, slots, places); /* more than there are: each twice, and one three times */
+    mpidata_buffer_draw_distinct(&b, 7, slots, places); /* more than the buffer has: each twice, and one three times */
     int count[3] = {0};
     for (int i = 0; i < 7; i++) count[slots[i]]++;
     for (int i = 0; i < 3; i++) CHECK(count[i] == 2 || count[i] == 3);
     mpidata_buffer_close(&b);
 }
 
-/* A reservoir that knows them keeps samples of all simulations, although they come one after the other. */
+/* A reservoir that knows the simulations keeps samples of all, although they come one after another. */
 static int64_t least_of_any(int known) {
     enum { N = 4000, SIMULATIONS = 40, CAPACITY = 400 };
     static int64_t of[N], here[SIMULATIONS];
@@ -182,7 +182,7 @@ static int64_t least_of_any(int known) {
 }
 
 static void all_simulations(void) {
-    CHECK(least_of_any(1) >= 4); /* 10 in the mean */
+    CHECK(least_of_any(1) >= 4); /* 10 on average */
     CHECK(least_of_any(0) == 0);
 }
 
@@ -203,14 +203,14 @@ static void all_unseen(void) {
     mpidata_buffer_close(&b);
 }
 
-/* One arrival or draw, as the turn says; returns the slot that it brought up. */
+/* One arrival or draw, depending on the turn; returns the evicted or drawn slot. */
 static int64_t turn(mpidata_buffer *b, int number, int64_t slot) {
     int removed;
     if (number % 5 < 3) return mpidata_buffer_full(b) ? -2 : mpidata_buffer_add(b, slot);
     return mpidata_buffer_available(b) ? mpidata_buffer_draw(b, &removed) : -3;
 }
 
-/* A buffer that is filled as another one is goes on as that one does. */
+/* A buffer restored from another one continues exactly like it. */
 static void continued(int policy) {
     for (int before = 0; before < 200; before += 13) {
         mpidata_buffer a, b;

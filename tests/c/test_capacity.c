@@ -1,4 +1,4 @@
-/* A capacity in bytes: samples of random sizes come and are drawn by each policy. */
+/* A capacity in bytes holds while samples of random sizes come and are drawn by each policy. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static int64_t new_slot(job *j, int64_t most) {
     return number;
 }
 
-/* A sample of steps of its own, or, of windows, with two of the one before. */
+/* A sample of new steps, or, for windows, one that shares two steps with the previous window. */
 static int64_t new_number(job *j, const int64_t *before) {
     if (!j->buffer.windows) return new_slot(j, CAPACITY);
     int64_t steps[3], number;
@@ -86,7 +86,7 @@ static void give_back(job *j, int64_t number) {
         mpidata_slots_give_back(&j->slots, number);
 }
 
-/* By the samples themselves, not by what the buffer counts; or only those never drawn. */
+/* Sums the sizes of the samples, or of those never drawn, independently of the buffer's account. */
 static int64_t bytes_there(const job *j, int never_drawn) {
     int64_t bytes = 0;
     unsigned char *counted = calloc((size_t)j->slots.n_slots + 1, 1);
@@ -110,7 +110,7 @@ static void check_account(job *j) {
     if (bytes > j->most) j->most = bytes;
 }
 
-/* Sample i has come and waits, as long as it must; returns whether it is in. */
+/* Sample i has come and waits for room; returns whether it has entered. */
 static int arrive(job *j, int64_t i) {
     if (j->waiting < 0) {
         j->waiting = new_number(j, j->buffer.windows && i && j->number_of[i - 1] >= 0
@@ -131,13 +131,13 @@ static int arrive(job *j, int64_t i) {
         give_back(j, evicted);
     }
     CHECK(!mpidata_buffer_reserve(&j->buffer) && mpidata_buffer_add(&j->buffer, j->waiting) == -1);
-    CHECK(!had_batch || j->buffer.count >= j->buffer.batch); /* it may have been promised */
+    CHECK(!had_batch || j->buffer.count >= j->buffer.batch); /* the batch may have been promised */
     j->waiting = -1;
     check_account(j);
     return 1;
 }
 
-/* Returns whether a batch was there. */
+/* Returns whether a batch was available. */
 static int draw_batch(job *j) {
     const int64_t available = mpidata_buffer_available(&j->buffer), count = j->buffer.count;
     if ((available == INT64_MAX ? count : available) < j->buffer.batch) return 0;
@@ -152,7 +152,7 @@ static int draw_batch(job *j) {
     return 1;
 }
 
-/* Arrivals and draws as chance has them, now more of these, now of those; never do both wait. */
+/* Random arrivals and draws, with phases of more arrivals and of more draws, never both wait. */
 static void run(int policy, int64_t watermark, int64_t batch, int windows, uint64_t seed) {
     static job j;
     open_job(&j, policy, watermark, batch, windows, seed);
@@ -173,7 +173,7 @@ static void run(int policy, int64_t watermark, int64_t batch, int windows, uint6
         left -= j.number_of[i] != OUT;
         CHECK(left >= 0);
         if (policy == MPIDATA_POLICY_RESERVOIR)
-            CHECK(j.drawn[i] > 0 || j.number_of[i] != OUT); /* none was evicted unseen */
+            CHECK(j.drawn[i] > 0 || j.number_of[i] != OUT); /* no sample was evicted unseen */
         else
             CHECK(j.drawn[i] == (j.number_of[i] == OUT));
     }
@@ -199,7 +199,7 @@ static void a_full_buffer_is_above_its_watermark(int policy) {
     CHECK(mpidata_buffer_fill(&j.buffer) == CAPACITY && mpidata_buffer_full(&j.buffer));
     CHECK(!mpidata_buffer_has_room(&j.buffer, numbers[2]) && mpidata_buffer_fits(&j.buffer) == 2);
     CHECK(mpidata_buffer_available(&j.buffer) >= 2);
-    j.buffer.batch = 3; /* it is not one yet: there is room */
+    j.buffer.batch = 3; /* not a batch yet, so there is room */
     CHECK(mpidata_buffer_available(&j.buffer) == 0 && mpidata_buffer_has_room(&j.buffer, numbers[2]));
     CHECK(!mpidata_buffer_full(&j.buffer) && mpidata_buffer_evict(&j.buffer, numbers[2]) == -1);
     CHECK(!mpidata_buffer_reserve(&j.buffer) && mpidata_buffer_add(&j.buffer, numbers[2]) == -1);

@@ -1,4 +1,4 @@
-/* Questions between a rank of a carried program and its carrier, which believes nothing of what the rank has written. */
+/* Questions between a rank of a carried program and its carrier, which trusts nothing that the rank has written. */
 #define _GNU_SOURCE
 #include "../../c_api/src/carried/infer_by_memory.c"
 #undef _GNU_SOURCE
@@ -11,7 +11,7 @@
 
 #include "check.h"
 
-/* -- in place of the inference ranks, and of the rest of the carrier ------------------------------------------------- */
+/* -- in place of the inference ranks and the rest of the carrier --------------------------------------------------- */
 
 enum { MOST = 12 };
 static struct {
@@ -150,7 +150,7 @@ static int ask_for(float *x, float *y, int64_t rows, int64_t *version, int64_t *
 
 enum { LARGEST = 1 << 18, TURNS = 10 };
 
-/* The rank in a child: it asks 8 questions at once, of 0 to a quarter of a million rows, again and again. */
+/* The rank, in a child process, repeatedly asks 8 questions at once, with 0 to 250,000 rows. */
 static int ask_and_check(void) {
     static float x[MPIDATA_CARRIED_QUESTIONS][LARGEST], y[LARGEST];
     for (int turn = 0; turn < TURNS; turn++) {
@@ -186,7 +186,7 @@ static void answers_are_those_of_the_questions(void) {
     end();
 }
 
-/* Without a child: room for a question, and one that is not answered yet. */
+/* Without a child: memory for a question, and a question that is not answered yet. */
 static void ask_here(void) {
     float x[4] = {0};
     uint64_t at[2];
@@ -206,7 +206,7 @@ static void what_is_wrong_ends_the_job(void) {
         ask_here();
         mpidata_carried_question *question = channel.shared->questions;
         if (how == 0) question[0].asked = 2;
-        if (how == 1) question[1].asked = 1; /* for which there is no memory */
+        if (how == 1) question[1].asked = 1; /* without memory for it */
         if (how == 2) carrier.ranks.all->asking->places[0].memory[0] ^= 1;
         if (how == 3) question[0].wants = UINT64_MAX;
         if (how == 4) question[1].wants = UINT64_MAX - 5;
@@ -261,7 +261,7 @@ static void too_many_wait_for_others(void) {
     end();
 }
 
-/* Each moment once, though others than questions_serve may come between two counts, and what it waits for in calls not at all. */
+/* Counts each moment once, though other code may run between two counts, and does not count waits within calls. */
 static void waiting_is_counted_once(void) {
     begin();
     waited = 0;
@@ -273,7 +273,7 @@ static void waiting_is_counted_once(void) {
         questions_count_wait(&carrier);
     }
     CHECK(waited >= 0.02 && waited <= mpidata_now() - since);
-    CHECK(questions_serve(&carrier) == MPIDATA_SUCCESS); /* as within a call that has waited until here */
+    CHECK(questions_serve(&carrier) == MPIDATA_SUCCESS); /* like a call that has waited until now */
     const double before = waited, again = mpidata_now();
     questions_count_wait(&carrier);
     CHECK(waited - before <= mpidata_now() - again + 0.001);

@@ -1,6 +1,6 @@
-/* On which checkpoints trainers agree, and that all take each at the same batch, while they die and others join: what an agreement
- * says, orders and batches come in any order, and of an agreement that a death breaks any of them know the outcome. As with
- * parameter servers, all wait for one another where they take one. */
+/* Trainers agree on checkpoints, and take each at the same batch, while trainers die and join. Results of agreements,
+ * orders and batches come in any order, and any trainer may know the result of an agreement that a death breaks. As
+ * with parameter servers, all wait for each other when they take a checkpoint. */
 #include "fake_mpi.h"
 #include "stream/agreement.h"
 #include "stream/checkpoint.h"
@@ -19,13 +19,13 @@ typedef struct {
     mpidata_trainer trainer;
     mpidata_agreement agreement;
     int trains, dead;
-    int64_t waits; /* for the others, to take this one */
+    int64_t waits; /* for the others to take this checkpoint */
 } member;
 
 static member all[TRAINERS];
 static mpidata_random dice;
-static int64_t newest, taken_at[MOST];             /* orders; by number, the batch; 0: nobody has taken it */
-static int has_stream, of[TRAINERS], wrote[TRAINERS], counted[TRAINERS]; /* the newest, and whom the scheduler counts */
+static int64_t newest, taken_at[MOST];             /* orders; batch by number, 0: not taken by anyone */
+static int has_stream, of[TRAINERS], wrote[TRAINERS], counted[TRAINERS]; /* the newest one; who is counted */
 
 static int below(int n) { return (int)mpidata_random_below(&dice, n); }
 
@@ -82,7 +82,7 @@ static int64_t slowest(void) {
 
 /* -- the scheduler ---------------------------------------------------------------------------------------------------- */
 
-/* It orders one at a time, of those that train as far as it knows. */
+/* The scheduler orders one checkpoint at a time, from the trainers that train as far as it knows. */
 static void order(void) {
     for (int t = 0; t < TRAINERS; t++)
         if (newest && of[t] && !all[t].dead && !wrote[t]) return;
@@ -106,7 +106,7 @@ static int takes_part(int t, int64_t number) {
     return trains(t) && !all[t].trainer.checkpoint.joining && all[t].trainer.checkpoint.before < number;
 }
 
-/* Where batches are drawn ahead of the loop, it has those first; none of them is drawn where a checkpoint belongs. */
+/* The loop first gets the batches that are drawn ahead; none of them is drawn beyond the batch of a checkpoint. */
 static int draw_ahead(mpidata_trainer *trainer) {
     if (trainer->ahead && below(2)) {
         CHECK(!mpidata_trainer_had_ahead());
@@ -132,7 +132,7 @@ static void draw(int t) {
     if (status == MPIDATA_SUCCESS && has_stream) trainer->drawn++;
 }
 
-/* The servers let all go that wait for the oldest one, if nobody else is to come. */
+/* The servers release all that wait for the oldest checkpoint, once nobody else will come. */
 static void take(void) {
     int64_t number = INT64_MAX;
     for (int t = 0; t < TRAINERS; t++)
@@ -159,7 +159,7 @@ static int is_under_way(void) {
     return 1;
 }
 
-/* All have said their part, one that has died, too; those that are deaf hear of a death in place of what all have said. */
+/* All have contributed, also a trainer that has died; deaf ones receive a failure instead of the result. */
 static void end_agreement(const char *deaf) {
     int64_t most[MPIDATA_AGREEMENT_ENTRIES];
     int did;
@@ -184,7 +184,7 @@ static void agree(int t) {
     if (is_under_way()) end_agreement(NULL);
 }
 
-/* As those that live do, in a communicator of theirs. */
+/* Like the survivors, in their own communicator. */
 static void regroup(void) {
     fake_reset();
     for (int t = 0; t < TRAINERS; t++) {
@@ -202,7 +202,7 @@ static void regroup(void) {
 
 /* -- what happens ------------------------------------------------------------------------------------------------------- */
 
-/* Some may go on before they know of it. */
+/* Some trainers may continue before they learn of it. */
 static void break_agreement(void) {
     char deaf[TRAINERS];
     if (!is_under_way()) return;
@@ -221,7 +221,7 @@ static void die(int t) {
     regroup();
 }
 
-/* All have come to the same batch, and nobody waits to take a checkpoint. */
+/* A trainer joins once all are at the same batch and nobody waits to take a checkpoint. */
 static void join(int t) {
     if (trains(t) || all[t].dead || slowest() < furthest()) return;
     for (int i = 0; i < TRAINERS; i++)
@@ -252,7 +252,7 @@ static void event(void) {
     else if (what < 99) join(t);
 }
 
-/* When nothing more is ordered and nobody dies, all have what all have agreed on, and all go on. */
+/* Once nothing more is ordered and nobody dies, all have the checkpoint that was agreed on, and continue. */
 static void settle(void) {
     const int64_t before = furthest();
     for (int i = 0; i < SETTLES; i++) {
@@ -291,7 +291,7 @@ static void what_follows_from_what_all_say(void) {
     said.ordered = 1;
     check_word(said, 1, 7, 0);
     said = wanted;
-    said.takes = 1; /* first that one */
+    said.takes = 1; /* the previous checkpoint comes first */
     check_word(said, 1, 7, 1);
     said.over = 1;
     check_word(said, 1, 7, 1);

@@ -1,4 +1,4 @@
-/* Copies past the cache give what memcpy gives, whatever the size and the alignment. */
+/* Copies past the cache give the same result as memcpy for any size and alignment. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,8 +28,8 @@ static void caches_to_a_byte(void) {
 #endif
 }
 
-/* A round in which the cached copy of each pair takes so many times as long as the other; others are in between. Returns what it
- * decides; `odd` of its pairs are as long both ways, or a thousand times as long. */
+/* A round in which the cached copy of each pair takes `slower` times as long as the other one, or, in `odd` of the
+ * pairs, `odd_slower` times as long. Returns the way that the round chooses. */
 static int round_of(mpidata_copy_choice *choice, double slower, int odd, double odd_slower) {
     int timed, n = 0;
     for (mpidata_copy_way(choice, &timed); !timed; mpidata_copy_way(choice, &timed)) choice->copies++;
@@ -73,7 +73,7 @@ static void to_other(unsigned char *target, const unsigned char *source) {
     }
     CHECK(counted > MPIDATA_COPY_FIRST + 2 * MPIDATA_COPY_PAIRS);
     like_memcpy_to_other(&choice, target, source, 0);
-    like_memcpy_to_other(&choice, target, source, 1); /* past the cache, whatever was chosen */
+    like_memcpy_to_other(&choice, target, source, 1); /* past the cache, regardless of the choice */
     CHECK(choice.copies == counted + 1);
 }
 

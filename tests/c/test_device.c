@@ -1,5 +1,5 @@
-/* Arrays in the memory of a device, by a stand-in for its driver (tests/devices): the host cannot touch them, and what a stream was
- * given is done only when somebody waits for it. */
+/* Arrays in device memory, through a stand-in for the driver (tests/devices): the host cannot access them, and the work
+ * in a stream is done only when somebody waits for it. */
 #include "device/copying.h"
 
 #include <dlfcn.h>
@@ -29,10 +29,10 @@ static void memory_of_the_host_is_known(const char *name) {
     mpidata_device_place place;
     CHECK(!mpidata_device_find(host, &place) && !place.driver);
     CHECK(!mpidata_device_find(NULL, &place) && !place.driver);
-    if (!strcmp(name, "HIP")) CHECK(!device->last_error()); /* which a program may ask for, later */
+    if (!strcmp(name, "HIP")) CHECK(!device->last_error()); /* a program may query it later */
 }
 
-/* All sizes around those of the pieces, with what the program's stream has still to do. */
+/* All sizes around those of the pieces, while the program's stream still has work. */
 static void what_is_copied_is_what_kernels_have_made(mpidata_random *random, char kind) {
     mpidata_copy_choice copies = {0};
     const size_t near[] = {1, 8, 4096, MPIDATA_DEVICE_PIECE, 2 * MPIDATA_DEVICE_PIECE, LARGEST};
@@ -44,7 +44,7 @@ static void what_is_copied_is_what_kernels_have_made(mpidata_random *random, cha
         void *stream = own ? device->stream(on, own == 2) : NULL;
         for (size_t b = 0; b < bytes; b++) wanted[b] = (char)(b * 7 + (size_t)i);
         device->launch_write(stream, values, wanted, bytes);
-        CHECK(!mpidata_device_stream(own == 2 ? stream : NULL)); /* the default stream waits for those that are blocking */
+        CHECK(!mpidata_device_stream(own == 2 ? stream : NULL)); /* the default stream waits for blocking streams */
         const mpidata_put_arguments put = put_of(values, MPIDATA_UINT8, &n);
         const int before = device->current();
         CHECK(put.device.driver && !mpidata_copy_in(got, &put, MPIDATA_UINT8, bytes, i % 2 ? &copies : NULL));
@@ -108,7 +108,7 @@ static void each_call_that_fails_is_said(const char *name) {
     CHECK(mpidata_device_find(values, &place) == MPIDATA_ERR_DEVICE && strstr(mpidata_last_error(), "error 999"));
 }
 
-/* All that an arena hands out, until it is closed; where the driver refuses, it is handed out all the same. */
+/* All memory of an arena is page-locked until the arena is closed; if the driver refuses, it is used unlocked. */
 static void arenas_are_page_locked(const char *name) {
     mpidata_arena arena = {0};
     device->fail("cuMemHostRegister", 1);
@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
     arenas_are_page_locked(argv[1]);
     device->set_current(1);
     mpidata_device_close();
-    CHECK(device->open_objects() == 2 * !strcmp(argv[1], "CUDA") && /* the context of those: kept for good */
+    CHECK(device->open_objects() == 2 * !strcmp(argv[1], "CUDA") && /* their context, which is kept */
           device->current() == 1);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Trainers that draw nothing: what they and the others make of it, and who gets which sample. */
+/* Trainers that draw nothing give their samples to the others: who is idle, and who gets which sample. */
 #include "fake_mpi.h"
 #include "receive/giving/handed.h"
 #include "receive/giving/lanes.h"
@@ -33,7 +33,7 @@ static void close_trainer(mpidata_trainer *trainer) {
     free(trainer);
 }
 
-/* The value is that of its field. */
+/* `value` is the value of the sample's field. */
 static void add_sample(mpidata_trainer *trainer, int64_t step, double value) {
     const int64_t number = mpidata_slots_take(&trainer->slots, -1);
     mpidata_slot *slot = trainer->slots.slots[number];
@@ -44,7 +44,7 @@ static void add_sample(mpidata_trainer *trainer, int64_t step, double value) {
     (void)mpidata_buffer_add(&trainer->buffer, number);
 }
 
-/* All hear that 1 and then 2 give. */
+/* All learn that trainer 1 and then trainer 2 give. */
 static void each_knows_from_whom_more_comes(void) {
     static const int coming[] = {2, 0, 1}, owed[][3] = {{0, 0, 0}, {1, 0, 1}, {1, 0, 0}};
     for (int index = 0; index < 3; index++) {
@@ -60,7 +60,7 @@ static void each_knows_from_whom_more_comes(void) {
     }
 }
 
-/* It leaves the end of the stream to the others until it asks for a batch; then it waits for samples that it lacks. */
+/* An idle trainer leaves the end of the stream to the others until it asks for a batch; then it waits for samples. */
 static void who_has_never_asked_is_idle(void) {
     mpidata_trainer *trainer = open_trainer(1);
     trainer->batch = 2;
@@ -79,7 +79,7 @@ static void who_has_never_asked_is_idle(void) {
     close_trainer(trainer);
 }
 
-/* The scheduler learns for how long a trainer has waited for its next batch, but not of the time from one to the next. */
+/* The scheduler learns how long a trainer has waited for its next batch, but not the time between batches. */
 static void who_asks_is_known(void) {
     mpidata_trainer *trainer = open_trainer(0);
     trainer->batch = 2;
@@ -112,7 +112,7 @@ static void round_of(mpidata_lanes *lanes) {
 
 static int64_t step_of(int message) { return ((const mpidata_handed_head *)fake_messages[message].bytes)->step; }
 
-/* To 0 and 2 in turn; who has taken nothing yet gets no second one, nor does the other get ahead. */
+/* Samples go to 0 and 2 in turn; while one of them has not taken its sample, neither gets another one. */
 static void the_others_get_as_many(void) {
     mpidata_trainer *trainer = open_trainer(1);
     mpidata_lanes lanes = {.trainer = trainer};
@@ -143,7 +143,7 @@ static void the_others_get_as_many(void) {
     close_trainer(trainer);
 }
 
-/* Once it asks, it keeps the rest, and tells the others. */
+/* Once a giver asks for a batch, it keeps the rest, and informs the others. */
 static void who_begins_late_keeps_the_rest(void) {
     mpidata_trainer *trainer = open_trainer(1);
     mpidata_lanes lanes = {.trainer = trainer};
@@ -157,7 +157,7 @@ static void who_begins_late_keeps_the_rest(void) {
     close_trainer(trainer);
 }
 
-/* What comes is entered where there is room, and waits for it; the last word of each giver ends it. */
+/* Samples from a giver wait for room in the buffer; the last message of each giver ends the handover. */
 static void what_comes_waits_for_room(void) {
     mpidata_trainer *giver = open_trainer(1), *trainer = open_trainer(0);
     mpidata_lanes lanes = {.trainer = trainer};
@@ -182,7 +182,7 @@ static void what_comes_waits_for_room(void) {
         memcpy(&value, mpidata_slot_field(&trainer->slots, slot, 0), sizeof value);
         CHECK(*slot->step == i && value == 0.5 + i);
     }
-    mpidata_phase_stop_locked(&trainer->phase); /* from now on all is taken, and dropped */
+    mpidata_phase_stop_locked(&trainer->phase); /* from now on all samples are received and dropped */
     for (int i = 0; i < 3; i++) round_of(&lanes);
     CHECK(trainer->giving.coming == 0 && trainer->giving.taken == 6 && trainer->statistics.received == 0);
     for (int i = 0; i < 8; i++) free(messages[i]);

@@ -1,4 +1,4 @@
-/* Samples that go from one trainer to another come as they were, and what is no sample is refused. */
+/* Samples passed from one trainer to another arrive unchanged, and messages that are not samples are refused. */
 #include "receive/giving/handed.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static const int64_t ends[] = {0, 1, 2, 0};
 static const double u[] = {7.0, 8.0, 9.0};
 static const int32_t mark = 5;
 
-/* 3 nodes, 2 edges; whether u and mark were put. */
+/* A sample of 3 nodes and 2 edges, with or without u and mark. */
 static mpidata_slot *fill(mpidata_slots *slots, int with_u, int with_mark) {
     const void *const fields[FIELDS] = {box, xy, ends, u, &mark};
     const int64_t number = mpidata_slots_take(slots, -1);
@@ -73,7 +73,7 @@ static void they_come_as_they_were(void) {
     mpidata_slots_close(&to);
 }
 
-/* Each word is changed, the message is cut off and goes on: it is refused, or is a sample. */
+/* A message with a changed word, too short or too long, is refused or is a sample. */
 static void what_is_none_is_refused(void) {
     static const int64_t odd[] = {0, 1, -1, -2, 9, 10, 1000, INT32_MAX, (int64_t)1 << 36, INT64_MAX, INT64_MIN};
     mpidata_slots slots;
@@ -84,7 +84,7 @@ static void what_is_none_is_refused(void) {
     int64_t *message = mpidata_handed_pack(&slots, fill(&slots, 1, 1), &words);
     for (int64_t at = 0; at < words; at++)
         for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
-            int64_t *changed = malloc((size_t)words * sizeof *changed); /* of just this size: AddressSanitizer sees its end */
+            int64_t *changed = malloc((size_t)words * sizeof *changed); /* exact, for AddressSanitizer */
             CHECK(changed);
             memcpy(changed, message, (size_t)words * sizeof *changed);
             changed[at] = odd[i];
@@ -93,7 +93,7 @@ static void what_is_none_is_refused(void) {
             if (mpidata_handed_check(&plan, changed, words, &head))
                 refused++;
             else
-                (void)mpidata_handed_unpack(&slots, changed, slots.slots[number]); /* indices may not fit */
+                (void)mpidata_handed_unpack(&slots, changed, slots.slots[number]); /* indices may be out of range */
             mpidata_slots_give_back(&slots, number);
             free(changed);
         }

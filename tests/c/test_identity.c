@@ -1,4 +1,4 @@
-/* Which MPI is which, by what the libraries call themselves. */
+/* MPI implementations are identified by their libraries' version strings. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* The receive thread's part that makes samples of messages, with messages that are slow, or whose senders die. */
+/* The receive thread assembles samples from messages, also if these are slow or their senders die. */
 #include "fake_mpi.h"
 #include "receive/incoming.h"
 
-/* Ranks 2 and 3 are group 0, ranks 4 and 5 group 1. Each half of the field is a message of its own. */
+/* Ranks 2 and 3 are group 0, ranks 4 and 5 group 1. Each half of the field is a separate message. */
 static const char plan_text[] =
     "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 6\ntrainers 1\ngroups 2\nranks_per_group 2\nin_flight 4\n"
     "simulations 10\nvalidation 0\npolicy fifo\ncapacity 100\nwatermark 0\ntail drop\nfield u float32 2 2 10000\n"
@@ -52,7 +52,7 @@ typedef struct {
     char padding[256];
 } header;
 
-/* A rank sends its half of a step: a header, and its block, whose message is returned. */
+/* A rank sends its half of a step: a header and a block; returns the block's message. */
 static fake_message *send_half(header *memory, int rank, int64_t step) {
     int half = (rank - 2) % 2;
     *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = (rank - 2) / 2, .step = step, .by_try = 1},
@@ -68,7 +68,7 @@ static void take(void) {
     }
 }
 
-/* Both blocks of a sample are under way when its group is lost, and end together: received, or failed. */
+/* Both blocks of a sample are under way when its group is lost, and are received, or fail, together. */
 static void a_lost_sample_ends_at_once(int death) {
     header headers[2];
     open_all();
@@ -89,13 +89,13 @@ static void a_lost_sample_ends_at_once(int death) {
     close_all();
 }
 
-/* A box of constants, a half of each rank; steps of `u` as above. */
+/* A box of constants, half from each rank; steps of `u` as above. */
 static const char constants_text[] =
     "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 6\ntrainers 1\ngroups 2\nranks_per_group 2\nin_flight 4\n"
     "simulations 10\nvalidation 0\npolicy fifo\ncapacity 100\nwatermark 0\ntail drop\nfield u float32 2 2 10000\n"
     "field xy float32 2 2 10000\nconstant xy\nprogram solver\nargument ./solver\n";
 
-/* A rank's half of the constants of a try of simulation 0; its message is returned. */
+/* A rank sends its half of the constants of a try of simulation 0; returns the message. */
 static fake_message *send_constants(header *memory, int rank, int64_t by_try) {
     *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .step = MPIDATA_STEP_OF_CONSTANTS, .by_try = by_try},
                        .block = {.field = 1, .ndim = 2, .start = {rank - 2, 0}, .shape = {1, HALF}}};
@@ -103,7 +103,7 @@ static fake_message *send_constants(header *memory, int rank, int64_t by_try) {
     return fake_send(rank, MPIDATA_TAG_SAMPLE, values, sizeof values);
 }
 
-/* Steps wait for the last part of their constants, enter the buffer in their order, and keep them alive. */
+/* Steps wait for the last part of their constants, enter the buffer in order, and keep the constants alive. */
 static void steps_wait_for_their_constants(void) {
     static header constants[3], steps[4];
     fake_ranks = 6;
@@ -121,7 +121,7 @@ static void steps_wait_for_their_constants(void) {
     CHECK(*first->step == 0 && *second->step == 1 && first->constants == second->constants && first->constants->whole);
     CHECK(first->constants->references == 4); /* of two ranks and two steps */
     trainer.n_arrived = 0; /* as if the buffer had them */
-    (void)send_constants(&constants[2], 2, 2); /* of the next try: this rank lets go of those before */
+    (void)send_constants(&constants[2], 2, 2); /* of the next try: this rank releases the previous ones */
     take();
     CHECK(first->constants->references == 3 && trainer.slots.constants.n == 2);
     CHECK(!mpidata_incoming_lose(&in, MPIDATA_ROLE_SOLVER, 0));
@@ -131,7 +131,7 @@ static void steps_wait_for_their_constants(void) {
     close_all();
 }
 
-/* What a rank may not send: a step before the constants of its try, constants twice, or what is none among them. */
+/* A step before the constants of its try, constants sent twice, or another field among them are refused. */
 static void constants_are_checked(int mistake) {
     static header memory[4];
     fake_ranks = 6;
@@ -155,7 +155,7 @@ static void constants_are_checked(int mistake) {
 
 enum { HANGING = 40 };
 
-/* Ranks 2, 3, ... are groups of one. What they send is a message of its own, or travels with its header. */
+/* Ranks 2, 3, ... are groups of one. Their blocks are separate messages, or travel with the header. */
 static void open_many(int large) {
     char text[512];
     fake_ranks = 2 + HANGING + 1;
@@ -166,7 +166,7 @@ static void open_many(int large) {
     open_with(text);
 }
 
-/* The first step of a group of one; what is returned is the last message of it. */
+/* Sends the first step of a group of one; returns its last message. */
 static fake_message *send_whole(header *memory, int rank, int large) {
     *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = rank, .by_try = 1,
                                  .payload_bytes = large ? 0 : 64},
@@ -175,7 +175,7 @@ static fake_message *send_whole(header *memory, int rank, int large) {
     return large ? fake_send(rank, MPIDATA_TAG_SAMPLE, values, sizeof values) : sent;
 }
 
-/* More senders than are received from at once hang in the middle of a message. */
+/* More senders hang in the middle of a message than the trainer receives from at once. */
 static void who_hangs_holds_up_nobody(int large) {
     header headers[HANGING + 1];
     fake_message *hanging[HANGING];
@@ -185,7 +185,7 @@ static void who_hangs_holds_up_nobody(int large) {
         hanging[i]->held = 1;
     }
     take();
-    CHECK(in.receives.n + in.n_pending == 32); /* of senders that do not hang, no more are received from */
+    CHECK(in.receives.n + in.n_pending == 32); /* the limit until they count as hanging */
     (void)send_whole(&headers[HANGING], 2 + HANGING, large);
     take();
     CHECK(trainer.statistics.received == 0);
@@ -198,7 +198,7 @@ static void who_hangs_holds_up_nobody(int large) {
     close_all();
 }
 
-/* What is not whole is given back, also when it is still being written to; what comes is dropped, and others' samples are not. */
+/* Incomplete samples of a cancelled simulation are released, also those being received; later parts are dropped. */
 static void a_cancelled_simulation_comes_no_more(void) {
     header headers[6];
     open_all();
@@ -208,16 +208,16 @@ static void a_cancelled_simulation_comes_no_more(void) {
     take();
     CHECK(in.assemblies.count == 2 && slots_in_use() == 2);
     CHECK(!mpidata_incoming_cancel(&in, 0, 0, 0));
-    CHECK(in.assemblies.count == 1 && in.assemblies.lost == 1 && slots_in_use() == 1); /* that which is still being written to */
+    CHECK(in.assemblies.count == 1 && in.assemblies.lost == 1 && slots_in_use() == 1); /* still being received */
     half->held = 0;
-    for (int i = 0; i < 4; i++) (void)send_half(&headers[2 + i], 2 + i, 0); /* 2 and 3 are of the group, 4 and 5 of another one */
+    for (int i = 0; i < 4; i++) (void)send_half(&headers[2 + i], 2 + i, 0); /* 4 and 5: another group */
     take();
     CHECK(in.assemblies.count == 0 && in.assemblies.lost == 0 && slots_in_use() == 1);
     CHECK(trainer.statistics.received == 1 && trainer.statistics.duplicates == 0 && trainer.n_arrived == 1);
     close_all();
 }
 
-/* Its group would wait for room for ever, and never hear that it is cancelled. */
+/* Else its group would wait for room for ever, and never learn that it is cancelled. */
 static void a_full_buffer_does_not_hold_it_up(int closed) {
     header headers[4];
     open_all();
@@ -235,7 +235,7 @@ static void a_full_buffer_does_not_hold_it_up(int closed) {
     close_all();
 }
 
-/* Ranks and steps refer to constants: all let go, and those that come later are dropped. */
+/* Ranks and steps release the constants of a cancelled simulation, and later constants are dropped. */
 static void constants_of_a_cancelled_simulation_are_given_back(void) {
     static header constants[4], step;
     fake_ranks = 6;
@@ -257,7 +257,7 @@ static void constants_of_a_cancelled_simulation_are_given_back(void) {
     close_all();
 }
 
-/* A job that spawns for days is not to keep a communicator's memory for each group that it has lost. */
+/* A job that spawns for days must not keep a communicator's memory for each lost group. */
 static void what_a_lost_group_had_is_given_back(void) {
     header headers[2];
     open_all();
@@ -269,7 +269,7 @@ static void what_a_lost_group_had_is_given_back(void) {
         take();
         CHECK(!mpidata_incoming_lose(&in, MPIDATA_ROLE_SOLVER, number));
         take();
-        CHECK(in.n_inlets == 2); /* MPI may still write for somebody */
+        CHECK(in.n_inlets == 2); /* MPI may still write to it */
         half->held = 0;
         take();
         CHECK(in.n_inlets == 1);

@@ -1,18 +1,18 @@
-/* Events to the scheduler: what MPI does not take, or has not taken yet, is kept no longer than it must be. No MPI. */
+/* Events to the scheduler that MPI refuses, or has not sent yet, are kept no longer than necessary. No MPI. */
 #include <malloc.h>
 #include <stdlib.h>
 
 #include "check.h"
 #include "job/job.h"
 
-static int isend_result, test_result, leaves; /* leaves: whether a message does when it is tested */
+static int isend_result, test_result, leaves; /* leaves: whether a message is sent once it is tested */
 static int n_tested;
 static double now;
 
 int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int target, int tag, MPI_Comm comm, MPI_Request *request) {
     (void)bytes, (void)type, (void)target, (void)tag, (void)comm;
     CHECK(count > 0);
-    *request = (MPI_Request)(uintptr_t)8; /* none that is null */
+    *request = (MPI_Request)(uintptr_t)8; /* not null */
     return isend_result;
 }
 
@@ -48,7 +48,7 @@ int main(void) {
     mpidata_job job = {.data = MPI_COMM_WORLD};
 
     size_t before = 0;
-    for (int round = 0; round < 2; round++) { /* the first is for what is made once */
+    for (int round = 0; round < 2; round++) { /* the first one makes what is made once */
         before = in_use();
         leaves = 1;
         isend_result = test_result = MPI_SUCCESS;
@@ -61,7 +61,7 @@ int main(void) {
     }
     CHECK(in_use() < before + 100 * sizeof(mpidata_event));
 
-    /* One that leaves later is given back by the next call. */
+    /* The next call frees an event that is sent later. */
     test_result = MPI_SUCCESS;
     leaves = 0;
     for (int i = 0; i < 3; i++) CHECK(send(&job) == MPIDATA_SUCCESS && job.unsent);

@@ -1,5 +1,5 @@
-/* What a trainer leaves to one that joins, or to the others where it leaves, and what it says was trained on: samples of one
- * step, and windows that share steps, against a plain account. */
+/* What a trainer passes to one that joins, or to the others if it leaves, and declares as trained on: samples of
+ * one step, and windows that share steps, checked against a simple account. */
 #include "stream/deaths/joining.h"
 
 #include <string.h>
@@ -79,7 +79,7 @@ static int *draws_of(mpidata_trainer *trainer, int64_t number) {
     return trainer->windows.plan ? &trainer->windows.draws[number] : &trainer->slots.slots[number]->draws;
 }
 
-/* As after a resume: nobody counts the draws of some that have not been drawn. */
+/* Like after a resume: the draws of some samples that have not been drawn are not counted. */
 static void count_fewer(mpidata_trainer *trainer) {
     for (int64_t i = 0; i < trainer->buffer.count; i += 3) {
         int *draws = draws_of(trainer, mpidata_buffer_at(&trainer->buffer, i));
@@ -89,7 +89,7 @@ static void count_fewer(mpidata_trainer *trainer) {
     }
 }
 
-/* Of the last simulation only half has come. */
+/* Only half of the last simulation has come. */
 static void receive_and_draw(mpidata_trainer *trainer) {
     int64_t n;
     for (int64_t s = 0; s < SIMULATIONS; s++)
@@ -100,7 +100,7 @@ static void receive_and_draw(mpidata_trainer *trainer) {
         }
 }
 
-/* The one that joins knows what was drawn, and nothing else. */
+/* The joining trainer knows what was drawn, and nothing else. */
 static void check_what_is_told(const mpidata_trainer *trainer, mpidata_trainer *spare) {
     int64_t *numbers, n;
     CHECK(!mpidata_pack_trained_locked(trainer, &numbers, &n));
@@ -110,11 +110,11 @@ static void check_what_is_told(const mpidata_trainer *trainer, mpidata_trainer *
     free(numbers);
 }
 
-/* A sample that has not been drawn is in the buffer, or waits for it: the ledger has it, and it is this trainer's. */
+/* A sample not yet drawn is in the buffer or waits for it: the ledger has it, and it belongs to this trainer. */
 static int64_t check_one(mpidata_trainer *trainer, int64_t number, char (*there)[STEPS]) {
     int64_t simulation;
     const int64_t first = first_of(trainer, number, &simulation);
-    if (drawn[simulation][first]) return 0; /* of a reservoir */
+    if (drawn[simulation][first]) return 0; /* in a reservoir */
     CHECK(is_own(trainer, simulation, first) && !there[simulation][first]);
     there[simulation][first] = 1;
     return *draws_of(trainer, number) == 0;
@@ -134,7 +134,7 @@ static void check_what_is_kept(mpidata_trainer *trainer, const char (*had)[STEPS
         }
 }
 
-/* The steps of another try make what is lacking whole, and nothing that is there; then all is drawn, and no slot is held. */
+/* Steps of another try complete what is missing, and nothing else; after all is drawn, no slot is held. */
 static void check_what_comes_again(mpidata_trainer *trainer) {
     int64_t n, count = trainer->buffer.count, in_use = 0;
     if (trainer->windows.plan) mpidata_windows_drop_all(&trainer->windows);

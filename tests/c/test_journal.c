@@ -1,4 +1,4 @@
-/* The journal: what was written is read back entry by entry, other bits are told, and what is no journal is refused. */
+/* The journal is read back entry by entry, changed bits are reported, and other files are refused. */
 #define _POSIX_C_SOURCE 200809L
 #include "journal/journal.h"
 
@@ -50,7 +50,7 @@ static void replay_it(void) {
     mpidata_journal_close(&journal);
 }
 
-/* A simulation that was cancelled is needed no more when what had come of it is in the buffer; nothing more of it is. */
+/* A cancelled simulation is complete once its samples that came are in the buffer; no more of it is needed. */
 static void what_was_cancelled(void) {
     mpidata_journal journal = {0};
     char *replay = plan.replay;
@@ -97,7 +97,7 @@ static void refuse(void) {
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) CHECK(opened_with(bad[i]) == -1);
 }
 
-/* Only in a reservoir was what it evicts another one. */
+/* Only the reservoir evicted other samples in that version. */
 static void of_an_earlier_version(void) {
     const int policy = plan.policy;
     plan.policy = MPIDATA_POLICY_FIRO;

@@ -25,7 +25,7 @@ static void own_steps(mpidata_ledger *ledgers) {
 
 static void steps_of_all(mpidata_ledger *ledger) {
     CHECK(mpidata_ledger_steps(ledger) == -1);
-    mpidata_ledger_expect(ledger, COUNT - 1, 9); /* of the validation */
+    mpidata_ledger_expect(ledger, COUNT - 1, 9); /* a validation simulation */
     CHECK(mpidata_ledger_steps(ledger) == -1);
     mpidata_ledger_expect(ledger, 4, 7);
     mpidata_ledger_expect(ledger, 9, 7);
@@ -35,7 +35,7 @@ static void steps_of_all(mpidata_ledger *ledger) {
 }
 
 static void one_try(mpidata_ledger *ledger) {
-    /* Simulation 3 has 301 steps; trainer 1 has its even ones, which come in reverse. */
+    /* Simulation 3 has 301 steps; trainer 1 has the even ones, which come in reverse order. */
     for (int64_t step = 300; step >= 2; step -= 2) {
         CHECK(!mpidata_ledger_has(ledger, 3, step));
         CHECK(!mpidata_ledger_enter(ledger, 3, step));
@@ -46,7 +46,7 @@ static void one_try(mpidata_ledger *ledger) {
     CHECK(!mpidata_ledger_completed(ledger, 3));
     enter(ledger, 3, 0, 0);
     CHECK(mpidata_ledger_completed(ledger, 3) && !mpidata_ledger_completed(ledger, 3));
-    CHECK(mpidata_ledger_has(ledger, 3, 300)); /* what comes again is known */
+    CHECK(mpidata_ledger_has(ledger, 3, 300)); /* a repeated step is known */
     CHECK(!ledger->entries[3].bits);
     mpidata_ledger_expect(ledger, 5, 2);
     CHECK(!mpidata_ledger_completed(ledger, 5));
@@ -55,23 +55,23 @@ static void one_try(mpidata_ledger *ledger) {
 }
 
 static void further_tries(mpidata_ledger *ledger) {
-    /* The same number again: complete at once, and told again. */
+    /* The same number again: complete at once, and reported again. */
     mpidata_ledger_expect(ledger, 3, 301);
     CHECK(mpidata_ledger_completed(ledger, 3) && !mpidata_ledger_completed(ledger, 3));
-    /* More steps: those of the first try stay, the further ones are wanted. */
+    /* More steps: the steps of the first try stay, and the additional ones are wanted. */
     mpidata_ledger_expect(ledger, 3, 305);
     CHECK(!mpidata_ledger_completed(ledger, 3) && mpidata_ledger_has(ledger, 3, 300));
     enter(ledger, 3, 302, 302);
     CHECK(!mpidata_ledger_completed(ledger, 3));
     enter(ledger, 3, 304, 304);
     CHECK(mpidata_ledger_completed(ledger, 3) && mpidata_ledger_has(ledger, 3, 304));
-    /* Fewer: the further ones stay known. */
+    /* Fewer: the additional ones stay known. */
     mpidata_ledger_expect(ledger, 3, 200);
     CHECK(mpidata_ledger_completed(ledger, 3) && mpidata_ledger_has(ledger, 3, 304));
     mpidata_ledger_expect(ledger, 3, 305);
     CHECK(mpidata_ledger_completed(ledger, 3));
 
-    /* A try with 300 steps of which the last came, then one with 100, then one with 302. */
+    /* A try with 300 steps whose last one came, then one with 100, then one with 302. */
     enter(ledger, 7, 298, 298);
     enter(ledger, 7, 0, 96);
     mpidata_ledger_expect(ledger, 7, 300);
@@ -105,7 +105,7 @@ static void export_and_import(mpidata_ledger *ledger) {
     int64_t steps[COUNT], whole[COUNT], words[COUNT];
     uint8_t complete[COUNT];
     uint64_t bits[100];
-    enter(ledger, 8, 129, 255); /* own steps 64 to 127 of simulation 8, of which trainer 1 has the odd ones */
+    enter(ledger, 8, 129, 255); /* own steps 64 to 127 of simulation 8; trainer 1 has the odd ones */
     CHECK(mpidata_ledger_words(ledger) == 2);
     mpidata_ledger_export(ledger, steps, whole, complete, words, bits);
     CHECK(complete[3] && steps[3] == 305 && whole[3] == 305 && !words[3]);
@@ -124,7 +124,7 @@ static void export_and_import(mpidata_ledger *ledger) {
     mpidata_ledger_close(&again);
 }
 
-/* Two trainers: what both were trained on is in the ledger of each, and what the dead one had beside is lacking. */
+/* Each trainer's ledger has what both were trained on; after a death, the dead trainer's other samples are missing. */
 static void a_death(void) {
     mpidata_plan elastic;
     mpidata_ledger ledger;
@@ -132,23 +132,23 @@ static void a_death(void) {
     elastic.trainers_at_least = 1;
     CHECK(!mpidata_ledger_open(&ledger, &elastic, 1));
     mpidata_ledger_expect(&ledger, 3, 100);
-    for (int64_t step = 0; step < 100; step += 2) { /* its own: the even ones of simulation 3 */
+    for (int64_t step = 0; step < 100; step += 2) { /* its own: the even steps of simulation 3 */
         CHECK(!mpidata_ledger_completed(&ledger, 3));
         CHECK(!mpidata_ledger_enter(&ledger, 3, step));
     }
-    CHECK(!mpidata_ledger_enter(&ledger, 3, 1)); /* trained on by the other one */
+    CHECK(!mpidata_ledger_enter(&ledger, 3, 1)); /* trained on by the other trainer */
     CHECK(mpidata_ledger_completed(&ledger, 3) && !mpidata_ledger_lacks(&ledger, 3) && !mpidata_ledger_completed(&ledger, 3));
     CHECK(mpidata_ledger_has(&ledger, 3, 1) && !mpidata_ledger_has(&ledger, 3, 3));
     CHECK(!mpidata_plan_change(&elastic, 0, 0));
     CHECK(mpidata_ledger_lacks(&ledger, 3) && ledger.entries[3].missing == 49 && !mpidata_ledger_completed(&ledger, 3));
-    CHECK(!mpidata_ledger_lacks(&ledger, 4)); /* of which nothing is known */
+    CHECK(!mpidata_ledger_lacks(&ledger, 4)); /* nothing is known of it */
     for (int64_t step = 3; step < 100; step += 2) CHECK(!mpidata_ledger_enter(&ledger, 3, step));
     CHECK(mpidata_ledger_completed(&ledger, 3) && !mpidata_ledger_lacks(&ledger, 3));
     mpidata_ledger_close(&ledger);
     mpidata_plan_free(&elastic);
 }
 
-/* One that joins learns what was trained on: a copy of another's ledger without what that one has not drawn. */
+/* A joining trainer learns what was trained on: a copy of another's ledger without the samples not drawn. */
 static void a_ledger_for_one_that_joins(void) {
     mpidata_plan elastic;
     mpidata_ledger ledger, copy, joins;
@@ -175,7 +175,7 @@ static void a_ledger_for_one_that_joins(void) {
     mpidata_plan_free(&elastic);
 }
 
-/* A run that goes on: simulation 2 is complete, and the other trainer goes on with two of its steps. */
+/* In a resumed run simulation 2 is complete, and the other trainer still has two of its steps to draw. */
 static void a_death_after_a_resume(void) {
     mpidata_plan elastic;
     mpidata_ledger ledger;

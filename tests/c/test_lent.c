@@ -1,4 +1,4 @@
-/* Arrays that are lent stay where they are, and what they are, in huge pages. */
+/* Lent arrays keep their addresses and values when they move to huge pages. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 static const size_t HUGE_PAGE = MPIDATA_HUGE_PAGE;
 
-/* Kilobytes of huge pages in this process; -1: Linux does not say. */
+/* Kilobytes of huge pages in this process, or -1 if Linux does not report them. */
 static long huge_kb(void) {
     char line[256];
     long all = -1, kb;
@@ -55,9 +55,9 @@ int main(void) {
     CHECK(huge_kb() == before);
     mpidata_lent_note(&lent, values, large);
     CHECK(is_as_filled(values, large) && is_as_filled(other, small));
-    if (may && before >= 0) CHECK(huge_kb() - before >= 6 << 10); /* of 9 MB, in which 3 huge pages lie whole at least */
-    for (int i = 0; i < 3 * MPIDATA_LENT_KNOWN; i++) mpidata_lent_note(&lent, values + i, large - (size_t)i); /* more than are known */
-    mpidata_lent_note(&lent, (const void *)(uintptr_t)(HUGE_PAGE * 3), large); /* no memory: nothing is done to it */
+    if (may && before >= 0) CHECK(huge_kb() - before >= 6 << 10); /* of 9 MB, with at least 3 complete huge pages */
+    for (int i = 0; i < 3 * MPIDATA_LENT_KNOWN; i++) mpidata_lent_note(&lent, values + i, large - (size_t)i); /* beyond the limit */
+    mpidata_lent_note(&lent, (const void *)(uintptr_t)(HUGE_PAGE * 3), large); /* not memory: left alone */
     CHECK(is_as_filled(values, large));
     free(values);
     free(other);

@@ -1,4 +1,4 @@
-/* A loader that all trainers have left, or that the living have left, ends or rests. No MPI: the test says what comes. */
+/* A loader ends or rests once all living trainers have left it. No MPI: the test determines what comes. */
 #include "loader/loader.h"
 
 #include <pthread.h>
@@ -11,21 +11,21 @@
 
 enum { TRAINERS = 3, NOTHING = -1 };
 
-/* What comes next, in one round of the loader's thread: a parcel of a trainer, or that a trainer has died, or both. */
+/* What comes next, in one round of the loader's thread: a parcel of a trainer, a trainer's death, or both. */
 static struct {
     int from;
     uint32_t kind;
     int dead;
 } comes = {NOTHING, 0, NOTHING};
-static int here; /* it has not come yet */
+static int here; /* not taken yet */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t taken = PTHREAD_COND_INITIALIZER;
 static mpidata_parcel_list come;
 static int lost[TRAINERS], events, dying;
 
-/* -- in place of the job, its links and its messages ------------------------------------------------------------------ */
+/* -- in place of the job, its links and its messages --------------------------------------------------------------- */
 
-#ifdef OPEN_MPI /* there it is a function, and not to be called before MPI_Init */
+#ifdef OPEN_MPI /* there it is a function that must not be called before MPI_Init */
 MPI_Comm MPI_Comm_f2c(MPI_Fint comm) {
     (void)comm;
     return MPI_COMM_WORLD;
@@ -113,7 +113,7 @@ void mpidata_inbox_whole(mpidata_inbox *inbox, mpidata_parcel_list *whole) {
 
 /* -- the test --------------------------------------------------------------------------------------------------------- */
 
-/* Let it come, and wait until the loader's thread has handed over what had come before it. */
+/* Let this come, and wait until the loader's thread has handed over what came before. */
 static void let_come(int from, uint32_t kind, int dead) {
     (void)pthread_mutex_lock(&mutex);
     comes.from = from, comes.kind = kind, comes.dead = dead;
@@ -125,7 +125,7 @@ static void let_come(int from, uint32_t kind, int dead) {
 static void farewell(int trainer) { let_come(trainer, MPIDATA_PARCEL_FAREWELL, NOTHING); }
 static void die(int trainer) { let_come(NOTHING, 0, trainer); }
 
-/* It waits for requests, also when all that came was taken in. */
+/* The loader waits for requests, also after it has taken all that came. */
 static int goes_on(void) {
     let_come(NOTHING, 0, NOTHING);
     mpidata_taken request;
@@ -167,7 +167,7 @@ static void one_that_dies_after_its_farewell_counts_once(void) {
     closed();
 }
 
-/* What was whole before the death is handed over after it. */
+/* A message complete before the death is handed over after it. */
 static void a_farewell_that_comes_with_the_death_counts_once(void) {
     opened();
     let_come(1, MPIDATA_PARCEL_FAREWELL, 1);
@@ -204,7 +204,7 @@ static void requests_before_a_farewell_come_first(void) {
     closed();
 }
 
-/* Nobody would say when a large one has left. */
+/* Without a ticket, the end of a large answer would not be reported. */
 static void an_answer_without_a_ticket_is_small(void) {
     static const char large[MPIDATA_PIECE_SMALL + 1];
     const mpidata_taken request = {.peer = 1};

@@ -1,4 +1,4 @@
-/* A lock knows its holder, also across a sleep in which others hold it, and wakes who was told when it is given. */
+/* A lock knows its holder, also across a sleep in which others hold it, and wakes notified sleepers on release. */
 #include "base/lock.h"
 
 #include "check.h"
@@ -19,7 +19,7 @@ static void *another_thread(void *unused) {
     CHECK(mpidata_lock_is_mine(&lock));
     seen = 1;
     mpidata_lock_tell_locked(&lock, &told);
-    while (seen < 2) CHECK(mpidata_lock_sleep_locked(&lock, &asked, in_a_minute())); /* told has to hear before */
+    while (seen < 2) CHECK(mpidata_lock_sleep_locked(&lock, &asked, in_a_minute())); /* `told` must wake first */
     mpidata_lock_tell_locked(&lock, &asked);
     mpidata_lock_tell_locked(&lock, &told);
     mpidata_lock_tell_locked(&lock, &third);

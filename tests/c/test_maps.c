@@ -1,4 +1,4 @@
-/* Maps on a trainer: kept while they are needed, checked once a set, and rows that go to their places. */
+/* Maps on a trainer are kept while they are needed and checked once per set, and rows are copied to their places. */
 #include <string.h>
 
 #include "base/random.h"
@@ -28,7 +28,7 @@ static void they_are_kept_until_nobody_needs_them(void) {
     used->uses = 2;
     CHECK(!forget(&kept, 2) && !forget(&kept, 3) && kept.n == 3 && !mpidata_kept_find(&kept, 2));
     mpidata_kept_let_go(used);
-    CHECK(used->indices[2] == 2); /* by a sample that is not whole yet */
+    CHECK(used->indices[2] == 2); /* by an incomplete sample */
     mpidata_kept_let_go(used);
     CHECK(forget(&kept, 3) == MPIDATA_ERR_WIRE && strstr(mpidata_last_error(), "Map 3 must be forgotten, but has not come"));
     const mpidata_map_head again = {.magic = MPIDATA_MAP_MAGIC, .number = 7, .count = 1};
@@ -54,7 +54,7 @@ static void what_is_wrong_is_named_by_row(void) {
     mpidata_kept_clear(&kept);
 }
 
-/* A set that was checked is not looked at again; another one of the same first map is. */
+/* A checked set is not checked again, but another set with the same first map is. */
 static void a_set_is_checked_once(void) {
     mpidata_kept_maps kept = {0};
     mpidata_kept_map *maps[] = {take(&kept, 1, 1, (int64_t[]){0}), take(&kept, 2, 2, (int64_t[]){1, 2})};
@@ -70,7 +70,7 @@ static void a_set_is_checked_once(void) {
     mpidata_kept_clear(&kept);
 }
 
-/* Rows of all sizes, of maps in runs and in any order, with dimensions before them. */
+/* Rows of all sizes, for maps with runs and in any order, with dimensions before the rows. */
 static void rows_go_to_their_places(void) {
     enum { ROWS = 60, OUTER = 3, MOST = 24 };
     static char values[OUTER * ROWS * MOST], target[OUTER * ROWS * MOST];

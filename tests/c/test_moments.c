@@ -1,4 +1,4 @@
-/* Moments: against sums in higher precision, in every layout, with what is not finite. */
+/* Moments equal sums in higher precision, in every layout, also with values that are not finite. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void every_layout(void) {
                 values[i] = kind == 1 ? 1e6 + 1e-3 * number(&state) : kind == 2 ? 1e140 * number(&state) : number(&state) - 0.5;
                 if (kind == 3 && number(&state) < 0.01) values[i] = number(&state) < 0.5 ? NAN : -INFINITY;
                 if (kind == 3 && number(&state) < 0.01) values[i] = 2e150;
-                if (kind == 4) values[i] = i ? values[i] : 1e9; /* the first is far from the others */
+                if (kind == 4) values[i] = i ? values[i] : 1e9; /* the first value is far from the others */
             }
             mpidata_moments_of(2, values, outer, channels, inner, found);
             for (int64_t c = 0; c < channels; c++) agrees(values, outer, channels, inner, c, &found[c]);
@@ -86,7 +86,7 @@ static void every_type(void) {
         values[1][i] = i32[i] = (int32_t)((x - 0.5) * 4294967295.0);
         values[2][i] = (double)(i64[i] = (int64_t)((x - 0.5) * 1e15));
         values[3][i] = u8[i] = (uint8_t)(x * 256);
-        values[4][i] = mpidata_float16_as_float64(f16[i] = (uint16_t)(x * 65536)); /* NaN and infinities among them */
+        values[4][i] = mpidata_float16_as_float64(f16[i] = (uint16_t)(x * 65536)); /* also NaN and infinities */
         values[5][i] = mpidata_bfloat16_as_float64(bf16[i] = (uint16_t)(x * 65536));
         values[6][i] = i8[i] = (int8_t)((x - 0.5) * 256);
         values[7][i] = (double)(u64[i] = (uint64_t)(x * 1e15));

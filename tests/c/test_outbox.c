@@ -1,4 +1,4 @@
-/* What a trainer has to tell the scheduler, in its order, while that takes nothing. */
+/* A trainer's events for the scheduler stay in order while the scheduler takes none. */
 #include "check.h"
 #include "stream/state.h"
 
@@ -19,10 +19,10 @@ int main(void) {
     mpidata_lock_take(&trainer.lock);
     post(&trainer, MPIDATA_EVENT_STATUS);
     post(&trainer, MPIDATA_EVENT_HELD);
-    post(&trainer, MPIDATA_EVENT_STATUS); /* in place of the older one */
+    post(&trainer, MPIDATA_EVENT_STATUS); /* replaces the older one */
     check_kinds(&trainer, (int[]){MPIDATA_EVENT_HELD, MPIDATA_EVENT_STATUS}, 2);
     post(&trainer, MPIDATA_EVENT_GOODBYE);
-    post(&trainer, MPIDATA_EVENT_STATUS); /* what the goodbye says holds only after the status before it */
+    post(&trainer, MPIDATA_EVENT_STATUS); /* the goodbye holds only after the status before it */
     post(&trainer, MPIDATA_EVENT_STATUS);
     check_kinds(&trainer, (int[]){MPIDATA_EVENT_HELD, MPIDATA_EVENT_STATUS, MPIDATA_EVENT_GOODBYE, MPIDATA_EVENT_STATUS}, 4);
     while (trainer.outbox) {

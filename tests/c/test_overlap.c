@@ -29,7 +29,7 @@ enum { MOST = 12 };
 
 static mpidata_block random_block(int extent) {
     mpidata_block block = {.field = chance(3)};
-    block.ndim = block.field; /* that of number 0 is a scalar */
+    block.ndim = block.field; /* number 0 is a scalar */
     for (int d = 0; d < block.ndim; d++) {
         block.start[d] = chance(extent);
         block.shape[d] = chance(4);
@@ -37,7 +37,7 @@ static mpidata_block random_block(int extent) {
     return block;
 }
 
-/* Of random blocks, some without elements, it finds two that overlap where there are any. */
+/* Among random blocks, some without elements, it finds two that overlap, if there are any. */
 static void like_all_pairs(void) {
     int with = 0, without = 0;
     for (int round = 0; round < 20000; round++) {
@@ -54,7 +54,7 @@ static void like_all_pairs(void) {
     CHECK(with > 1000 && without > 1000);
 }
 
-/* Blocks around a hole, which no plane parts; and one within another. */
+/* Blocks around a hole that no plane separates, and a block within another one. */
 static void without_a_plane(void) {
     mpidata_block wheel[] = {
         {.ndim = 2, .start = {0, 0}, .shape = {1, 2}}, {.ndim = 2, .start = {0, 2}, .shape = {2, 1}},
@@ -66,7 +66,7 @@ static void without_a_plane(void) {
     CHECK(!mpidata_overlap_find(wheel, 6, &found) && found.one == 2 && found.other == 5);
 }
 
-/* One column within another, of a chain in which each cut parts one block only. */
+/* One column within another, in a chain in which each cut separates only one block. */
 static void deep(void) {
     enum { N = 3000 };
     static mpidata_block blocks[N + 1];

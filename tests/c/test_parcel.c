@@ -1,4 +1,4 @@
-/* Parcels: whatever the sizes of their parts, whatever comes first, and whoever dies meanwhile. */
+/* Parcels come whole for all sizes of parts and orders of messages, also if a sender dies meanwhile. */
 #include "fake_mpi.h"
 #include "parcel/inbox.h"
 #include "parcel/sending.h"
@@ -42,7 +42,7 @@ static mpidata_sending *send_of(const contents *made, uint64_t number, int copie
     return sending;
 }
 
-/* The messages of a parcel come from this rank; returns how many there are. */
+/* The messages of a parcel come from this rank; returns their number. */
 static int come(const mpidata_sending *sending, int rank) {
     int n = 1;
     (void)fake_send(rank, TAG, sending->first, sending->first_bytes);
@@ -96,7 +96,7 @@ static void what_is_sent_comes_whole(void) {
         mpidata_chunk_bytes = round % 2 ? 5000 : chunk;
         contents made = draw_contents(1 + draw(round < 100 ? 3 : MOST_PARTS), round % 4 < 2 ? 2000 : 40000);
         mpidata_sending *sending = send_of(&made, (uint64_t)round, round % 3 == 0);
-        if (round % 3 == 0) /* it has copies */
+        if (round % 3 == 0) /* the sending has copies */
             for (int64_t i = 0; i < made.n; i++) sending->parts[i] = sending->parts[i] == (char *)made.parts[i] ? NULL : sending->parts[i];
         CHECK(come(sending, 2) < FAKE_MOST);
         mpidata_parcel_list whole = take(inbox);
@@ -111,7 +111,7 @@ static void what_is_sent_comes_whole(void) {
     mpidata_chunk_bytes = chunk;
 }
 
-/* A first message that takes its time holds up what its rank sends after it, in order, and nobody else's. */
+/* A slow first message delays only later messages of its own rank, which stay in order. */
 static void nobody_waits_for_another(void) {
     mpidata_inbox *inbox = open_inbox();
     contents made = draw_contents(6, 100000);
@@ -139,7 +139,7 @@ static void nobody_waits_for_another(void) {
     close_inbox(inbox);
 }
 
-/* In each of its messages in turn. What had come is freed (AddressSanitizer knows), and what is still to come does no harm. */
+/* For a death in each message in turn: what came is freed (AddressSanitizer checks), and later messages do no harm. */
 static void a_death_in_the_middle_leaves_nothing(void) {
     if (!FAKE_DEATH) return;
     contents made = draw_contents(5, 100000);
@@ -152,7 +152,7 @@ static void a_death_in_the_middle_leaves_nothing(void) {
         mpidata_parcel_list whole = take(inbox);
         CHECK(!whole.first);
         mpidata_inbox_lose(inbox, 2);
-        (void)come(sending, 2); /* as if it lived, after all */
+        (void)come(sending, 2); /* as if it were alive after all */
         (void)come(sending, 3);
         whole = take(inbox);
         CHECK(whole.first && whole.first == whole.last && whole.first->peer == 9);
@@ -173,7 +173,7 @@ static void half_a_parcel_is_freed_with_its_sender(void) {
     mpidata_sending *sending = send_of(&made, 1, 0);
     mpidata_inbox *inbox = open_inbox();
     CHECK(come(sending, 2) == 2);
-    fake_messages[1].matched = 1; /* it never comes */
+    fake_messages[1].matched = 1; /* the message never comes */
     mpidata_parcel_list whole = take(inbox);
     CHECK(!whole.first);
     mpidata_inbox_lose(inbox, 2);
@@ -188,7 +188,7 @@ static void half_a_parcel_is_freed_with_its_sender(void) {
 
 enum { GUARD = 64, GUARDED = 0xA5 };
 
-/* Memory that a receiver has for every other part, with guards around each. */
+/* A receiver's memory for every second part, with guards around each. */
 typedef struct {
     const contents *made;
     uint64_t number;
@@ -211,7 +211,7 @@ static int choose(void *context, const mpidata_parcel *parcel) {
     return MPIDATA_SUCCESS;
 }
 
-/* came: the parts have come; else nothing has. */
+/* Checks that the parts have come, or, if not `came`, that nothing was written. */
 static void check_wanted(const wanted *these, int came) {
     for (int64_t i = 1; i < these->made->n; i += 2) {
         const unsigned char *memory = these->memory[i], *end = memory + GUARD + these->made->sizes[i];
@@ -225,7 +225,7 @@ static void free_wanted(wanted *these) {
     for (int i = 0; i < MOST_PARTS; i++) free(these->memory[i]);
 }
 
-/* A byte around each size at which parts travel otherwise. */
+/* Sizes within a byte of those at which the way of parts changes. */
 static int64_t draw_threshold(void) {
     static const int64_t at[] = {1, MPIDATA_BLOCK_ANYWHERE, 5000, MPIDATA_BLOCK_SMALL, MPIDATA_PIECE_SMALL, MPIDATA_ALONG_MAX};
     return at[draw(sizeof at / sizeof *at)] + draw(3) - 1;
@@ -269,7 +269,7 @@ static void parts_come_where_they_are_wanted(void) {
     mpidata_chunk_bytes = chunk;
 }
 
-/* Until then the memory is not the receiver's, who asks for it once more. */
+/* Until then the memory does not belong to the receiver, which asks for the parcel again. */
 static void a_parcel_is_held_until_nothing_writes_to_it(void) {
     contents made = {.n = 2, .sizes = {8, 100000}, .parts = {calloc(1, 9), malloc(100001)}};
     CHECK(made.parts[0] && made.parts[1]);
@@ -281,7 +281,7 @@ static void a_parcel_is_held_until_nothing_writes_to_it(void) {
     mpidata_inbox_place(inbox, (mpidata_placing){choose, &these});
     CHECK(!mpidata_inbox_holds(inbox, 2, 5));
     CHECK(come(sending, 2) == 2);
-    fake_messages[1].matched = 1; /* it is still to come */
+    fake_messages[1].matched = 1; /* the message is still to come */
     mpidata_parcel_list whole = take(inbox);
     CHECK(!whole.first && mpidata_inbox_holds(inbox, 2, 5));
     fake_messages[1].matched = 0;
@@ -353,7 +353,7 @@ static void what_is_wrong_is_refused(void) {
     free_contents(&made);
 }
 
-/* A part of another size than announced. */
+/* A part whose size differs from the announced one. */
 static void a_part_of_another_size_is_refused(void) {
     contents made = draw_contents(1, 2);
     made.sizes[0] = 50000;
@@ -412,7 +412,7 @@ static mpidata_parcel *large(int64_t bytes) {
     return parcel;
 }
 
-/* Of large parcels; a much smaller one does not take it. */
+/* Memory of large parcels, which a much smaller parcel does not take. */
 static void memory_is_used_again(void) {
     mpidata_parcel *parcel = large(8 << 20);
     const char *memory = parcel->memory;
@@ -425,7 +425,7 @@ static void memory_is_used_again(void) {
     mpidata_parcel_free(second);
 }
 
-/* With its offsets and sizes before it, or not at all where there is no room. */
+/* The parcel is copied after its offsets and sizes, or not at all if there is not enough room. */
 static void one_is_copied_to_the_callers_memory(void) {
     for (int64_t n = 1; n <= MOST_PARTS; n += 3) {
         contents made = draw_contents(n, 100);

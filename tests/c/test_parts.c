@@ -1,4 +1,4 @@
-/* Parts of fields that vary: memory that comes back in any order, and parts that become one array. */
+/* Parts of fields that vary: memory is returned in any order, and parts are joined to one array. */
 #include "buffer/parts.h"
 
 #include <limits.h>
@@ -18,7 +18,7 @@ static mpidata_heap heap;
 
 enum { XY = 0, ENDS, BOX, U, NODES = 0, EDGES };
 
-/* Each block that is taken is filled with its number, and found as it was when it is given back. */
+/* Each block taken is filled with its number, and unchanged when it is returned. */
 static void heap_of_any_sizes(void) {
     enum { MOST = 300, ROUNDS = 40000 };
     static struct { unsigned char *memory; size_t bytes; } held[MOST];
@@ -38,7 +38,7 @@ static void heap_of_any_sizes(void) {
     }
     for (int i = 0; i < MOST; i++) mpidata_heap_give_back(&own, held[i].memory);
     CHECK(own.taken == 0);
-    /* All is one again: a whole chunk is found in what is there. */
+    /* All blocks are merged again: a whole chunk fits into the existing memory. */
     const size_t room = own.room;
     void *whole = mpidata_heap_take(&own, ((size_t)4 << 20) - 64);
     CHECK(whole && own.room == room && most < room);
@@ -47,8 +47,8 @@ static void heap_of_any_sizes(void) {
     mpidata_heap_close(&own);
 }
 
-/* A buffer's worth of samples of 20 bytes to 120 KB that come and go by chance, which become longer: memory is that of what is
- * in use, and little more. */
+/* Samples of 20 bytes to 120 KB, which grow over time, come and go at random: the heap is little larger than the memory
+ * in use. */
 static void heap_stays_small(void) {
     enum { SAMPLES = 1000, ROUNDS = 1000000 };
     static void *held[SAMPLES];
@@ -87,7 +87,7 @@ static void add(mpidata_parts *parts, int field, int rank, int64_t extent, int64
 static mpidata_parts two_ranks(int64_t nodes_of_u) {
     mpidata_parts parts = {.numbers = calloc(2, sizeof(int64_t))};
     CHECK(parts.numbers);
-    add(&parts, U, 1, nodes_of_u - 3, 30); /* the second rank's came first */
+    add(&parts, U, 1, nodes_of_u - 3, 30); /* the second rank's part came first */
     add(&parts, ENDS, 1, 2, 3);
     add(&parts, XY, 1, 2, 10);
     add(&parts, XY, 0, 1, 0);
@@ -122,7 +122,7 @@ static void they_are_joined_in_order(void) {
     clear(&parts);
 }
 
-/* Three places, of which the second is written, and nothing of the others. */
+/* Of three places, only the second is written. */
 static void they_are_padded(void) {
     enum { NODES_LONGEST = 1500, EDGES_LONGEST = 4, PLACES = 3 };
     mpidata_parts parts = two_ranks(5);
@@ -148,7 +148,7 @@ static void they_are_padded(void) {
     clear(&parts);
 }
 
-/* As long as the longest, and with nothing at all. */
+/* A sample as long as the longest has no padding, and an empty one is only padding. */
 static void no_padding_and_nothing_but_padding(void) {
     mpidata_parts parts = two_ranks(5), empty = {.numbers = calloc(2, sizeof(int64_t))};
     int64_t ends[2][2][3], u[2][5];

@@ -1,4 +1,4 @@
-/* The two sides of a trainer go on each for itself, and never back. */
+/* The two sides of a trainer advance independently, and never go back. */
 #include "stream/phase.h"
 
 #include "check.h"

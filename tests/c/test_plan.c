@@ -10,7 +10,7 @@ static void refuse(const char *text) {
     CHECK(plan.fields == NULL && plan.parameters == NULL);
 }
 
-/* Counts whose product an int cannot hold; modulo 2^32 the first would do. */
+/* Counts whose product overflows an int; modulo 2^32 the first would be valid. */
 static void refuse_counts(const char *world, const char *trainers, const char *groups, const char *ranks_per_group) {
     char text[512];
     (void)snprintf(text, sizeof text,
@@ -28,7 +28,7 @@ static void replace(const char *from, const char *to) {
     refuse(text);
 }
 
-/* What tests/unit/run/test_plan_readers.py compares: the sentence on the plan in a file, or the places of its ranks. */
+/* Prints what tests/unit/run/test_plan_readers.py compares: the error for the plan in a file, or its ranks' places. */
 static int tell(const char *path) {
     static char text[65536];
     mpidata_plan plan;
@@ -54,7 +54,7 @@ static const char *with_loaders(int world, const char *rest, const char *loaders
     return text;
 }
 
-/* The ranks of loaders come last, with groups or without; behind them only servers. */
+/* The ranks of loaders come last, with or without groups; only servers follow them. */
 static void try_loaders(void) {
     static const char no_groups[] = "trainers 1\ngroups 0\nranks_per_group 1\nin_flight 1\nsimulations 0\ncapacity 1\n";
     const char *groups = strstr(example_plan, "trainers 2");
@@ -93,7 +93,7 @@ static void try_loaders(void) {
     refuse(with_loaders(3, no_groups, "loaders 1\nloader_timeout_s 60\n"));
 }
 
-/* The steps of a dead trainer go round among the others, which keep their own. */
+/* The steps of a dead trainer are distributed among the others, which keep their own. */
 static void try_lost_trainers(void) {
     mpidata_plan five = {.trainers = 5, .samples_run = 1};
     int before[400], counts[5] = {0};
@@ -115,7 +115,7 @@ static void try_lost_trainers(void) {
     mpidata_plan_free(&five);
 }
 
-/* Validation samples stay where they are when one joins; those of one that leaves are of all others, that one included. */
+/* Validation samples stay if a trainer joins; those of one that leaves go to all others, also to the joined one. */
 static void try_validation_when_one_joins(void) {
     mpidata_plan plan = {.trainers = 4, .trainer_spares = 1, .samples_run = 1, .simulations = 2, .validation = 2};
     int before[60], counts[4] = {0};
@@ -132,7 +132,7 @@ static void try_validation_when_one_joins(void) {
     mpidata_plan_free(&plan);
 }
 
-/* One that joins gets an equal share of each of the others' steps, also of few steps of few simulations, whatever was before. */
+/* A joining trainer gets an equal share of the steps of each other one, also of few steps, after any changes. */
 static void try_trainers_that_join(void) {
     mpidata_plan five = {.trainers = 5, .trainer_spares = 2, .samples_run = 1, .simulations = 20};
     int before[20][24];
@@ -143,7 +143,7 @@ static void try_trainers_that_join(void) {
     for (int i = 0; i < 5; i++) {
         const int one = mpidata_change_trainer(codes[i]), joins = mpidata_change_joins(codes[i]);
         int counts[5] = {0}, n = 0;
-        if (i == 2) { /* a spare dies that waits: nothing changes; and joins no more */
+        if (i == 2) { /* a waiting spare dies: nothing changes, and it joins no more */
             CHECK(!mpidata_plan_change_by(&five, 4) && !mpidata_plan_trains(&five, 4));
             for (int s = 0; s < 20; s++) CHECK(mpidata_plan_trainer(&five, s, 5) == before[s][5]);
             mpidata_plan_free(&five);
@@ -166,7 +166,7 @@ static void try_trainers_that_join(void) {
     mpidata_plan_free(&five);
 }
 
-/* Nobody gets far less than the others where simulations are one run, or a few, as those of windows are. */
+/* No trainer gets far less than the others if simulations are one run or a few, as with windows. */
 static void try_few_runs(void) {
     static const int deaths[] = {1, 2, 0}, joins[] = {-1 - 3, -1 - 4, -1 - 5, 2}, both[] = {2, -1 - 3, 0, -1 - 4, -1 - 5};
     static const struct { const int *codes; int n, trainers; } cases[] = {{deaths, 3, 4}, {joins, 4, 3}, {both, 5, 3}};

@@ -1,4 +1,4 @@
-/* A carrier whose program cannot be started must signal nobody: kill(-1) reaches every process of the user. */
+/* A carrier whose program cannot be started must not send a signal: kill(-1) reaches every process of the user. */
 #include "../../launch/carrier/program.c"
 #include "../../launch/parents/family.c"
 #include "../../launch/parents/process.c"

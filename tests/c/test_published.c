@@ -1,4 +1,4 @@
-/* What is published: how it lies in memory, how versions use it again, and who asks and answers. */
+/* Published arrays: their layout in memory, its reuse between versions, and questions and answers. */
 #include "example_plan.h"
 #include "fake_mpi.h"
 #include "published/asking.h"
@@ -144,7 +144,7 @@ static void go_round(void) {
     CHECK(!mpidata_publishing_round(&publishing, &did));
 }
 
-/* The message with this number is the first one of an answer; of a whole version all values follow in the next one. */
+/* The message with this number is the first one of an answer; all values of a whole version follow in the next one. */
 static const mpidata_parcel_head *answer(int number) {
     CHECK(number < fake_n && fake_messages[number].tag == MPIDATA_TAG_PUBLISHED &&
           fake_messages[number].source == ASKER);
@@ -162,7 +162,7 @@ static void versions_use_memory_again(void) {
     const mpidata_parcel_head *head = answer(1);
     const mpidata_contents *sent = fake_messages[2].bytes;
     CHECK(fake_n == 3 && head->kind == MPIDATA_PUBLISHED_NEWER && head->number == 3 && sent->version == 3);
-    for (int i = 0; i < 4; i++) (void)publish(ONE); /* what is being sent stays as it is */
+    for (int i = 0; i < 4; i++) (void)publish(ONE); /* memory being sent stays unchanged */
     CHECK(trainer.versions.n == 3 && sent->version == 3 && !mpidata_contents_check(sent, (size_t)sent->bytes));
     const double *read = (const double *)(const void *)((const char *)sent + mpidata_contents_find(sent, "weight")->at);
     CHECK(read[0] == 3.0 && read[ELEMENTS - 1] == (double)(ELEMENTS + 2) && in.answers_under_way == 2);
@@ -179,7 +179,7 @@ static void who_has_the_newest_is_told_so_or_waits(void) {
     step = 0;
     (void)fake_send(ASKER, MPIDATA_TAG_ASK, &ask, sizeof ask);
     go_round();
-    /* nothing is published here */
+    /* nothing is published by this trainer */
     CHECK(fake_n == 2 && answer(1)->kind == MPIDATA_PUBLISHED_SAME && answer(1)->number == 1);
     CHECK(publish(ONE) == 1);
     ask.waits = 1;
@@ -195,7 +195,7 @@ static void who_has_the_newest_is_told_so_or_waits(void) {
     go_round();
     mpidata_publishing_forget(&publishing, MPIDATA_ROLE_SOLVER, 1);
     CHECK(publishing.n_waiting == 1);
-    mpidata_publishing_forget(&publishing, MPIDATA_ROLE_SOLVER, 0); /* it is lost */
+    mpidata_publishing_forget(&publishing, MPIDATA_ROLE_SOLVER, 0); /* the asker is lost */
     CHECK(!publishing.n_waiting && publish(ONE) == 3);
     go_round();
     CHECK(fake_n == 6);
@@ -214,7 +214,7 @@ static void the_next_question_takes_the_place_of_one_that_waits(void) {
     CHECK(fake_n == 3 && answer(2)->kind == MPIDATA_PUBLISHED_SAME && !publishing.n_waiting);
     CHECK(publish(ONE) == 1);
     go_round();
-    CHECK(fake_n == 3); /* it has left since */
+    CHECK(fake_n == 3); /* the asker has left since */
     close_trainer();
 }
 
@@ -245,7 +245,7 @@ static void another_one_goes_on_with_the_version(void) {
     close_trainer();
     open_trainer();
     CHECK(!mpidata_trainer_restore_published(whole, bytes) && trainer.versions.newest == 0);
-    CHECK(publish(0) == 3 && publish(0) == 4 && trainer.versions.n == 1); /* a trainer that counts alone */
+    CHECK(publish(0) == 3 && publish(0) == 4 && trainer.versions.n == 1); /* a trainer that only counts */
     CHECK(!mpidata_trainer_published(&saved, &bytes, &edition) && edition < 0);
     CHECK(bytes == (int64_t)mpidata_description_bytes(3) && !mpidata_contents_check(saved, (size_t)bytes));
     memcpy(whole, saved, (size_t)bytes);
@@ -277,7 +277,7 @@ static void close_asking(mpidata_asking *asking, mpidata_job *job) {
     mpidata_plan_free(&job->plan);
 }
 
-/* A trainer's answer, whose memory is used again by the next one. */
+/* A trainer's answer, whose memory the next answer uses again. */
 static void send_answer(int rank, const mpidata_contents *contents, uint64_t number) {
     static char first[1 << 16];
     const mpidata_parcel_head head = {.magic = MPIDATA_PARCEL_MAGIC, .n_parts = 1, .kind = contents != NULL,
@@ -325,7 +325,7 @@ static void an_answer_is_taken_whole(void) {
     CHECK(!take(&asking, &got) && got && got->head.kind == MPIDATA_PUBLISHED_SAME);
     mpidata_parcel_free(got);
     CHECK(!mpidata_ask_for(&asking, 8, 0));
-    send_answer(1, contents, 8); /* which is not newer */
+    send_answer(1, contents, 8); /* not newer */
     CHECK(take(&asking, &got) == MPIDATA_ERR_WIRE && !got && strstr(mpidata_last_error(), "Trainer 0 sent it"));
     close_asking(&asking, &job);
     free(contents);
@@ -348,7 +348,7 @@ static void the_next_trainer_is_asked_when_one_has_died(void) {
     free(job.dead_trainers);
 }
 
-/* Who leaves takes back what it has asked: a version that is on its way still comes, and nothing after it. */
+/* An asker that leaves withdraws its question: a version that is under way still comes, and nothing after it. */
 static void a_question_is_taken_back(int answered, int dies) {
     mpidata_asking asking;
     mpidata_job job;
@@ -366,7 +366,7 @@ static void a_question_is_taken_back(int answered, int dies) {
     if (answered) fake_messages[2].held = 0;
     CHECK(!take(&asking, &got) && !got && !mpidata_asking_is_over(&asking));
     if (dies) job.dead_trainers[0] = 1;
-    if (dies) CHECK(!take(&asking, &got) && fake_messages[fake_n - 1].source == 2); /* the next one is asked the same */
+    if (dies) CHECK(!take(&asking, &got) && fake_messages[fake_n - 1].source == 2); /* the next one is asked */
     if (dies) CHECK(((const mpidata_ask *)fake_messages[fake_n - 1].bytes)->version == INT64_MAX);
     send_answer(dies ? 2 : 1, NULL, INT64_MAX);
     CHECK(!take(&asking, &got) && got && got->head.kind == MPIDATA_PUBLISHED_SAME && mpidata_asking_is_over(&asking));

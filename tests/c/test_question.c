@@ -1,4 +1,4 @@
-/* What a question may be about, how it is described, and what solver ranks hear of those who answer. No MPI. */
+/* The contents of questions, their description, and what solver ranks learn of inference ranks. No MPI. */
 #include "question/description.h"
 
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void a_description_has_all_arrays(void) {
     free(made);
 }
 
-/* Written, and read again by another process, which believes nothing of it. */
+/* A question is written, and read by another process, which does not trust it. */
 static void one_in_memory_is_checked(void) {
     uint64_t at[2 * MPIDATA_ARRAYS_MAX];
     static mpidata_read_question read;
@@ -76,7 +76,7 @@ static void one_in_memory_is_checked(void) {
     CHECK(!strcmp(read.arrays[1].name, "n") && read.arrays[1].values == memory + at[1] && read.arrays[2].values == memory + at[2]);
     CHECK(read.arrays[0].ndim == 2 && read.arrays[0].shape[1] == 3 && read.arrays[2].dtype == MPIDATA_FLOAT32);
     for (uint64_t less = 0; less < bytes; less += 8) CHECK(mpidata_question_read(memory, less, &read) == MPIDATA_ERR_WIRE);
-    for (uint64_t byte = 0; byte < described; byte++) /* no byte of it leads out of the memory */
+    for (uint64_t byte = 0; byte < described; byte++) /* no changed byte leads to a read outside the memory */
         for (int bit = 0; bit < 8; bit++) {
             memory[byte] = (char)(memory[byte] ^ (1 << bit));
             if (!mpidata_question_read(memory, bytes, &read))

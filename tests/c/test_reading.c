@@ -1,4 +1,4 @@
-/* What trainers publish, for the scheduler's sampler: one question at a time, whose answer is kept until it is
+/* The scheduler's sampler reads what trainers publish: one question at a time, whose answer is kept until it is
  * taken. */
 #include "scheduler/reading.h"
 
@@ -23,7 +23,7 @@ static mpidata_contents *contents_of(int64_t version) {
     return made;
 }
 
-/* Trainer 0's answer, whose memory is used again by the next one. */
+/* Trainer 0's answer, whose memory the next answer uses again. */
 static void send_answer(const mpidata_contents *contents, uint64_t number) {
     static char first[1 << 12];
     const mpidata_parcel_head head = {.magic = MPIDATA_PARCEL_MAGIC, .n_parts = 1, .kind = contents != NULL,
@@ -70,13 +70,13 @@ static void an_answer_is_kept_until_it_is_taken(void) {
     mpidata_taken answer;
     int did;
     open_reading();
-    CHECK(!go_round(&did) && !did && !fake_n); /* who does not ask sends nothing */
+    CHECK(!go_round(&did) && !did && !fake_n); /* no question, no message */
     CHECK(!mpidata_scheduler_ask_published(5) && !mpidata_scheduler_ask_published(5) && fake_n == 1);
     const mpidata_ask *asked = fake_messages[0].bytes;
     CHECK(fake_messages[0].tag == MPIDATA_TAG_ASK && fake_messages[0].source == 1 && asked->version == 5 &&
           !asked->waits);
     CHECK(!go_round(&did) && !did && mpidata_scheduler_published(&answer) == MPIDATA_ERR_AGAIN);
-    CHECK(!mpidata_scheduler_ask_published(5) && fake_n == 1); /* it is still open */
+    CHECK(!mpidata_scheduler_ask_published(5) && fake_n == 1); /* the question is still open */
     send_answer(eighth, 8);
     CHECK(!go_round(&did) && did && !go_round(&did) && !did);
     CHECK(!mpidata_scheduler_published(&answer) && answer.number == 8 && answer.kind == MPIDATA_PUBLISHED_NEWER);
@@ -99,7 +99,7 @@ static void an_answer_is_kept_until_it_is_taken(void) {
     free(ninth);
 }
 
-/* Bytes that nobody meant: an error that names the trainer, or contents that are whole and newer. */
+/* Random bytes give an error that names the trainer, or complete and newer contents. */
 static void what_comes_is_checked(void) {
     mpidata_contents *good = contents_of(8), *sent = contents_of(8);
     const size_t bytes = (size_t)good->bytes;

@@ -1,4 +1,4 @@
-/* What a trainer's receive thread leaves to MPI and to the scheduler. */
+/* A trainer's receive thread: its messages outlive it, its events are bounded, and others can hold it. */
 #define _GNU_SOURCE /* pthread_getattr_np */
 #include <pthread.h>
 #include <sched.h>
@@ -26,7 +26,7 @@ static mpidata_trainer *open_trainer(void) {
     return trainer;
 }
 
-/* Does it lie on the stack of this thread? */
+/* Returns whether the address is on this thread's stack. */
 static int on_stack(const void *address) {
     pthread_attr_t attributes;
     void *from;
@@ -36,7 +36,7 @@ static int on_stack(const void *address) {
     return (const char *)address >= (const char *)from && (const char *)address < (const char *)from + bytes;
 }
 
-/* The job ends, after an error say, while the trainers' agreement waits for another one. */
+/* The job ends, for example after an error, while the trainers' agreement waits for another trainer. */
 static void an_agreement_outlives_the_thread(void) {
     mpidata_trainer *trainer = open_trainer();
     const mpidata_order all_gone = {.kind = MPIDATA_ORDER_ALL_GONE};
@@ -68,7 +68,7 @@ static void report(mpidata_trainer *trainer, const char *name, double value) {
     mpidata_lock_give(&trainer->lock);
 }
 
-/* The values of a name that wait to be sent, and how many events have them. */
+/* Returns the values of a name that wait to be sent, and the number of their events. */
 static int reported(const mpidata_trainer *trainer, const char *name, double *values, int64_t *batches, int *events) {
     int n = 0;
     *events = 0;
@@ -89,7 +89,7 @@ static int reported(const mpidata_trainer *trainer, const char *name, double *va
 static double values[200000];
 static int64_t batches[200000];
 
-/* All values reach the scheduler, with the batch each is of, and in few messages. */
+/* All values reach the scheduler, each with its batch, in few messages. */
 static void reports_share_messages(void) {
     mpidata_trainer *trainer = open_trainer();
     int events;
@@ -104,12 +104,12 @@ static void reports_share_messages(void) {
     CHECK(reported(trainer, "accuracy", values, batches, &events) == 1000 && events < 1000 / 20);
     char name[400] = {0};
     memset(name, 'x', sizeof name - 1);
-    report(trainer, name, 1.0); /* is cut off */
+    report(trainer, name, 1.0); /* is truncated */
     name[127] = '\0';
     CHECK(reported(trainer, name, values, batches, &events) == 1);
 }
 
-/* A scheduler that takes nothing costs no memory without end; the first values and the newest ones stay, and all sums. */
+/* Memory stays bounded if the scheduler takes nothing; the first values, the newest ones and all sums are kept. */
 static void reports_that_wait_are_bounded(void) {
     mpidata_trainer *trainer = open_trainer();
     int events, n;
@@ -122,7 +122,7 @@ static void reports_that_wait_are_bounded(void) {
     CHECK(values[n - 1] - values[n / 2] < n && reported(trainer, "record.samples", values, batches, &events) == 100);
 }
 
-/* What waits for a scheduler that takes nothing does not grow with time: of each kind of news the newest stays. */
+/* The events that wait for a scheduler that takes nothing stay bounded: only the newest of each kind is kept. */
 static void what_waits_to_be_sent_is_bounded(void) {
     mpidata_trainer *trainer = open_trainer();
     for (int i = 0; i < 1000; i++) {
@@ -148,7 +148,7 @@ static int losses_waiting(const mpidata_trainer *trainer) {
     return n;
 }
 
-/* Losses are added up by who tells them while the scheduler takes nothing. */
+/* The caller adds up losses while the scheduler takes nothing. */
 static void losses_wait_where_they_can_be_added_up(void) {
     mpidata_trainer *trainer = open_trainer();
     mpidata_trainer_set(trainer);
@@ -183,7 +183,7 @@ static int wants_hold(mpidata_trainer *trainer) {
     return wants;
 }
 
-/* Who holds the thread gets it out of MPI first, and then it makes no call of MPI. */
+/* A hold returns once the thread has left MPI, and the held thread makes no MPI call. */
 static void a_held_thread_keeps_out_of_mpi(void) {
     mpidata_trainer *trainer = open_trainer();
     pthread_t thread, holder;
@@ -200,7 +200,7 @@ static void a_held_thread_keeps_out_of_mpi(void) {
     may_go_on = 1;
     CHECK(!pthread_join(holder, NULL) && held);
     const int before = probes;
-    (void)usleep(50000); /* in which it would make calls */
+    (void)usleep(50000); /* time in which it would make calls */
     CHECK(probes == before);
     const mpidata_order all_gone = {.kind = MPIDATA_ORDER_ALL_GONE};
     (void)fake_send(0, MPIDATA_TAG_ORDER, &all_gone, sizeof all_gone);
@@ -211,9 +211,9 @@ static void a_held_thread_keeps_out_of_mpi(void) {
     free(trainer);
 }
 
-static atomic_int orders; /* how many of these the scheduler has sent */
+static atomic_int orders; /* the number that the scheduler has sent */
 
-/* By the thread itself, as its messages have no lock. */
+/* Called by the thread itself, because its messages have no lock. */
 static void order_next(void) {
     static const int kinds[] = {MPIDATA_ORDER_PREPARE, MPIDATA_ORDER_PREPARE, MPIDATA_ORDER_DISMISS, MPIDATA_ORDER_ALL_GONE};
     static int sent;
@@ -230,7 +230,7 @@ static int joins(mpidata_trainer *trainer) {
     return about_to;
 }
 
-/* Who holds the thread keeps it from joining; and when it is about to join, nobody holds it until it is dismissed. */
+/* A held thread does not join a group, and a thread about to join cannot be held until it is dismissed. */
 static void a_thread_that_joins_is_not_held(void) {
     mpidata_trainer *trainer = open_trainer();
     pthread_t thread, holder;
@@ -243,13 +243,13 @@ static void a_thread_that_joins_is_not_held(void) {
     orders = 1;
     probes = 0;
     CHECK(!pthread_create(&thread, NULL, mpidata_receive_thread, trainer));
-    while (probes < 50) (void)sched_yield(); /* in rounds that it makes all the same, and obeys */
+    while (probes < 50) (void)sched_yield(); /* it still makes rounds, and obeys */
     CHECK(!joins(trainer) && !mpidata_trainer_hold(0));
     orders = 2;
     while (!joins(trainer)) (void)sched_yield();
     CHECK(!pthread_create(&holder, NULL, hold, NULL));
     while (!wants_hold(trainer)) (void)sched_yield();
-    (void)usleep(50000); /* in which it would have it */
+    (void)usleep(50000); /* time in which it would get it */
     CHECK(!held);
     orders = 3;
     CHECK(!pthread_join(holder, NULL) && held && !joins(trainer));

@@ -1,4 +1,4 @@
-/* What may wait to be recorded is limited by its bytes, however many samples that is, and by the number of samples. */
+/* The samples that wait to be recorded are limited by bytes, for any number of samples, and by their number. */
 #include "stream/record_queue.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static mpidata_slots slots;
 static mpidata_lock lock;
 static mpidata_record record;
 
-/* A whole sample of so many nodes, 8 bytes each, comes; nothing else holds it. */
+/* A whole sample comes, with `nodes` nodes of 8 bytes each; nothing else holds it. */
 static void come(int64_t simulation, int64_t step, int64_t nodes) {
     const int64_t number = mpidata_slots_take(&slots, -1);
     mpidata_slot *slot = slots.slots[number];

@@ -1,5 +1,5 @@
-/* A process whose scheduler has closed keeps nothing of it, and of many events none is lost. No MPI: the job, its links and
- * messages only seem to be there. */
+/* A process whose scheduler has closed keeps nothing of it, and no event is lost among many. No MPI: the job, its links
+ * and messages are imitated. */
 #include "scheduler/scheduler.h"
 
 #include "check.h"
@@ -8,7 +8,7 @@
 
 static int n_worlds, n_spawned, n_closed, world_status;
 
-#ifdef OPEN_MPI /* there it is a function, and not to be called before MPI_Init */
+#ifdef OPEN_MPI /* there it is a function that must not be called before MPI_Init */
 MPI_Comm MPI_Comm_f2c(MPI_Fint comm) {
     (void)comm;
     return MPI_COMM_WORLD;
@@ -50,7 +50,7 @@ void mpidata_link_close(mpidata_link *link) {
     n_closed++;
 }
 
-static int n_here, wrong_after; /* messages of trainer 0, and after how many one comes that cannot be */
+static int n_here, wrong_after; /* messages of trainer 0; how many come before an invalid one */
 
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int *here, MPI_Message *message, MPI_Status *status) {
     (void)source, (void)tag, (void)comm, (void)message;
@@ -72,7 +72,7 @@ int MPI_Mrecv(void *target, int count, MPI_Datatype type, MPI_Message *message, 
     return MPI_SUCCESS;
 }
 
-/* They come as many at once as there is room for; what fails is told after those before it. */
+/* As many events come at once as there is room for; an error is reported after the events before it. */
 static void many_events(void) {
     enum { ROOM = 4 };
     mpidata_event events[ROOM];

@@ -1,4 +1,4 @@
-/* What a rank sends must stay as it is until MPI is done with it. */
+/* A rank's messages must stay unchanged until MPI has finished with them. */
 #include "example_plan.h"
 #include "fake_mpi.h"
 #include "base/wait.h"
@@ -26,7 +26,7 @@ static void what_is_under_way_outlives_the_sender(void) {
     fake_reset();
 }
 
-/* Of what travels with others, MPI needs no more than the copy: an array that was lent is free, and MPI is not asked. */
+/* MPI needs only the copy of an array that travels with others: the lent array is free, and MPI is not called. */
 static void a_small_array_is_free_at_once(void) {
     const mpidata_block block = {.field = 0, .ndim = 2, .shape = {4, 6}};
     float values[24] = {0};
@@ -43,7 +43,7 @@ static void a_small_array_is_free_at_once(void) {
     fake_reset();
 }
 
-/* The scheduler may take longer than the second that a rank waits for it. */
+/* The scheduler may take longer than the second for which a rank waits for it. */
 static void an_event_outlives_its_call(void) {
     fake_hold_sends = 1;
     for (int i = 0; i < 2; i++) {

@@ -1,4 +1,4 @@
-/* Batches that all trainers draw together: who has how many samples of them, also where the trainers change. */
+/* The sizes of each trainer's part of global batches, also when the trainers change. */
 #include "stream/shares/shares.h"
 
 #include "check.h"
@@ -68,7 +68,7 @@ static void change(mpidata_trainer *trainer, int trainers, int number, int64_t f
     CHECK(mpidata_share_anew_locked(trainer, from) == MPIDATA_SUCCESS && trainer->granted == from);
 }
 
-/* One that is behind the others still has to draw the batches before as they were. */
+/* A trainer behind the others still has to draw the earlier batches in their old sizes. */
 static void check_changes(void) {
     static mpidata_trainer trainer;
     int of;
@@ -82,19 +82,19 @@ static void check_changes(void) {
     CHECK(trainer.batch == 32 && trainer.buffer.batch == 32 && trainer.n_retired == 1 && trainer.retired[0] == 7);
     CHECK(mpidata_batch_size_locked(&trainer, 5, &of) == 22 && of == 3);
     CHECK(mpidata_batch_size_locked(&trainer, 6, &of) == 32 && of == 2);
-    CHECK(mpidata_batches_filled_locked(&trainer, 21 + 22 + 31, 9) == 2); /* those before are of 21 and 22 */
+    CHECK(mpidata_batches_filled_locked(&trainer, 21 + 22 + 31, 9) == 2); /* the earlier batches are of 21 and 22 */
     CHECK(mpidata_batches_filled_locked(&trainer, 21 + 22 + 32, 9) == 3);
-    change(&trainer, 1, 0, 8); /* once more, before it has come there */
+    change(&trainer, 1, 0, 8); /* again, before the trainer has come there */
     CHECK(mpidata_batch_size_locked(&trainer, 5, NULL) == 22 && mpidata_batch_size_locked(&trainer, 7, NULL) == 32);
     CHECK(mpidata_batch_size_locked(&trainer, 8, &of) == 64 && of == 1 && trainer.batch == 64);
     trainer.drawn = 5;
-    change(&trainer, 2, 0, 5); /* what nobody has begun is no more */
+    change(&trainer, 2, 0, 5); /* batches that nobody has begun are dropped */
     CHECK(mpidata_batch_size_locked(&trainer, 4, NULL) == 21 && mpidata_batch_size_locked(&trainer, 8, &of) == 32 && of == 2);
     mpidata_lock_give(&trainer.lock);
     close_trainer(&trainer);
 }
 
-/* None draws from when the trainers have come together until they have agreed on where they share anew. */
+/* Nobody draws after the trainers have regrouped until they have agreed on the batch of the new shares. */
 static void check_wait(void) {
     static mpidata_trainer trainer;
     trainer.job.plan.trainers = 3;
@@ -108,7 +108,7 @@ static void check_wait(void) {
     CHECK(mpidata_trainer_ahead(0.0) == MPIDATA_SUCCESS);
     trainer.shares.changes = 1;
     CHECK(mpidata_trainer_ahead(0.0) == MPIDATA_ERR_AGAIN);
-    trainer.shares.total = 0; /* each has a size of its own, which stays */
+    trainer.shares.total = 0; /* each has its own size, which stays */
     CHECK(mpidata_trainer_ahead(0.0) == MPIDATA_SUCCESS);
     mpidata_trainer_set(NULL);
     mpidata_shares_close(&trainer);

@@ -1,4 +1,4 @@
-/* Pages of slots: their layout is that of a batch, and what is free is used again, whole pages at a time. */
+/* Pages of slots have the layout of a batch, and free pages are used again as a whole. */
 #include "buffer/slots.h"
 
 #include <stdint.h>
@@ -88,7 +88,7 @@ static void a_page_is_used_again_as_a_whole(void) {
     CHECK(again[0] == first[0]);
 }
 
-/* What is dropped while its page is being filled does not make the page free. */
+/* A slot dropped while its page is being filled does not free the page. */
 static void dropped_in_the_middle(void) {
     int64_t first = mpidata_slots_take(&slots, 0);
     mpidata_slots_give_back(&slots, first);

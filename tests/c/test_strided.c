@@ -1,4 +1,4 @@
-/* Arrays that do not lie side by side are gathered as an index by index copy would do it. */
+/* Arrays that are not contiguous are gathered like in a copy element by element. */
 #include "calls/values/strided.h"
 
 #include <stdint.h>

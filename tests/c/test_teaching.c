@@ -1,4 +1,4 @@
-/* The learner, as the scheduler sees it: what it is asked, which of its answers count, and what it may send. */
+/* The learner as seen by the scheduler: its requests, which of its answers count, and what it may send. */
 #include "scheduler/teaching.h"
 
 #include "fake_mpi.h"
@@ -12,7 +12,7 @@ static mpidata_link link;
 static char dead[RANKS], large[LARGE];
 static int n_forgotten;
 
-/* What is under way to, or from, a dead learner. */
+/* Called for messages under way to or from a dead learner. */
 int MPI_Request_free(MPI_Request *request) {
     n_forgotten++;
     *request = MPI_REQUEST_NULL;
@@ -30,7 +30,7 @@ static void teach(uint64_t number) {
     CHECK(!mpidata_scheduler_teach(number, 2, parts, sizes));
 }
 
-/* An answer of the bytes of `large`, from this rank. */
+/* An answer with the bytes of `large` from this rank. */
 static const fake_message *send_answer(int rank, uint64_t number) {
     static char first[4][1 << 10];
     static int turn;
@@ -77,11 +77,11 @@ static void each_request_has_its_answer(void) {
     CHECK(!go_round() && !learns(7, 0));
     fake_message *rest = &fake_messages[send_answer(LEARNER, 7) - fake_messages];
     rest->held = 1;
-    CHECK(!go_round() && !learns(7, 0)); /* it is not whole */
+    CHECK(!go_round() && !learns(7, 0)); /* incomplete */
     rest->held = 0;
     (void)send_answer(LEARNER, 8);
     CHECK(go_round() && !go_round() && learns(7, 0) && learns(8, 0) && !learns(9, 0));
-    (void)send_answer(NEXT, 9); /* a spare one has nothing to say */
+    (void)send_answer(NEXT, 9); /* a spare learner must not send */
     CHECK(!go_round() && !learns(9, 1));
     mpidata_teaching_close();
 }
@@ -93,12 +93,12 @@ static void the_next_one_is_asked_when_one_is_lost(void) {
     fake_hold_sends = 1;
     teach(3);
     fake_hold_sends = 0;
-    fake_messages[send_answer(LEARNER, 2) - fake_messages].held = 1; /* half of it has come */
+    fake_messages[send_answer(LEARNER, 2) - fake_messages].held = 1; /* half of the answer has come */
     CHECK(!go_round());
-    mpidata_teaching_end(1); /* another one is lost */
+    mpidata_teaching_end(1); /* another learner is lost */
     CHECK(!n_forgotten);
     mpidata_teaching_end(0);
-    CHECK(n_forgotten == 2 && !learns(2, 0)); /* the large part of the request; a small one goes along */
+    CHECK(n_forgotten == 2 && !learns(2, 0)); /* the large part of the request; small parts travel with the header */
     fake_n = 0;
     teach(3);
     CHECK(!fake_n && !go_round());
@@ -124,7 +124,7 @@ static void a_death_is_told_by_others(void) {
     mpidata_teaching_end(0);
 }
 
-/* Bytes that nobody meant, from the learner itself: an error, or a whole parcel. */
+/* Random bytes from the learner give an error or a whole parcel. */
 static void what_comes_is_checked(void) {
     static _Alignas(8) char message[1 << 10];
     const int64_t sizes[] = {5, 300};

@@ -1,4 +1,4 @@
-/* Numbers are read as strtod reads them in the C locale, bit for bit, and what is none is refused. */
+/* Numbers are read bit for bit like strtod in the C locale, and other texts are refused. */
 #include "program/text.h"
 
 #include <fenv.h>
@@ -42,7 +42,7 @@ static void refuses(const char *text) {
 static void any_double(void) {
     char text[64];
     for (int i = 0; i < 5000; i++) {
-        double value = as_double(i % 4 ? bits() : bits() & UINT64_C(0x800fffffffffffff)); /* or one below DBL_MIN */
+        double value = as_double(i % 4 ? bits() : bits() & UINT64_C(0x800fffffffffffff)); /* or below DBL_MIN */
         if (!isfinite(value)) continue;
         (void)snprintf(text, sizeof text, "%.17g", value);
         reads(text);
@@ -56,7 +56,7 @@ static void any_double(void) {
     }
 }
 
-/* Numbers half way between two doubles, and the least bit beside, in all their digits. */
+/* Numbers halfway between two doubles, and just beside, with all their digits. */
 static void half_way(void) {
     static char text[4096];
     for (int i = 0; i < 100; i++) {
@@ -67,7 +67,7 @@ static void half_way(void) {
         reads(text);
         char *exponent = strchr(text, 'e');
         CHECK(length > 1100 && exponent);
-        exponent[-1] = '1'; /* far behind those that count */
+        exponent[-1] = '1'; /* far behind the digits that count */
         reads(text);
     }
 }

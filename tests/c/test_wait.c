@@ -1,4 +1,4 @@
-/* Requests that fail as a peer has died, in an MPI of the test's own, and for how long waits sleep. */
+/* Requests that fail because a peer has died, with the test's own MPI functions, and the sleeps of waits. */
 #include <string.h>
 
 #include "base/wait.h"
@@ -14,7 +14,7 @@ int MPI_Error_class(int code, int *class) {
     return MPI_SUCCESS;
 }
 
-/* As Open MPI: requests that it found to have failed in this very call are freed and not told of. */
+/* Like Open MPI: requests found to have failed in this call are freed without a report. */
 int MPI_Testsome(int n, MPI_Request requests[], int *n_done, int done[], MPI_Status statuses[]) {
     CHECK(n == REQUESTS);
     *n_done = n_told;
@@ -32,7 +32,7 @@ static int test_them(int *done, MPI_Status *statuses) {
     MPI_Request requests[REQUESTS];
     int n_done = -1;
     for (int i = 0; i < REQUESTS; i++) {
-        const char *some = &under_way[i]; /* anything that is no MPI_REQUEST_NULL */
+        const char *some = &under_way[i]; /* anything but MPI_REQUEST_NULL */
         memset(&requests[i], 1, sizeof requests[i]);
         memcpy(&requests[i], &some, sizeof requests[i] < sizeof some ? sizeof requests[i] : sizeof some);
     }
@@ -56,7 +56,7 @@ static void pauses_grow(void) {
     for (pauses = 0; pauses < 5000; pauses++) CHECK(mpidata_backoff_next(&other) <= 1000000);
 }
 
-/* Who has been answered soon yields for longer before it sleeps than one who waits for long, or has to. */
+/* A wait yields longer before it sleeps if the last answer came soon than if it took long. */
 static void yields_are_for_what_comes_soon(void) {
     mpidata_yields yields = {.last_s = 0.0009};
     CHECK(mpidata_yield_between(&yields, 0.0) && mpidata_yield_between(&yields, 0.0009));

@@ -1,4 +1,4 @@
-/* Windows of steps against a plain account of what has come: each once, of one try, and slots are given back. */
+/* Windows of steps match a simple account: each comes once, is of one try, and its slots are released. */
 #include "buffer/windows.h"
 
 #include <string.h>
@@ -13,9 +13,9 @@ static mpidata_slots slots;
 static mpidata_ledger ledger;
 static mpidata_windows windows;
 static uint64_t state;
-static int64_t waits[SIMULATIONS][TRIES][STEPS]; /* slots of steps that wait for their windows, -1: none */
+static int64_t waits[SIMULATIONS][TRIES][STEPS]; /* slots of steps that wait for their windows, or -1 */
 static int entered[SIMULATIONS][STEPS];     /* windows, by their first step */
-static int64_t held[SIMULATIONS * STEPS];   /* numbers of windows that were not given back */
+static int64_t held[SIMULATIONS * STEPS];   /* numbers of windows that were not released */
 static int n_held;
 
 static int chance(int n) {
@@ -37,7 +37,7 @@ static int64_t free_slots(void) {
     return slots.n_slots - taken;
 }
 
-/* No other slots are in use than those of steps that wait, and of windows. */
+/* Only the slots of waiting steps and of windows are in use. */
 static void check_slots(void) {
     static char used[1 << 16];
     int64_t n = 0;
@@ -55,7 +55,7 @@ static void check_slots(void) {
 
 static int is_mine(int simulation, int first) { return mpidata_plan_trainer(&plan, simulation, first) == ledger.trainer; }
 
-/* Whether a window of this trainer that has not been entered has the step: the definition of mpidata_windows_want. */
+/* Whether the step is in a window of this trainer that has not been entered: the definition of mpidata_windows_want. */
 static int wanted(int simulation, int step) {
     for (int i = 0; i < plan.samples_window; i++) {
         int first = step - i * plan.samples_stride;
@@ -71,7 +71,7 @@ static int is_whole(int simulation, int of, int first) {
     return 1;
 }
 
-/* The slots of a window have its steps in order, all of one try: each try's slots say so by their time. */
+/* The slots of a window have its steps in order, all of one try; a slot's time is its try. */
 static void check_window(int64_t number, int simulation, int of, int first) {
     const int64_t *steps = mpidata_windows_steps(&windows, number);
     for (int i = 0; i < plan.samples_window; i++) {
@@ -100,7 +100,7 @@ static void add(int simulation, int of, int step) {
         entered[simulation][first] = 1;
         CHECK(mpidata_ledger_has(&ledger, simulation, first));
         held[n_held++] = windows.whole[seen++];
-        for (int j = 0; j < plan.samples_window; j++) /* those that no window waits for are dropped */
+        for (int j = 0; j < plan.samples_window; j++) /* steps that no window waits for are dropped */
             if (!wanted(simulation, first + j * plan.samples_stride))
                 waits[simulation][of][first + j * plan.samples_stride] = -1;
     }
@@ -140,7 +140,7 @@ static void one_seed(int seed) {
     int at[SIMULATIONS][TRIES] = {{0}};
     for (int round = 0; round < ROUNDS; round++) {
         int simulation = chance(SIMULATIONS), of = chance(TRIES), step = at[simulation][of];
-        int ahead = step + chance(3); /* of several ranks, or routes, steps come a little out of order */
+        int ahead = step + chance(3); /* with several ranks or routes, steps come slightly out of order */
         add(simulation, of, chance(4) || ahead >= STEPS ? step : ahead);
         at[simulation][of] = (step + 1) % STEPS;
         if (chance(3) == 0) give_one_back();
@@ -148,13 +148,13 @@ static void one_seed(int seed) {
     }
     while (n_held) give_one_back();
     mpidata_windows_drop_all(&windows);
-    CHECK(free_slots() == slots.n_slots); /* no step is held by anyone any more */
+    CHECK(free_slots() == slots.n_slots); /* no step is held any more */
     mpidata_windows_close(&windows);
     mpidata_slots_close(&slots);
     mpidata_ledger_close(&ledger);
 }
 
-/* The account of the buffer counts steps, not windows: a step of several windows once. */
+/* The buffer's account counts steps, not windows: a step in several windows counts once. */
 static void account(void) {
     int64_t number[2], of[3];
     plan.samples_window = 2;

@@ -8,7 +8,7 @@
 #include "wire/messages.h"
 #include "wire/wire.h"
 
-static double memory[20000]; /* aligned as a message is */
+static double memory[20000]; /* aligned like a message */
 static mpidata_plan plan;
 
 static const char large_plan[] =
@@ -41,7 +41,7 @@ static int check(size_t bytes) {
     return mpidata_piece_check(&plan, memory, bytes, &piece, &parameters, &blocks, &payload);
 }
 
-/* A piece of whole fields, with the payload of those that travel along; returns its bytes. */
+/* A piece of whole fields, with the payload that travels with it; returns its size in bytes. */
 static size_t fields(int n, const int *numbers, int64_t payload_bytes) {
     mpidata_piece piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = n, .payload_bytes = payload_bytes, .by_try = 1};
     memset(memory, 0, sizeof memory);
@@ -53,23 +53,23 @@ static size_t fields(int n, const int *numbers, int64_t payload_bytes) {
     return mpidata_piece_bytes(plan.n_parameters, n, 0, payload_bytes);
 }
 
-/* Small blocks of a large piece travel along, as many of the first ones as may. */
+/* The first small blocks of a large piece travel with it, up to the limit. */
 static void large_pieces(void) {
     CHECK(mpidata_plan_parse(large_plan, &plan) == MPIDATA_SUCCESS);
     const int small[] = {0, 0, 0, 0, 0, 0, 0, 0, 0}, one_large[] = {0, 1, 0};
     CHECK(check(fields(3, small, 3 * 16384)) == MPIDATA_SUCCESS);
-    CHECK(check(fields(3, small, 3 * 16384) + 64) == MPIDATA_SUCCESS); /* another piece behind it */
+    CHECK(check(fields(3, small, 3 * 16384) + 64) == MPIDATA_SUCCESS); /* followed by another piece */
     CHECK(check(fields(3, small, 2 * 16384)) == MPIDATA_ERR_WIRE);
     CHECK(check(fields(9, small, 8 * 16384)) == MPIDATA_SUCCESS);
     CHECK(check(fields(9, small, 8 * 16384) + 64) == MPIDATA_ERR_WIRE); /* the ninth comes before another piece */
     CHECK(check(fields(9, small, 9 * 16384)) == MPIDATA_ERR_WIRE);
     CHECK(check(fields(3, one_large, 2 * 16384)) == MPIDATA_SUCCESS);
     CHECK(check(fields(3, one_large, 3 * 16384 + 64)) == MPIDATA_ERR_WIRE);
-    CHECK(check(fields(1, one_large + 1, 16384 + 64)) == MPIDATA_SUCCESS); /* a piece that is small */
+    CHECK(check(fields(1, one_large + 1, 16384 + 64)) == MPIDATA_SUCCESS); /* a small piece */
     mpidata_plan_free(&plan);
 }
 
-/* Small ones lie close, larger ones on boundaries; of a large piece a large one is passed over, and takes no room. */
+/* Small blocks are packed, larger ones are aligned; a large block of a large piece is skipped, and takes no room. */
 static void walks(void) {
     const struct { size_t in_all, bytes, place, end; int along; } steps[] = {
         {1100, 76, 0, 76, 1}, {0, 24, 76, 100, 1}, {0, 1000, 100, 1100, 1},
@@ -84,8 +84,8 @@ static void walks(void) {
     }
 }
 
-/* Of blocks about as large as each limit: all of a piece that is not larger than it may be travel, else those that may, as
- * long as there is room; none is on another, and who checks the piece does not find more than there can be. */
+/* For blocks with sizes around each limit: all blocks of a small piece travel with it, of a large one the small blocks
+ * while there is room; blocks do not overlap, and the piece stays within its largest size. */
 static void walks_at_the_limits(void) {
     static const int64_t limits[] = {0, MPIDATA_BLOCK_ANYWHERE, MPIDATA_BLOCK_SMALL, MPIDATA_PIECE_SMALL, MPIDATA_PIECE_SMALL / 2};
     enum { LIMITS = sizeof limits / sizeof limits[0], MOST = 12 };
@@ -112,7 +112,7 @@ static void walks_at_the_limits(void) {
     }
 }
 
-/* Numbers that nobody means, which would overflow where they are added. */
+/* Invalid numbers whose sums would overflow. */
 static void hostile_pieces(void) {
     size_t bytes = valid();
     block_of()->start[0] = block_of()->shape[0] = INT64_MAX;
@@ -121,17 +121,17 @@ static void hostile_pieces(void) {
     block_of()->start[0] = block_of()->shape[0] = INT64_MIN;
     CHECK(check(bytes) == MPIDATA_ERR_BLOCK);
     (void)valid();
-    piece_of()->step = INT64_MAX; /* + simulation says which trainer takes it */
+    piece_of()->step = INT64_MAX; /* step + simulation chooses the trainer */
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     piece_of()->step = MPIDATA_STEPS_MAX - 1;
     CHECK(check(bytes) == MPIDATA_SUCCESS);
     (void)valid();
-    block_of()->shape[0] = 0; /* of which a sample could have any number */
+    block_of()->shape[0] = 0; /* a sample could have any number of these */
     piece_of()->payload_bytes = 0;
     CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1, 0)) == MPIDATA_ERR_WIRE);
 }
 
-/* A block of a field that has none brings no moments; of bool and complex there can be none. */
+/* A block of a field without statistics carries no moments; bool and complex fields cannot have statistics. */
 static void without_statistics(void) {
     char text[1024];
     (void)snprintf(text, sizeof text, "%sstatistics -2 -1 0\n", example_plan);
@@ -150,7 +150,7 @@ static void without_statistics(void) {
     }
 }
 
-/* Moments lie behind the blocks: here of each of the 6 columns of 'temperature'. */
+/* Moments follow the blocks: here one for each of the 6 columns of 'temperature'. */
 static void statistics(void) {
     char text[1024];
     (void)snprintf(text, sizeof text, "%sstatistics 1 -1 0\n", example_plan);
@@ -257,7 +257,7 @@ static int closes(int64_t simulation, int64_t steps) {
     return event(MPIDATA_ROLE_SOLVER, (mpidata_event){.kind = MPIDATA_EVENT_NEXT, .closed = {.simulation = simulation, .steps = steps}});
 }
 
-/* Each kind from the role that sends it, and with numbers that can be. */
+/* Each kind is accepted only from the role that sends it, and with valid numbers. */
 static void events(void) {
     for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_CANCEL + 1; kind++) {
         int inside = kind >= MPIDATA_EVENT_NEXT && kind < MPIDATA_EVENT_LOSSES && kind != MPIDATA_EVENT_REPORT; /* without contents */
@@ -306,7 +306,7 @@ static int losses(int count, mpidata_losses last) {
     return mpidata_event_fits(&plan, &sent, bytes, MPIDATA_ROLE_TRAINER);
 }
 
-/* Reports are whole, and what is left of them, or has more, is none. */
+/* Whole reports are accepted; truncated or longer ones are refused. */
 static void reports(void) {
     mpidata_event sent = {.kind = MPIDATA_EVENT_REPORT};
     CHECK(mpidata_reports_add(&sent, "loss", 3, 0.5) && mpidata_reports_add(&sent, "", 0, NAN));
@@ -362,11 +362,11 @@ static void tasks(void) {
     }
 }
 
-/* In an elastic job a task says which trainers have died: those that were known before, and others. */
+/* In an elastic job a task lists the trainers that have died: those known before, and others. */
 static void lost_trainers(void) {
     mpidata_plan elastic;
     CHECK(mpidata_plan_parse(example_plan, &elastic) == MPIDATA_SUCCESS);
-    elastic.trainers = 4; /* of the example, whose world is another */
+    elastic.trainers = 4; /* of the example, which has another world */
     elastic.trainers_at_least = 1;
     mpidata_task *run = calloc(1, mpidata_task_bytes(&elastic));
     int32_t *lost = mpidata_task_changes(&elastic, run);
@@ -379,23 +379,23 @@ static void lost_trainers(void) {
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
     CHECK(!mpidata_plan_change(&elastic, 3, 0) && !mpidata_plan_change(&elastic, 0, 0));
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
-    lost[0] = 1; /* fewer than were known */
+    lost[0] = 1; /* fewer than those known */
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     lost[0] = 4; /* all */
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     memcpy(lost, ((int32_t[]){2, 3, 4}), 3 * sizeof *lost); /* there is no trainer 4 */
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
-    memcpy(lost, ((int32_t[]){2, 0, 3}), 3 * sizeof *lost); /* in another order than was told */
+    memcpy(lost, ((int32_t[]){2, 0, 3}), 3 * sizeof *lost); /* not in the order of the known ones */
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     memcpy(lost, ((int32_t[]){3, 3, 0, 3}), 4 * sizeof *lost); /* one dies twice */
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     lost[3] = 1;
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
-    memcpy(lost, ((int32_t[]){3, 3, 0, mpidata_change_code(2, 1)}), 4 * sizeof *lost); /* 2 is no spare */
+    memcpy(lost, ((int32_t[]){3, 3, 0, mpidata_change_code(2, 1)}), 4 * sizeof *lost); /* 2 is not a spare */
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     elastic.trainer_spares = 2;
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_SUCCESS);
-    lost[3] = mpidata_change_code(3, 1); /* it has died */
+    lost[3] = mpidata_change_code(3, 1); /* this trainer has died */
     CHECK(mpidata_task_check(&elastic, run) == MPIDATA_ERR_WIRE);
     free(run);
     mpidata_plan_free(&elastic);
@@ -411,7 +411,7 @@ int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
     CHECK(check(valid()) == MPIDATA_SUCCESS);
     CHECK(check(valid() - 1) == MPIDATA_ERR_WIRE);
-    CHECK(check(valid() + 64) == MPIDATA_SUCCESS); /* another piece behind it */
+    CHECK(check(valid() + 64) == MPIDATA_SUCCESS); /* followed by another piece */
     CHECK(check(8) == MPIDATA_ERR_WIRE);
     size_t bytes = valid();
     piece_of()->magic = 1;

@@ -1,4 +1,4 @@
-/* What is written of slots is whole, whatever the file takes at a time. */
+/* Slots are written completely, however few bytes the file takes at a time. */
 #include "buffer/write.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static unsigned char file[SAMPLES * BYTES + 100];
 static int64_t room; /* of the file */
 static int calls, most_at_once;
 
-/* The library calls this one: it is interrupted now and then, and takes no more than a few bytes. */
+/* The library calls this write: it is sometimes interrupted, and takes only a few bytes. */
 ssize_t pwritev(int descriptor, const struct iovec *pieces, int n, off_t offset) {
     CHECK(descriptor == 7 && n > 0 && offset >= 0);
     if (++calls % 5 == 0) {
@@ -47,7 +47,7 @@ static void add_part(mpidata_slots *slots, mpidata_slot *slot, int field, int ra
         for (int n = 0; n < extent; n++) *values++ = 1000 * sample + 100 * row + from + n;
 }
 
-/* Of one part, of two, which the second rank put first, of no node, and of an optional field that was not put. */
+/* One part, two parts with the second rank's first, no nodes, and an optional field that was not put. */
 static void parts_are_joined(void) {
     enum { U, XY, P, N = 4 };
     static const int lengths[N] = {3, 5, 0, 2};

@@ -1,4 +1,4 @@
-"""What mpidata.hpp takes compiles without a warning; what it cannot take does not, with a sentence that says why."""
+"""Arguments that mpidata.hpp accepts compile without a warning; others fail, with a sentence that explains why."""
 
 import re
 import subprocess
@@ -107,7 +107,7 @@ TAKEN = [
 def compile_piece(folder: Path, compiler: str, standard: str, piece: str) -> subprocess.CompletedProcess[str]:
     (folder / "piece.cpp").write_text(PRELUDE % piece)
     include = [f"-I{path}" for path in INCLUDE]
-    if re.search(r"\bm\b|Eigen", piece):  # which is slow to compile
+    if re.search(r"\bm\b|Eigen", piece):  # Eigen is slow to compile
         include += ["-DWITH_EIGEN", "-isystem", "/usr/include/eigen3"]
     command = [compiler, f"-std=c++{standard}", *STRICT, *include, "piece.cpp"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
@@ -126,5 +126,5 @@ def test_what_it_cannot_take(tmp_path: Path, require: Callable[[str], str], comp
     done = compile_piece(tmp_path, require(compiler), "17", piece)
     errors = re.findall(r"error: (.*)", done.stderr)
     assert done.returncode == 1 and errors, done.stderr
-    if REFUSED[piece]:  # one sentence, and nothing that follows from it
+    if REFUSED[piece]:  # only this sentence, and no further errors
         assert [REFUSED[piece] in error for error in errors] == [True], done.stderr

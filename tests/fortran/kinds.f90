@@ -1,5 +1,5 @@
-! Calls of the module mpidata with the kinds that the compiler's flags make of `real`, `integer` and 0.5d0, and with the
-! others.
+! Calls the module mpidata with the kinds that the compiler's flags give `real`, `integer` and 0.5d0, and with other
+! kinds.
 program kinds
   use mpidata
   use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr

@@ -1,4 +1,4 @@
-! Calls everything in the module mpidata, with arrays of every kind, rank and section (put_kind.inc).
+! Calls all procedures of the module mpidata, with arrays of every kind, rank and section (put_kind.inc).
 #define KIND real(real32)
 #define NAME all_real32
 #define LABEL 'real32'

@@ -1,9 +1,9 @@
-/* Stand-in for the solver side of libmpidata: writes every call to the file RECORDER_FILE instead of sending it.
+/* Stand-in for the solver side of libmpidata: writes every call to the file RECORDER_FILE instead of sending data.
  *
- * Each record is a line of text; those of put, put_block and iput are followed by the array's bytes, whose number is the
- * line's last word. RECORDER_SIMULATIONS simulations (1 if unset) have parameters from MPIDATA_PARAM_<NAME> as in a solver
- * run alone. A field named "refused" gives an error. With -DRECORDER_MPI it has mpidata_init for C too, every rank is its
- * own recorder, and the rank is added to the file's name. */
+ * Each record is a line of text. After the lines of put, put_block and iput come the array's bytes; their number is the
+ * line's last word. RECORDER_SIMULATIONS simulations (1 if unset) have parameters from MPIDATA_PARAM_<NAME>, as outside
+ * a job. A field named "refused" gives an error. With -DRECORDER_MPI it also has mpidata_init for C; each rank writes
+ * its own file, with the rank added to the name. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -75,7 +75,7 @@ int mpidata_init_f(int world, int *group) {
 #ifdef RECORDER_MPI
     *group = world;
 #else
-    *group = world + 1; /* no MPI: only to see that both numbers go through */
+    *group = world + 1; /* no MPI: shows only that both numbers are passed on */
 #endif
     return SUCCESS;
 }
@@ -122,7 +122,7 @@ int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype
     return SUCCESS;
 }
 
-/* Those of maps are tested in whole jobs. */
+/* Jobs test the calls for maps. */
 int mpidata_map_known(int64_t n, const int64_t *indices, int64_t base, mpidata_map **map) {
     (void)n, (void)indices, (void)base;
     *map = NULL;
@@ -140,7 +140,7 @@ int mpidata_put_indices(const char *field, const void *values, mpidata_dtype dty
     return mpidata_put_mapped(field, values, dtype, ndim, shape, map);
 }
 
-/* What is published is tested in whole jobs, too. */
+/* Jobs test published arrays. */
 int mpidata_refresh(int64_t *version) {
     *version = 0;
     return SUCCESS;
@@ -152,7 +152,7 @@ int mpidata_published_as(const char *name, mpidata_dtype dtype, int ndim, int64_
     return ERR_ORDER;
 }
 
-/* So are questions. */
+/* Jobs test questions. */
 int mpidata_infer_begin(const mpidata_array *in, int n_in, const mpidata_array *out, int n_out, int64_t *version,
                         mpidata_question *question) {
     (void)in, (void)n_in, (void)out, (void)n_out, (void)version, (void)question;
@@ -164,7 +164,7 @@ int mpidata_infer_wait(mpidata_question *question) {
     return ERR_ORDER;
 }
 
-/* Reads the array in wait only, as late as the library may. */
+/* Reads the array only in wait, the latest time at which the library may. */
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start) {
     if (refused(field)) return ERR_FIELD;
@@ -199,7 +199,7 @@ int mpidata_wait_for(const void *values) {
     return SUCCESS;
 }
 
-/* The one at NULL is the default; another one is said to be wrong. */
+/* NULL is the default stream; any other is an error. */
 int mpidata_device_stream(void *stream) { return stream ? ERR_FIELD : SUCCESS; }
 
 int mpidata_step(double time) {

@@ -1,4 +1,4 @@
-"""Fortran code whose reals and integers have other kinds than the compiler's defaults calls the module as it is."""
+"""Fortran code compiled with other default kinds of reals and integers can call the unchanged module."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ end program alone
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the module and the recorder with the compiler's own kinds, as an installation has them."""
+    """Build the module and the recorder with the compiler's default kinds, as in an installation."""
     folder = tmp_path_factory.mktemp("fortran")
     subprocess.run(["gcc", "-std=c11", "-c", HERE / "recorder.c", "-o", folder / "recorder.o"], check=True)
     subprocess.run(["gfortran", *STRICT, "-J", folder, "-c", MODULE, "-o", folder / "module.o"], check=True)

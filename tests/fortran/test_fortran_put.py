@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(shutil.which("gfortran") is None, reason="gfortr
 
 
 class Put(NamedTuple):
-    """One recorded put: the verb, the array as C sees it and the start of the block."""
+    """One recorded put: the call's name, the array as seen by C, and the start of the block."""
 
     verb: str
     array: npt.NDArray[np.generic]
@@ -32,7 +32,7 @@ class Put(NamedTuple):
 
 
 def read_exit_note(path: Path) -> tuple[dict[str, Put], list[str]]:
-    """Return the puts by field and the lines of all other calls of a recorder's file."""
+    """Return the puts by field, and the lines of all other calls in a recorder's file."""
     puts: dict[str, Put] = {}
     lines: list[str] = []
     with path.open("rb") as record:
@@ -50,13 +50,13 @@ def read_exit_note(path: Path) -> tuple[dict[str, Put], list[str]]:
 
 
 def whole(rank: int) -> npt.NDArray[np.int64]:
-    """Return the program's array of that rank, indexed from 0 but in Fortran's order of dimensions."""
+    """Return the program's array with this rank, indexed from 0, with dimensions in Fortran's order."""
     extents = (4, 3, 2, 3, 2, 2)[:rank]
     return sum((10**d * (np.indices(extents)[d] + 1) for d in range(rank)), np.zeros(extents, np.int64))
 
 
 A2, A3, A6 = whole(2), whole(3), whole(6)
-# Written with Fortran's order of dimensions; transposed, it is what C must see.
+# Dimensions are in Fortran's order; C must see the transposed arrays.
 EXPECTED = {
     "rank0": np.array(7),
     **{f"rank{rank}": whole(rank) for rank in range(1, 7)},
@@ -89,7 +89,7 @@ STARTS = {"block": (4, 2), "block_ierror": (2, 1, 0), "iput_block": (2, 1)}
 
 
 def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the program with a recorder's file beside it."""
+    """Run the program; the recorder's file is written beside it."""
     environment = {
         **os.environ,
         "RECORDER_FILE": str(program.with_suffix(".record")),
@@ -143,7 +143,7 @@ def test_an_error_without_ierror_stops_with_the_sentence(program: Path) -> None:
 
 
 def test_a_solver_with_ordinary_arrays_has_no_temporary(tmp_path: Path) -> None:
-    """A whole array must be handed over from where it lies, or the module would cost a copy per put."""
+    """A whole array is passed on without a temporary, which would cost a copy per put."""
     source = tmp_path / "whole.f90"
     source.write_text(
         "subroutine send(u)\n  use mpidata\n  double precision, intent(in), contiguous :: u(:, :)\n"

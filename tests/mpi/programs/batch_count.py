@@ -1,8 +1,8 @@
-"""What the trainers of the campaigns register: how many batches they have drawn."""
+"""The state that the campaigns' trainers register: the number of batches drawn."""
 
 
 class Batches:
-    """The number of batches, which goes into the checkpoints."""
+    """The number of batches, saved in checkpoints."""
 
     def __init__(self) -> None:
         self.number = 0

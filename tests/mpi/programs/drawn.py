@@ -1,6 +1,6 @@
-"""What the trainers of a run have drawn, start by start: files that they append to, and what of it counts.
+"""The samples that a run's trainers drew: one file per trainer and start, and the part of it that counts.
 
-A run that is resumed goes on at a batch, so what an earlier start has drawn after that batch counts as not used.
+A resumed run continues at a batch, so what an earlier start drew after that batch counts as unused.
 """
 
 import math
@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """What counts of one start: from which batch on, and the batches of each trainer; a batch is its samples' names."""
+    """What counts of one start: its first batch, and each trainer's batches as lists of sample names."""
 
     attempt: int
     resumed: int
     batches: dict[int, list[list[str]]]
 
     def keys(self) -> list[str]:
-        """All its samples, as often as they were drawn."""
+        """Return all samples, each as often as it was drawn."""
         return [key for batches in self.batches.values() for batch in batches for key in batch]
 
 
 def begin(folder: Path, attempt: int, trainer: int, resumed: int) -> Path:
-    """The file of a trainer in one start of the run; a line for each batch follows."""
+    """Create the file of a trainer in one start of the run; the caller appends a line per batch."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{attempt}-{trainer}"
     with path.open("x") as file:
@@ -30,14 +30,14 @@ def begin(folder: Path, attempt: int, trainer: int, resumed: int) -> Path:
 
 
 def used(folder: Path, before: float = math.inf) -> list[Part]:
-    """What was drawn before a batch, and not drawn again later, in order of the starts."""
+    """Return what was drawn before a batch and not drawn again later, in order of the starts."""
     starts: dict[int, dict[int, Path]] = {}
     for path in folder.glob("*-*"):
         attempt, trainer = map(int, path.name.split("-"))
         starts.setdefault(attempt, {})[trainer] = path
     parts = []
     for attempt, paths in sorted(starts.items(), reverse=True):
-        # A line that was not written to its end is not there.
+        # An incomplete last line is ignored.
         lines = {trainer: path.read_text().split("\n")[:-1] for trainer, path in paths.items()}
         heads = {int(text[0]) for text in lines.values() if text}
         assert len(heads) <= 1, f"start {attempt} went on at batches {heads}"

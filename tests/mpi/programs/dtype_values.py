@@ -1,4 +1,4 @@
-"""What solvers put into `<declared>` or `<declared>_of_<put>`, six elements a step, and what arrives."""
+"""Values that solvers put into `<declared>` or `<declared>_of_<put>`, six elements per step, and what arrives."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ FIELDS = {name: {"dtype": name.split("_")[0], "shape": [6]} for name in (*NATIVE
 
 
 def put(name: str, step: int) -> np.ndarray:
-    """The array that is put; of bfloat16 its bits."""
+    """Return the array that is put; for bfloat16, its bits."""
     dtype = name.split("_")[-1]
     n = 8 * step + np.arange(6)
     if dtype == "bool":
@@ -32,7 +32,7 @@ def put(name: str, step: int) -> np.ndarray:
 
 
 def arrives(name: str, step: int) -> np.ndarray:
-    """What arrives: as put, or converted; bfloat16 as the float32 that it is."""
+    """Return what arrives, converted if necessary; bfloat16 as float32 of the same value."""
     declared, values = name.split("_")[0], put(name, step)
     with np.errstate(over="ignore", invalid="ignore"):
         if declared != "bfloat16":

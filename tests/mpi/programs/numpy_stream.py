@@ -1,4 +1,4 @@
-"""The stream in NumPy arrays, for trainers whose test is not about tensors: to import torch takes seconds."""
+"""The stream as NumPy arrays, for trainers whose test does not need tensors: importing torch takes seconds."""
 
 import ctypes
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from mpidata.trainer.shares.grouping import Grouping
 
 
 def stream(batch_size: int | None = None) -> Iterator[dict[str, np.ndarray]]:
-    """Join the job; gives its batches, or single samples, with the names and shapes of MPIStreamDataset."""
+    """Join the job; return its batches, or single samples, with the names and shapes of MPIStreamDataset."""
     trainer = join()
     trainer.start(Grouping(batch_size))
     trainer.begin_pass()

@@ -1,4 +1,4 @@
-"""Arrays in the memory of a device that the host cannot touch, by the stand-in for its driver (tests/devices)."""
+"""Arrays in device memory that the host cannot access, through the stand-in for the driver (tests/devices)."""
 
 import ctypes
 
@@ -13,7 +13,7 @@ _new.restype, _new.argtypes = ctypes.py_object, [_POINTER, ctypes.c_char_p, _POI
 
 
 class _Functions(ctypes.Structure):
-    """`standin_functions` of tests/devices/standin.h, as far as they are used."""
+    """The members of `standin_functions` in tests/devices/standin.h that are used."""
 
     _fields_ = [
         ("allocate", ctypes.CFUNCTYPE(_POINTER, _SIZE, _CHAR, _INT)),
@@ -39,11 +39,11 @@ class Device:
         self.stream = self.functions.stream(0, 1)
 
     def array(self, values, chance, may_be_strided):
-        """Make an array whose values a kernel makes, some time; strided or not, by one of both protocols."""
+        """Return an array whose values a kernel writes later; strided or not, by one of the two protocols."""
         values = np.asarray(values)
         room = values
         strided = may_be_strided and values.ndim and values.size and chance.random() < 0.3
-        if strided:  # every other one, from the last one on
+        if strided:  # every other element, from the last one backwards
             room = np.zeros((*values.shape[:-1], 2 * values.shape[-1]), values.dtype)
             room[..., ::-2] = values
         memory = self.functions.allocate(max(1, room.nbytes), chance.choice([b"d", b"p", b"m"]), 0)
@@ -66,13 +66,13 @@ class _OnDevice:
             self.device.functions.launch_write(stream, self.memory, self.room.ctypes.data, self.room.nbytes)
 
     def spoil(self):
-        """Write something else, as a program may when the call that puts it has returned."""
+        """Overwrite the array, as a program may once the put call has returned."""
         if self.room.nbytes:
             self.device.functions.write(self.memory, (b"\xee" * self.room.nbytes), self.room.nbytes)
 
 
 class ByInterface(_OnDevice):
-    """As Numba and CuPy have it: with the stream to wait for."""
+    """Like arrays of Numba and CuPy: names the stream to wait for."""
 
     @property
     def __cuda_array_interface__(self):
@@ -88,7 +88,7 @@ class _Tensor(ctypes.Structure):
 
 
 class ByDlpack(_OnDevice):
-    """As torch and JAX have it: ready for the stream that is named."""
+    """Like arrays of torch and JAX: ready for the stream that the caller names."""
 
     def __dlpack_device__(self):
         return 2, 0

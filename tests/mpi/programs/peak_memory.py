@@ -1,4 +1,4 @@
-"""Prints the peak of a program's memory, in MB: before the first sample, and at the end."""
+"""Prints a program's peak memory in MB, before the first sample and at the end."""
 
 import resource
 

@@ -1,7 +1,7 @@
-"""Writes scalars of four steps with the Python of ADIOS2, or does something else in the step that is given.
+"""Writes scalars of four steps through ADIOS2's Python interface, and misbehaves in one given step.
 
-Arguments: the XML file; the step; and what it does then: "raises" before it has written anything, "raises late", when
-it has written a variable, "reopens", or "nan", a time that is not finite. In step 4, after Close, it raises.
+Arguments: the XML file; the step; and what happens in it: "raises" before writing anything, "raises late" after one
+variable, "reopens", or "nan" for a time that is not finite. If the step is 4, the program raises after Close.
 """
 
 import os

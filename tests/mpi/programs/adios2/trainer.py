@@ -1,6 +1,6 @@
-"""Trainer: compares each element of what writes.cpp has written, and notes what it has seen in seen.json.
+"""Trainer: checks each element that writes.cpp writes, and lists the samples received in seen.json.
 
-Arguments: the number of its ranks, and the time from one step to the next.
+Arguments: the number of ranks of writes.cpp, and the time between two steps.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Writes what comes of `energy` into values.json: [simulation, step, time, energy] of each sample."""
+"""Writes [simulation, step, time, energy] of each sample to values.json."""
 
 import json
 

@@ -1,7 +1,7 @@
-// A program that writes with ADIOS2: it knows nothing of mpidata. Arguments: the XML file, then how: "plain", "dies" (rank
+// A program that writes with ADIOS2 and is unaware of mpidata. Arguments: the XML file, then how: "plain", "dies" (rank
 // RANKS - 1 kills itself in step 2 of simulation 1, once), "reads", "spans", "no steps" (a single one, ended by Close), "no time",
 // "endless".
-// Variables are functions of simulation, step and place; trainer.py of the tests compares all of them.
+// Variables are functions of simulation, step and index; trainer.py checks all of them.
 #include <adios2.h>
 
 #include <complex>
@@ -68,7 +68,7 @@ static void write(adios2::IO io, const std::string &how) {
             (void)engine.Put(u);
             return;
         }
-        engine.Put(u, of_u.data()); // deferred: what it is when the step ends
+        engine.Put(u, of_u.data()); // deferred: written as it is when the step ends
         for (size_t i = 0; i < n; i++) {
             const auto row = static_cast<double>(begin + i);
             for (size_t j = 0; j < COLUMNS; j++) of_u[i * COLUMNS + j] = base + 10 * row + static_cast<double>(j);

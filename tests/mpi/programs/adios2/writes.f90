@@ -1,4 +1,4 @@
-! As writes.cpp, of its variables fields/u and t: u(5, 11) is the field of shape [11, 5].
+! Like writes.cpp, for its variables fields/u and t only: u(5, 11) is the field of shape [11, 5].
 program writes
   use mpi
   use adios2

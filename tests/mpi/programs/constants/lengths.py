@@ -1,6 +1,6 @@
-"""Compares what solvers/constants.c puts, and notes (simulation, step, try) of all steps: seen-<trainer>.json.
+"""Checks what solvers/constants.c puts, and writes (simulation, step, try) of all steps to seen-<trainer>.json.
 
-Argument: steps of a sample.
+Argument: the number of steps in a sample.
 """
 
 import json

@@ -1,7 +1,7 @@
 """A function with a mesh for each simulation and try: xy is put once, u in each step.
 
-Sizes and the number of steps come from the environment. Where TRIED names a file, the first try of simulation 0 fails
-in the middle; its mesh is of 100 higher numbers, and its u half a number higher. MOVED is added to all meshes.
+Sizes and the number of steps come from the environment. If TRIED names a file, the first try of simulation 0 fails
+halfway; its mesh values are higher by 100, and its u by 0.5. MOVED is added to all meshes.
 """
 
 import os

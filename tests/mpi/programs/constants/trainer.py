@@ -1,7 +1,7 @@
-"""Compares xy of each sample with its simulation's, and notes (simulation, step, try) of all: seen-<trainer>.json.
+"""Checks xy of each sample against its simulation, and writes (simulation, step, try) of all to seen-<trainer>.json.
 
-Arguments: batch size (0: single samples), apart or batch. With DIES in the environment trainer 0 asks for a checkpoint,
-and dies when it is there, in the first start.
+Arguments: batch size (0: single samples), apart or batch. With DIES in the environment, trainer 0 of the first start
+asks for a checkpoint and dies once it is written.
 """
 
 import gc
@@ -22,13 +22,13 @@ seen, kept, view = [], {}, None
 
 
 def tried(simulation: int, xy: torch.Tensor) -> int:
-    """Which try's mesh it is; fails where it is none."""
+    """Return the try that the mesh belongs to; fail if there is none."""
     return next(number for number in (0, 1) if xy.tolist() == mesh(simulation, number).tolist())
 
 
 def note(simulation: int, step: int, u: torch.Tensor, xy: torch.Tensor) -> None:
     seen.append([simulation, step, tried(simulation, xy)])
-    if constants == "batch" or batch_size is None:  # each sample has those of its own try
+    if constants == "batch" or batch_size is None:  # each sample has the constants of its own try
         assert u[0] == 10 * simulation + step + 0.5 * seen[-1][2]
 
 
@@ -39,7 +39,7 @@ def look_back(number: int) -> None:
         stream.checkpoint()
     if rank == "0" and any(Path(os.environ["MPIDATA_RUN"], "checkpoints").glob("[0-9]*[0-9]")):
         os._exit(3)
-    time.sleep(0.05)  # of work
+    time.sleep(0.05)  # stands for work
 
 
 validation = stream.validation()
@@ -58,7 +58,7 @@ for number, batch in enumerate(stream, start=1):
             assert view.data_ptr() == kept[simulation].data_ptr()
         kept[simulation] = view
 for simulation, view in kept.items():
-    assert tried(simulation, view) >= 0 and view.numel() == NODES  # also when the stream is over
+    assert tried(simulation, view) >= 0 and view.numel() == NODES  # also after the stream has ended
 del view, batch, kept
 gc.collect()
 gone = []

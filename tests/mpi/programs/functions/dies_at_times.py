@@ -1,4 +1,4 @@
-"""As steps.py; the first simulation that comes to its fifth step, having waited a second, kills its rank."""
+"""Like steps.py, but the first simulation to reach its fifth step kills its rank a second later."""
 
 import os
 import signal

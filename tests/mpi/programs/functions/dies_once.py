@@ -1,4 +1,4 @@
-"""The first simulation that comes to its fifth step kills its rank, whose record is then to be written."""
+"""The first simulation to reach its fifth step kills its rank, whose exit must then be recorded."""
 
 import os
 import signal

@@ -1,6 +1,6 @@
-"""Simulations that go on until they are cancelled, and then write after how many steps to ended-SIMULATION-RANK.
+"""Simulations that run until they are cancelled, and then write their number of steps to ended-SIMULATION-RANK.
 
-`by_rows` runs on all ranks, which meet between their steps; `whole` on the first one; `with_constants` puts `c` once.
+`by_rows` runs on all ranks, with a barrier between steps; `whole` on the first one; `with_constants` puts `c` once.
 """
 
 import time

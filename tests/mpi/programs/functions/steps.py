@@ -1,4 +1,4 @@
-"""A simulation of STEPS steps, with SLEEP_S seconds between them, both from the environment: u is alpha + step."""
+"""A simulation of STEPS steps, SLEEP_S seconds apart, both from the environment; u is alpha + step."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Solver: a function that gets texts among its parameters."""
+"""Solver: a function with text parameters."""
 
 import numpy as np
 from mesh_names import MESHES

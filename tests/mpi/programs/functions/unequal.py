@@ -1,4 +1,4 @@
-"""Simulations of 3 and 2 steps in turn: of two trainers one gets half as many samples again as the other."""
+"""Simulations of 3 and 2 steps in turn: one of two trainers receives 1.5 times as many samples as the other."""
 
 import os
 import time

@@ -1,5 +1,5 @@
-/* An inference rank in C, to run its library under the sanitizers: takes what is published, checks it, and answers each
- * question with y = 2 x, of float32, whose shape is that of x. */
+/* An inference rank in C, to run its library under the sanitizers: takes each published version, checks it, and answers
+ * questions with y = 2 x, in float32, with the shape of x. */
 #include "contents/contents.h"
 #include "loader/loader.h"
 #include "question/description.h"

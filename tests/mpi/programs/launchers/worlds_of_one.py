@@ -1,4 +1,4 @@
-"""A launcher of another MPI, as the job's MPI sees it: N worlds of one rank. Arguments: N COMMAND..."""
+"""Mimics the launcher of a foreign MPI: the job's MPI sees N worlds of one rank. Arguments: N COMMAND..."""
 
 import os
 import subprocess

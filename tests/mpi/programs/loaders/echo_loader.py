@@ -1,4 +1,4 @@
-"""Loaders that answer requests with what they ask for, not datasets. The job's sitecustomize.py imports this."""
+"""Makes loaders answer requests with what these ask for, without a dataset. The job's sitecustomize.py imports this."""
 
 import json
 import os

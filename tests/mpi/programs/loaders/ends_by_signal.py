@@ -1,4 +1,4 @@
-"""Lets two signals end loaders by themselves. The job's sitecustomize.py imports this."""
+"""Makes loaders exit with 3 or 0 on two signals. The job's sitecustomize.py imports this."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Reader of part files that kills its loader at a bad one."""
+"""Reader of part files that kills its loader at a bad part."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A logger that writes what it gets to `curves` in the run folder, and fails each time after that."""
+"""A logger that writes what it receives to `curves` in the run folder, and raises at the end of each `write`."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a training script does to the simulations, by chance that follows from a seed: it cancels, and publishes."""
+"""Random cancels and publishes of a training script, reproducible from a seed."""
 
 import json
 import os
@@ -14,21 +14,21 @@ import mpidata
 
 
 class Acting:
-    """Acts between two batches, and writes down which ids were taken, to acts-TRAINER.jsonl.
+    """Acts between batches, and writes the ids that were accepted to acts-TRAINER.jsonl.
 
     Parameters
     ----------
     options : dict
-        seed; simulations, validation: how many; cancels: the chance in each batch, of which the third cancels always;
-        most: calls that cancel; publishes: the chance in each batch, the same on all trainers; elements of what is
-        published; first: 1 if that is also before the first batch, else 0; deaths: how many come, of which each is a
-        letter in the file kills; spacing: batches between two of them, at most; trainers: how many there are.
+        seed; simulations, validation: their numbers; cancels: probability per batch, always 1 in the third;
+        most: limit of cancelling calls; publishes: probability per batch, the same on all trainers; elements: size of
+        the published arrays; first: 1 to publish also before the first batch, else 0; deaths: number expected, each
+        adds a letter to the file kills; spacing: most batches between two deaths; trainers: their number.
     trainer : int
-        Which one.
+        Number of this trainer.
     cancel : callable
-        Takes ids, and returns those that are taken.
+        Takes ids, and returns the accepted ones.
     made : int
-        Batches that the others had made before this trainer joined.
+        Batches that the others drew before this trainer joined.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Acting:
         self._wait_for_deaths(number)
 
     def _may_cancel(self) -> bool:
-        """Leave simulations for those that are still to die: until then all trainers cancel a third of them."""
+        """Limit cancels to a third of the simulations, over all trainers, until all deaths have come."""
         options = self._options
         may = options["simulations"] // (3 * options["trainers"])
         return self._taken < may or os.path.getsize("kills") >= options["deaths"]
@@ -78,7 +78,7 @@ class Acting:
         assert version == self._version, (version, self._version)
 
     def _wait_for_deaths(self, number: int) -> None:
-        """Go on when as many have died as there must be by now: all do so before the job is over."""
+        """Wait until the deaths due by this batch have come, so that all come before the job ends."""
         wanted = min(self._options["deaths"], max(0, number - 2) // self._options["spacing"])
         deadline = time.monotonic() + 60
         while wanted and os.path.getsize("kills") < wanted:
@@ -98,7 +98,7 @@ class Acting:
         }[chosen.choice(["running", "running", "seen", "any", "last", "unknown", "negative", "validation"])]
 
     def _ask(self, ids: list[int]) -> None:
-        self._note(asks=ids)  # who is killed in the call notes no more
+        self._note(asks=ids)  # a trainer killed in the call notes nothing more
         taken = self._cancel(ids)
         again = self._cancel(ids)
         self._taken += len(taken)

@@ -1,4 +1,4 @@
-"""What solvers in Python ask the model, and how they check the answers; loop.c and loop.F90 do the same."""
+"""The questions of Python solvers to the model, and the checks of the answers; loop.c and loop.F90 do the same."""
 
 import numpy as np
 from loop.solving import OPTIONS
@@ -7,7 +7,7 @@ import mpidata
 
 
 def ask(simulation: int, step: int, rank: int) -> None:
-    """Ask at steps that follow from the seed, each rank at its own, one question or two."""
+    """Ask one or two questions, at steps that follow from the seed and differ between ranks."""
     if (simulation * 7907 + step * 104723 + rank * 6151 + OPTIONS["seed"]) % 100 >= OPTIONS.get("asks", 0):
         return
     for number in range(1 + (simulation + step) % 2):

@@ -1,4 +1,4 @@
-"""A simulation as a function, on all ranks of a group or on the one that there is."""
+"""A simulation as a function, on all ranks of a group or on a single rank."""
 
 import time
 
@@ -25,7 +25,7 @@ def by_rows(alpha, simulation, group):
             yield {"u": part(alpha, step, rank, size), **more}
             step += 1
             time.sleep(OPTIONS["step_s"])
-    except (GeneratorExit, SimulationCancelled):  # the latter in a question
+    except (GeneratorExit, SimulationCancelled):  # the latter from a question
         how = "cancelled"
         raise
     finally:

@@ -1,4 +1,4 @@
-"""A sampler that knows what is published, and counts: simulation n gets alpha (n + 1) / 1000."""
+"""A sampler that checks what is published, and counts: simulation n gets alpha (n + 1) / 1000."""
 
 from loop.solving import OPTIONS
 from published.values import check

@@ -1,4 +1,4 @@
-"""What inference ranks run in the campaign of the loop: each row tells which weights and which call it is of."""
+"""The model of the loop campaign's inference ranks: each row identifies its weights and its call."""
 
 import time
 
@@ -7,7 +7,7 @@ from loop.solving import OPTIONS
 
 
 def answer(inputs, weights):
-    """Answer with y = x (version mod 1000 + column) + 1, k + version, the call, and the rows of the call."""
+    """Return y = x (version mod 1000 + column) + 1, k + version, the call's id, and the call's number of rows."""
     x, k = inputs["x"], inputs["k"]
     time.sleep(OPTIONS["call_s"])
     call = torch.full((len(k),), time.time_ns(), dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""A solver in Python with a loop of its own; puts `rows` by maps, where the job has it. Also for a carried program."""
+"""A Python solver with its own loop; puts `rows` by maps if the job declares it. Also used as a carried program."""
 
 import os
 import time

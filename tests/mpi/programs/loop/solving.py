@@ -1,4 +1,4 @@
-"""What solvers in Python do with what is published, and write down: ran-LIFE-RANK, a file for each life of a group."""
+"""How Python solvers use what is published, and their log ran-LIFE-RANK, one file per life of a group."""
 
 import json
 import os
@@ -14,7 +14,7 @@ OPTIONS = json.loads(Path(os.environ["LOOP_OPTIONS"]).read_text()) if "LOOP_OPTI
 
 
 def steps_of(simulation: int, steps: int) -> int:
-    """How many steps a simulation makes that nobody cancels."""
+    """Return the number of steps of a simulation that is not cancelled."""
     return steps + simulation % 3
 
 
@@ -29,7 +29,7 @@ class Log:
 
 
 def log_of(group) -> Log:
-    """The log of this rank; `group` None: it is alone."""
+    """Return the log of this rank; `group` is None for a single rank."""
     life = f"{os.getpid()}.{time.monotonic_ns()}"
     if group is not None:
         life = group.bcast(life)
@@ -37,7 +37,7 @@ def log_of(group) -> Log:
 
 
 def refresh(log: Log, simulation: int, step: int) -> None:
-    """Take what is new, at steps that are the same on all ranks."""
+    """Refresh the published arrays, at steps that are the same on all ranks."""
     if (simulation * 7919 + step * 104729 + OPTIONS["seed"]) % 100 >= OPTIONS["refreshes"]:
         return
     version = mpidata.solver.refresh()
@@ -46,13 +46,13 @@ def refresh(log: Log, simulation: int, step: int) -> None:
 
 
 def ragged(simulation: int, step: int, rank: int) -> np.ndarray:
-    """Rows of `p` of a rank, 0 to 3: where they are in the whole is in the second column."""
+    """Return a rank's 0 to 3 rows of `p`; the second column holds their row numbers in the whole."""
     first, count = sum((simulation + step + one) % 4 for one in range(rank)), (simulation + step + rank) % 4
     rows = np.arange(first, first + count, dtype=np.float32)
     return np.stack([np.full(count, 64 * simulation + step, np.float32), rows], axis=1)
 
 
 def part(alpha: float, step: int, rank: int, size: int) -> tuple[np.ndarray, tuple[int, int]]:
-    """Rows of `u` of a rank, and where they begin."""
+    """Return a rank's rows of `u`, and their start."""
     rows = np.array_split(np.arange(12), size)[rank]
     return np.full((len(rows), 6), alpha + step, np.float32), (int(rows[0]), 0)

@@ -1,6 +1,6 @@
-"""Trainer that acts on the simulations after each batch, and compares all that it draws with what solvers put.
+"""Trainer that acts on the simulations after each batch, and checks all samples against what solvers put.
 
-Argument: JSON with the options of acting.py, and batch, pause_s. Writes what it has drawn to drawn-TRAINER.json.
+Argument: JSON with the options of acting.py, and batch, pause_s. Writes the samples drawn to drawn-TRAINER.json.
 """
 
 import json
@@ -23,7 +23,7 @@ drawn: list[str] = []
 
 
 def check_ragged(batch: dict[str, np.ndarray], numbers: np.ndarray) -> None:
-    """Compare all rows of `p`, which has those of all ranks in each step."""
+    """Check `p`, which holds the rows of all ranks in each step."""
     counts = sum((batch["simulation"][:, None] + steps + rank) % 4 for rank in range(options["ranks"]))
     assert (batch["nodes"].reshape(counts.shape) == counts).all(), (batch["nodes"], counts)
     rows = np.concatenate([np.arange(count) for count in counts.ravel()])

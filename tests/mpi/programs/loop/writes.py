@@ -1,4 +1,4 @@
-"""Program that only writes files: 12 by 6 numbers in each step. Arguments: ALPHA, SIMULATION, STEPS, STEP_S."""
+"""Program that only writes files: 12 by 6 numbers per step. Arguments: ALPHA, SIMULATION, STEPS, STEP_S."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Program that knows nothing of mpidata, writes files without end, and does not end at SIGTERM, nor does its child."""
+"""Program unaware of mpidata: writes files without end, and ignores SIGTERM, as does its child."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Program that knows nothing of mpidata: writes a mesh, and then an array in each of 6 steps. Argument: simulation."""
+"""Program unaware of mpidata: writes a mesh, then an array in each of 6 steps. Argument: simulation."""
 
 import sys
 

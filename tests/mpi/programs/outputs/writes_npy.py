@@ -1,7 +1,7 @@
-"""Program that knows nothing of mpidata: reads a number from input.txt, and writes an array in each of 12 steps.
+"""Program unaware of mpidata: reads a number from input.txt, and writes an array in each of 12 steps.
 
-Arguments: FOLDER, SIMULATION, then "cut" to have the file of step 2 cut short. Of simulation 1 the first try ends
-badly, with a file that is cut short; FOLDER remembers that.
+Arguments: FOLDER, SIMULATION, then "cut" to truncate the file of step 2. The first try of simulation 1 fails
+with a truncated file; a marker in FOLDER records that.
 """
 
 import os

@@ -1,5 +1,5 @@
-/* Preloaded into a trainer: kills it before one of the calls by which it joins what is spawned. DIES_JOINING has the rank, the
- * function, `create` or `merge`, and the number of the call: "2 create 3". */
+/* Preloaded into a trainer: kills it before one of the calls by which it joins spawned processes. DIES_JOINING names
+ * the rank, the function (`create` or `merge`) and the number of the call: "2 create 3". */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
-/* Preloaded into all processes of a job: calls on files whose path matches MPIDATA_TEST_FAULT fail, or take long.
- * It is "<call> <errno or 0: delay> <first> <count> <pattern>"; each process counts the calls for itself. Each fault is
- * noted in the file MPIDATA_TEST_FAULTS. */
+/* Preloaded into all processes of a job: calls on files whose path matches MPIDATA_TEST_FAULT fail, or are delayed.
+ * Its format is "<call> <errno or 0: delay> <first> <count> <pattern>"; each process counts its own calls. Each fault
+ * is appended to the file MPIDATA_TEST_FAULTS. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ __attribute__((constructor)) static void prepare(void)
     if (fault && sscanf(fault, "%15s %d %ld %ld %255s", wanted, &number, &first, &count, pattern) != 5) *wanted = 0;
 }
 
-/* Whether the call is to fail; errno says why. */
+/* Returns whether the call must fail, with errno set. */
 static int fails(const char *call, const char *path)
 {
     if (!*wanted || strcmp(call, wanted) || fnmatch(pattern, path, 0)) return 0;

@@ -1,4 +1,4 @@
-/* Preloaded into all of a job: in the process of that name the fork of that number fails, FORK_FAILS=name:number. */
+/* Preloaded into all processes of a job. FORK_FAILS=name:number: in the process `name`, fork number `number` fails. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Preloaded into a solver: lets a test end it from outside, in the middle of its work, in ways that no signal can.
- * SIGRTMIN+1: exit(3) at the next step. SIGRTMIN+2: MPI_Abort there, or abort where there is no MPI. SIGRTMIN+3: exit(0) there. */
+/* Preloaded into a solver: lets a test end it from outside, in the middle of its work, in ways that a signal cannot.
+ * At the next step, SIGRTMIN+1 calls exit(3), SIGRTMIN+2 MPI_Abort (abort without MPI), and SIGRTMIN+3 exit(0). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #ifndef WITHOUT_MPI

@@ -1,4 +1,4 @@
-"""The job starts the carrier whose path is `CARRIER` in the environment."""
+"""Makes the job start the carrier at the path `CARRIER` from the environment."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Makes a process write its record slowly, as to a slow disk."""
+"""Makes a process write its record as slowly as to a slow disk."""
 
 import time
 
@@ -6,7 +6,7 @@ from mpidata.record.file import RecordFile
 
 
 def slow_down(row_s: float = 0.0, call_s: float = 0.0) -> None:
-    """Sleep before rows are appended: for each row, and for each call."""
+    """Sleep before rows are appended: once per row, and once per call."""
     append = RecordFile.append
 
     def slow(self: RecordFile, rows, write):

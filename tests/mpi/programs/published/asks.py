@@ -1,6 +1,6 @@
-"""Solver: asks the model until an answer is of version UNTIL; u is the version of each step.
+"""Solver: asks the model until an answer has version UNTIL; u is the version of each step.
 
-The function adds 'weight' and 'bias' of what is published (values.py), so that each answer says by itself which it was.
+The function adds the published 'weight' and 'bias' (values.py), so that each answer identifies its version.
 """
 
 import sys

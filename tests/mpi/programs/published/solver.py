@@ -1,7 +1,7 @@
-"""Solver: makes steps until it has read version UNTIL, and compares all that it reads; u is the version of each step.
+"""Solver: makes steps until it reads version UNTIL, and checks all that it reads; u is the version of each step.
 
-Arguments: UNTIL, elements, then "dies": rank 1 of group 0 kills itself as it first reads version 2, once; or "stops":
-it is stopped while it waits for the values of one.
+Arguments: UNTIL, elements, then "dies": rank 1 of group 0 kills itself once, after it first reads version 2; or
+"stops": this rank is stopped while it waits for the values of a version.
 """
 
 import os
@@ -22,7 +22,7 @@ carried = bool(os.environ.get("MPIDATA_CARRIER"))
 group = None if carried else mpidata.solver.group()
 rank = 0 if group is None else group.Get_rank()
 marker = Path("died")
-print("=> first", refresh(), flush=True)  # outside a simulation, too
+print("=> first", refresh(), flush=True)  # also works outside a simulation
 for simulation in mpidata.solver.simulations():
     version = step = 0
     while version < until or step < 3:

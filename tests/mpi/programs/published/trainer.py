@@ -1,8 +1,8 @@
-"""Trainer: publishes before the first batch, and after each so many; u of a sample is a version that a solver had read.
+"""Trainer: publishes before the first batch and after every n-th; u of a sample is a version that a solver has read.
 
-Options, in JSON: elements; every: batches from one version to the next; publishes: how often in a row; pause_s; kept:
-whether the number of versions is registered; dies: trainer and batch at which it kills itself, once there is a
-checkpoint, where `checkpoint` says so; torch: with tensors of two further dtypes.
+Options, in JSON: elements; every: batches from one version to the next; publishes: versions in a row; pause_s; kept:
+whether the number of versions is registered; dies: the trainer that kills itself, and at which batch; checkpoint:
+whether it waits for a checkpoint first; torch: whether to add tensors of two further dtypes.
 """
 
 import json
@@ -32,7 +32,7 @@ options = DEFAULTS | json.loads(sys.argv[1] if len(sys.argv) > 1 else "{}")
 
 
 class Count:
-    """How many versions there were."""
+    """Number of versions."""
 
     version = 0
 

@@ -1,4 +1,4 @@
-"""What is published in the tests: each element is a function of the version and of its place."""
+"""The arrays that the tests publish: each element is a function of the version and its index."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def arrays(version: int, elements: int) -> dict[str, np.ndarray]:
 
 
 def check(found: dict[str, np.ndarray], version: int, elements: int) -> None:
-    """Compare every element; nothing was published before version 1."""
+    """Check every element; version 0 means that nothing is published."""
     wanted = arrays(version, elements) if version else {}
     assert list(found) == list(wanted), (version, list(found))
     for name, values in wanted.items():

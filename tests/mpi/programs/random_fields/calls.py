@@ -1,6 +1,6 @@
-"""The calls that put random fields, for solvers of any language: those in C and Fortran read them from files.
+"""The calls that put random fields, for solvers in any language: C and Fortran solvers read them from files.
 
-`python calls.py COUNT` writes calls/<simulation>-<step>-<rank> for so many simulations, with the samples' times.
+`python calls.py COUNT` writes calls/<simulation>-<step>-<rank> for COUNT simulations, with the samples' times.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ HOW = {
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """`extra`: a start, or the rows of a map. `how` is "kill": the rank dies, unless there is a file `name`."""
+    """`extra` is a start or the rows of a map. If `how` is "kill", the rank dies unless the file `name` exists."""
 
     how: str
     name: str
@@ -36,7 +36,7 @@ def time_of(simulation: int, step: int) -> float:
 
 
 def calls(simulation: int, step: int, rank: int) -> Iterator[Call]:
-    """What a rank calls in a step, in parts and blocks, by put, put_block, iput, maps, in local numbers."""
+    """Yield a rank's calls in a step: parts and blocks, by put, put_block, iput, maps, and in local numbers."""
     kills = [tuple(kill) for kill in SPEC.get("kills", [])]
     for number, (name, entry) in enumerate(SPEC["fields"].items()):
         if (simulation, step, number, rank) in kills:
@@ -65,12 +65,12 @@ def calls(simulation: int, step: int, rank: int) -> Iterator[Call]:
 
 
 def most(entry: dict[str, Any]) -> int:
-    """Rows that the length of an index may have."""
+    """Return the most rows that the length of an index field can have."""
     return max(1, SPEC["lengths"][entry["index"]][1])
 
 
 def by_map(simulation: int, name: str, values: Array, step: int, rank: int) -> Iterator[Call]:
-    """Put this rank's rows of a field, in any order, by one or two maps; those of steps of even number are the same."""
+    """Yield the calls that put this rank's rows in random order, by one or two maps, the same in all even steps."""
     if not given(name, simulation, step):
         return
     axis, number = max(0, varying(name)), list(SPEC["fields"]).index(name)
@@ -81,12 +81,12 @@ def by_map(simulation: int, name: str, values: Array, step: int, rank: int) -> I
 
 
 def packed(call: Call, number: int) -> bytes:
-    """As int64: how, dtype, dimensions, bytes, number of extras (-1: none); shape; extras; then name and values."""
+    """Return as int64: how, dtype, dimensions, bytes, number of extras (-1: none), shape, extras; then name, values."""
     how, extra = call.how, [] if call.extra is None else [int(value) for value in call.extra]
     if how in ("put", "block") and call.values.ndim and number % 2:
         how = "strided"
     dtype, array = SPEC["fields"][call.name]["dtype"] if call.name in SPEC["fields"] else "uint8", call.values
-    if SPEC.get("language") == "fortran" and dtype in ("float16", BFLOAT16):  # which has no such kind
+    if SPEC.get("language") == "fortran" and dtype in ("float16", BFLOAT16):  # Fortran has no such kind
         bits = array.astype(np.float32) if dtype == "float16" else array.view(np.uint16).astype(np.uint32) << 16
         dtype, array = "float32", bits.view(np.float32)
     values = np.ascontiguousarray(array).tobytes()

@@ -1,4 +1,4 @@
-"""Trainer: draws single samples, joins them to batches, and compares these; notes what came: seen-<trainer>.json."""
+"""Trainer: draws single samples, collates and checks them, and writes what came to seen-<trainer>.json."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Compares batches of each kind, and single samples, of random fields with what was put."""
+"""Checks batches of each kind, and single samples, of random fields against what was put."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ def compare(
     ragged: str = "packed",
     constants: Callable[[int], dict[str, Any]] | None = None,
 ) -> None:
-    """Each array of a batch, or of a single sample, with those of its steps; constants: by simulation, where apart."""
+    """Check each array of a batch or single sample; `constants` returns a simulation's, if these come separately."""
     steps = steps_of(batch, window)
     of = {name: [lengths(*step)[name] for step in steps] for name in SPEC["lengths"]}
     assert batch["time"].reshape(-1).tolist() == [0.5 * step[1] + sum(lengths(*step).values()) for step in steps]
@@ -46,7 +46,7 @@ def compare(
 def _apart(
     name: str, batch: dict[str, Any], steps: list[tuple[int, int]], constants: Callable[[int], dict[str, Any]]
 ) -> None:
-    """Of a batch those that the stream has, of a single sample its own."""
+    """Check the constants: the stream's for a batch, its own for a single sample."""
     empty = name in batch and not batch[name].numel()  # joined windows
     assert empty or (name in batch) == (batch["simulation"].ndim == 0)
     for simulation, step in steps:

@@ -1,7 +1,7 @@
-"""What random fields hold: every array of a step follows from the seed, the simulation, the step and the field.
+"""The contents of random fields: every array of a step follows from the seed, the simulation, the step and the field.
 
-spec.json, in the working directory, has `seed`, `ranks` (of a group), `steps`, `lengths` ({name: [least, most]}), and
-`fields` ({name: {dtype, shape, index, base, per}}); `idle`, if it is there, the trainers that draw nothing.
+spec.json, in the working directory, has `seed`, `ranks` (of a group), `steps`, `lengths` ({name: [least, most]}),
+`fields` ({name: {dtype, shape, index, base, per}}) and optionally `idle`, the trainers that draw nothing.
 """
 
 import json
@@ -20,17 +20,17 @@ def chance(*numbers: int) -> np.random.Generator:
     return np.random.default_rng([SPEC["seed"], *numbers])
 
 
-# In place of the step, of what is put once a simulation.
+# Replaces the step of constants.
 ONCE = 1 << 20
 
 
 def once(name: str) -> bool:
-    """Whether it is put once a simulation."""
+    """Return whether the field is put once per simulation."""
     return SPEC["fields"][name].get("per") == "simulation"
 
 
 def lengths(simulation: int, step: int) -> dict[str, int]:
-    """Of a step, by name; those of fields that are put once are the same in all."""
+    """Return the lengths of a step by name; those of constants are the same in all steps."""
     of, of_all = chance(simulation, step), chance(simulation, ONCE)
     drawn = {
         name: (of.integers(at[0], at[1] + 1), of_all.integers(at[0], at[1] + 1)) for name, at in SPEC["lengths"].items()
@@ -40,18 +40,18 @@ def lengths(simulation: int, step: int) -> dict[str, int]:
 
 
 def varying(name: str) -> int:
-    """The dimension that varies; -1: none."""
+    """Return the dimension that varies, or -1."""
     return next((d for d, extent in enumerate(SPEC["fields"][name]["shape"]) if isinstance(extent, str)), -1)
 
 
 def given(name: str, simulation: int, step: int) -> bool:
-    """Whether it is put in this step."""
+    """Return whether the field is put in this step."""
     number, step = list(SPEC["fields"]).index(name), ONCE if once(name) else step
     return not SPEC["fields"][name].get("optional") or bool(chance(simulation, step, number, 3).integers(3))
 
 
 def whole(name: str, simulation: int, step: int) -> np.ndarray[Any, Any]:
-    """A field as the trainers are to get it; the bits of bfloat16."""
+    """Return a field as trainers must receive it; for bfloat16, its bits."""
     entry, number, of_step = SPEC["fields"][name], list(SPEC["fields"]).index(name), lengths(simulation, step)
     step = ONCE if once(name) else step
     shape = [of_step[extent] if isinstance(extent, str) else extent for extent in entry["shape"]]
@@ -70,7 +70,7 @@ def whole(name: str, simulation: int, step: int) -> np.ndarray[Any, Any]:
 
 
 def parts(name: str, simulation: int, step: int, rank: int) -> list[tuple[slice, ...]]:
-    """What a rank puts of a field, in the order of its calls, along the dimension that varies, or else the first."""
+    """Return a rank's parts of a field in call order, cut along the varying dimension, or else the first."""
     entry, number, step = SPEC["fields"][name], list(SPEC["fields"]).index(name), ONCE if once(name) else step
     axis, ranks, of = varying(name), SPEC["ranks"], chance(simulation, step, number, 1)
     if not given(name, simulation, step):

@@ -1,6 +1,6 @@
-"""Compares a record of random fields with what was put; prints (simulation, step) of its samples, in order.
+"""Checks a record of random fields against what was put; prints (simulation, step) of its samples, in order.
 
-As single samples, in batches that workers have joined, and in windows of two steps; validation samples, too.
+Reads single samples, batches that workers collate, windows of two steps, and validation samples.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Puts random fields in parts and blocks, by put, put_block, iput, maps, and in local numbers; some from a device."""
+"""Puts random fields in parts and blocks, by put, put_block, iput, maps and local numbers, some from a device."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ def make(simulation, call, lent):
     name, values = call.name, call.values
     array = None
     if "STANDIN" in os.environ and call.how not in ("kill", "iput") and CHANCE.random() < 0.7:
-        # An array that is put by a map, or whose values are local numbers, is contiguous.
+        # Arrays put by a map or as local numbers are contiguous.
         array = values = DEVICE.array(values, CHANCE, call.how not in ("mapped", "indices"))
     if call.how == "kill":
         with contextlib.suppress(FileExistsError):

@@ -1,7 +1,7 @@
-"""Compares each sample that comes with what was put, and notes (simulation, step) of all: seen-<trainer>.json.
+"""Checks each sample against what was put, and writes (simulation, step) of all to seen-<trainer>.json.
 
-Those that are `idle` in spec.json draw nothing, and end when the others have drawn all.
-With `dies` there trainer 0 asks for a checkpoint after 3 batches, and dies when it is there, in the first start.
+Trainers that are `idle` in spec.json draw nothing, and end when the others have drawn all samples.
+With `dies` in it, trainer 0 of the first start asks for a checkpoint after 3 batches and dies once it is written.
 """
 
 import json
@@ -52,10 +52,10 @@ for number, batch in enumerate([] if rank in SPEC["idle"] else stream, start=1):
     if SPEC.get("dies") and not stream.resumed:
         if number == 3:
             stream.checkpoint()
-        if rank == 0 and any(checkpoints.glob("*/trainer-0000.h5")):  # the others reach theirs without this one
+        if rank == 0 and any(checkpoints.glob("*/trainer-0000.h5")):  # the others reach theirs without this trainer
             while not any(checkpoints.glob("[0-9]*[0-9]")):
                 time.sleep(0.01)
             os._exit(3)
-        time.sleep(0.15)  # of work: it ends before the stream does
+        time.sleep(0.15)  # stands for work: the checkpoint ends before the stream
 with open(f"seen-{rank}.json", "w") as file:
     json.dump({"drawn": drawn, "validation": held, "resumed": stream.resumed}, file)

@@ -1,4 +1,4 @@
-"""A sampler that counts: simulation n gets alpha n/1000. Its process is killed at each call in DIES_AT (once each)."""
+"""A sampler that counts: simulation n gets alpha n/1000. Its process is killed once at each call in DIES_AT."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Counting:
         self.calls += 1
         time.sleep(float(os.environ.get("SLOW_S", 0)))
         marker = Path(f"died-{self.calls}")
-        if "MPIDATA_RUN" not in os.environ:  # in mpidata run, which checks the sampler
+        if "MPIDATA_RUN" not in os.environ:  # `mpidata run` is checking the sampler
             return
         if str(self.calls) == os.environ.get("DIES_ALWAYS_AT"):
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A sampler that looks near the simulation with the largest loss so far."""
+"""A sampler that samples near the simulation with the largest loss so far."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A sampler that reads what is published, and notes of each call what it got: versions not older than the losses."""
+"""A sampler that reads the published arrays, and records in each call its version, compared with the losses."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-/* A solver that ends its first try of simulation 0 by MPI_Abort with 4, and that of simulation 1 by an error that is
- * fatal within MPI. Argument: "early": MPI_Abort before mpidata_init. */
+/* A solver that ends its first try of simulation 0 by MPI_Abort with 4, and its first try of simulation 1 by an error
+ * that is fatal within MPI. Argument: "early": MPI_Abort before mpidata_init. */
 #include <fcntl.h>
 #include <mpidata.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* Keeps as many questions open as may be, of 0 to 40000 rows, and checks each answer: y = 2 x, and the sum of each row. Of
- * several ranks each third one asks nothing. Arguments: how many times as many rows to ask for, and a file: a simulation
- * goes on until it has so many letters. */
-#if defined(CARRIED) && !defined(WITH_MPI) /* as a program that is not a rank of the job, of one rank or with an MPI of its own */
+/* Keeps the maximum of questions open, with 0 to 40000 rows each, and checks each answer: y = 2 x, and the sum of each
+ * row. Every third rank asks nothing. Arguments: a factor for the number of rows, a file, and the number of letters
+ * in it until which a simulation runs. */
+#if defined(CARRIED) && !defined(WITH_MPI) /* a carried program, with one rank or its own MPI */
 #include <mpidata_carried.h>
 #elif defined(CARRIED)
 #include <mpi.h>
@@ -84,7 +84,7 @@ static void join(int *argc, char ***argv) {
 #endif
 }
 
-/* As rank 0 sees it. */
+/* Returns what rank 0 sees. */
 static int has_letters(const char *path, long count) {
     struct stat status;
     int has = !stat(path, &status) && status.st_size >= count;

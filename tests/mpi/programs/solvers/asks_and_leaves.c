@@ -1,5 +1,5 @@
-/* Leaves questions open: over a cancel, over mpidata_next, and over mpidata_finalize. Each is answered: y = 2 x. */
-#ifdef CARRIED /* as a program that is not a rank of the job */
+/* Leaves questions open across a cancel, mpidata_next and mpidata_finalize. Each is answered: y = 2 x. */
+#ifdef CARRIED /* a carried program */
 #include <mpidata_carried.h>
 #else
 #include <mpi.h>
@@ -40,7 +40,7 @@ static void check(const asked *one, const char *what) {
         if (one->y[i] < 2 * one->x[i] || one->y[i] > 2 * one->x[i]) fail(what);
 }
 
-/* From now on the arrays are the program's: nothing may write to them. */
+/* From now on the arrays belong to the program: the library must not write to them. */
 static void take_back(asked *one) {
     for (int i = 0; i < N; i++) one->y[i] = -1;
 }
@@ -50,7 +50,7 @@ static void check_untouched(const asked *one) {
         if (one->y[i] > -1 || one->y[i] < -1) fail("an array was written to that was lent no more");
 }
 
-/* Step until the simulation is cancelled; returns what step has returned. */
+/* Steps until the simulation is cancelled; returns the last status. */
 static int until_cancelled(int ends) {
     static const int64_t shape[] = {5};
     const float u[] = {1, 2, 3, 4, 5};
@@ -61,7 +61,7 @@ static int until_cancelled(int ends) {
         float first[5];
         for (int i = 0; i < 5; i++) first[i] = (float)step + u[i];
         if (!(status = mpidata_put("u", first, MPIDATA_FLOAT32, 1, shape))) status = mpidata_step(step);
-        for (int i = status ? 1 : 0; i < OPEN; i++) { /* after a cancel the first one stays open */
+        for (int i = status ? 1 : 0; i < OPEN; i++) { /* after a cancel the first question stays open */
             if (mpidata_infer_wait(&all[i].question)) fail("mpidata_infer_wait");
             check(&all[i], "an answer is wrong");
         }
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
             }
         }
         open = all[0].question != 0;
-        if (open && simulation == 2) break; /* finalize waits for it */
+        if (open && simulation == 2) break; /* mpidata_finalize waits for it */
     }
     const int waits = all[0].question != 0;
     if (mpidata_finalize()) fail("mpidata_finalize");

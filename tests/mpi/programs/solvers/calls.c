@@ -1,4 +1,4 @@
-/* Makes the calls that random_fields/calls.py has written to files, so many steps of each simulation as its argument says. */
+/* Makes the calls that random_fields/calls.py has written to files. Argument: the number of steps of a simulation. */
 #ifdef CARRIED
 #include <mpidata_carried.h>
 #else
@@ -24,7 +24,7 @@ static void must(int right) {
 
 static void read_all(FILE *file, void *to, size_t bytes) { must(!bytes || fread(to, bytes, 1, file) == 1); }
 
-/* Put the values with as much room behind each. */
+/* Puts the values with a gap of one element after each. */
 static int put_strided(const char *name, const char *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                        const int64_t *start, size_t bytes) {
     int64_t elements = 1, strides[8];
@@ -62,7 +62,7 @@ static int make(int how, const char *name, void *values, mpidata_dtype dtype, in
     }
 }
 
-/* Returns 0 at the end of the step. */
+/* Makes the next call; returns 0 at the end of the step. */
 static int make_next(FILE *file) {
     int64_t head[HEAD], shape[8] = {0}, *extra = NULL;
     char name[64];

@@ -1,6 +1,6 @@
-/* Constants of two ranks, of another length in each try. In its first try simulation 0 loses rank 1 between its constants and
- * its first step, simulation 1 rank 0 between two constants, simulation 2 has a time that is not finite, and simulation 3 loses
- * rank 1 within a step. Simulation 4 has no steps, and simulation 5 is given up before its first one. See constants/lengths.py, which compares. */
+/* Constants of two ranks, with a new length in each try. In its first try simulation 0 loses rank 1 between constants
+ * and first step, simulation 1 loses rank 0 between two constants, simulation 2 has a time that is not finite, and
+ * 3 loses rank 1 in a step. 4 has no steps; 5 is abandoned before its first step. constants/lengths.py checks this. */
 #include <fcntl.h>
 #include <math.h>
 #include <mpi.h>
@@ -26,7 +26,7 @@ static void dies(int64_t of, int who) {
     if (!tried && simulation == of && rank == who) (void)raise(SIGKILL);
 }
 
-/* Whether this simulation was begun before. */
+/* Returns whether this simulation was started before. */
 static int was_tried(MPI_Comm group) {
     char path[64];
     int found = 0;

@@ -1,4 +1,4 @@
-/* A solver of which the first tries are killed in the middle of MPI_Init, each a little later. Argument: how many. */
+/* A solver whose first tries are killed in the middle of MPI_Init, each a little later. Argument: how many. */
 #include <fcntl.h>
 #include <mpidata.h>
 #include <signal.h>
@@ -14,7 +14,7 @@ static int is_try(int number) {
     return file >= 0 && close(file) == 0;
 }
 
-/* From now on this process has so many ms to live. */
+/* This process is killed after this many ms. */
 static int die_in(int ms) {
     timer_t timer;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};

@@ -1,4 +1,4 @@
-/* Puts fields of all dtypes, as dtype_values.py says: arrays of the declared ones and of those that are converted. */
+/* Puts fields of all dtypes, as dtype_values.py defines them: arrays of the declared dtype and of convertible ones. */
 #include <complex.h>
 #include <math.h>
 #include <mpidata.h>

@@ -1,6 +1,6 @@
-/* Runs each simulation until it is cancelled, and writes after how many steps that was to ended-SIMULATION-RANK. Each rank puts
- * its rows of u. Between put and step the ranks meet, so that none may end a step before another one. Argument: "fail" to give
- * each simulation up then, which is no failure. */
+/* Runs each simulation until it is cancelled, and writes its number of steps to ended-SIMULATION-RANK. Each rank puts
+ * its rows of u. A barrier between put and step keeps ranks from ending a step before the others. Argument: "fail" to
+ * abandon each cancelled simulation, which does not count as a failure. */
 #ifdef CARRIED
 #ifdef WITH_MPI
 #include <mpi.h>

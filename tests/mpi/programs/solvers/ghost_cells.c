@@ -1,4 +1,4 @@
-/* Puts the inside of an array with ghost cells, a column of structs from the last to the first, and a part with a stride. */
+/* Puts the interior of an array with ghost cells, a column of structs in reverse order, and a part with a stride. */
 #include <mpidata.h>
 #include <stddef.h>
 #include <stdlib.h>

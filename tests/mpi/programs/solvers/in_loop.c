@@ -1,5 +1,5 @@
-/* Runs each simulation until it is cancelled: reads what is published every third step, and asks two questions in each,
- * of which the answers, y = 2 x, are checked after the step. All ranks of a group ask; the first one puts. */
+/* Runs each simulation until it is cancelled: reads the published arrays in every third step, and asks two questions in
+ * each step; their answers, y = 2 x, are checked after the step. All ranks of a group ask; the first one puts. */
 #include <mpi.h>
 #include <mpidata.h>
 #include <stdio.h>

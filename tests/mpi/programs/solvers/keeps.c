@@ -1,5 +1,5 @@
-/* A solver that has set all that a program may set, and looks after each call whether it is as it was: errno, floating-point
- * traps, rounding, flags and flushing, the locale, signals, their alternate stack, the umask and the folder. */
+/* A solver that sets all process state that a program may set, and checks after each call that it is unchanged: errno,
+ * floating-point traps, rounding, flags and flushing, the locale, signals, their alternate stack, the umask and cwd. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fenv.h>
@@ -55,7 +55,7 @@ static void must(int holds, const char *what, const char *call) {
     _exit(3);
 }
 
-/* After a call, all is as before it. */
+/* Checks that the last call has left all as it was. */
 static int kept(int status, const char *call) {
     sigset_t blocked;
     stack_t stack;
@@ -80,7 +80,7 @@ static int kept(int status, const char *call) {
 #define KEPT(call) kept(call, #call)
 
 static void set_all(void) {
-    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_ONSTACK}; /* calls are interrupted */
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_ONSTACK}; /* interrupts calls */
     sigset_t blocked;
     before.stack = (stack_t){.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
     (void)snprintf(before.locale, sizeof before.locale, "%s", setlocale(LC_ALL, NULL));

@@ -1,6 +1,6 @@
-/* Solver of the loop campaign, of one or several ranks: steps of `u`, refreshes and questions at steps that follow from the
- * seed, and notes what it saw as loop/solving.py does. Arguments: STEPS, STEP_US, SEED, percent of the steps that refresh,
- * elements, percent of the steps that ask, most rows of a question, the least version of an answer, whether it puts `p`. */
+/* Solver of the loop campaign, with one or several ranks: puts `u`, refreshes and asks at steps that follow from the
+ * seed, and logs what it saw like loop/solving.py. Arguments: STEPS, STEP_US, SEED, percent of steps that refresh,
+ * elements, percent of steps that ask, most rows of a question, least version of an answer, whether it puts `p`. */
 #ifdef CARRIED
 #ifdef WITH_MPI
 #include <mpi.h>
@@ -129,14 +129,14 @@ static void check_answer(const asked *one) {
     }
 }
 
-/* Wait for the last one that is open; it is answered, whatever has become of the simulation. */
+/* Waits for the last open question, which is answered whatever has become of the simulation. */
 static void take_answer(void) {
     asked *one = &questions[--open_now];
     must(!mpidata_infer_wait(&one->question) && !one->question, "wait for an answer");
     check_answer(one);
 }
 
-/* Ask one question, and wait, or several at once, which stay open; or none. */
+/* Asks one question and waits, asks several that stay open, or asks none. */
 static int ask_some(int64_t simulation, int64_t step) {
     const int64_t kind = (simulation * 3 + step * 5 + rank) % 10;
     int status = MPIDATA_SUCCESS;
@@ -149,7 +149,7 @@ static int ask_some(int64_t simulation, int64_t step) {
     return status;
 }
 
-/* mpidata_next has waited for those that were still open. */
+/* Checks the answers to open questions, for which mpidata_next has waited. */
 static void check_left(void) {
     while (open_now) check_answer(&questions[--open_now]);
 }

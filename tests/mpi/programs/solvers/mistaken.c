@@ -1,6 +1,6 @@
-/* A carried program that does what it should not. Argument: "whole": each rank puts all of the field, as if it were the only
- * one; "lingers": it does not end after its ranks have finalized; "closes": the file descriptors that are not its own; "few":
- * as many files are open as may be; "diverges": the time of a step of the first simulation is not finite. */
+/* A carried program that makes a mistake. Argument: "whole": each rank puts the whole field, as if it were alone;
+ * "lingers": does not end after its ranks have finalized; "closes": closes file descriptors that are not its own;
+ * "few": has as many files open as the limit allows; "diverges": a time in the first simulation is not finite. */
 #ifdef CARRIED
 #include <mpidata_carried.h>
 #else

@@ -1,5 +1,5 @@
-/* A solver that makes one mistake, named by its argument, at step 2 of its first simulation, and goes on as if nothing
- * had happened: the library alone must end the job. */
+/* A solver that makes one mistake, named by its argument, at step 2 of its first simulation, and continues as if
+ * nothing had happened: the library alone must end the job. */
 #include <mpidata.h>
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static int is(const char *name) { return strcmp(mistake, name) == 0; }
 static void put_blocks(int rank, int size, const float *u) {
     int64_t rows = 4 / size, shape[2] = {rows, 6}, start[2] = {rank * rows, 0};
     if (is("overlap") && rank == 1) {
-        shape[0] = 1; /* the same number of elements in all: rows 1 and 3, row 2 is a hole */
+        shape[0] = 1; /* the right total of elements: rows 1 and 3, row 2 is a hole */
         (void)mpidata_put_block("u", u, MPIDATA_FLOAT32, 2, shape, (int64_t[]){1, 0});
         start[0] = 3;
     }

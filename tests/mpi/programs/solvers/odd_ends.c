@@ -1,5 +1,5 @@
-/* Solver: 20 steps a simulation. "no_finalize": ends without MPI_Finalize. "fork": forks a child in its first simulation,
- * which goes on as if it were the solver. */
+/* Solver with 20 steps per simulation. "no_finalize": ends without MPI_Finalize. "fork": forks a child in its first
+ * simulation, which continues as if it were the solver. */
 #include <mpi.h>
 #include <mpidata.h>
 #include <string.h>

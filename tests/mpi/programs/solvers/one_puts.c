@@ -1,5 +1,5 @@
-/* A solver whose rank 0 puts whole fields while the others wait for it in a barrier of their own. What it prints stays in
- * its buffer until it ends. */
+/* A solver whose rank 0 puts whole fields while the others wait for it in the solver's own barrier. Its output stays
+ * in its stdio buffer until it ends. */
 #include <mpi.h>
 #include <mpidata.h>
 #include <stdio.h>

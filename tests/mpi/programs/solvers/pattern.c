@@ -1,10 +1,10 @@
 /* Sends fields whose every element is a function of (simulation, step, index): value = 4096 simulation + 64 step +
- * flat index mod 61, exact in float32 for simulation < 1000, step < 64. Each field goes in uneven blocks along its first dimension (rank r of P has
- * r+1 shares), 'scalar' from rank 0, 'whole' from rank step mod P; 'cube' is split along its last dimension.
- * Arguments: steps (simulation s has steps + s mod 3), then "copy", "iput", "slow" (50 ms a step) or "stops" (by
- * SIGSTOP, when all is done), then the last extent of 'cube',
- * then, of a carried program that is started for each simulation, its number. */
-#ifdef CARRIED /* as a program that is not a rank of the job, of one rank or with an MPI of its own */
+ * flat index mod 61, exact in float32 for simulation < 1000, step < 64. Each field is put in uneven blocks along its
+ * first dimension (rank r of P has r+1 shares), 'scalar' by rank 0, 'whole' by rank step mod P; 'cube' is split along
+ * its last dimension. Arguments: steps (simulation s has steps + s mod 3); "copy", "iput", "slow" (50 ms a step) or
+ * "stops" (by SIGSTOP, at the end); the last extent of 'cube'; and, for a carried program that is started for each
+ * simulation, the simulation's number. */
+#ifdef CARRIED /* a carried program, with one rank or its own MPI */
 #ifdef WITH_MPI
 #include <mpi.h>
 #endif
@@ -39,7 +39,7 @@ static void put_part(const char *name, const double *values, int ndim, const int
                   : mpidata_put_block(name, values, MPIDATA_FLOAT64, ndim, shape, start));
 }
 
-/* This rank's part of `shape`, cut along one dimension, in freshly allocated memory that the caller frees. */
+/* Returns this rank's part of `shape`, cut along one dimension, in newly allocated memory that the caller frees. */
 static double *part(int64_t simulation, int64_t step, int ndim, const int64_t *shape, int cut, int64_t *own,
                     int64_t *start) {
     int64_t n = 1, at[3] = {0};
@@ -85,7 +85,7 @@ static int step_once(int64_t simulation, int64_t step) {
 }
 
 #ifdef CARRIED
-/* A program that is started for each simulation is told of it in other ways, too. */
+/* A program that is started for each simulation also learns its number from the environment and an argument. */
 static void check_told(int64_t simulation, const char *argument) {
     const char *number = getenv("MPIDATA_SIMULATION"), *alpha = getenv("MPIDATA_PARAM_ALPHA");
     double value;
@@ -97,7 +97,7 @@ static void check_told(int64_t simulation, const char *argument) {
     exit(1);
 }
 
-/* End badly in the middle of simulation 1, once in this folder: "exit3", "exit0", "segv", or "abort" by the program's MPI. */
+/* Fails in the middle of simulation 1, once per folder: "exit3", "exit0", "segv", or "abort" by the program's MPI. */
 static void end_badly(const char *how, int64_t simulation, int64_t step) {
     if (simulation != 1 || step != 3 || rank != size - 1 || !strchr("eas", *how) || !strcmp(how, "slow") || !strcmp(how, "stops")) return;
     int file = open("ended", O_CREAT | O_EXCL | O_WRONLY, 0600);

@@ -1,5 +1,5 @@
-/* Solver that reads what is published: it makes steps until version 3, and compares all that it reads with
- * published/values.py of 100 elements; u is the version of each step. */
+/* Solver that reads the published arrays: it makes steps until version 3, and checks all that it reads against
+ * published/values.py with 100 elements; u is the version of each step. */
 #ifdef CARRIED
 #ifdef WITH_MPI
 #include <mpi.h>

@@ -1,5 +1,5 @@
-/* Puts rows of "u" (9 x 2) and of "v" (its number varies) by maps, and "ends" with local numbers, as its argument says: "maps",
- * "new" (a map in each step), or a mistake. */
+/* Puts rows of "u" (9 x 2) and of "v" (a varying number) by maps, and "ends" with local numbers. Argument: "maps",
+ * "new" (a new map in each step), or a mistake. */
 #ifdef CARRIED
 #include <mpi.h>
 #include <mpidata_carried.h>
@@ -15,7 +15,7 @@ static void must(int status) {
 
 static int rank, ranks;
 
-/* Rows that this rank has of n: every so many of them, the last first. */
+/* Returns this rank's rows of n (row * row mod ranks == rank), the last first. */
 static int64_t rows_of(int64_t n, int64_t *indices) {
     int64_t count = 0;
     for (int64_t row = n - 1; row >= 0; row--)

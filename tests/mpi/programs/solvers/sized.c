@@ -1,8 +1,8 @@
 /* Solver of the kill campaign: a field 'u' of any size, in one block per rank (rank r of P has r+1 shares), and a scalar
- * 'mark' beside it. u[i] = 4096 simulation + 64 step + i mod 61, mark = 64 simulation + step.
+ * 'mark'. u[i] = 4096 simulation + 64 step + i mod 61, mark = 64 simulation + step.
  * Arguments: elements of u, steps, "put" or "iput", "together" (a collective call in each step) or "apart",
  * microseconds of work in each step. */
-#ifdef CARRIED /* as a program that is not a rank of the job, of one rank or with an MPI of its own */
+#ifdef CARRIED /* a carried program, with one rank or its own MPI */
 #ifdef WITH_MPI
 #include <mpi.h>
 #endif

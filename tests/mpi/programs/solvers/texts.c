@@ -1,6 +1,6 @@
-/* Gets the parameters of test_parameter_texts.py, numbers and texts. Argument: a mistake with a text ("number", "room"
+/* Reads the parameters of test_parameter_texts.py, numbers and texts. Argument: a mistake with a text ("number", "room"
  * or "unknown"). */
-#ifdef CARRIED /* as a program that is not a rank of the job */
+#ifdef CARRIED /* a carried program */
 #include <mpidata_carried.h>
 #else
 #include <mpidata.h>

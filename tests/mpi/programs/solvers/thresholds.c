@@ -1,6 +1,6 @@
-/* Puts what calls.txt says, from where it lies in values-DTYPE, so that a step costs little more than its calls. The first
- * line has the number of tables, of steps, and of places where the values of a step may begin; simulation s follows table
- * s mod tables. Each other line is a call: table, step, rank, field, how, dtype, place in the field, elements. */
+/* Makes the calls listed in calls.txt, with values from values-DTYPE, so that a step costs little more than its calls.
+ * The first line has the numbers of tables, steps, and offsets at which the values of a step may begin; simulation s
+ * follows table s mod tables. Each other line is a call: table, step, rank, field, how, dtype, start, elements. */
 #ifdef CARRIED
 #include <mpidata_carried.h>
 #else
@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
             must(!mpidata_step(0.25 * step));
         }
     }
-    must(!mpidata_finalize()); /* which waits for what is lent */
+    must(!mpidata_finalize()); /* waits for lent arrays */
 #ifndef CARRIED
     (void)MPI_Finalize();
 #endif

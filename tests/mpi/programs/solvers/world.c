@@ -1,4 +1,4 @@
-/* A solver that waits for all ranks of MPI_COMM_WORLD, as if they were its own. Argument: "before" mpidata_init,
+/* A solver that waits for all ranks of MPI_COMM_WORLD as if they belonged to it. Argument: "before" mpidata_init,
  * "after" it, or at the "end", before mpidata_finalize. */
 #include <mpidata.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Knows nothing of mpidata: reads a number from input.txt, and writes 12 arrays of 4 x 6 float32, the number plus the step, to
- * u_0.npy, ... in the folder that it is given. */
+/* Unaware of mpidata: reads a number from input.txt, and writes 12 arrays of 4 x 6 float32, the number plus the step,
+ * to u_0.npy, ... in the given folder. */
 #include <stdio.h>
 #include <string.h>
 

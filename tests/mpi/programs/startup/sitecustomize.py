@@ -1,7 +1,7 @@
-"""What Python does first in jobs of the tests.
+"""Python's startup code in the tests' jobs.
 
-An interpreter that has imported torch looks for garbage among 170,000 objects: a fifth of what a short script costs at
-its end, where it takes them all for needed here, and a tenth during the import, so it does that less often.
+Once torch is imported, the garbage collector scans 170,000 objects. That takes a fifth of a short script's time at its
+end, so they are frozen there, and a tenth during the import, so higher thresholds make it less frequent.
 """
 
 import atexit

@@ -1,6 +1,6 @@
-"""Parts of torch only where they are used: torch itself imports them for what a plain script does not need.
+"""Imports parts of torch only when they are used: torch itself imports them for features a plain script does not need.
 
-They are half of the processor time of a short script that trains, and the tests start some hundred of them.
+They take half of the CPU time of a short training script, and the tests start some hundred such scripts.
 """
 
 import importlib
@@ -17,12 +17,12 @@ def _load(name: str) -> types.ModuleType:
 
 
 class _Late(types.ModuleType):
-    """In the place of a module, until somebody asks for more than this."""
+    """Stands in for a module until another of its attributes is read."""
 
     needs: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name != "__path__":  # asked for by `inspect`, of all modules
+        if name.startswith("__") and name != "__path__":  # `inspect` reads these of all modules
             raise AttributeError(name)
         for needed in self.needs:
             _load(needed)
@@ -30,24 +30,24 @@ class _Late(types.ModuleType):
 
 
 class _LateDynamo(_Late):
-    """What optimizers and DDP take of torch._dynamo where nothing is compiled."""
+    """The parts of torch._dynamo that optimizers and DDP use if nothing is compiled."""
 
-    needs = ("torch._meta_registrations",)  # what is compiled is tried out on meta tensors first
+    needs = ("torch._meta_registrations",)  # compilation first runs on meta tensors
     utils = types.SimpleNamespace(get_optimize_ddp_mode=lambda: "ddp_optimizer")
     trace_rules = types.SimpleNamespace(clear_lru_cache=lambda: None)
 
     @staticmethod
     def graph_break(*_: Any, **__: Any) -> None:
-        """Do nothing, as the real one where nothing is compiled."""
+        """Do nothing, like the real function if nothing is compiled."""
 
     @staticmethod
     def disable(function: Callable[..., Any], *_: Any, **__: Any) -> Callable[..., Any]:
-        """Give the function itself."""
+        """Return the function itself."""
         return function
 
 
 class _SetsMetaclass:
-    """Sets the class of torch.Generator's class, which nobody may make without, as torch comes to its last imports."""
+    """Sets the metaclass of torch.Generator, which needs one, when torch reaches its last imports."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None) -> None:
         if fullname == "torch.func":
@@ -57,7 +57,7 @@ class _SetsMetaclass:
 
 
 def put_off() -> None:
-    """Put the imports off; for the start of a script."""
+    """Defer the imports; call this at the start of a script."""
     sys.modules["torch._dynamo"] = _LateDynamo("torch._dynamo")
     for name in ("torch._meta_registrations", "torch.export"):
         sys.modules[name] = _Late(name)

@@ -1,4 +1,4 @@
-"""A process that the job has not started: attaches to the carrier. Arguments: LIBRARY TIMES."""
+"""A process that the job did not start attaches to the carrier. Arguments: LIBRARY TIMES."""
 
 import ctypes
 import sys

@@ -1,4 +1,4 @@
-"""Another user: looks at the carrier's socket, greets it, and looks into processes. Arguments: SOCKET HELLO PID..."""
+"""Another user inspects the carrier's socket, greets it, and inspects processes. Arguments: SOCKET HELLO PID..."""
 
 import os
 import socket

@@ -1,8 +1,8 @@
-"""Trainer that cancels simulations, draws the rest, and prints in JSON what it has drawn, and which ids were taken.
+"""Trainer that cancels simulations, draws the rest, and prints in JSON the samples drawn and the ids accepted.
 
-Arguments: `drawn N`: each one when so many of its samples are drawn; `blocked`: all, before the first draw, once
-nothing more comes as the buffer is full; `first IDS...`: these, before the first draw. Trainers after the first one
-cancel nothing. STOP_AT in the environment: fail after so many samples, once.
+Arguments: `drawn N`: cancel each simulation after N of its samples; `blocked`: cancel all before the first draw, once
+the buffer is full; `first IDS...`: cancel these before the first draw. Only the first trainer cancels.
+STOP_AT in the environment: fail once, after that many samples.
 """
 
 import ctypes

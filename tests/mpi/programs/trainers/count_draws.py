@@ -1,7 +1,7 @@
-"""Trainer that meets the others in each batch, as DistributedDataParallel does. Arguments: BATCH SECONDS (of a batch).
+"""Trainer that synchronizes in each batch, like DistributedDataParallel. Arguments: BATCH SECONDS (of a batch).
 
-Prints how many batches it drew, how often a batch had one sample, how many samples came, and how often at most; and how
-many of 100 samples in the last fifth of the batches are of the first half of the simulations.
+Prints the number of batches, the most draws of one sample in a batch, the number of distinct samples, the most draws
+of one sample, and what percentage of samples in the last fifth of the batches is of the first half of simulations.
 """
 
 import sys
@@ -17,7 +17,7 @@ batch_size, seconds = int(sys.argv[1]), float(sys.argv[2])
 batches, alike, drawn, simulations = 0, 0, Counter(), []
 for batch in stream(batch_size):
     batches += 1
-    steps = batch["step"].reshape(len(batch["simulation"]), -1)[:, 0]  # of windows the first ones
+    steps = batch["step"].reshape(len(batch["simulation"]), -1)[:, 0]  # the first steps of windows
     samples = list(zip(batch["simulation"].tolist(), steps.tolist(), strict=True))
     simulations += batch["simulation"].tolist()
     alike = max(alike, *Counter(samples).values())

@@ -1,4 +1,4 @@
-"""Trainer: prints which share of the time between the first two steps its processor was busy, and that time."""
+"""Trainer: prints the share of the time between the first two steps in which it used the CPU, and that time."""
 
 import time
 

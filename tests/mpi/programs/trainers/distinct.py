@@ -1,4 +1,4 @@
-"""Trainer, a slow one, so that samples wait to be received: checks those of fails_first_try.py, each a new one."""
+"""Slow trainer, so that samples wait to be received: checks that fails_first_try.py's are correct and distinct."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Trainer: takes everything and does nothing with it."""
+"""Trainer: draws all samples and ignores them."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Trainer that notes what it draws. 1 begins when its samples have gone to the others; 0 asks for a checkpoint then."""
+"""Trainer that records its draws. 1 starts once its samples went to the others; 0 then asks for a checkpoint."""
 
 import ctypes
 import json

@@ -1,4 +1,4 @@
-"""Trainer: fills the disk of the run folder from batch 20 on, and makes room again at batch LAST, its argument."""
+"""Trainer: fills the disk of the run folder from batch 20 on, and frees it at batch LAST, its argument."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ def fill():
 for number, _ in enumerate(stream(4), start=1):
     time.sleep(0.015)
     print("batch", number, 300 * "-")  # to a log that cannot be written
-    if 20 <= number < last:  # again, as a checkpoint that was given up leaves room
+    if 20 <= number < last:  # again, because an abandoned checkpoint frees space
         fill()
     if number == last:
         os.remove(filler)

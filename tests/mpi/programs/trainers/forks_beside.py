@@ -1,4 +1,4 @@
-"""Trainer: workers of torch, a pool and a program beside the stream; children ask the stream."""
+"""Trainer: runs torch workers, a pool and a program beside the stream; children query the stream."""
 
 import multiprocessing
 import subprocess

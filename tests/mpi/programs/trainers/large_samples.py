@@ -1,4 +1,4 @@
-"""Trainer, a slow one: checks the samples of solvers/python/large_samples.py; prints the peak of its memory."""
+"""Slow trainer: checks the samples of solvers/python/large_samples.py; prints its peak memory."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Trainer, a slow one: prints each batch, and notes the samples that it drew."""
+"""Slow trainer: prints each batch, and records the samples that it drew."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Trainer: only joins the job, soon: without torch."""
+"""Trainer: only joins the job, early, because it does not import torch."""
 
 from mpidata.trainer import join
 

@@ -1,6 +1,6 @@
-"""Trainer: publishes [1, 2, 3] times the version before the first batch and after each.
+"""Trainer: publishes [1, 2, 3] times the version, before the first batch and after each batch.
 
-Trainer 0 dies in its batch DIES, the argument; 0: in none.
+Argument: DIES, the batch in which trainer 0 dies; 0 for none.
 """
 
 import os

@@ -1,5 +1,5 @@
 /* A trainer in C, to run its library under the sanitizers: draws batches of 4 of in_loop.c's samples, publishes after
- * each one, and cancels each simulation of which it has drawn 20 samples. */
+ * each batch, and cancels each simulation after 20 of its samples. */
 #include "trainer/draw.h"
 #include "trainer/published/publish.h"
 #include "trainer/trainer.h"
@@ -15,7 +15,7 @@ static void must(int status) {
     _Exit(1);
 }
 
-/* Each value tells the version. */
+/* Each value identifies the version. */
 static void publish(int copies) {
     static double weight[WEIGHTS];
     static int64_t version;

@@ -1,7 +1,7 @@
-/* A trainer in C, as trainer.c, of a mesh that is put once a simulation: "cells" (cell x 3), which count along "xy" (nodes x 2),
- * and "u" (nodes) in each step. Draws batches of 4, with the mesh and without it, packed and padded, and holds the mesh of
- * each batch until the next; checks lengths and indices; records into nothing. Argument: a trainer that draws nothing, and
- * leaves with the others. */
+/* A trainer in C, like trainer.c, for a mesh that is put once per simulation: "cells" (cell x 3), indices into "xy"
+ * (nodes x 2), and "u" (nodes) in each step. Draws batches of 4, with and without the mesh, packed and padded, and
+ * holds the mesh of each batch until the next; checks lengths and indices; records to /dev/null. Argument: a trainer
+ * that draws nothing, and leaves with the others. */
 #include "trainer/constants/held.h"
 #include "trainer/draw.h"
 #include "trainer/record.h"
@@ -28,7 +28,7 @@ static void must(int status) { must_hold(status == MPIDATA_SUCCESS, "failed"); }
 
 static atomic_int over;
 
-/* What the mesh of a sample is: both fields, and as many nodes as there are. */
+/* Checks the mesh of a sample: both fields, and the number of nodes. */
 static void check_mesh(const mpidata_try_constants *mesh, int64_t simulation, int64_t nodes, int64_t cells) {
     void *values[FIELDS];
     int64_t numbers[NUMBERS], of, by_try;
@@ -75,7 +75,7 @@ static void hold_meshes(const int64_t *simulation, int64_t numbers[NUMBERS][BATC
     }
 }
 
-/* Draw the batch of which these are the numbers; every other one with the mesh, every third one padded. */
+/* Draws the batch with these lengths; every second batch with the mesh, every third one padded. */
 static void draw(int64_t numbers[NUMBERS][BATCH], int batch) {
     static int64_t cells[BATCH * MOST * 3], step[BATCH], simulation[BATCH];
     static double u[BATCH * MOST], parameters[BATCH], time[BATCH];

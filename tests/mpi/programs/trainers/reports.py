@@ -1,4 +1,4 @@
-"""Trainer: reports values of each batch, one name twice, and gives a picture of the first one."""
+"""Trainer: reports values of each batch, one name twice, and a picture of the first batch."""
 
 import mpidata
 

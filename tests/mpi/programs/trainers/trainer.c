@@ -1,6 +1,6 @@
 /* A trainer in C, to run the receive thread under the sanitizers: draws batches of 4 of pattern.c's samples, with and
- * without a copy, checks the field 'line', waits for the validation samples, reports, records every other step into
- * nothing, and closes. */
+ * without a copy, checks the field 'line', waits for the validation samples, reports, records every second step to
+ * /dev/null, and closes. */
 #include "trainer/draw.h"
 #include "trainer/record.h"
 #include "trainer/trainer.h"
@@ -52,7 +52,7 @@ static void check_line(const double *line, const int64_t *step, const int64_t *s
 
 #define PADDED(type, elements) ((BATCH * (elements) * sizeof(type) + 63) / 64 * 64)
 
-/* Where the next batch has memory of its own: check it, write over it, and give it back; returns whether it had. */
+/* If the next batch has its own memory, checks, overwrites and releases it; returns whether it had. */
 static int take_page(void) {
     const size_t line = PADDED(float, CUBE), fields = line + PADDED(double, LINE) + PADDED(float, PLANE) +
                                                       PADDED(double, 1) + PADDED(int64_t, WHOLE);

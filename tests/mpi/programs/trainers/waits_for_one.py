@@ -1,4 +1,4 @@
-"""Trainer: draws nothing before solvers/python/waits_for_one.py has waited; prints how many samples are right."""
+"""Trainer: draws nothing before solvers/python/waits_for_one.py has waited; prints the number of correct samples."""
 
 import pathlib
 import time

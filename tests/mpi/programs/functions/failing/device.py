@@ -28,5 +28,5 @@ if __name__ == "__main__":
             try:
                 simulation.put(u=values(simulation.id, step))
             except Exception as error:
-                print(error)  # a program that goes on: all its calls fail from now on
+                print(error)  # the program continues: all its calls fail from now on
             simulation.step(step)

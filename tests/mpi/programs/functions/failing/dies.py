@@ -1,4 +1,4 @@
-"""Solver: random_timing.py, killed once at each of `DEATHS`: [simulation, step] in the environment."""
+"""Solver: random_timing.py, killed once at each [simulation, step] in the environment variable `DEATHS`."""
 
 import json
 import os

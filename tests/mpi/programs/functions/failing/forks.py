@@ -1,4 +1,4 @@
-"""Solver: forks in the middle of simulations; the children end, go on as their parents do, or raise."""
+"""Solver: forks in the middle of simulations; the children exit, continue like their parents, or raise."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Solver: gives simulation 1 up until the file `mended` is there, and puts nothing in 3 until `whole` is."""
+"""Solver: abandons simulation 1 until the file `mended` exists, and puts nothing in 3 until `whole` exists."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Solver: the first try of simulation 1 raises, simulation 2 is given up."""
+"""Solver: the first try of simulation 1 raises, and simulation 2 is abandoned."""
 
 import os
 
@@ -24,7 +24,7 @@ def simulate_on_two_ranks(alpha, group, simulation):
     rank = group.Get_rank()
     half = np.zeros((2, 6)), (2 * rank, 0)
     yield {"u": half}
-    # Rank 0, with which a group asks for the next simulation.
+    # Rank 0 asks for the group's next simulation.
     if simulation == 1 and rank == 0 and first_try():
         raise ValueError("negative density")
     if simulation == 2:

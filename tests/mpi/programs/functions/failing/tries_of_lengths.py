@@ -1,4 +1,4 @@
-"""Solver: each try of a simulation has other values, and the number of steps that `LENGTHS` in the environment says.
+"""Solver: each try of a simulation has other values and its own number of steps, from `LENGTHS` in the environment.
 
 All but the last try end by SIGKILL.
 """

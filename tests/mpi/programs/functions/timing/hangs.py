@@ -1,4 +1,4 @@
-"""Solver: takes long before its first step, and in simulation 1 also afterwards."""
+"""Solver: pauses for long before its first step, and in simulation 1 also later."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A simulation of 1000 steps, the sixth of which lasts for minutes in simulation 1, which says so by a file."""
+"""A simulation of 1000 steps; in simulation 1 the sixth takes minutes, and a file marks its start."""
 
 import os
 import pathlib

@@ -1,6 +1,6 @@
-"""Solver: takes a random time for each step, with no seed, so that each run has another timing.
+"""Solver: takes a random time for each step, without a seed, so that each run has a different timing.
 
-The environment changes what it computes: `OTHER` a value, `MORE_STEPS` the length of simulation 7, `STEPS` that of all.
+The environment changes the results: `OTHER` a value, `MORE_STEPS` the steps of simulation 7, `STEPS` those of all.
 """
 
 import os

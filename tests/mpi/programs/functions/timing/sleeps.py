@@ -1,4 +1,4 @@
-"""Solver of slow_jobs.py, which says in `slow.json` how slow it is."""
+"""Solver of slow_jobs.py, which sets the solver's pauses in `slow.json`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Simulations of 1 to 200 steps, with SLEEP_S seconds between them, from the environment: u is alpha + step."""
+"""Simulations of 1 to 200 steps, SLEEP_S (from the environment) seconds apart; u is alpha + step."""
 
 import os
 import time

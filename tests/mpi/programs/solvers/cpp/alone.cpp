@@ -1,5 +1,5 @@
-// Outside a job: what goes wrong is thrown, with its code; and a job object that lives while an exception is under way, which is
-// not its own, ends as any other.
+// Outside a job: errors are thrown with their code, and a job object that is used while an unrelated exception
+// propagates ends as usual.
 #include <mpidata_carried.h>
 #include <mpidata.hpp>
 

@@ -1,4 +1,4 @@
-// Puts views in the memory of a device, by the stand-in for its driver: argv[1]. Alone, with argv[2], one call that is refused.
+// Puts views in device memory, through the stand-in for the driver: argv[1]. With argv[2], makes only one refused call.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ void solve(mpidata::job &job, int argc, char **argv) {
     auto *memory = static_cast<double *>(device->allocate(24 * sizeof(double), 'd', 0));
     // 4 x 6, the first index fastest
     KokkosView<double, 2, CudaSpace> view{{memory, {4, 6}, {1, 4}}};
-    // every second of 8
+    // every second element of 8
     const std::int64_t some[8] = {0, -1, 1, -1, 2, -1, 3, -1};
     auto *numbers = static_cast<std::int64_t *>(device->allocate(sizeof some, 'd', 0));
     device->write(numbers, some, sizeof some);

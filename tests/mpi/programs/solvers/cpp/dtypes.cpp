@@ -1,4 +1,4 @@
-// Puts fields of all dtypes, as dtype_values.py says: arrays of the declared ones and of those that are converted.
+// Puts fields of all dtypes, as dtype_values.py defines them: arrays of the declared dtype and of convertible ones.
 #include <cstring>
 #include <limits>
 #include <mpidata.hpp>
@@ -28,7 +28,7 @@ template <class T>
 static void put(mpidata::simulation &s, const char *field, const std::array<T, N> &values, int step) {
     if (step % 2 == 0) return s.put(field, values);
     s.iput(field, values);
-    s.wait_for(values); // returns at once, as the sample is not committed: it stays lent
+    s.wait_for(values); // returns at once, as the sample is not committed: the array stays lent
 }
 
 template <class T>

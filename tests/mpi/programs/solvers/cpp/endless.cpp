@@ -1,5 +1,5 @@
-// Simulations that go on until they are cancelled, or the job stops; then each rank writes after how many steps to
-// ended-SIMULATION-RANK. All that is called between that and the next simulation does nothing.
+// Simulations that run until they are cancelled or the job stops; then each rank writes the number of steps to
+// ended-SIMULATION-RANK. Calls between that and the next simulation do nothing.
 #include <chrono>
 #include <fstream>
 #include <mpidata.hpp>

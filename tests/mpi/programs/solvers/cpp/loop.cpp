@@ -1,4 +1,4 @@
-// Reads what published/trainer.py publishes until version 3, and asks net:answer for y = 2 x and the sums of the rows.
+// Reads what published/trainer.py publishes up to version 3, and asks net:answer for y = 2 x and the sums of the rows.
 #include <mpidata.hpp>
 
 static void must(bool right, const char *what) {
@@ -41,7 +41,7 @@ static void check_answers(mpidata::simulation &s) {
     for (int i = 0; i < 5; i++)
         for (std::size_t j = 0; j < 4; j++) must(same(y[i][j], 2 * x[i][j]), "y");
     for (std::size_t i = 0; i < 5; i++) must(same(sums[i], 16 * static_cast<double>(i) + 6) && same(later[i], sums[i]), "a sum");
-    mpidata::question dropped; // is answered all the same, to where it may be written
+    mpidata::question dropped; // is answered all the same, into memory that is still valid
     must(s.infer_begin(dropped, {{"x", x}}, {{"sums", later}}), "a question");
 }
 

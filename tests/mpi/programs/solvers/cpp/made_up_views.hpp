@@ -1,4 +1,4 @@
-// Views as libraries have them: with the members that mpidata_views.hpp looks for, and no others.
+// Imitations of library views, with only the members that mpidata_views.hpp looks for.
 #ifndef MADE_UP_VIEWS_HPP
 #define MADE_UP_VIEWS_HPP
 
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <type_traits>
 
-// As std::span.
+// Like std::span.
 template <class T>
 struct Span {
     T *first;
@@ -15,7 +15,7 @@ struct Span {
     std::size_t size() const { return n; }
 };
 
-// As std::mdspan of layout_stride.
+// Like std::mdspan with layout_stride.
 template <class T, std::size_t Rank>
 struct Mdspan {
     using element_type = T;
@@ -36,7 +36,7 @@ struct Mdspan {
     }
 };
 
-// As an std::mdspan without dimensions, which has no stride().
+// Like a std::mdspan without dimensions, which has no stride().
 template <class T>
 struct Single {
     T *handle;
@@ -55,11 +55,11 @@ struct CudaSpace {
     using memory_space = CudaSpace;
     static constexpr const char *name() { return "Cuda"; }
 };
-struct ManagedSpace { // of the device, and the host can read it: it is its own mirror
+struct ManagedSpace { // device memory that the host can read: it is its own mirror
     using memory_space = ManagedSpace;
 };
 
-// As Kokkos::View up to version 4.0, whose rank is a number.
+// Like Kokkos::View up to version 4.0, whose rank is a number.
 template <class T, std::size_t Rank, class Space = HostSpace, class Mirror = HostSpace>
 struct KokkosView : Mdspan<T, Rank> {
     using memory_space = Space;
@@ -68,10 +68,10 @@ struct KokkosView : Mdspan<T, Rank> {
     static constexpr unsigned rank = Rank; // hides the function
     T *data_handle() const = delete;
     T *data() const { return this->handle; }
-    std::size_t size() const { return 0; } // it is not looked at
+    std::size_t size() const { return 0; } // not used
 };
 
-// As Kokkos::View since, whose rank is also a function.
+// Like Kokkos::View since then, whose rank is also a function.
 template <class T, std::size_t Rank>
 struct NewKokkosView : Mdspan<T, Rank> {
     using memory_space = HostSpace;

@@ -1,9 +1,9 @@
-// What scattered.c does, with "u" and "ends" in arrays that do not lie side by side.
+// Like scattered.c, with "u" and "ends" in arrays that are not contiguous.
 #include <mpidata.hpp>
 
 static int rank, ranks;
 
-// Rows that this rank has of n: every so many of them, the last first.
+// Returns this rank's rows of n (row * row mod ranks == rank), the last first.
 static std::vector<int> rows_of(int n) {
     std::vector<int> rows;
     for (int row = n - 1; row >= 0; row--)
@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
         for (auto &s : job.simulations())
             for (int step = 0; step < 6; step++) {
                 const auto n = static_cast<std::int64_t>(rows.size());
-                double u[2][9]; // of each component all rows
+                double u[2][9]; // component by component, all rows of each
                 for (std::size_t i = 0; i < rows.size(); i++)
                     for (int c = 0; c < 2; c++) u[c][i] = static_cast<double>(1000 * s.id() + 100 * step + 2 * rows[i] + c);
                 s.put_mapped("u", mpidata::array(&u[0][0], {n, 2}, {sizeof(double), sizeof u[0]}), of_u);

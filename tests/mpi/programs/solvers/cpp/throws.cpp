@@ -1,5 +1,5 @@
-// Throws in step 2 of simulation 1, once: "outside" is caught outside the scope of the job, "nowhere" by nobody, and "twice" inside
-// it, printed and thrown again; "given up" is caught in the loop, and "alone" does so in simulation 0. Rank 1 of a group throws, while the others wait for it.
+// Throws once, in step 2 of simulation 1: "outside" is caught outside the scope of the job, "nowhere" is not caught,
+// "twice" is caught inside, printed and rethrown; "given up" is caught in the loop; "alone" throws in simulation 0.
 #ifdef CARRIED
 #include <mpidata_carried.h>
 #endif
@@ -48,7 +48,7 @@ static void run(const std::string &how) {
     try {
         solve(job, how);
     } catch (const std::exception &e) {
-        if (how == "twice") std::printf("inside: %s\n", e.what()); // is flushed by the job's end
+        if (how == "twice") std::printf("inside: %s\n", e.what()); // flushed by the job's destructor
         throw;
     }
 }

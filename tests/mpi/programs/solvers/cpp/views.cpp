@@ -1,5 +1,5 @@
-// Puts a field for each kind of view. Its element [i, j, k] is 100 i + 10 j + k + 1000 step, with fewer indices 10 i + j, and i;
-// what lies around the elements is -1.
+// Puts a field for each kind of view. Element [i, j, k] is 100 i + 10 j + k + 1000 step, [i, j] 10 i + j, and [i] i;
+// memory around the elements is -1.
 #include <Eigen/Core>
 #include <Kokkos_Core.hpp>
 #include <list>
@@ -54,12 +54,12 @@ static void put_of_the_language(mpidata::simulation &s) {
     s.put("pointer", mpidata::array(&box[0][0][0], {2, 3, 4}));
     std::vector<double> reversed(row.rbegin(), row.rend());
     s.put("pointer_strided", mpidata::array(&reversed[5], {6}, {-8}));
-    s.put_block("blocks", std::vector<std::array<int, 3>>{}, {0, 0}); // of no rows
+    s.put_block("blocks", std::vector<std::array<int, 3>>{}, {0, 0}); // without rows
     s.put_block("blocks", std::vector<std::array<int, 3>>(rows.begin() + 2, rows.end()), {2, 0});
     const std::list<std::size_t> start{0, 0};
     s.put_block("blocks", std::vector<std::array<int, 3>>(rows.begin(), rows.begin() + 2), start);
     s.iput("lent", row);
-    (void)s.step(step); // of all that is put: see main
+    (void)s.step(step); // of all puts: see main
     s.wait_for(row);
     s.wait();
 }

@@ -1,4 +1,4 @@
-!> Asks the model in each step: y = 2 x, and the sum of each row; the last dimension has the rows. CARRIED: of no MPI.
+!> Asks the model in each step: y = 2 x, and the sum of each row; the last dimension has the rows. CARRIED: without MPI.
 program asks
   use, intrinsic :: iso_fortran_env, only: int64, real32, real64
 #ifdef CARRIED

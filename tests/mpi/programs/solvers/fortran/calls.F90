@@ -1,5 +1,5 @@
-! As calls.c, in Fortran: makes the calls that random_fields/calls.py has written to files. MPI is called as C has it, because
-! the tests' Open MPI has no part for Fortran; in that, MPI_COMM_WORLD is 0.
+! Like calls.c, in Fortran: makes the calls that random_fields/calls.py has written to files. It calls the C functions
+! of MPI, because the tests' Open MPI has no Fortran interface; in Fortran, MPI_COMM_WORLD is 0.
 program solver
 #ifdef CARRIED
   use mpidata_carried

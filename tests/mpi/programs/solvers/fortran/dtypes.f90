@@ -1,4 +1,4 @@
-! Puts fields of all dtypes for which Fortran has a kind, and those that are converted, as dtype_values.py says.
+! Puts fields of all dtypes for which Fortran has a kind, and converted ones, as dtype_values.py defines them.
 program dtypes
   use mpidata_carried
   use, intrinsic :: ieee_arithmetic, only: ieee_value, ieee_quiet_nan

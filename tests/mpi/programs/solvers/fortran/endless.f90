@@ -1,4 +1,4 @@
-! As endless.c, of one rank, without MPI: each simulation goes on until it is cancelled.
+! Like endless.c, with one rank and without MPI: each simulation runs until it is cancelled.
 program endless
   use mpidata_carried
   use, intrinsic :: iso_fortran_env, only: real32
@@ -18,7 +18,7 @@ program endless
       step = step + 1
     end do
     if (ierror /= MPIDATA_CANCELLED) exit
-    call mpidata_put('u', u) ! without ierror, it is no error
+    call mpidata_put('u', u) ! without ierror, a cancel is not an error
     write (path, '(a, i0, a)') 'ended-', simulation, '-0'
     open (newunit=unit, file=path, status='replace')
     write (unit, '(i0)') step

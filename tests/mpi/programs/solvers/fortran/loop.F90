@@ -1,4 +1,4 @@
-!> Solver of the loop campaign, as loop.c, with the same arguments: STEPS STEP_US SEED REFRESHES ELEMENTS ASKS ROWS LEAST P.
+!> Solver of the loop campaign, like loop.c. Arguments: STEPS STEP_US SEED REFRESHES ELEMENTS ASKS ROWS LEAST P.
 program loop
 #ifdef CARRIED
   use mpidata_carried
@@ -196,7 +196,7 @@ contains
     open_now = open_now - 1
   end subroutine take_answer
 
-  !> mpidata_next has waited for those that were still open.
+  !> Check the answers to open questions, for which mpidata_next has waited.
   subroutine check_left()
     do while (open_now > 0)
       call check_answer(questions(open_now))

@@ -1,4 +1,4 @@
-! Solver that reads what is published, as published.c does.
+! Solver that reads the published arrays, like published.c.
 program published
   use mpidata
   use, intrinsic :: iso_fortran_env, only: int16, int64, real32, real64

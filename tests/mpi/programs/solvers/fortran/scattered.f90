@@ -1,4 +1,4 @@
-! As scattered.c, in Fortran, of one rank.
+! Like scattered.c, in Fortran, with one rank.
 program solver
   use mpidata_carried
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
@@ -37,7 +37,7 @@ program solver
 
 contains
 
-  ! Rows that this rank has of n, from 1, the last first.
+  ! Returns this rank's rows of n, counted from 1, the last first.
   function rows_of(n) result(rows)
     integer, intent(in) :: n
     integer(int64), allocatable :: rows(:)

@@ -1,6 +1,6 @@
-"""Solver: makes a mistake in step 2, and catches what is raised.
+"""Solver: makes a mistake in step 2, and catches the exception.
 
-Arguments: the name of what is put then, and the name of the time; the exception that is caught.
+Arguments: the name of the value put then, the name of the time, and the exception to catch.
 """
 
 import builtins

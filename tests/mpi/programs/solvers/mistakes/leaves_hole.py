@@ -1,4 +1,4 @@
-"""Solver of two ranks: each puts half of the field, but rank 1 nothing in step 137."""
+"""Solver with two ranks: each puts half of the field, but rank 1 puts nothing in step 137."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Puts fields once a simulation in a wrong way. Argument: the mistake."""
+"""Puts constants in a wrong way. Argument: the mistake."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Makes one mistake with maps or local numbers, of the name in its argument, on the last rank in step 1."""
+"""Makes one mistake with maps or local numbers, named by its argument, on the last rank in step 1."""
 
 import sys
 
@@ -19,7 +19,7 @@ for simulation in mpidata.solver.simulations():
             v[-1] = {"far": 9, "same": 2}[wrong]
         if wrong == "missing":
             u = u[:-1]
-        if wrong in ("last", "hole"):  # field 'w' tells that there are 8
+        if wrong in ("last", "hole"):  # field 'w' implies that there are 8
             v = np.delete(v, -1 if wrong == "last" else 1)
         if wrong == "no-index":
             simulation.put_indices("u", np.zeros((8, 2)), rows)

@@ -1,4 +1,4 @@
-"""Solver: puts 4100 blocks in step 2, and goes on regardless of errors."""
+"""Solver: puts 4100 blocks in step 2, and continues regardless of errors."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""Solver of two ranks: rank 0 raises in the first try of simulation 1."""
+"""Solver with two ranks: rank 0 raises in the first try of simulation 1."""
 
 import os
 

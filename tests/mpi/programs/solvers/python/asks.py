@@ -1,6 +1,6 @@
-"""Asks the model in each step, for 0 to some rows, and checks the answers: asks.py [ROWS [KILLS COUNT [published]]].
+"""Asks the model in each step, with 0 or more rows, and checks the answers: asks.py [ROWS [KILLS COUNT [published]]].
 
-A simulation has 20 steps, and more until the file KILLS has COUNT letters. published: the factor is that of
+A simulation has at least 20 steps, and runs until the file KILLS has COUNT letters. published: the factor comes from
 trainers/publishes.py.
 """
 

@@ -1,4 +1,4 @@
-"""Solver in a copy of a case: checks what is filled, linked and copied; the first try of simulation 2 raises."""
+"""Solver in a copy of a case: checks the filled, linked and copied files; the first try of simulation 2 raises."""
 
 import os
 import stat

@@ -1,6 +1,6 @@
-"""Solver in a copy of a case that may lie elsewhere. Arguments: parameter n, a file, and the rows and columns of u.
+"""Solver in a copy of a case in another location. Arguments: parameter n, a file, and the rows and columns of u.
 
-The first try of simulation 1 raises when it is done, if the file is not there.
+The first try of simulation 1 raises after its last step, unless the file exists.
 """
 
 import os

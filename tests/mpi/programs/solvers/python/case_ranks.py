@@ -1,4 +1,4 @@
-"""Solver of two ranks that share a copy of a case. Arguments: a rank, and what it kills in the first try of
+"""Solver with two ranks that share a copy of a case. Arguments: a rank, and what it kills in the first try of
 simulation 1: `itself`, or its `parent`."""
 
 import os
@@ -20,6 +20,6 @@ for simulation in mpidata.solver.simulations():
     simulation.step(0.0)
     if simulation.id == 1 and by_try == "1" and group.Get_rank() == dies:
         os.kill(os.getppid() if of == "parent" else os.getpid(), signal.SIGKILL)
-        time.sleep(30)  # until it has gone with its parent
+        time.sleep(30)  # until it dies with its parent
     simulation.put_block("u", np.full((2, 6), -1, "f4"), (2 * group.Get_rank(), 0))
     simulation.step(1.0)

@@ -1,4 +1,4 @@
-"""Solver in a copy of a case with the marks << and >>: those that mark nothing have stayed in its file."""
+"""Solver in a copy of a case with the marks << and >>: stray marks stay in its file."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Solver of one simulation: its parameters agree in its arguments, the environment, a filled file and the library."""
+"""Solver of one simulation: checks that arguments, environment, filled file and library give the same parameters."""
 
 import os
 import sys

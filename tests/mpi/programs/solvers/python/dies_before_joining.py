@@ -1,9 +1,9 @@
-"""Solver: starts MPI, and ends after a while without having joined the job."""
+"""Solver: starts MPI, and ends after a while without joining the job."""
 
 import os
 import time
 
-from mpi4py import MPI  # noqa: F401  # which starts it
+from mpi4py import MPI  # noqa: F401  # this import starts MPI
 
 time.sleep(4)
 print("no mesh")

@@ -1,4 +1,4 @@
-"""Solver of two ranks: the first try of each simulation fails after 1 to 8 steps. Arguments: COLUMNS (of u), STEPS."""
+"""Solver with two ranks: each simulation's first try fails after 1 to 8 steps. Arguments: COLUMNS (of u), STEPS."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ for simulation in mpidata.solver.simulations():
     open(f"tried-{simulation.id}-{group.rank}", "w").close()
     for step in range(steps):
         if first and step == 1 + simulation.id % 8:
-            # What a function that raises does, but those have one rank.
+            # Mimics a function that raises; functions have one rank.
             simulation._rank.fail(simulation._rank.library.mpidata_fail_try, "raised the first time")
             break
         u[...] = 100 * simulation.id + step

@@ -1,11 +1,11 @@
-"""Solver: joins after three seconds, or at once if the file `killed` is there."""
+"""Solver: joins after three seconds, or at once if the file `killed` exists."""
 
 import os
 import time
 
 time.sleep(0 if os.path.exists("killed") else 3)
 
-import numpy as np  # noqa: E402  # imported late too, as all that follows
+import numpy as np  # noqa: E402  # also imported late
 
 import mpidata  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""Solver: 40 samples of 4 MB a simulation, as fast as they are taken; prints the peak of its memory."""
+"""Solver: sends 40 samples of 4 MB per simulation, as fast as possible; prints its peak memory."""
 
 import numpy as np
 from peak_memory import print_peak

@@ -1,4 +1,4 @@
-"""Solver: its last rank ends within the first try of simulation 1, with the status or message of its argument."""
+"""Solver: its last rank exits during the first try of simulation 1, with the status or message in its argument."""
 
 import os
 import sys

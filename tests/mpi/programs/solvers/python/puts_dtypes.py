@@ -1,4 +1,4 @@
-"""Solver: fields of all dtypes, of arrays and, for bfloat16, of tensors."""
+"""Solver: puts fields of all dtypes, from arrays and, for bfloat16, from tensors."""
 
 import torch
 from dtype_values import FIELDS, STEPS, put

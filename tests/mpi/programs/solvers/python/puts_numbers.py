@@ -1,4 +1,4 @@
-"""Solver: fills the field `u`, float32, with the number of the sample. Arguments: STEPS, ROWS, COLUMNS."""
+"""Solver: fills the float32 field `u` with the number of the sample. Arguments: STEPS, ROWS, COLUMNS."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Solver: in each of three steps each rank puts its number, once more than that."""
+"""Solver: in each of three steps, rank n puts its number n + 1 times."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Solver without MPI, of three steps. Argument: `raises` in simulation 2, `environment` to env.json, `transposed` u."""
+"""Solver without MPI, three steps. Argument: `raises` in simulation 2, `environment` to env.json, `transposed` u."""
 
 import json
 import os
@@ -13,7 +13,7 @@ if how == "environment":
     with open("env.json", "w") as file:
         json.dump(dict(os.environ), file)
 for simulation in mpidata.solver.simulations():
-    assert "mpi4py.MPI" not in sys.modules  # it has none
+    assert "mpi4py.MPI" not in sys.modules  # this solver has no MPI
     for step in range(3):
         if how == "raises" and simulation.id == 2 and step == 2 and not os.path.exists("raised"):
             open("raised", "w").close()

@@ -1,4 +1,4 @@
-"""Solver: eight samples of zeros a simulation."""
+"""Solver: eight samples of zeros per simulation."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Solver: measures itself how long it computes, its first step longer than the others."""
+"""Solver: measures its own computing time; its first step is longer than the others."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Solver: waits until notes_arrivals.py has each of its samples, or each five. Argument: elements of a sample."""
+"""Solver: waits until notes_arrivals.py has received each sample, or each five. Argument: elements of a sample."""
 
 import sys
 import time

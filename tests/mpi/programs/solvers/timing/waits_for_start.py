@@ -1,6 +1,6 @@
 """Solver of writes_into_batches.py, in groups of one or two ranks. Arguments: STEPS, rows of the field.
 
-Sends nothing before the trainer has told its batch size: what came earlier would be copied.
+Sends nothing before the trainer has announced its batch size, because earlier samples would be copied.
 """
 
 import sys
@@ -12,7 +12,7 @@ import numpy as np
 import mpidata
 
 steps, rows = map(int, sys.argv[1:])
-group = mpidata.solver.group()  # joins the job, as the trainer then can
+group = mpidata.solver.group()  # joins the job, so that the trainer can join
 while not Path("started").exists():
     time.sleep(0.01)
 rank, size = group.Get_rank(), group.Get_size()

@@ -1,7 +1,7 @@
-"""Trainer: notes a fingerprint of every sample that it is given, as often as it is given.
+"""Trainer: records a fingerprint of every sample each time it receives the sample.
 
-With the arguments KILLS and SAMPLES it draws at most k+1 parts of KILLS+1 of its SAMPLES before the k+1-th kill: the
-file `kills` has a byte for each. So a fast machine is not done before the test has killed as often as it wants.
+With the arguments KILLS and SAMPLES it draws at most (k+1)/(KILLS+1) of its SAMPLES before kill k+1; the file `kills`
+has a byte per kill. So a fast machine does not finish before the test has made all its kills.
 """
 
 import hashlib

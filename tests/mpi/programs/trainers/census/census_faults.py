@@ -1,6 +1,6 @@
-"""Trainer of the fault campaign: notes each batch of a stream or of part files (drawn.py); `draw.json` says which.
+"""Trainer of the fault campaign: records each batch of a stream or of part files (drawn.py), chosen by `draw.json`.
 
-With `together` the trainers meet in each step, as DistributedDataParallel does, so that one that dies fails the others.
+With `together` the trainers synchronize in each step, like DistributedDataParallel, so a death fails the others.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Trainer of a FileDataset: notes the rows of each batch in a file of this start, and keeps a model in the checkpoints.
+"""Trainer of a FileDataset: records the rows of each batch in a file per start, and registers a model.
 
-Arguments: rows of a batch of all trainers together, seconds to sleep after each batch, number of this start.
+Arguments: rows of a global batch, seconds to sleep after each batch, number of this start.
 """
 
 import json
@@ -21,7 +21,7 @@ torch.nn.init.zeros_(steps.weight)
 mpidata.register(steps=steps)
 data = mpidata.FileDataset("parts/*.npy", int(sys.argv[1]) // trainers)
 first = data.resumed[0] * len(data) + data.resumed[1]
-assert float(steps.weight) == first, (float(steps.weight), data.resumed)  # a checkpoint is of one batch in all it holds
+assert float(steps.weight) == first, (float(steps.weight), data.resumed)  # all parts of a checkpoint are of one batch
 if rank == 0:
     pathlib.Path(f"resumed-{start}").write_text(json.dumps(data.resumed))
 with open(f"seen-{start}-{rank}", "w", buffering=1) as seen:

@@ -1,7 +1,7 @@
-"""Trainer of the resume campaign: checks every element of every sample of sized.c, and notes each batch; see drawn.py.
+"""Trainer of the resume campaign: checks every element of every sample of sized.c, and records each batch (drawn.py).
 
-Arguments: BATCH (0: single samples), ENDS, SAMPLES (of the whole job), SECONDS. The job goes on to the next of ENDS+1
-parts of its samples only when the file `ends` has a byte more, and takes SECONDS or more for each of these parts.
+Arguments: BATCH (0: single samples), ENDS, SAMPLES (of the whole job), SECONDS. The job starts each of the ENDS+1
+parts of its samples only once the file `ends` has another byte, and takes at least SECONDS for each part.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Trainer: counts every sample of the heat example, in a state that goes into the checkpoints, and trains a little.
+"""Trainer: counts every sample of the heat example in a state that checkpoints save, and trains a little.
 
-An argument says for how many seconds to sleep after each batch.
+Argument: seconds to sleep after each batch.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import mpidata
 
 
 class Census:
-    """The samples that have been used, by simulation and step, and the losses so far."""
+    """The samples used, by simulation and step, and the losses so far."""
 
     def __init__(self) -> None:
         self.counted: dict[str, list[str]] = {}
@@ -49,7 +49,7 @@ for batch in stream:
     )
     model.zero_grad()
     loss.backward()
-    with torch.no_grad():  # by hand: the first optimizer of a process loads torch's compiler, for 2 s
+    with torch.no_grad():  # no optimizer: the first one of a process loads torch's compiler, which takes 2 s
         for weights in model.parameters():
             weights -= 1e-3 * weights.grad
     census.losses.append(float(loss.detach()))

@@ -1,7 +1,7 @@
-"""Trainer of the loaders' campaign: notes the rows, or indices, of each epoch in their order, and checks their values.
+"""Trainer of the loaders' campaign: records the rows, or indices, of each epoch in order, and checks their values.
 
-`draw.json` says what to train on. It goes on to the next of KILLS+1 parts of its batches only when as many kills have
-been made: the file `kills` has a byte for each.
+`draw.json` names the data to train on. The trainer starts each of the KILLS+1 parts of its batches only once enough
+kills were made; the file `kills` has a byte per kill.
 """
 
 import json

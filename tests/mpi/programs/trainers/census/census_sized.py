@@ -1,7 +1,7 @@
-"""Trainer of the kill campaign: checks every element of every sample of sized.c, and counts how often each one came.
+"""Trainer of the kill campaign: checks every element of every sample of sized.c, and counts each sample's draws.
 
-Arguments: KILLS, SAMPLES (of this trainer's share, at least), BATCH (0: single samples). It goes on to the next of
-KILLS+1 parts of its share only when as many kills have been made: the file `kills` has a byte for each.
+Arguments: KILLS, SAMPLES (at least this trainer's share), BATCH (0: single samples). The trainer starts each of the
+KILLS+1 parts of its share only once enough kills were made; the file `kills` has a byte per kill.
 """
 
 import json
@@ -18,7 +18,7 @@ kills, samples, batch_size = (int(argument) for argument in sys.argv[1:])
 
 
 class Census:
-    """How often each sample was drawn; goes into the checkpoints."""
+    """The number of draws of each sample, saved in checkpoints."""
 
     def __init__(self) -> None:
         self.counted: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Trainer: measures for how long a checkpoint of a full buffer holds it up, and how long a copy of 2 GiB takes."""
+"""Trainer: measures how long a checkpoint of a full buffer blocks it, and how long a copy of 2 GiB takes."""
 
 import ctypes
 import json

@@ -1,7 +1,7 @@
-"""Trainer: notes the samples that it used, also in the checkpoints; its argument says at which batch one is asked for.
+"""Trainer: records the samples that it used, also in checkpoints. Argument: the batch at which it asks for one.
 
-A start that has not resumed ends when the checkpoint is there, by SIGKILL if the next argument is "killed"; the next
-start ends with the job.
+The first start ends once the checkpoint is written, by SIGKILL if the next argument is "killed"; the resumed start
+ends with the job.
 """
 
 import json
@@ -39,13 +39,13 @@ for batch in stream:
     used.samples += list(zip(batch["simulation"].tolist(), batch["step"].tolist(), strict=True))
     model.zero_grad()
     model(torch.ones(2)).sum().backward()
-    with torch.no_grad():  # by hand: the first optimizer of a process loads torch's compiler, for 2 s
+    with torch.no_grad():  # no optimizer: the first one of a process loads torch's compiler, which takes 2 s
         for weights in model.parameters():
             weights -= 1e-3 * weights.grad
     if stream.state_dict()["batch"] == at:
         stream.checkpoint()
     time.sleep(0.01 if stream.resumed else 0.1)
-    if not stream.resumed and stream.state_dict()["batch"] == at + 7:  # the checkpoint is of an earlier one
+    if not stream.resumed and stream.state_dict()["batch"] == at + 7:  # the checkpoint is of an earlier batch
         deadline = time.monotonic() + 30
         while not done.exists() and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -1,6 +1,6 @@
-"""Trainer: holds a part of each weight, of FSDP2; notes the whole weights and moments after each batch.
+"""Trainer: holds a shard of each weight (FSDP2); records the whole weights and moments after each batch.
 
-Asks for a checkpoint at the batch that its argument says, and ends when it is there; the next start ends with the job.
+Asks for a checkpoint at the batch in its argument, and ends once it is written; the next start ends with the job.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Trainer: compares each element of fields of all dtypes, of batches, single validation samples and statistics."""
+"""Trainer: checks each element of fields of all dtypes in batches, single validation samples and statistics."""
 
 import numpy as np
 import torch

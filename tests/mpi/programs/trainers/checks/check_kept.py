@@ -1,7 +1,7 @@
-"""Trainer of keeps.c: all that it put has come, rounded to the nearest."""
+"""Trainer of keeps.c: checks that all values put have come, rounded to nearest."""
 
 import numpy as np
-import torch  # noqa: F401  # which the statistics need at the end, when it is too late to import it
+import torch  # noqa: F401  # the statistics need it at the end, when an import is too late
 from numpy_stream import stream
 
 with np.errstate(all="ignore"):

@@ -1,6 +1,6 @@
-"""Trainer: writes the statistics of the fields as of each batch, and at the end.
+"""Trainer: writes the statistics of the fields after each batch and at the end.
 
-Arguments: samples in a batch, batch after which the normalizer stays, seconds of work for each batch.
+Arguments: samples in a batch, batch after which the normalizer is frozen, seconds of work for each batch.
 """
 
 import hashlib

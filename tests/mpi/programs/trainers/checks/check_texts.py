@@ -1,6 +1,6 @@
-"""Trainer: texts among the parameters come as numbers.
+"""Trainer: checks that text parameters arrive as numbers.
 
-Argument: "torch" to have the dataset say which text each number stands for, too.
+Argument: "torch" to check also the texts that the dataset lists for these numbers.
 """
 
 import json

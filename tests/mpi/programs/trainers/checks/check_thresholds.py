@@ -1,4 +1,4 @@
-"""Trainer: compares every element of the samples of thresholds.c; notes (simulation, step) of all: seen-<trainer>.json.
+"""Trainer: checks every element of thresholds.c's samples; writes (simulation, step) of all to seen-<trainer>.json.
 
 Arguments: batch size (0: single samples), "numpy" or "torch".
 """
@@ -15,7 +15,7 @@ VALUES = [np.fromfile(f"values-{field['number']}", field["dtype"]) for field in 
 
 
 def wanted(field: int, simulation: int, step: int) -> np.ndarray:
-    """A field as the trainer is to get it."""
+    """Return a field as the trainer must receive it."""
     begin = (simulation * 7919 + step * 613 + field * 131) % SPEC["places"]
     return VALUES[field][begin : begin + SPEC["elements"][simulation % len(SPEC["elements"])][step][field]]
 

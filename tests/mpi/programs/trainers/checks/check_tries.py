@@ -1,4 +1,4 @@
-"""Trainer of tries_of_lengths.py: each window is of one try; writes which came, and of which try."""
+"""Trainer of tries_of_lengths.py: checks that each window is of one try; writes the windows and their tries."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Trainer: compares each element of fields whose element [i, j, k] is 100 i + 10 j + k + 1000 step."""
+"""Trainer: checks each element of fields whose element [i, j, k] is 100 i + 10 j + k + 1000 step."""
 
 import numpy as np
 from numpy_stream import stream

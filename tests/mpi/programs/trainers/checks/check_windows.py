@@ -1,7 +1,7 @@
-"""Trainer: checks every element of every window of pattern.c, and writes which windows came, in order: at the end, and
-those of each batch as it comes.
+"""Trainer: checks every element of every window of pattern.c, and writes the windows in order, for each batch and
+at the end.
 
-Arguments: samples in a batch; seconds of work for each batch; "torch" to have the validation samples checked, too.
+Arguments: samples in a batch; seconds of work for each batch; "torch" to check also the validation samples.
 """
 
 import json
@@ -15,7 +15,7 @@ from mpidata.trainer.join import join
 
 
 def check(sample: dict[str, np.ndarray]) -> list[int]:
-    """Check a window; returns its simulation and first step."""
+    """Check a window; return its simulation and first step."""
     simulation, steps = int(sample["simulation"]), sample["step"].reshape(-1)
     assert len(steps) == WINDOW and np.array_equal(steps, steps[0] + STRIDE * np.arange(WINDOW)), steps
     assert np.array_equal(sample["time"].reshape(-1), 0.25 * steps)
@@ -28,7 +28,7 @@ def check(sample: dict[str, np.ndarray]) -> list[int]:
 
 
 def batches(batch_size: int):  # noqa: ANN201
-    """Give the batches, from torch or without it."""
+    """Return the batches, through torch or without it."""
     if "torch" not in sys.argv:
         import numpy_stream
 

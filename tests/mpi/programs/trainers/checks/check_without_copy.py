@@ -1,6 +1,6 @@
-"""Trainer: counts the batches that came without a copy, holds the last two, and writes into each, as a script may.
+"""Trainer: counts the batches that came without a copy, keeps the last two, and writes into each, as scripts may.
 
-Argument: samples in a batch, 0 for single ones.
+Argument: samples in a batch; 0 for single samples.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Trainer: writes the statistics of `u` at the end, and prints what those by an axis without channels come to."""
+"""Trainer: writes the statistics of `u` at the end, and prints the error for an axis without channels."""
 
 import json
 from pathlib import Path

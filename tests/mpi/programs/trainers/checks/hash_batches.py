@@ -1,6 +1,6 @@
-"""Trainer: prints a hash of all that it has drawn, after each batch, and takes a random time for each.
+"""Trainer: prints a hash of all samples drawn after each batch, and takes a random time for each batch.
 
-The environment has it end early: `STOP_AFTER` or, in the first start only, `FAIL_AFTER` so many batches.
+The environment can end it early, after `STOP_AFTER` batches or, in the first start only, `FAIL_AFTER` batches.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ for number, batch in enumerate(stream(4), start=1):
         hashes.update(batch[name].tobytes())
     time.sleep(random.choice([0, 0, 0.001, 0.02]))
     if join().communicator is not None:
-        wait(join().communicator.Ibarrier())  # as in DistributedDataParallel
+        wait(join().communicator.Ibarrier())  # like DistributedDataParallel
     print("batch", number, hashes.hexdigest())
     if number == stop_after:
         break

@@ -1,4 +1,4 @@
-"""Trainer: prints its peak memory in MB, after a stream that has filled the buffer."""
+"""Trainer: prints its peak memory in MB after a stream that filled the buffer."""
 
 import time
 

@@ -1,6 +1,6 @@
-"""Trainer on a stand-in for a device: notes the rows of two epochs of part files, each with a DataLoader beside it.
+"""Trainer on a stand-in for a device: records the rows of two epochs of part files, with a DataLoader beside each.
 
-Its argument, JSON: `parts`, the pattern; `rows`, how many there are.
+Argument, in JSON: `parts`, the pattern; `rows`, their number.
 """
 
 import json

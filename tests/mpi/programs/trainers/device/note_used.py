@@ -1,8 +1,8 @@
-"""Trainer on a stand-in for a device: notes the samples that its steps have used, also in the checkpoints.
+"""Trainer on a stand-in for a device: records the samples that its steps used, also in checkpoints.
 
-Its argument, JSON: `batch_size`; `prefetch`; `mode` of the stand-in; `pages`: the buffer passes for page-locked;
-`statistics`: it notes those that it knows with each batch; `checkpoint`: at which batch all ask for one, after which
-the first start ends by SIGKILL; `leave`: after which batch it leaves its loop, and the script.
+Argument, in JSON: `batch_size`; `prefetch`; `mode` of the stand-in; `pages`: the buffer passes for page-locked;
+`statistics`: record the statistics known at each batch; `checkpoint`: the batch at which all ask for a checkpoint,
+after which the first start ends by SIGKILL; `leave`: the batch after which it leaves its loop and the script.
 """
 
 import json
@@ -40,7 +40,7 @@ class Used:
         self.samples += list(zip(read["simulation"].tolist(), read["step"].tolist(), strict=True))
 
     def state_dict(self):
-        device.finish()  # as to save what is on a device waits for it
+        device.finish()  # saving a state on a device waits for the device
         return {"samples": list(self.samples)}
 
     def load_state_dict(self, state):
@@ -62,7 +62,7 @@ for number, batch in enumerate(stream, stream.resumed + 1):
     if number == leave:
         break
     time.sleep(options.get("pause_s", 0.01))
-    if at and not stream.resumed and number >= at:  # its place is this batch, or one that was drawn already
+    if at and not stream.resumed and number >= at:  # the checkpoint is at this batch, or at one drawn ahead
         deadline = time.monotonic() + 0.5
         while not done.exists() and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What the scripts beside this file write down, and how they die."""
+"""The log of the scripts beside this file, and the ways in which they end."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Book:
-    """Lines of JSON in the run folder, each there whatever happens next."""
+    """Lines of JSON in the run folder, each flushed at once."""
 
     def __init__(self, trainer: int) -> None:
         self._path = Path(os.environ["MPIDATA_RUN"], f"book-{trainer}.jsonl")
@@ -23,20 +23,20 @@ class Book:
 
 
 def resumes() -> bool:
-    """Whether the run goes on from a checkpoint: a trainer may do so that was not in the start before."""
+    """Return whether the run resumes from a checkpoint, also for a trainer that was not in the previous start."""
     return "checkpoint 0" not in Path(os.environ["MPIDATA_RUN"], "private", "plan").read_text().split("\n")
 
 
 def mixed(numbers: Any) -> Any:
-    """Make other numbers of whole ones, below 2^32: the means of some of them are not those of others by chance."""
+    """Return hashes below 2^32 of integers, so that the means of different sets are not equal by chance."""
     once = numbers * 2654435761 % (1 << 32)
-    return (once ^ (once >> 15)) * 739982445 % (1 << 32)  # numbers in a row are not in a row then
+    return (once ^ (once >> 15)) * 739982445 % (1 << 32)  # scatters consecutive numbers
 
 
 def end(how: str) -> None:
-    """Die: by the name of a signal, or `exit` and `leave` (0), `fails` and `quits` (0, sys.exit), `abort`, `raise`.
+    """End by the signal of this name, by `exit` or `leave` (0), `fails` or `quits` (sys.exit; 0), `abort`, `raise`.
 
-    `saves`: as `quits`, four seconds later.
+    `saves`: like `quits`, four seconds later.
     """
     if how == "saves":
         time.sleep(4)

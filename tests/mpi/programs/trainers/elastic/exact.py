@@ -1,8 +1,8 @@
-"""Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was.
+"""Trains on rows whose numbers are the gradient, and records each draw and each step.
 
-Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of as many rows, not files),
-`group` (use torch.distributed, too), `alone` (make no steps), `joins`, `retires` and `loses` (go on until so many have
-come, gone and died), and `kills`, by trainer: `point:count`, or the number of a step and how to end there.
+Argument: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, `loader` (a DataLoader of n rows, not files),
+`group` (also use torch.distributed), `alone` (do not train), `joins`, `retires` and `loses` (run until this many have
+joined, retired and died), and `kills`, per trainer: `point:count`, or the number of a step and how to end there.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 start = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1
 book = Book(start)
 note = book.note
-kill = "" if book.resumes else options["kills"].get(str(start), "")  # a start that resumes goes through
+kill = "" if book.resumes else options["kills"].get(str(start), "")  # a resumed start is not killed
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
@@ -49,7 +49,7 @@ else:
 
 
 class Model(torch.nn.Module):
-    """The gradient of `weight` is the mean of the rows; `odd` is used on odd trainers alone, `never` on none."""
+    """The gradient of `weight` is the mean of the rows; `odd` is used on odd trainers only, `never` on no trainer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Model(torch.nn.Module):
         self.net = torch.nn.Sequential(torch.nn.Linear(2, 600), torch.nn.BatchNorm1d(600), torch.nn.Linear(600, 600))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Give a loss."""
+        """Return a loss."""
         scaled = torch.stack([rows, -rows], 1).float() / 1000
         loss = (self.weight * rows).mean() + self.net(scaled.repeat(2, 1)).square().mean()
         return loss + self.odd.sum() if mpidata.rank() % 2 else loss
@@ -73,32 +73,32 @@ optimizer = torch.optim.SGD(model.parameters(), 1.0)
 
 
 class Steps:
-    """Counts the steps of this start, and spares; a trainer that takes a place goes on from those of the others."""
+    """Counts this start's steps and changes of trainers; a trainer that joins continues the counts of the others."""
 
     def __init__(self) -> None:
         self.made = self.joined = self.retired = self.lost = 0
 
     def state_dict(self) -> dict[str, int]:
-        """Give the numbers."""
+        """Return the counts."""
         return {"made": self.made, "joined": self.joined, "retired": self.retired}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Take them; a start that resumes counts anew, and notes from where."""
+        """Restore the counts; a resumed start records its first step, and counts from 0."""
         if book.resumes:
             note(from_step=state["made"])
         else:
             self.made, self.joined, self.retired = state["made"], state["joined"], state["retired"]
 
     def change(self, change: Any) -> None:
-        """Count and note."""
+        """Count and record a change."""
         self.joined += len(change.joined)
         self.retired += len(change.retired)
         self.lost += len(change.lost)
         note(lost=change.lost, joined=change.joined, rank=change.rank, trainers=change.trainers)
 
     def go_on(self, epoch: int) -> bool:
-        """Whether there is to be this epoch, too."""
-        if book.resumes:  # to the end of the epoch at least
+        """Return whether to run this epoch."""
+        if book.resumes:  # at least to the end of the epoch
             return epoch < options["epochs"] or epoch == data.resumed[0]
         came = {"joins": self.joined, "retires": self.retired, "loses": self.lost}
         return epoch < options["epochs"] or any(number < options.get(name, 0) for name, number in came.items())

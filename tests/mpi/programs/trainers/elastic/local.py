@@ -1,9 +1,9 @@
-"""Trains by LocalSGD on samples whose numbers are the gradient; writes down what was drawn, and each average.
+"""Trains by LocalSGD on samples whose numbers are the gradient, and records each draw and each average.
 
-Arguments: JSON with `data` ("stream", "files", "loader", with as many `rows`), `batch_size`, `epochs`, `every`,
-`momentum` of the outer optimizer, `pauses_s` after each step, by trainer, `joins` (go on until so many have come),
-`stops`, by trainer, how many
-batches of an epoch it takes, and `kills`, by trainer: `point:count`, or the number of a step and how to end.
+Argument: JSON with `data` ("stream", "files", or "loader" with a number of `rows`), `batch_size`, `epochs`, `every`,
+`momentum` of the outer optimizer, `pauses_s` after each step, per trainer, `joins` (run until this many have joined),
+`stops`, per trainer: the batches of an epoch that it draws, and `kills`, per trainer: `point:count`, or the number of
+a step and how to end there.
 """
 
 import hashlib
@@ -43,27 +43,27 @@ class Rows(torch.utils.data.Dataset):
 
 
 class Count:
-    """Counts the averages, and spares; a trainer that takes a place goes on from those of the others."""
+    """Counts averages and trainers that join; a trainer that joins continues the counts of the others."""
 
     def __init__(self) -> None:
         self.averages = self.joined = 0
 
     def state_dict(self) -> dict[str, int]:
-        """Give the numbers."""
+        """Return the counts."""
         return {"averages": self.averages, "joined": self.joined}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Take them."""
+        """Restore the counts."""
         self.averages, self.joined = state["averages"], state["joined"]
 
     def change(self, change: Any) -> None:
-        """Count and note."""
+        """Count and record a change."""
         self.joined += len(change.joined)
         note(lost=change.lost, joined=change.joined, rank=change.rank, trainers=change.trainers)
 
 
 class Noted(mpidata.LocalSGD):
-    """Writes down each average."""
+    """Records each average."""
 
     def _average(self, *how: Any) -> Any:
         waiting = super()._average(*how)
@@ -83,7 +83,7 @@ class Model(torch.nn.Module):
         self.net = torch.nn.Sequential(torch.nn.Linear(2, 60), torch.nn.BatchNorm1d(60), torch.nn.Linear(60, 60))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Give a loss."""
+        """Return a loss."""
         scaled = torch.stack([rows, -rows], 1).float() / 1000
         return (self.weight * rows).mean() + self.net(scaled.repeat(2, 1)).square().mean()
 
@@ -110,7 +110,7 @@ stop = options.get("stops", {}).get(str(start))
 
 
 def goes_on(epoch: int) -> bool:
-    """Whether there is to be this epoch, too."""
+    """Return whether to run this epoch."""
     return epoch < options["epochs"] or count.joined < options.get("joins", 0)
 
 

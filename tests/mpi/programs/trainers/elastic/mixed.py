@@ -1,7 +1,7 @@
-"""Trains on a stream and on rows of files, a batch of each to a step, and writes down what was drawn, and each step.
+"""Trains on a stream and on rows of files, one batch of each per step, and records each draw and each step.
 
-Arguments: as of stream.py, without `every`. The gradient of `stream` follows from the numbers of the samples, that of
-`files` from the rows.
+Argument: as for stream.py, without `every`. The gradient of `stream` follows from the numbers of the samples, the
+gradient of `files` from the rows.
 """
 
 import hashlib
@@ -32,14 +32,14 @@ if kill and not how:
 
 
 class Model(torch.nn.Module):
-    """Two weights, the gradient of each the mean of its numbers."""
+    """Two weights; the gradient of each is the mean of its numbers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stream, self.files = (torch.nn.Parameter(torch.zeros((), dtype=torch.float64)) for _ in range(2))
 
     def forward(self, samples: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        """Give a loss."""
+        """Return a loss."""
         return (self.stream * mixed(samples).double()).mean() + (self.files * mixed(rows).double()).mean()
 
 

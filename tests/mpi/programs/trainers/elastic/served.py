@@ -1,10 +1,10 @@
-"""Trains by parameter servers; writes down what was drawn, and the versions of what was pulled.
+"""Trains with parameter servers, and records each draw and each pulled version.
 
-Arguments: JSON with `data` ("stream" or "files"), `batch_size`, `epochs`, `staleness`, `optimizer` and its `settings`,
-`pauses_s` after each step, by trainer, `stops`, by trainer: after how many pushes it ends, `kills`, by trainer:
-`point:count`, or the number of a step and how to end there, `kills_again`, for a start that resumes, `joins` and
-`retires`: while fewer have come and gone, each step takes `waits_s` more, `width` of the model, and `ddp`: whether
-torch's DistributedDataParallel trains on the same beside it.
+Argument: JSON with `data` ("stream" or "files"), `batch_size`, `epochs`, `staleness`, `optimizer` and its `settings`,
+`pauses_s` after each step, per trainer, `stops`, per trainer: its last push, `kills`, per trainer: `point:count`, or
+the number of a step and how to end there, `kills_again`, for a resumed start, `joins` and `retires`: until this many
+have joined and retired, each step takes `waits_s` longer, `width` of the model, and `ddp`: whether torch's
+DistributedDataParallel trains on the same batches for comparison.
 """
 
 import json
@@ -33,7 +33,7 @@ came: list[str] = []
 
 
 def changed(change: Change) -> None:
-    """Write down what has changed."""
+    """Record a change of trainers."""
     came.extend(["joined"] * len(change.joined) + ["retired"] * len(change.retired))
     note(lost=change.lost, rank=change.rank, trainers=change.trainers, joined=change.joined)
 
@@ -45,7 +45,7 @@ width = options.get("width", 30)
 
 
 class Model(torch.nn.Module):
-    """The gradient of `weight` is the mean of the rows; that of a row of the embedding, how often it was used."""
+    """The gradient of `weight` is the mean of the rows; that of an embedding row follows from its number of uses."""
 
     def __init__(self, embedding: torch.nn.Module) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Model(torch.nn.Module):
         self.net = torch.nn.Sequential(torch.nn.Linear(2, width), torch.nn.Tanh(), torch.nn.Linear(width, 1))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Give a loss."""
+        """Return a loss."""
         scaled = torch.stack([rows, -rows], 1).float() / 1000
         used = self.embedding(rows % 50).sum() / len(rows)
         return (self.weight.sum() * rows).mean() + self.net(scaled).square().mean() + used

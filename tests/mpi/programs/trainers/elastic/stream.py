@@ -1,10 +1,10 @@
-"""Trains on a stream and writes down what was drawn, and each step; gradients follow from the numbers of samples.
+"""Trains on a stream, and records each draw and each step; gradients follow from the numbers of the samples.
 
-Arguments: JSON with `batch_size` or `global_batch_size`, `every`, batches to a step, `pause_s` after each step,
-`validate`, steps between two passes over the validation samples, `after`, the batch from which the scales stay, `joins`
-and `retires`: while fewer have come and gone, each step takes `waits_s` more, and `kills`, by trainer: `point:count`,
-or the number of a step and how to end there. A start that resumes follows `kills_again` instead. `loop`: options of
-loop/acting.py, which then acts after each step.
+Argument: JSON with `batch_size` or `global_batch_size`, `every`, batches per step, `pause_s` after each step,
+`validate`, steps between passes over the validation samples, `after`, the batch that freezes the normalizer, `joins`
+and `retires`: until this many have joined and retired, each step takes `waits_s` longer, and `kills`, per trainer:
+`point:count`, or the number of a step and how to end there. A resumed start follows `kills_again` instead. `loop`:
+options of loop/acting.py, which then acts after each step.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ came: list[str] = []
 
 
 def changed(change: Change) -> None:
-    """Write down what has changed."""
+    """Record a change of trainers."""
     came.extend(["joined"] * len(change.joined) + ["retired"] * len(change.retired))
     note(lost=change.lost, rank=change.rank, trainers=change.trainers, joined=change.joined)
 
@@ -56,31 +56,31 @@ note(**{"joined_at" if joined else "resumed": stream.resumed}, again=again)
 
 
 def numbers_of(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Give each sample its number; a window that of its first step."""
+    """Return a number per sample; for a window, the number of its first step."""
     is_window = batch["step"].ndim > batch["simulation"].ndim
     return 1 + (batch["step"][..., 0] if is_window else batch["step"]) + 1000 * batch["simulation"]
 
 
 def measure(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Sum what tells which samples there were."""
+    """Return sums that identify the samples."""
     numbers = numbers_of(batch)
     return torch.tensor([len(numbers), mixed(numbers).sum(), (numbers**2).sum()])
 
 
 def validate() -> None:
-    """Write down what all trainers together see, the samples of this one's share, and whether it has all copied."""
+    """Record the sums over all trainers and over this trainer's copies; check its share for duplicates."""
     if not options["validate"]:
         return
     note(validated=stream.validate(measure, 5).tolist(), after=step)
     share = [int(numbers_of(sample)) for sample in torch.utils.data.DataLoader(stream.validation(), batch_size=None)]
-    assert len(set(share)) == len(share) <= len(stream.validation())  # more, where one has died meanwhile
+    assert len(set(share)) == len(share) <= len(stream.validation())  # more if a trainer has died meanwhile
     whole = stream.validation(share=False)
     note(copied=sum(measure(batch) for batch in torch.utils.data.DataLoader(whole, batch_size=1)).tolist())
 
 
 if not joined:
     validate()
-every = options.get("every", 1)  # batches to a step
+every = options.get("every", 1)  # batches per step
 rows: list[float] = []
 for number, batch in enumerate(stream, 1):
     numbers = numbers_of(batch)

@@ -1,4 +1,4 @@
-"""Trainer that leaves passes over a stream early, through what fetches a batch ahead, as its users write it.
+"""Trainer that leaves passes over a stream early, through wrappers that prefetch a batch, as users write them.
 
 Argument: `whole` or `samples`, for accelerate's loaders around batches or samples, or `lightning`.
 """

@@ -1,4 +1,4 @@
-"""Trainer with accelerate and datasets on loaders: two epochs, and what is left of them from a state on."""
+"""Trainer with accelerate and datasets on loaders: two epochs, and the rest of them from a restored state."""
 
 import itertools
 import json
@@ -42,7 +42,7 @@ def start():
 
 
 def train(accelerator, model, optimizer, data, epochs, save_at=None):
-    """Train on what is left of some epochs; gives the batches, and after which of them there was a step."""
+    """Train on the rest of some epochs; return the batches, and after which of them a step was made."""
     batches, stepped = [], []
     for _ in range(epochs):
         for batch in data:

@@ -1,4 +1,4 @@
-"""Trainer with Ignite. Argument: a `stream`, a `loader` or `files`; of the latter the rest is trained again."""
+"""Trainer with Ignite. Argument: a `stream`, a `loader` or `files`; with the latter, the rest is trained again."""
 
 import json
 import os
@@ -46,7 +46,7 @@ torch.distributed.barrier()
 
 
 def trained(data, state=None, saved=None):
-    """Train; gives the numbers of each batch, and the mean that Ignite has made of all trainers' batches."""
+    """Train; return the numbers of each batch, and Ignite's mean over all trainers' batches."""
     batches = []
 
     def step(engine, batch):

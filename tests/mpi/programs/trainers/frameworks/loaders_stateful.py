@@ -1,4 +1,4 @@
-"""Trainer with torchdata's StatefulDataLoader around `files` or a `stream`; of files the rest comes again."""
+"""Trainer with torchdata's StatefulDataLoader around `files` or a `stream`; with files, the rest is read again."""
 
 import json
 import os
@@ -19,7 +19,7 @@ torch.distributed.barrier()
 batches, state = [], None
 if given == "stream":
     loader = StatefulDataLoader(mpidata.MPIStreamDataset(batch_size=4), batch_size=None)
-    mpidata.register(loader=loader)  # its state is the place in the stream
+    mpidata.register(loader=loader)  # its state is the position in the stream
     for batch in loader:
         batches.append((1000 * batch["simulation"] + batch["step"]).tolist())
     notes = {"batches": batches, "state": loader.state_dict()["dataset_state"]}

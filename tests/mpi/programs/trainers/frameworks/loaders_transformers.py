@@ -1,6 +1,6 @@
 """Trainer with transformers' Trainer and a dataset on loaders: two epochs, then the rest from a checkpoint.
 
-Argument: `loader`, an mpidata.DataLoader; `files`, a FileDataset.
+Argument: `loader` for an mpidata.DataLoader, `files` for a FileDataset.
 """
 
 import json

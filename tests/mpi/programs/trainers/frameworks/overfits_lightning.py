@@ -1,4 +1,4 @@
-"""Trainer that overfits with Lightning on datasets on loaders, trains on them, and may not overfit on the stream."""
+"""Trainer with Lightning: overfits and trains on datasets on loaders; overfitting on the stream is refused."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Noting(lightning.LightningModule):
 
 
 def fit(data, **arguments):
-    """Train; gives pairs of an epoch and the numbers of a batch."""
+    """Train; return pairs of an epoch and the numbers of a batch."""
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     model = Noting()
     trainer = lightning.Trainer(

@@ -25,7 +25,7 @@ class Rows(torch.utils.data.Dataset):
 
 
 class Used:
-    """Registered, so that it is what was used before the checkpoint, and after the resume."""
+    """Registered state: the numbers used before the checkpoint and after the resume."""
 
     def __init__(self):
         self.numbers, self.batches = [], 0
@@ -42,16 +42,16 @@ class Used:
         self.numbers += batch.tolist()
         self.batches += 1
         if not Path("resumed").exists():
-            first = self.batches <= WRITTEN_AT  # one that is written lets no other one begin
+            first = self.batches <= WRITTEN_AT  # a checkpoint under way delays the next one
             tries = self.batches - (0 if first else WRITTEN_AT)
-            there = has_checkpoint(0 if first else 1, within_s=0.1 * 2**tries)  # that begins between two batches
+            there = has_checkpoint(0 if first else 1, within_s=0.1 * 2**tries)  # it begins between two batches
             assert there or self.batches not in (WRITTEN_AT, FAILS_AT)
             if self.batches == FAILS_AT:
                 raise SystemExit(3)
 
 
 def has_checkpoint(batch, within_s):
-    """Wait until one of this batch, or a later one, is written; False where none is in time."""
+    """Wait for a checkpoint of this batch or a later one; return False if none is written in time."""
     events = Path(os.environ["MPIDATA_RUN"], "events.jsonl")
     until = time.monotonic() + within_s
     while not any(event["event"] == "checkpoint" and event["batch"] >= batch for event in lines_of(events)):
@@ -91,7 +91,7 @@ elif framework == "ignite":
     from ignite.engine import Engine
 
     engine = Engine(lambda engine, batch: used.add(batch))
-    # Without the engine's own state Ignite would count a whole epoch from the place on.
+    # Without the engine's own state, Ignite would count a whole epoch from the resumed position.
     mpidata.register(used=used, **({"engine": engine} if given != "stream" else {}))
     engine.run(data, max_epochs=1 if given == "stream" else EPOCHS)
 else:

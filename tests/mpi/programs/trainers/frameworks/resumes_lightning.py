@@ -1,7 +1,7 @@
-"""Trainer in Lightning: notes what it trained on, also in the job's checkpoints.
+"""Trainer with Lightning: records what it trained on, also in the job's checkpoints.
 
-Argument: `registered`, the model and the optimizer are registered; `last`, it resumes from Lightning's own last
-checkpoint; `steps`, likewise, but of a step within the epoch; `both`, it is registered, too.
+Argument: `registered`: model and optimizer are registered; `last`: resumes from Lightning's own last checkpoint;
+`steps`: likewise, from a step within the epoch; `both`: also registers them.
 """
 
 import json

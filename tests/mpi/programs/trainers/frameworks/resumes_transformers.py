@@ -1,7 +1,7 @@
-"""Trainer with transformers' Trainer: notes what it trained on, also in the job's checkpoints.
+"""Trainer with transformers' Trainer: records what it trained on, also in the job's checkpoints.
 
-Argument: `registered`, all is registered; `older`, it resumes from its own oldest checkpoint; `nothing`, neither;
-`both`, all is registered, and it resumes from its own newest checkpoint.
+Argument: `registered`: all is registered; `older`: resumes from its own oldest checkpoint; `nothing`: neither;
+`both`: all is registered, and it resumes from its own newest checkpoint.
 """
 
 import json

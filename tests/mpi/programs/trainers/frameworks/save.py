@@ -1,4 +1,4 @@
-"""What the trainers with frameworks leave: the samples that they used, and what their model has become."""
+"""The result files of trainers with frameworks: the samples used and sums of the final parameters."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 """Trainer with accelerate and a stream in a DataLoader.
 
-Argument: of `whole` batches or of `samples`, or `stateful`: of batches, in torchdata's class.
+Argument: `whole` for batches, `samples` for single samples, `stateful` for batches in torchdata's class.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Trainer with accelerate. Argument: whether it prepares the `stream`, or a `loader` of it."""
+"""Trainer with accelerate. Argument: whether accelerate prepares the `stream` or a `loader` around it."""
 
 import sys
 

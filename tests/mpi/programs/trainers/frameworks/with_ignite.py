@@ -1,4 +1,4 @@
-"""Trainer with Ignite, which evaluates with its share of the validation samples; its metrics include all trainers."""
+"""Trainer with Ignite: evaluates on its share of the validation samples; the metrics include all trainers."""
 
 import torch
 from ignite.engine import Engine
@@ -37,6 +37,6 @@ MeanSquaredError().attach(evaluator, "mse")
 own, every = stream.validation(), stream.validation(share=False)
 found = evaluator.run(DataLoader(own, batch_size=5)).metrics["mse"]
 shares, validated = validated, []
-wanted = evaluator.run(DataLoader(every, batch_size=100)).metrics["mse"]  # each trainer has all: the same mean
+wanted = evaluator.run(DataLoader(every, batch_size=100)).metrics["mse"]  # each trainer has all samples: the same mean
 rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
 save(used, network, rank=rank, world=world, validated=shares, errors=[found, wanted])

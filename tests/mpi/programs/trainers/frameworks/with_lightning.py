@@ -1,4 +1,4 @@
-"""Trainer in Lightning. Argument: whether the stream comes by a `loader` or by a data `module`."""
+"""Trainer with Lightning. Argument: whether the stream comes through a `loader` or a data `module`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Trainer with transformers' Trainer. Argument: which validation samples it evaluates with, by `validation(...)`."""
+"""Trainer with transformers' Trainer. Argument: the validation samples to evaluate on, by `validation(...)`."""
 
 import json
 import sys

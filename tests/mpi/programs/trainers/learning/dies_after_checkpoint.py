@@ -1,4 +1,4 @@
-"""Trainer that tells losses: the first start dies behind a checkpoint, when more was drawn; the next one goes on."""
+"""Trainer that passes on losses: the first start dies after drawing beyond a checkpoint; the next one resumes."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Trainer: tells of each sample the parameter alpha as its loss, and writes which simulations had which alpha."""
+"""Trainer: passes the parameter alpha of each sample as its loss, and writes the alpha of each simulation."""
 
 import numpy as np
 from numpy_stream import stream

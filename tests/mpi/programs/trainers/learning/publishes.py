@@ -1,4 +1,4 @@
-"""Trainer: tells alpha as the loss of each sample; publishes before that, from batch FIRST on, how many there were."""
+"""Trainer: passes alpha as each sample's loss; before that, from batch FIRST on, publishes the number of batches."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Trainer: tells losses, and notes them. With `dies` it tells of batches until a checkpoint, before its first death."""
+"""Trainer: passes on and records losses. With `dies`, the first start does so until a checkpoint, and then dies."""
 
 import json
 import os
@@ -19,7 +19,7 @@ log = open(f"told-{rank}.jsonl", "a")
 
 def tell(batch):
     values = np.sin(1.0 + 3.7 * batch["simulation"] + batch["step"]) * 1e-3
-    if batch["step"].sum() % 3:  # else some are negative, and of the batch no difficulty is known
+    if batch["step"].sum() % 3:  # else some are negative, and the batch has no known difficulty
         values = values**2
     values[batch["simulation"] == 2] = np.nan
     assert trainer.losses.take(batch, values) == 0
@@ -30,7 +30,7 @@ for number, batch in enumerate(batches, 1):
     if to_the_end:
         tell(batch)
     elif number <= 4:
-        time.sleep(1.1 * (number == 4))  # then all are told
+        time.sleep(1.1 * (number == 4))  # then all losses are sent
         tell(batch)
         time.sleep(0.2 * (number == 4))
         if number == 4:

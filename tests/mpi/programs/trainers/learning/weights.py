@@ -1,4 +1,4 @@
-"""Trainer: tells the square of alpha as the loss, and writes the weights of simulations."""
+"""Trainer: passes the square of alpha as the loss, and writes the weights of simulations."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Trainer of two: asks echo_loader.py for parcels of many sizes, also through the death of a loader in one of them."""
+"""One of two trainers: requests parcels of many sizes from echo_loader.py, also while a loader dies in one of them."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from mpidata.trainer import join
 DATASET, KIND = 5, 2
 trainer = join.join()
 me, loaders = trainer.communicator.rank, join.loaders()
-alive, waits = set(), {}  # loaders; by number of the request, who is asked, and for what
+alive, waits = set(), {}  # loaders; by request number: the loader asked, and the request
 
 
 def pattern(number: int, size: int) -> np.ndarray:
@@ -34,7 +34,7 @@ def take() -> Parcel | Joined | Lost:
         if isinstance(what, Lost):
             alive.remove(what.loader)
             return what
-        if waits.get(what.number, [None])[0] == what.loader:  # else it was asked of another one meanwhile
+        if waits.get(what.number, [None])[0] == what.loader:  # else another loader has been asked meanwhile
             check(what, waits.pop(what.number)[1])
             return what
 
@@ -66,7 +66,7 @@ def ask_for_all_sizes() -> None:
             send(loader, 2 * number + loader, sizes=wanted)
     send(me, 100, sizes=[64 << 20])
     send(1 - me, 101, sizes=[], text="x" * 3_000_000)
-    if me == 1:  # takes nothing until the other one is through
+    if me == 1:  # takes nothing until the other trainer has finished
         while not trainer.communicator.iprobe(0, 7):
             time.sleep(0.01)
         trainer.communicator.recv(source=0, tag=7)
@@ -79,9 +79,9 @@ def ask_for_all_sizes() -> None:
 
 
 def ask_through_a_death() -> Lost:
-    """Ask again for what a lost loader owes; returns the loss."""
+    """Request again what a lost loader owes; return the loss."""
     dying, todo, seen, lost = {11} if me == 0 else set(), list(range(30)), [], []
-    while todo or waits or not lost:  # the other one may be late with what ends a loader
+    while todo or waits or not lost:  # the other trainer's fatal request may come late
         while todo and len(waits) < 4 and alive:
             number = todo.pop(0)
             die = {"die": True} if number in dying else {}

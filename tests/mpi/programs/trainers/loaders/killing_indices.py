@@ -1,4 +1,4 @@
-"""Trainer of a DataLoader of 61 numbers: prints the batches of two epochs. Arguments: indices that kill loaders."""
+"""Trainer on a DataLoader of 61 numbers: prints the batches of two epochs. Arguments: indices that kill loaders."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Trainer: kills its loader, and goes on for a minute."""
+"""Trainer: kills its loader, and continues for a minute."""
 
 import os
 import signal

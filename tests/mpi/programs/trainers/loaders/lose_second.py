@@ -1,4 +1,4 @@
-"""Trainer, of several: the first one kills the second loader, and waits for the next one."""
+"""One of several trainers: the first one kills the second loader, and waits for the next loader."""
 
 import os
 import signal

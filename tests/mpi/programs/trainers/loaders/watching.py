@@ -1,4 +1,4 @@
-"""How trainers find and wait for loaders that take part: their programs, by number, and what the run says of them."""
+"""Helpers for trainers that watch loaders: their process ids, by number, and their events in the run folder."""
 
 import json
 import time
@@ -34,5 +34,5 @@ def wait_for(event, loader):
     lines = []
     while not any(wanted.items() <= json.loads(line).items() for line in lines):
         time.sleep(0.02)
-        # Another process writes it: it may not be there yet, and its last line may not be whole.
+        # Another process writes the file: it may be missing, or its last line incomplete.
         lines = [line for line in events.read_text().splitlines(True) if line.endswith("\n")] if events.exists() else []

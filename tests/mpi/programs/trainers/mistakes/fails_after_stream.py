@@ -1,4 +1,4 @@
-"""Trainer: fails when it has drawn everything and left the job."""
+"""Trainer: fails after it has drawn everything and left the job."""
 
 import sys
 import time

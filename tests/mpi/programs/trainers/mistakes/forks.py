@@ -1,4 +1,4 @@
-"""Trainer: forks a child that draws from the stream, and one that ends without."""
+"""Trainer: forks a child that draws from the stream, and one that only exits."""
 
 import os
 import sys
@@ -12,6 +12,6 @@ for end in range(2):
     if children[-1] == 0:
         if end == 0:
             next(iter(stream))
-        sys.exit()  # where mpi4py calls MPI_Finalize
+        sys.exit()  # mpi4py then calls MPI_Finalize
 count = sum(1 for _ in stream)
 print("children", [os.waitpid(child, 0)[1] >> 8 for child in children])

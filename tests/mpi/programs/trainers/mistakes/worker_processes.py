@@ -1,4 +1,4 @@
-"""Trainer: gives its stream to worker processes."""
+"""Trainer: passes its stream to worker processes."""
 
 import torch
 

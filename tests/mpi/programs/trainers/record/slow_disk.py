@@ -1,4 +1,4 @@
-"""Trainer: writes its record to a slow disk, and prints how much of it has waited at most."""
+"""Trainer: writes its record to a slow disk, and prints the largest amount that waited."""
 
 from numpy_stream import stream
 from preloads import slow_record

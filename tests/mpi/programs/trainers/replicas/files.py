@@ -1,6 +1,6 @@
-"""Notes each batch of a DataLoader and of a FileDataset in book-<rank>.jsonl: dataset, epoch, number, digest, rows.
+"""Records each batch of a DataLoader and of a FileDataset in book-<rank>.jsonl: dataset, epoch, number, digest, rows.
 
-Its argument, JSON: `epochs`; `kill`: the rank that is killed in the first start, once a checkpoint is whole.
+Argument, in JSON: `epochs`; `kill`: the rank to kill in the first start, once a checkpoint is complete.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ book = (run / f"book-{rank}.jsonl").open("a")
 
 
 class Noisy(torch.utils.data.Dataset):
-    """Augmented by chance, in each of the ways that scripts draw it; some parts large, some small."""
+    """Augmented by all random generators that scripts use; some parts are large, some small."""
 
     def __len__(self):
         return 61
@@ -60,7 +60,7 @@ def pass_over(name, dataset, epoch):
     for number, batch in enumerate(dataset, dataset.resumed[1] if epoch == dataset.resumed[0] else 0):
         note(of=name, epoch=epoch, batch=number, digest=digest(batch), rows=batch["row"].tolist())
         for tensor in batch.values():
-            tensor.zero_()  # a batch is the script's own
+            tensor.zero_()  # a batch belongs to the script
         counter.batches += 1
         if rank == options.get("kill") and not again and any((run / "checkpoints").glob("[0-9]*[0-9]")):
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""A model of DTensors on a mesh of 2 x 2, trained beside a whole one on the batches of all replicas: both stay alike.
+"""A model of DTensors on a 2 x 2 mesh, and a whole model trained on the batches of all replicas, stay equal.
 
-Its argument, JSON: `checkpoint`, `kill`: as those of stream.py, without the signal.
+Argument, in JSON: `checkpoint`, `kill`: as in stream.py, without the signal.
 """
 
 import copy

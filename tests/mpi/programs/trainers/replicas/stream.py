@@ -1,10 +1,10 @@
-"""Notes each batch in book-<rank>.jsonl of the run folder: its number, a digest of all that is in it, its samples.
+"""Records each batch in book-<rank>.jsonl of the run folder: its number, a digest of its contents, its samples.
 
-Its argument, JSON: `batch_size`; `kill`, [rank, batch, signal]: in the first start this rank is killed there, once the
-checkpoint that was asked for after batch `checkpoint` is whole; `losses`: by which ranks of a replica they are told;
-`validate`: it also validates; `per_epoch`: batches of an epoch; `single`: the stream gives samples, which torch's
-DataLoader joins; `unlike`: a rank that asks for validation samples alone; `raises`: one that raises at batch 2;
-`leaves`: one whose loop ends there; `statistics`: it notes them; `late`: one that comes late to each batch.
+Argument, in JSON: `batch_size`; `kill`, [rank, batch, signal]: the first start kills this rank there, once the
+checkpoint requested after batch `checkpoint` is complete; `losses`: the ranks of a replica that pass losses;
+`validate`: also validate; `per_epoch`: batches of an epoch; `single`: the stream yields samples, which torch's
+DataLoader collates; `unlike`: the only rank that asks for validation samples; `raises`: the rank that raises at batch
+2; `leaves`: the rank that leaves its loop there; `statistics`: record them; `late`: the rank that is late for batches.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ killed, at, how = options.get("kill", [-1, 0, 0])
 
 
 class Counter:
-    """What a script keeps: how many batches it has had, other for each rank."""
+    """The state of a script: its number of batches, and its rank."""
 
     batches = 0
 
@@ -54,7 +54,7 @@ book = (run / f"book-{rank}.jsonl").open("a")
 
 
 def statistics():
-    """A digest of what the stream tells of all fields."""
+    """Return a digest of the stream's statistics of all fields."""
     keys = ("count", "mean", "std", "min", "max")
     return digest({f"{name} {key}": getattr(of, key) for name, of in stream.statistics().items() for key in keys})
 
@@ -97,11 +97,11 @@ for number, batch in enumerate(batches(), stream.resumed):
     note(batch=number, digest=digest(batch), samples=samples, statistics=known, expected=stream.expected_batches)
     if place.rank in options.get("losses", []):
         stream.losses(batch, torch.ones(len(samples)))
-    batch["u"].zero_()  # a batch is the script's own
+    batch["u"].zero_()  # a batch belongs to the script
     if number == options.get("checkpoint"):
         stream.checkpoint()
     stream.report(**{f"rank_{rank}": float(number)})
-    # A checkpoint needs this rank until it is whole, so that it goes on meanwhile.
+    # A checkpoint needs this rank until it is complete, so the rank continues meanwhile.
     if rank == killed and number >= at and not stream.resumed and any((run / "checkpoints").glob("[0-9]*[0-9]")):
         os.kill(os.getpid(), how)
     time.sleep(0.1 if rank == options.get("late") else options.get("pause_s", 0.0))

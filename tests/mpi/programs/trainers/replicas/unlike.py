@@ -1,8 +1,8 @@
-"""Ranks of a replica that do not do the same. Arguments: what is iterated over, what the rank does, which rank.
+"""One rank of a replica behaves differently. Arguments: the data, what the rank does, and which rank it is.
 
-Of a stream or a loader with large or small batches. The rank leaves the loop at batch 10 by `break` or by `exit`, has
-another batch size (`size`), takes its time with each batch (`slow`), or cannot save its state (`state`). Or it waits
-for the others in a collective (`barrier`), which they do not call.
+The data is a stream, files, or a loader with large or small batches. The rank leaves the loop at batch 10 by `break`
+or `exit`, has a different batch size (`size`), is slow with each batch (`slow`), cannot save its state (`state`), or
+waits for the others in a collective (`barrier`) that they do not call.
 """
 
 import sys
@@ -13,7 +13,7 @@ import torch
 
 from mpidata.run import deadlines
 
-deadlines.SILENT_S = 15.0  # before other modules read it
+deadlines.SILENT_S = 15.0  # set before other modules read it
 import mpidata  # noqa: E402
 
 what, does, who = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -31,7 +31,7 @@ class Rows(torch.utils.data.Dataset):
 
 
 class State:
-    """Too large for a message that is sent before it is received."""
+    """A state too large for an eager message."""
 
     def state_dict(self):
         if does == "state" and differs:
@@ -68,7 +68,7 @@ for epoch in range(1 if what == "stream" else 2):
         if does == "barrier" and number == 10 and differs:
             torch.distributed.barrier()
         if epoch == 0 and number == 10 and differs and does == "exit":
-            while what == "stream" and not Path("begun").exists():  # until the first rank, ahead, has begun it
+            while what == "stream" and not Path("begun").exists():  # until the first rank, which is ahead, has begun it
                 time.sleep(0.01)
             sys.exit(0)
         if epoch == 0 and number == 10 and differs and does == "break":

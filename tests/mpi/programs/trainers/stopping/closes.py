@@ -1,4 +1,4 @@
-"""Trainer: closes the stream after three batches, once a solver is in a long step; saves after solvers were ended."""
+"""Trainer: closes the stream after three batches, once a solver is in a long step; saves after the solvers end."""
 
 import itertools
 import os
@@ -25,5 +25,5 @@ time.sleep(4)  # mpidata-rank looks every 2 s
 mpidata.report(loss=0.5)
 print("saved", flush=True)
 if os.environ["RANK"] == "1":
-    MPI.Finalize()  # as a script may that uses MPI itself
+    MPI.Finalize()  # as in a script that uses MPI itself
     print("finalized", flush=True)

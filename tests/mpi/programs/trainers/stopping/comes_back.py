@@ -1,4 +1,4 @@
-"""Trainer: three passes of three batches each, with what takes longer in between; then works on, and ends."""
+"""Trainer: makes three passes of three batches each, with a long pause after each, and ends."""
 
 import itertools
 import time

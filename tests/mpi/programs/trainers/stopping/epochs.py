@@ -1,4 +1,4 @@
-"""Trainer: takes four epochs of four batches through torch's DataLoader, and prints how many batches each had."""
+"""Trainer: draws four epochs of four batches through torch's DataLoader, and prints the number of batches in each."""
 
 import torch
 

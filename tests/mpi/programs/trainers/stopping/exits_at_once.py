@@ -1,4 +1,4 @@
-"""Trainer: ends by os._exit(0) after its loop, after `stream.close()` within it, or (`within`) in the middle of it."""
+"""Trainer: calls os._exit(0) after its loop, after `stream.close()` in the loop, or (`within`) in the middle of it."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Trainer: looks at the first batch, then takes the rest."""
+"""Trainer: inspects the first batch, then draws the rest."""
 
 import mpidata
 

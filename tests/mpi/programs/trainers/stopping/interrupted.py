@@ -1,4 +1,4 @@
-"""Trainer: trains until Ctrl-C. Arguments: `stream` or `loader`; `saves` (catches it, closes, saves) or `ends`."""
+"""Trainer: trains until Ctrl-C. Arguments: `stream` or `loader`; `saves` (catch, close, save) or `ends`."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Trainer: leaves in its sixth batch. Arguments: `break` or `raise`, on which RANK (or `all`), `plain` or `ddp`."""
+"""Trainer: leaves its loop in the sixth batch. Arguments: `break` or `raise`, RANK (or `all`), `plain` or `ddp`."""
 
 import os
 import sys

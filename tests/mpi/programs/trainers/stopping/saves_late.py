@@ -1,4 +1,4 @@
-"""Trainer: trains on all there is, then is told to end while it saves its model. Arguments: `stream` or `loader`;
+"""Trainer: trains on all samples, and is asked to end while it saves its model. Arguments: `stream` or `loader`;
 `saves`, or `hangs` in its first start."""
 
 import os

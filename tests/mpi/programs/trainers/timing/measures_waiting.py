@@ -1,4 +1,4 @@
-"""Trainer: measures itself how long it waits for its batches."""
+"""Trainer: measures how long it waits for its batches."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Trainer: makes a file in the folder `there` for each sample that it gets."""
+"""Trainer: creates a file in the folder `there` for each sample that it receives."""
 
 from pathlib import Path
 

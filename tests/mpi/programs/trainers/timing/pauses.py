@@ -1,6 +1,6 @@
-"""Trainer: pauses longer than every timeout of test_silence.py, with the buffer full, and when the job is over.
+"""Trainer: pauses for longer than every timeout of test_silence.py, with a full buffer and at the end of the job.
 
-Argument: seconds of the pause at the end.
+Argument: length of the last pause in seconds.
 """
 
 import sys

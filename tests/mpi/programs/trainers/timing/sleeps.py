@@ -1,4 +1,4 @@
-"""Trainer of slow_jobs.py. Arguments: seconds for each batch, of one trainer after the other."""
+"""Trainer of slow_jobs.py. Arguments: seconds per batch, one for each trainer."""
 
 import os
 import sys
