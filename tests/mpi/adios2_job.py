@@ -1,4 +1,4 @@
-"""Jobs of programs that write with ADIOS2, by the engine that mpidata has for it; and how both are built."""
+"""Build and run programs that write with ADIOS2 through mpidata's engine."""
 
 import json
 import os
@@ -25,11 +25,11 @@ FIELDS = {
 LENGTHS = {"rows": {"at_most": 20}, "writers": {"at_most": 4}}
 LINES, XML = (
     block.text for block in blocks("text", page=ROOT / "docs" / "adios2.md")
-)  # how to build it, how to use it
+)  # the lines that build it, the XML file that uses it
 
 
 def build_for_wheel(folder: Path, compiler: str) -> None:
-    """Build the engine, in `engine`, as the page says, and the program, `writes`, for the ADIOS2 of PyPI."""
+    """Build the engine (in `engine`), as the page describes, and the program `writes`, for the ADIOS2 of PyPI."""
     spec = find_spec("adios2")
     assert spec is not None and spec.origin is not None
     package = Path(spec.origin).parent
@@ -41,13 +41,13 @@ def build_for_wheel(folder: Path, compiler: str) -> None:
         "CXX": compiler,
         "CMAKE_BUILD_TYPE": "Debug",
     }
-    # Where the path of mpidata has blanks, its flags are quoted, as docs/solver.md says.
+    # If the path of mpidata contains blanks, its flags are quoted, as docs/solver.md says.
     lines = re.sub(r"^.*\$\(mpidata config .*$", r'eval "\g<0>"', LINES, flags=re.MULTILINE)
     # CMake cannot look for an MPI in such a path, and this ADIOS2 has none.
     lines = lines.replace("cmake -S", "cmake -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -S") if " " in str(package) else lines
     run("sh", "-euc", lines, cwd=folder, env=environment() | told)
     library = [f"-L{package}", f"-Wl,-rpath,{package}", "-ladios2_cxx", "-ladios2_core"]
-    library += ["-Wl,--allow-shlib-undefined"]  # of the libraries beside them, which have other names there
+    library += ["-Wl,--allow-shlib-undefined"]  # for the libraries beside them, whose names differ in the wheel
     flags = ["-std=c++17", *(flag for flag in strict if flag != "-Wconversion"), "-DADIOS2_HAS_NO_MEMORY_SELECTION"]
     run(compiler, *flags, SOURCE, "-o", folder / "writes", *library)
 
@@ -80,7 +80,7 @@ def write_job(
 
 
 def check(folder: JobFolder, result: Result) -> None:
-    """Check that each step came once; trainer.py has compared every element."""
+    """Check that each step arrived once; trainer.py has compared every element."""
     assert result.status == 0, result.logs()
     assert result.summary["simulations"]["complete"] == SIMULATIONS
     seen = json.loads((folder.path / "seen.json").read_text())

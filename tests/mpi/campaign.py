@@ -1,6 +1,6 @@
-"""The campaigns of deaths, resumes and loaders, with new seeds for as long as one likes: `make campaign MINUTES=30`.
+"""Run the campaigns of random jobs with new seeds for a given time: `make campaign MINUTES=30`.
 
-Each draw follows from its seed alone: `python tests/mpi/campaign.py kills --seeds 17` runs one again.
+Each job depends on its seed alone: `python tests/mpi/campaign.py kills --seeds 17` repeats one.
 """
 
 import argparse
@@ -37,7 +37,7 @@ CAMPAIGNS: dict[str, ModuleType] = {
 
 
 def seeds(minutes: float, given: list[int], count: int | None) -> Iterator[int]:
-    """Those that were asked for, else new ones until the time is up or so many have been tried."""
+    """Yield the given seeds, or new ones until the time is up or `count` have been tried."""
     if given:
         yield from given
         return
@@ -48,7 +48,7 @@ def seeds(minutes: float, given: list[int], count: int | None) -> Iterator[int]:
 
 
 def run_one(name: str, built: Path, seed: int) -> bool:
-    """Run one draw; what a failed one has left is kept, and named."""
+    """Run one random job; the folder of a failed one is kept and printed."""
     campaign = CAMPAIGNS[name]
     folder = Path(tempfile.mkdtemp(prefix=f"mpidata-campaign-{seed}-"))
     print(f"{name} {seed}: {campaign.draw(seed)}", flush=True)
@@ -66,7 +66,7 @@ def run_one(name: str, built: Path, seed: int) -> bool:
 
 
 def main() -> int:
-    """Run; status 1 where a draw has failed."""
+    """Run the campaigns; returns 1 if a job has failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="campaign", help=f"of {', '.join(CAMPAIGNS)}; all by default")
     parser.add_argument("--minutes", type=float, default=30, help="how long new draws are begun")
@@ -79,7 +79,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mpidata-campaign-") as built:
         for name in names:
             CAMPAIGNS[name].build(Path(built))
-        # In turn, so that all have had their share when the time is up.
+        # In turn, so that each campaign has had its share when the time is up.
         outcomes = [
             run_one(name, Path(built), seed)
             for seed in seeds(given.minutes, given.seeds, given.draws)

@@ -1,8 +1,8 @@
-"""One draw of the campaign against carried programs: a job and its deaths, all from one seed.
+"""One random job of the campaign on carried programs: the job and its deaths follow from one seed.
 
-Programs of one to three ranks, with no MPI or one of three, in a job of this environment's MPI. Five ends a job: of the
-program, by signals, by itself or by its MPI, of what launches it, of its carrier, and of the carrier's mpidata-rank.
-Whatever ends, each sample is received and drawn once, with its bits, and no process or folder is left.
+The program has one to three ranks and no MPI or one of three; the job uses the MPI of this environment. Five times, one
+of these ends: the program (by a signal, by itself, by its MPI), its launcher, its carrier, the carrier's mpidata-rank.
+Whatever ends, each sample is received and drawn once, bit for bit, and no process or folder is left.
 """
 
 import contextlib
@@ -38,13 +38,13 @@ _WAYS = {
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """What one seed has chosen."""
+    """The choices of one seed."""
 
     seed: int
-    mpi: str  # of the program, a key of COMPILERS
+    mpi: str  # MPI of the program: a key of COMPILERS
     ranks: int  # of the program
     carriers: int  # of each group
-    elements: int  # of float32, in each sample
+    elements: int  # float32 values per sample
     trainers: int
     groups: int
     lifetime: str
@@ -52,10 +52,10 @@ class Draw:
     steps: int
     together: str
     batch: int
-    ends: tuple[tuple[str, int], ...]  # what, and by which signal
+    ends: tuple[tuple[str, int], ...]  # what ends, and by which signal
 
     def __str__(self) -> str:
-        """In one line."""
+        """Return the choices in one line."""
         return " ".join(f"{key}={value}" for key, value in dataclasses.asdict(self).items())
 
     def share(self, trainer: int) -> set[str]:
@@ -65,7 +65,7 @@ class Draw:
 
 
 def draw(seed: int) -> Draw:
-    """Choose. At most two carriers are lost: two groups wait in reserve."""
+    """Generate the job of a seed. At most two carriers are lost, because two groups wait as spares."""
     chosen = random.Random(f"carried campaign {seed}")
     mpi = chosen.choice(["none", "job", "mpich", "openmpi", "mpich", "openmpi"])
     ranks = 1 if mpi == "none" else chosen.randint(1, 3)
@@ -91,7 +91,7 @@ def draw(seed: int) -> Draw:
 
 
 def build(folder: Path) -> None:
-    """Build the program for each MPI, and what is preloaded into it."""
+    """Build the program for each MPI, and the library that is preloaded into it."""
     warnings = ["-O2", "-g", "-Wall", "-Wextra", "-Werror"]
     for mpi, name in COMPILERS.items():
         compiler = name or mpicc()
@@ -109,7 +109,7 @@ def build(folder: Path) -> None:
 
 
 def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
-    """Write its job file."""
+    """Write the job file."""
     program = [str(built / f"sized-{one.mpi}"), str(one.elements), str(one.steps), "put", one.together, str(WORK_US)]
     preload = f'LD_PRELOAD="{built}/switch-{one.mpi}.so" exec "$@"'
     census = python("trainers/census/census_sized.py", "0", "0", str(one.batch))
@@ -140,7 +140,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
 
 
 def _launcher(one: Draw) -> dict[str, object]:
-    """How the program is started: the script that preloads does not tell by what."""
+    """Return the launcher, which cannot be detected through the script that preloads."""
     if one.mpi == "none":
         return {"launcher": "none"}
     compiler = Path(COMPILERS[one.mpi] or mpicc())
@@ -153,7 +153,7 @@ def _launcher(one: Draw) -> dict[str, object]:
 
 
 class Ender(threading.Thread):
-    """Ends what the draw says, one after the other, of a group whose program runs."""
+    """Ends the chosen victims one after another, each in a group whose program runs."""
 
     def __init__(self, folder: Path, one: Draw) -> None:
         super().__init__(daemon=True)
@@ -161,7 +161,7 @@ class Ender(threading.Thread):
         self._folder, self._one = folder, one
         self._random = random.Random(one.seed)
         self._over = threading.Event()
-        (folder / "kills").touch()  # census_sized.py looks at it
+        (folder / "kills").touch()  # census_sized.py checks this file
 
     def run(self) -> None:
         for what, how in self._one.ends:
@@ -177,12 +177,12 @@ class Ender(threading.Thread):
         return False
 
     def _victims(self, what: str) -> list[psutil.Process]:
-        """Those whose program has run for a moment."""
+        """Return the processes of this kind whose program has run for at least 0.2 s."""
         found = []
         for carrier in ranks_of(self._folder):
             if carrier.name() != "mpidata-carrier":
                 continue
-            if self._one.carriers > 1 and what in ("carrier", "mpidata-rank"):  # also one that has started nothing
+            if self._one.carriers > 1 and what in ("carrier", "mpidata-rank"):  # even if it has started nothing
                 found.append(carrier if what == "carrier" else carrier.parent())
                 continue
             below = carrier.children(recursive=True)
@@ -201,7 +201,7 @@ class Ender(threading.Thread):
 
 
 def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170) -> str:
-    """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
+    """Run the job of a seed in a folder, and check the result; returns a line that describes the run."""
     one = draw(seed)
     write_job(folder, built, one)
     ender = Ender(folder.path, one)
@@ -226,7 +226,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170) ->
 
 
 def check_drawn(one: Draw, folder: Path) -> None:
-    """Each trainer has drawn all of its own samples, once each but for those that fill its last batches."""
+    """Each trainer has drawn all of its own samples, once each except those that fill its last batches."""
     size = max(1, one.batch)
     shares = [one.share(trainer) for trainer in range(one.trainers)]
     most = max(-(-len(share) // size) for share in shares) * size

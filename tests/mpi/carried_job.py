@@ -29,18 +29,18 @@ def write_job(folder: JobFolder, program: Path, *arguments: str, depth: int = 90
 
 
 def drawn_before(folder: JobFolder, result: Result) -> list[list[int]]:
-    """What the starts that the last one has resumed had drawn by their checkpoints."""
+    """Return the samples that earlier starts had drawn by the checkpoints from which they were resumed."""
     starts = [path.read_text().splitlines() for path in sorted(folder.path.glob("drawn-*-0"))]
     if len(starts) < 2:
         return []
     said = [line for line in result.log("trainer").splitlines() if line.startswith("resumed at batch ")]
-    begins = [int(line.split()[-1]) for line in said]  # of those that have drawn something
+    begins = [int(line.split()[-1]) for line in said]  # of starts that have drawn something
     before = zip(filter(None, starts), begins, begins[1:], strict=False)
     return [key for lines, begin, end in before for line in lines[: end - begin] for key in json.loads(line)]
 
 
 def check(folder: JobFolder, result: Result) -> None:
-    """Check that each sample came once; check_windows.py has compared every element."""
+    """Check that each sample arrived once; check_windows.py has compared every element."""
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": SIMULATIONS, "complete": SIMULATIONS, "failed": 0}
     seen = folder.read_notes("seen", 1)[0]["seen"] + drawn_before(folder, result)

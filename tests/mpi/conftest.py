@@ -36,7 +36,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture
 def standin(require: Callable[[str], str], tmp_path: Path) -> Path:
-    """Build the stand-in for CUDA's driver, which is known by its name."""
+    """Build the stand-in for CUDA's driver, which is found by its name."""
     library, sources = tmp_path / "libcuda.so.1", PROGRAMS.parents[1] / "devices"
     options = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1"]
     subprocess.run([require("cc"), *options, sources / "standin.c", "-o", library], check=True)

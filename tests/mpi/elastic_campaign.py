@@ -1,9 +1,9 @@
-"""One draw of the campaign of trainers that die: a job whose every choice, and whose deaths, follow from one seed.
+"""One random job of the campaign of dying trainers: all its choices and deaths follow from one seed.
 
-Trainers learn from rows or from a stream, with and without spares, the latter also with validation, scales, a budget of
-draws, windows and a record beside, or by parameter servers; one or two of them die, at named points or in any step.
-Each row is trained once an epoch, each sample of a stream once (of a reservoir at least once), all that live have the
-same weights after each step, or those of all pushes, no process is left, and the job goes on without a restart.
+Trainers learn from rows or a stream, with or without spares, or by parameter servers; a stream may also have
+validation, scales, a budget of draws, windows and a record. One or two trainers die, at named points or in any step.
+Each row is trained on once an epoch, each sample of a stream once (of a reservoir at least once). All that live have
+the same weights after each step, or those of all pushes. No process is left, and the job continues without a restart.
 """
 
 from pathlib import Path
@@ -27,17 +27,17 @@ KINDS = {
 
 
 def draw(seed: int) -> tuple[str, dict[str, Any]]:
-    """Choose the kind of job, and the job."""
+    """Generate the kind of job and the job of a seed."""
     kind = sorted(KINDS)[seed % len(KINDS)]
     return kind, KINDS[kind](seed)
 
 
 def build(folder: Path) -> None:
-    """Nothing is to be compiled."""
+    """Do nothing: there is nothing to compile."""
 
 
 def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 200) -> str:
-    """Run a job that a seed has chosen, and check it; returns what happened."""
+    """Run the job of a seed, and check it; returns a line that describes the run."""
     kind, job = draw(seed)
     if kind.startswith(("stream", "beside")):
         job = stream_job.write_job(folder, **job)

@@ -1,4 +1,4 @@
-"""Jobs whose trainers die at named points, drawn by a seed, and what of them must hold."""
+"""Random jobs whose trainers die at named points, and the checks of their results."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 POINTS = ["backward", "sum", "reduced", "agree", "agreed", "regroup", "regrouped"]
 JOIN_POINTS = ["meet", "met", "join.send", "join.receive"]
 WAYS = ["SIGKILL", "SIGSEGV", "exit", "leave", "abort", "fails", "quits"]
-# While a spare takes the place of trainer 2: where another one dies, by its number, and who has died then.
+# Deaths while a spare replaces trainer 2: who dies, by number and point, and all trainers that have died then.
 SECOND_DEATHS = [
     ({"0": "join.send:1"}, [0, 2]),
     ({"0": "meet:1"}, [0, 2]),
@@ -62,7 +62,7 @@ def write_job(
 
 
 def draw(seed: int) -> dict[str, Any]:
-    """Draw a job: `rows` of its parts, `trainers`, `loaders` and the `options` of the script."""
+    """Generate a job: `rows` of its parts, `trainers`, `loaders` and the `options` of the script."""
     dice = random.Random(seed)
     trainers = dice.randint(2, 5)
     dying = dice.sample(range(trainers), dice.randint(1, min(2, trainers - 1)))
@@ -90,12 +90,12 @@ def draw(seed: int) -> dict[str, Any]:
 
 
 def draw_with_spares(seed: int) -> dict[str, Any]:
-    """Draw such a job with spares, some of which may die, too."""
+    """Generate such a job with spares, some of which may also die."""
     dice = random.Random(f"spares {seed}")
     job = draw(seed)
     job["spares"] = dice.randint(1, 2)
     kills = list(job["options"]["kills"].values())
-    if not all(kill.startswith("regroup") for kill in kills):  # else nobody dies, and no place is free
+    if not all(kill.startswith("regroup") for kill in kills):  # otherwise nobody dies, and no place is free
         job["options"]["joins"] = min(job["spares"], len(kills))
     if dice.random() < 0.5:
         point = dice.choice(JOIN_POINTS)
@@ -107,14 +107,14 @@ def draw_with_spares(seed: int) -> dict[str, Any]:
 
 
 def books(result: Result, trainers: int) -> list[list[dict[str, Any]]]:
-    """What each trainer has written down."""
+    """Return the lines that each trainer has noted."""
     assert result.run is not None, result.output
     paths = [result.run / f"book-{trainer}.jsonl" for trainer in range(trainers)]
     return [read_lines(path) if path.exists() else [] for path in paths]
 
 
 def check(job: dict[str, Any], result: Result) -> None:
-    """Each row was trained once an epoch, by gradients of all that took part, alike on all that live."""
+    """Each row was trained on once an epoch; gradients are of all that took part, and the same on all that live."""
     told = f"{job}\n{result.logs()}"
     assert result.status == 0 and result.summary["status"] == "complete", told
     everyone = job["trainers"] + job.get("spares", 0)
@@ -155,20 +155,20 @@ def check(job: dict[str, Any], result: Result) -> None:
         assert set(counts) == rows, (epoch, rows - set(counts), told)
         again = sum(counts.values()) - len(rows)
         assert again < job["trainers"], (epoch, again, {row: n for row, n in counts.items() if n > 1}, told)
-        if again:  # only where fewer rows were left than trainers
+        if again:  # only if fewer rows were left than trainers
             assert lost, told
 
 
 def mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """As in the trainers' book.py."""
+    """Hash the numbers, as the trainers' book.py does."""
     once = numbers * 2654435761 % (1 << 32)
-    return (once ^ (once >> 15)) * 739982445 % (1 << 32)  # numbers in a row are not in a row then
+    return (once ^ (once >> 15)) * 739982445 % (1 << 32)  # consecutive numbers are no longer consecutive
 
 
 def who_took_part(drawn: dict[int, list[int]], made: set[int], gradient: float, *, weighed: bool = False) -> set[int]:
-    """Find whose rows a gradient is of: of those that made the step, with or without any that have died in it.
+    """Return whose rows a gradient contains: those that made the step, and any of those that died in it.
 
-    It is the mean of their means, or, weighed, that of all rows.
+    The gradient is the mean of their means or, if weighed, the mean of all rows.
     """
     dead = sorted(set(drawn) - made)
     for mask in range(1 << len(dead)):
@@ -187,7 +187,7 @@ def run(
     meanwhile: Callable[[], object] = lambda: None,
     **more: Any,
 ) -> Result:
-    """Run a drawn job; do something meanwhile."""
+    """Run a generated job, and call `meanwhile` while it runs."""
     write_parts(folder, job["rows"])
     write_job(folder, job["trainers"], job["loaders"], job["options"], spares=job.get("spares", 0), **more)
     process = folder.start()

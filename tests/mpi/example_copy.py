@@ -1,4 +1,4 @@
-"""The examples, as they are before anyone has built or run them."""
+"""Copies of the examples as they are before anyone has built or run them."""
 
 import shutil
 from pathlib import Path

@@ -1,9 +1,9 @@
-"""One draw of the fault campaign: a job in which one thing goes wrong, and its resume, all from one seed.
+"""One random job of the fault campaign: one thing goes wrong, then the run is resumed, all from one seed.
 
 Any process is killed, an mpidata-rank alone or with its program, while the ranks join, while they work, or at the end;
-a fork fails; parts kill the loaders that count them; a resume asks for what it may not change. Whatever happens, the
-job ends in time and says why, nothing is left, a refused resume changes nothing, and the run completes with each sample
-once.
+a fork fails; parts kill the loaders that count them; a resume requests a forbidden change. Whatever happens, the
+job ends in time and reports the cause, nothing is left, a refused resume changes nothing, and the run completes with
+each sample once.
 """
 
 import contextlib
@@ -24,17 +24,17 @@ from jobs import BIN, PROGRAMS, JobFolder, Result, config, environment, python, 
 from killing import events_of, wait_for_no_rank
 from programs.drawn import used
 
-END_S = 20.0  # for all processes to go, once `mpidata run` was killed
+END_S = 20.0  # time for all processes to end once `mpidata run` was killed
 SIMULATIONS, STEPS, BATCH, ELEMENTS = 12, 12, 8, 500
 PARTS, ROWS, EPOCHS = 4, 240, 2
-# Keys that a resume may not change, of a job with a stream.
+# Keys of a job with a stream that a resume may not change.
 REFUSED = ("samples.window=3", "buffer.policy=firo", "samples.statistics=true", "seed=99", "record={path: other}")
 FORKS = ("mpidata-carrier", "mpidata-rank", "prterun", "prted")
 
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """What one seed has chosen."""
+    """The choices of one seed."""
 
     seed: int
     kind: str  # stream, files
@@ -49,22 +49,22 @@ class Draw:
     which: int
     moment: str  # early, work, left, end
     delay_s: float
-    after_s: float  # for which the trainers work on after their last batch
+    after_s: float  # how long the trainers work after their last batch
     fork: str
     bad: int  # parts that kill
     tolerate: int
-    key: str  # that a resume asks for and may not change
+    key: str  # that a resume requests and may not change
     step_s: float = 0.03
     batch: int = BATCH
     epochs: int = EPOCHS
 
     def __str__(self) -> str:
-        """In one line."""
+        """Return the choices in one line."""
         return " ".join(f"{key}={value}" for key, value in dataclasses.asdict(self).items())
 
 
 def draw(seed: int) -> Draw:
-    """Choose."""
+    """Generate the job of a seed."""
     chosen = random.Random(f"fault campaign {seed}")
     fault = chosen.choice(["kill"] * 6 + ["fork", "bad"])
     kind = {"fork": "stream", "bad": "files"}.get(fault) or chosen.choice(["stream", "files"])
@@ -92,7 +92,7 @@ def draw(seed: int) -> Draw:
 
 
 def build(folder: Path) -> None:
-    """Build the solvers, and what lets a fork fail."""
+    """Build the solvers, and the library that makes a fork fail."""
     kill_campaign.build(folder)
     for command in (
         ["cc", "-O2", "-DCARRIED", PROGRAMS / "solvers/sized.c", "-o", folder / "carried", *config("--carried")],
@@ -104,7 +104,7 @@ def build(folder: Path) -> None:
 
 
 def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
-    """Write its job file, and its parts."""
+    """Write the job file and the parts."""
     job: dict[str, object] = {
         "name": "job",
         "seed": one.seed,
@@ -143,7 +143,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
 
 
 def write_parts(folder: Path, one: Draw) -> None:
-    """Write parts whose rows are numbered through; those that are bad kill who reads them (killing_reader.py)."""
+    """Write parts with consecutive row numbers; bad parts kill the process that reads them (killing_reader.py)."""
     (folder / "parts").mkdir()
     for number, rows in enumerate(np.array_split(np.arange(ROWS, dtype=np.float64), PARTS)):
         np.save(folder / "parts" / f"{'bad' if number < one.bad else 'good'}-{number}.npy", rows[:, None])
@@ -151,14 +151,14 @@ def write_parts(folder: Path, one: Draw) -> None:
 
 @dataclasses.dataclass
 class Victim:
-    """What was killed."""
+    """Processes that are killed together, and their role."""
 
     role: str
     processes: list[psutil.Process]
 
 
 def victims(folder: Path, one: Draw) -> list[Victim]:
-    """What may be killed, in the order of ranks."""
+    """Return what may be killed, in the order of ranks."""
     found = []
     for process in ranks_of(folder):
         with contextlib.suppress(psutil.Error):
@@ -175,7 +175,7 @@ def victims(folder: Path, one: Draw) -> list[Victim]:
 
 
 class Start:
-    """A start of the run, of which something is killed."""
+    """A start of the run in which something is killed."""
 
     def __init__(self, folder: JobFolder, one: Draw, command: list[str]) -> None:
         self.killed = "nothing"
@@ -184,12 +184,12 @@ class Start:
         self._process = folder.start(command=command)
 
     def finish(self) -> Result:
-        """Kill what is to be killed, and wait for the end."""
+        """Kill the chosen victim at the chosen moment, and wait for the end."""
         if self._one.fault == "kill" and self._wait_for_moment():
             time.sleep(self._one.delay_s)
             self._kill()
         result = self._folder.finish(self._process, timeout=120, started=self._began)
-        if result.status == -signal.SIGKILL:  # its folders go with the next job
+        if result.status == -signal.SIGKILL:  # the next job removes its folders
             wait_for_no_rank(self._folder, END_S)
         else:
             self._folder.assert_nothing_left()
@@ -210,7 +210,7 @@ class Start:
         return False
 
     def _choose(self) -> list[Victim]:
-        """What may be killed now."""
+        """Return what may be killed now."""
         folder, victim = self._folder.path, self._one.victim
         if victim == "mpidata":
             return [Victim("mpidata", [psutil.Process(self._process.pid)])]
@@ -233,7 +233,7 @@ def _name(process: psutil.Process) -> str:
 
 
 def first_command(built: Path, one: Draw) -> list[str]:
-    """`mpidata run job.yaml`; where a fork fails, among processes of a namespace, which alone it could signal."""
+    """Return `mpidata run job.yaml`; if a fork fails, in a PID namespace, so that it can signal no other processes."""
     command = [str(BIN / "mpidata"), "run", "job.yaml"]
     if one.fault != "fork":
         return command
@@ -242,7 +242,7 @@ def first_command(built: Path, one: Draw) -> list[str]:
 
 
 def run_draw(folder: JobFolder, built: Path, seed: int) -> str:
-    """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
+    """Run the job of a seed in a folder, and check the result; returns a line that describes the run."""
     one = draw(seed)
     began = time.monotonic()
     write_job(folder, built, one)
@@ -253,7 +253,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int) -> str:
         check_bad(one, folder.path, result)
     elif result.status == 0:
         assert result.summary["status"] == "complete", result.logs()
-    elif start.killed != "mpidata mpidata" or result.summary.get("status") != "complete":  # else it had only to say so
+    elif start.killed != "mpidata mpidata" or result.summary.get("status") != "complete":  # only the report was missing
         check_failed(one, start.killed, result)
         result = resume(folder, one, result)
     if one.fault != "bad":
@@ -262,7 +262,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int) -> str:
 
 
 def check_failed(one: Draw, killed: str, result: Result) -> None:
-    """It says why; and what could be replaced has ended no job that was at work."""
+    """The error names the cause, and a rank that could be replaced has not ended a working job."""
     if killed == "mpidata mpidata" or result.run is None:
         return
     error = result.summary.get("error") or ""
@@ -275,8 +275,8 @@ def check_failed(one: Draw, killed: str, result: Result) -> None:
 
 
 def resume(folder: JobFolder, one: Draw, before: Result) -> Result:
-    """Ask for a key that may not change, which changes nothing; then go on with the run to its end."""
-    wait_for_no_rank(folder, 60)  # of a killed `mpidata run`: until they have ended, its folders are not abandoned
+    """Request a forbidden change, which changes nothing; then resume the run to its end."""
+    wait_for_no_rank(folder, 60)  # ranks of a killed `mpidata run`: its folders are not abandoned before they end
     (folder.path / "draw.json").write_text(json.dumps({**dataclasses.asdict(one), "after_s": 0.0}))
     command = [str(BIN / "mpidata"), "run", "job.yaml"]
     if before.run is not None and (before.run / "job.yaml").exists():
@@ -293,7 +293,7 @@ def resume(folder: JobFolder, one: Draw, before: Result) -> Result:
 
 
 def content(run: Path) -> dict[str, bytes]:
-    """All files of a run by name."""
+    """Return all files of a run by name."""
     return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 
@@ -305,7 +305,7 @@ def check_drawn(one: Draw, folder: Path) -> None:
 
 
 def check_bad(one: Draw, folder: Path, result: Result) -> None:
-    """Parts that kill are left out, as many as are tolerated; else the job fails and names one."""
+    """Up to the tolerated number, parts that kill are left out; if there are more, the job fails and names one."""
     if one.bad > one.tolerate:
         assert result.status == 1 and "bad-" in result.summary["error"], result.logs()
         return

@@ -11,7 +11,7 @@ HEAT2D = Path(__file__).parents[2] / "examples" / "heat2d"
 
 
 def build_heat2d(folder: Path) -> None:
-    """Build the solver, and preloads/kill_switch.c to be preloaded into it, in a folder."""
+    """Build the solver, and preloads/kill_switch.c, which is preloaded into it, in a folder."""
     for source in ("heat2d.c", "Makefile", "heat2d.yaml"):
         shutil.copy(HEAT2D / source, folder)
     done = subprocess.run(["make", "-B", "heat2d"], cwd=folder, env=environment(), capture_output=True, text=True)

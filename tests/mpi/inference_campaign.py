@@ -1,8 +1,8 @@
-"""One draw of the campaign of questions: solvers that ask, and deaths of solvers and inference ranks, all of one seed.
+"""One random job of the inference campaign: solvers ask, solvers and inference ranks die, all from one seed.
 
-Split and spawn, 1 to 3 inference ranks with spares or without, groups of 1 or 2 ranks, 1 or 2 trainers, one of which
-may die. The weights are those of a file or published. Whoever dies, each answer is that of its question, bit by bit, of
-one call of the function and of the version that it says, and the job completes without a restart.
+Split and spawn, 1 to 3 inference ranks with or without spares, groups of 1 or 2 ranks, 1 or 2 trainers, one of which
+may die. The weights come from a file or are published. Whoever dies, each answer matches its question bit for bit,
+comes from one call of the function with the version that it names, and the job completes without a restart.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ COUNT = 6
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """What one seed has chosen."""
+    """The choices of one seed."""
 
     seed: int
     start: str
@@ -43,19 +43,19 @@ class Draw:
     batch: int
     wait_ms: float
     seconds: float  # of a call
-    rows: int  # most of a question
+    rows: int  # at most, per question
     kills_of_solvers: int
     kills_of_inference: int
-    published: bool  # the weights are
+    published: bool  # whether the weights are published
     trainer_dies_at: int  # in which batch; 0: none dies
 
     def __str__(self) -> str:
-        """In one line."""
+        """Return the choices in one line."""
         return " ".join(f"{key}={value}" for key, value in dataclasses.asdict(self).items())
 
 
 def draw(seed: int, kills: int = 5) -> Draw:
-    """Choose."""
+    """Generate the job of a seed."""
     chosen = random.Random(f"inference campaign {seed}")
     start = chosen.choice(["split", "split", "spawn"])
     of_inference = chosen.randint(1, kills)
@@ -82,17 +82,17 @@ def draw(seed: int, kills: int = 5) -> Draw:
 
 
 def build(folder: Path) -> None:
-    """There is nothing to be built."""
+    """Do nothing: there is nothing to build."""
 
 
 class _AskingKiller(Killer):
-    """Kills processes that have this word in their command."""
+    """Kills processes whose command contains `word`."""
 
     word, option = "", ""
     ways = {signal.SIGKILL: "signal", signal.SIGSTOP: "silent"}
 
     def ranks(self, folder: Path, **layout: int | str) -> dict[int, list]:
-        """Those that run, by group or number."""
+        """Return the processes that run, by group or number."""
         found: dict[int, list] = {}
         for process in ranks_of(folder):
             try:
@@ -108,7 +108,7 @@ class _AskingKiller(Killer):
 
 
 class InferenceKiller(_AskingKiller):
-    """Kills inference ranks, those that are spare too."""
+    """Kills inference ranks, including spares."""
 
     what, works, lost = "inference", "inference_joined", "inference_lost"
     word, option = "mpidata.inference", "--inference"
@@ -121,7 +121,7 @@ class SolverKiller(_AskingKiller):
 
 
 def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout: float = 240) -> str:
-    """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
+    """Run the job of a seed in a folder, and check the result; returns a line that describes the run."""
     one = draw(seed, kills)
     torch.save({"factor": torch.tensor([1.0, 2.0, 3.0])}, folder.path / "net.pt")
     folder.write(net=NET.format(seconds=one.seconds))
@@ -134,7 +134,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout:
                 "solvers/python/asks.py",
                 *(one.rows, folder.path / "kills", 2 * kills),
                 *(["published"] if one.published else []),
-            ),  # each is noted again at the end
+            ),  # each kill is noted again at the end
             **{"groups": one.groups, "ranks_per_group": one.ranks_per_group, "start": one.start, "retries": 20},
             **({"spares": one.spares} if split else {}),
             "timeout_s": 4,

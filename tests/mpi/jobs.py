@@ -24,11 +24,11 @@ BIN = Path(sys.prefix) / "bin"
 
 
 def python(path: str, *arguments: object) -> list[str]:
-    """Command of a program in Python: its path in programs/, and its arguments."""
+    """Return the command that runs a Python program of programs/ with arguments."""
     return ["python", str(PROGRAMS / path), *map(str, arguments)]
 
 
-DRAIN = {"program": python("trainers/drain.py")}  # as `trainers` of a job: they take all and do nothing with it
+DRAIN = {"program": python("trainers/drain.py")}  # as `trainers` of a job: they take all samples and ignore them
 
 
 def sets(*changes: str) -> list[str]:
@@ -37,18 +37,18 @@ def sets(*changes: str) -> list[str]:
 
 
 def read_lines(path: Path) -> list[Any]:
-    """A file with a JSON value in each line."""
+    """Read a file with a JSON value in each line."""
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def read_rows(path: Path) -> dict[int, dict[str, str]]:
-    """A table of simulations, as parameters.csv and losses.csv: its rows by simulation."""
+    """Read a table of simulations, such as parameters.csv or losses.csv, by simulation."""
     with path.open() as file:
         return {int(row["simulation"]): row for row in csv.DictReader(file)}
 
 
 def read_counts(result: "Result", trainer: int = 0) -> dict[str, int]:
-    """What trainers/count_draws.py has printed."""
+    """Return the counts that trainers/count_draws.py has printed."""
     words = result.log("trainer", trainer).split()
     return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
@@ -69,41 +69,41 @@ class Result:
     summary: dict[str, Any] = field(default_factory=dict)
 
     def log(self, role: str, index: int = 0) -> str:
-        """Text of a rank's log; of the index-th rank of the role."""
+        """Return the log of the index-th rank of the role."""
         assert self.run is not None, self.output
         logs = sorted((self.run / "logs").glob(f"rank-*-{role}*.log"))
         return logs[index].read_text()
 
     def marked(self, role: str = "trainer", index: int = 0, mark: str = "=> ") -> list[str]:
-        """What follows the mark in those lines of a rank's log that begin with it."""
+        """Return those lines of a rank's log that start with the mark, without the mark."""
         return [line.removeprefix(mark) for line in self.log(role, index).splitlines() if line.startswith(mark)]
 
     def events(self) -> list[dict[str, Any]]:
-        """All lines of events.jsonl."""
+        """Return all lines of events.jsonl."""
         assert self.run is not None, self.output
         return read_lines(self.run / "events.jsonl")
 
     def dead_trainers(self) -> list[int]:
-        """Trainers that have died in the last start while the others went on: the summary has those of all starts."""
+        """Return trainers that died in the last start while others continued; the summary has those of all starts."""
         assert self.run is not None, self.output
         states = json.loads((self.run / "progress.json").read_text())["trainers"]
         return [trainer for trainer, state in enumerate(states) if state == "dead"]
 
     def logs(self) -> str:
-        """All logs, for a failing test's message."""
+        """Return all logs, for the message of a failed test."""
         assert self.run is not None, self.output
         return self.output + "".join(f"\n== {p.name}\n{p.read_text()[-2000:]}" for p in (self.run / "logs").iterdir())
 
 
 def environment() -> dict[str, str]:
-    """That of a user who has activated the virtual environment, and of a test's sitecustomize."""
+    """Return the environment of a user who has activated the virtual environment, and of a test's sitecustomize."""
     path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])
     return {**os.environ, "PATH": path, "PYTHONPATH": str(PROGRAMS / "startup")}
 
 
 @functools.cache
 def config(*options: str) -> list[str]:
-    """What `mpidata config` prints, word by word."""
+    """Return the words that `mpidata config` prints."""
     done = subprocess.run([BIN / "mpidata", "config", *options], capture_output=True, text=True, check=True)
     return shlex.split(done.stdout)
 
@@ -130,10 +130,10 @@ def ranks_of(folder: Path) -> list[psutil.Process]:
 
 
 def named(processes: Iterable[psutil.Process], name: str) -> list[psutil.Process]:
-    """Those of this name that still run."""
+    """Return the processes of this name that still run."""
     found = []
     for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+        with contextlib.suppress(psutil.NoSuchProcess):  # the process has just ended
             if process.name() == name:
                 found.append(process)
     return found
@@ -144,7 +144,7 @@ class JobFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.variables: dict[str, str] = {}  # of the environment: parameters of programs
+        self.variables: dict[str, str] = {}  # environment variables: parameters of programs
         self._started: list[subprocess.Popen[str]] = []
 
     def write(self, **files: str) -> None:
@@ -177,11 +177,11 @@ class JobFolder:
         self.write_job(yaml.safe_load((self.path / "job.yaml").read_text()) | keys)
 
     def read_notes(self, name: str, trainers: int) -> list[Any]:
-        """What each trainer has written, in JSON, to NAME-TRAINER.json."""
+        """Return what each trainer has written to NAME-TRAINER.json."""
         return [json.loads((self.path / f"{name}-{trainer}.json").read_text()) for trainer in range(trainers)]
 
     def environment(self) -> dict[str, str]:
-        """That of a user, with the paths of numpy_stream, functions.steps and such, and of a test's sitecustomize."""
+        """Return a user's environment, with the paths of modules such as numpy_stream and of a test's sitecustomize."""
         paths = [PROGRAMS, self.path, PROGRAMS / "startup"]
         return {**environment(), "PYTHONPATH": os.pathsep.join(map(str, paths)), **self.variables}
 
@@ -221,18 +221,18 @@ class JobFolder:
         return result
 
     def run(self, *arguments: str, timeout: float = 60, command: list[str] | None = None) -> Result:
-        """Run the job to its end; whatever the end, no process may be left."""
+        """Run the job to its end, and check that no process is left."""
         started = time.monotonic()
         result = self.finish(self.start(*arguments, command=command), timeout, started)
         self.assert_nothing_left()
         return result
 
     def resume(self, run: Path, *arguments: str, timeout: float = 60) -> Result:
-        """Resume a run, and run it to its end."""
+        """Resume a run to its end, and check that no process is left."""
         return self.run(command=[*self.command()[:2], "--resume", str(run), *arguments], timeout=timeout)
 
     def end(self) -> None:
-        """Kill what a test that failed has left; first `mpidata run`, which might start its job again."""
+        """Kill what a failed test has left: first `mpidata run`, which might restart its job."""
         for process in self._started:
             process.kill()
             process.wait()
@@ -245,7 +245,7 @@ class JobFolder:
             if time.monotonic() > deadline:
                 lines = []
                 for process in left:
-                    with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+                    with contextlib.suppress(psutil.NoSuchProcess):  # the process has just ended
                         lines.append(" ".join(process.cmdline()))
                         process.kill()
                 raise AssertionError(f"processes left behind: {lines}")

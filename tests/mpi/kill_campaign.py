@@ -1,8 +1,8 @@
-"""One draw of the kill campaign: a job whose every choice, and whose solvers' deaths, follow from one seed.
+"""One random job of the kill campaign: all its choices and its solvers' deaths follow from one seed.
 
 Sizes from 100 B to 32 MB, 1 to 4 ranks a group, 1 to 3 trainers, all policies, record on and off, split, spawn and
 spares, with 3 to 8 deaths each. Whatever dies, each sample is received once, drawn once (fifo, firo; `tail: drop` may
-leave some) and recorded once, no process is left, and a job with ULFM goes on without a restart.
+leave some) and recorded once, no process is left, and a job with ULFM continues without a restart.
 """
 
 import dataclasses
@@ -22,10 +22,10 @@ RESTARTS = 12
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """What one seed has chosen."""
+    """The choices of one seed."""
 
     seed: int
-    elements: int  # of float32, in each sample
+    elements: int  # float32 values per sample
     trainers: int
     groups: int
     ranks: int  # of a group
@@ -56,7 +56,7 @@ class Draw:
         return self.steps - (self.window - 1) * self.stride
 
     def __str__(self) -> str:
-        """In one line."""
+        """Return the choices in one line."""
         return " ".join(f"{key}={value}" for key, value in dataclasses.asdict(self).items())
 
     def share(self, trainer: int) -> set[str]:
@@ -75,7 +75,7 @@ class Draw:
 
 
 def draw(seed: int) -> Draw:
-    """Choose."""
+    """Generate the job of a seed."""
     chosen = random.Random(f"kill campaign {seed}")
     size = 10 ** chosen.uniform(2, math.log10(32 << 20))
     ranks = chosen.randint(1, 4)
@@ -89,9 +89,9 @@ def draw(seed: int) -> Draw:
     steps = chosen.randint(4, 8 if size > 1 << 20 else 50)
     simulations = max(groups + 2 * kills, int(min(3000, max(60, MOST_BYTES / size))) // steps)
     lifetime = "simulation" if start == "spawn" and chosen.random() < 0.2 else "pool"
-    if lifetime == "simulation":  # a group is started for each, a second or more
+    if lifetime == "simulation":  # a group is started for each, which takes a second or more
         simulations = min(simulations, groups + 3 * kills)
-    # Much less than what is drawn between two deaths, or the solvers are done before the last one.
+    # Much less than is drawn between two deaths; otherwise the solvers would be done before the last death.
     part = simulations * steps // trainers // (kills + 1)
     capacity = max(10, int(min(400, part / 2, (256 << 20) / trainers / size) * chosen.uniform(0.5, 1))) + batch
     return Draw(
@@ -121,7 +121,7 @@ def draw(seed: int) -> Draw:
 
 
 def draw_windows(seed: int) -> Draw:
-    """Choose a job whose samples are windows of several steps: five deaths, each window once."""
+    """Generate a job whose samples are windows of several steps: five deaths, each window once."""
     chosen = random.Random(f"kill campaign with windows {seed}")
     one = draw(seed)
     stride = chosen.randint(1, 2)
@@ -142,7 +142,7 @@ def draw_windows(seed: int) -> Draw:
 
 
 def build(folder: Path) -> None:
-    """Build the solver, and what is preloaded into it, as a user does."""
+    """Build the solver, and the library that is preloaded into it, as a user does."""
     warnings = ["-O2", "-g", "-Wall", "-Wextra", "-Werror"]
     for command in (
         [mpicc(), *warnings, PROGRAMS / "solvers/sized.c", "-o", folder / "sized", *config("--cflags", "--libs")],
@@ -162,7 +162,7 @@ def build(folder: Path) -> None:
 
 
 def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
-    """Write its job file."""
+    """Write the job file."""
     solver = [str(built / "sized"), str(one.elements), str(one.steps), one.put, one.together, str(one.work_us)]
     solvers = {
         "groups": one.groups,
@@ -202,7 +202,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
 
 
 def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170, windows: bool = False) -> str:
-    """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
+    """Run the job of a seed in a folder, and check the result; returns a line that describes the run."""
     one = draw_windows(seed) if windows else draw(seed)
     write_job(folder, built, one)
     layout = {"ranks_per_group": one.ranks, "trainers": one.trainers, "program": "sized"}
@@ -223,7 +223,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170, wi
 
 
 def check_summary(one: Draw, result: Result, killer: Killer, restarts: int) -> None:
-    """All was received, no innocent group was lost, each death has its cause, and ULFM needs no restart."""
+    """All was received, only killed groups were lost, each death has its cause, and ULFM needs no restart."""
     summary = result.summary
     assert summary["status"] == "complete" and not summary["set_aside"], result.logs()
     assert summary["simulations"]["complete"] == one.simulations
@@ -261,7 +261,7 @@ def check_drawn(one: Draw, folder: Path) -> None:
 
 
 def check_record(one: Draw, folder: Path) -> None:
-    """Every sample is there once, with the values that were sent."""
+    """The record holds every sample once, with the values that were sent."""
     import torch
 
     from mpidata import RecordedDataset

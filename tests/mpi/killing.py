@@ -1,4 +1,4 @@
-"""Kills solver ranks of a running job at random moments, and tells what the trainers must receive all the same."""
+"""Kill solver ranks of a running job at random moments, and compute what the trainers must still receive."""
 
 import contextlib
 import csv
@@ -22,7 +22,7 @@ from jobs import JobFolder, newest_run, ranks_of
 from waiting import wait_until
 
 STEPS = 100
-# How a solver rank ends, and the cause that the summary must give. The last three through preloads/kill_switch.c.
+# How a solver rank ends, and the cause that the summary must give. The last three use preloads/kill_switch.c.
 WAYS = {
     signal.SIGKILL: "signal",
     signal.SIGSEGV: "signal",
@@ -36,14 +36,14 @@ WAYS = {
 def events_of(folder: Path) -> list[dict]:
     """Events of the newest run of the job in a folder."""
     run, found = newest_run(folder), []
-    with contextlib.suppress(OSError, ValueError):  # there is none yet, or its last line is not written to its end yet
+    with contextlib.suppress(OSError, ValueError):  # there is no file yet, or its last line is incomplete
         for line in (run / "events.jsonl").read_text().splitlines() if run else []:
             found.append(json.loads(line))
     return found
 
 
 def solver_ranks(folder: Path, ranks_per_group: int, trainers: int, program: str = "heat2d") -> dict[int, list]:
-    """Solver programs that run, by group."""
+    """Return the solver programs that run, by group."""
     found: dict[int, list] = {}
     for process in psutil.process_iter():
         try:
@@ -62,7 +62,7 @@ def solver_ranks(folder: Path, ranks_per_group: int, trainers: int, program: str
 
 
 def job_processes(folder: Path, kind: str, trainers: int) -> list[psutil.Process]:
-    """Processes on which all depends: `trainer`, `scheduler`, `mpirun`, or the `mpidata-rank` of one of the former."""
+    """Return processes that the job needs: `trainer`, `scheduler`, `mpirun`, or the `mpidata-rank` of the first two."""
     found = []
     for process in ranks_of(folder):
         try:
@@ -83,14 +83,14 @@ def job_processes(folder: Path, kind: str, trainers: int) -> list[psutil.Process
 
 
 def started_at(pid: int) -> float:
-    """When a process was started, by time.time(); psutil counts from a whole second, up to one too early."""
+    """Return the start time of a process as by time.time(); psutil's may be up to a second too early."""
     ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     since_boot = float(Path("/proc/uptime").read_text().split()[0])
     return time.time() - since_boot + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def since_start(events: list[dict]) -> tuple[list[dict], int]:
-    """Events since the job was last started, and how often it was."""
+    """Return the events since the last start of the job, and the number of its starts."""
     starts = [at for at, event in enumerate(events) if event["event"] == "start"]
     return (events[starts[-1] :] if starts else events), len(starts)
 
@@ -98,10 +98,10 @@ def since_start(events: list[dict]) -> tuple[list[dict], int]:
 class Killer(threading.Thread):
     """Kills `count` solver ranks of the job in a folder, each of a group that runs simulations.
 
-    One after the other; with the probability `at_once` the next one follows without a pause.
+    Ranks die one after another; with the probability `at_once` the next death follows without a pause.
     """
 
-    # How events name what is killed, that it works, that it was lost, and that there is nothing to be killed any more.
+    # Names in events: what is killed, the event that it works, that it was lost, and that nothing is left to kill.
     what, works, lost, over = "group", "dispatch", "group_lost", "end_of_stream"
     ways = WAYS
 
@@ -116,12 +116,12 @@ class Killer(threading.Thread):
         self._starts = 0
         self._here: set[int] = set()  # groups of this start that were killed
         self._ended = threading.Event()
-        (folder / "kills").touch()  # trainers/census/census.py waits for them
+        (folder / "kills").touch()  # trainers/census/census.py waits for the kills
 
     def run(self) -> None:
         try:
             self._kill()
-        finally:  # nobody waits for kills that will not come
+        finally:  # so that nobody waits for kills that will not happen
             self._note("x" * self._count)
 
     def _kill(self) -> None:
@@ -143,11 +143,11 @@ class Killer(threading.Thread):
                 self._ended.wait(0.05)
 
     def ranks(self, folder: Path, **layout: int | str) -> dict[int, list]:
-        """Programs that may be killed, by group."""
+        """Return the programs that may be killed, by group."""
         return solver_ranks(folder, **layout)
 
     def _victims(self, running: dict[int, float]) -> list[tuple[int, psutil.Process]]:
-        """Ranks of these groups; not those of a new start, which has told nothing of itself yet."""
+        """Return ranks of these groups, without those of a new start that has reported nothing yet."""
         ranks, victims = self.ranks(self._folder, **self._layout), []
         for group, at in sorted(running.items()):
             for process in ranks.get(group, []):
@@ -159,7 +159,7 @@ class Killer(threading.Thread):
         way = self._random.choice(list(self.ways))
         try:
             process.send_signal(way)
-        except psutil.Error:  # it has just ended
+        except psutil.Error:  # the process has just ended
             return False
         self.killed.append((group, way))
         self._here.add(group)
@@ -175,7 +175,7 @@ class Killer(threading.Thread):
 
 
 def expected_samples(run: Path, simulations: int) -> dict[str, str]:
-    """Fingerprint of every sample that the heat example makes, by "simulation/step", computed anew."""
+    """Compute the fingerprint of every sample of the heat example, by "simulation/step"."""
     return _compute_samples((run / "parameters.csv").read_text(), simulations)
 
 
@@ -195,7 +195,7 @@ def _compute_samples(table: str, simulations: int) -> dict[str, str]:
 
 
 def counted_samples(folder: Path, trainers: int) -> dict[str, list[str]]:
-    """What trainers/census/census.py has noted on all trainers."""
+    """Return what trainers/census/census.py has noted on all trainers."""
     counted: dict[str, list[str]] = {}
     for trainer in range(trainers):
         for key, prints in json.loads((folder / f"census-{trainer}.json").read_text()).items():

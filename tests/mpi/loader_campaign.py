@@ -1,8 +1,8 @@
-"""One draw of the loaders' campaign: a job whose every choice, and whose loaders' deaths, follow from one seed.
+"""One random job of the loader campaign: all its choices and its loaders' deaths follow from one seed.
 
 FileDataset and DataLoader in all settings, 1 to 3 trainers, 2 to 4 loaders, spares, split and spawn, with five ends of
 loaders each. Whatever dies, each epoch has every row once, in the order that follows from the seed alone, no process is
-left, and the job goes on without a restart.
+left, and the job continues without a restart.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from mpidata.datasets.epochs.shares import Shares
 from mpidata.loading.blocks import blocks_of
 from mpidata.loading.permutation import Permutation
 
-# How a loader ends, and the cause that its event must give. The last two through loaders/ends_by_signal.py.
+# How a loader ends, and the cause that its event must give. The last two use loaders/ends_by_signal.py.
 WAYS = {
     signal.SIGKILL: "signal",
     signal.SIGSTOP: "silent",
@@ -36,7 +36,7 @@ FORMATS = ("npy", "parquet", "csv", "h5")
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """What one seed has chosen."""
+    """The choices of one seed."""
 
     seed: int
     dataset: str
@@ -44,29 +44,29 @@ class Draw:
     share: bool
     drop_last: bool
     rows: int
-    parts: tuple[int, ...]  # rows of each
+    parts: tuple[int, ...]  # rows of each part
     formats: tuple[str, ...]
     open_parts: int
     prefetch_factor: int
-    repeat: int  # a sample of a DataLoader is as many times 16 bytes
+    repeat: int  # a sample of a DataLoader has `repeat` times 16 bytes
     trainers: int
     batch_size: int
     epochs: int
     loaders: int
     start: str
     spares: int
-    work_s: float  # of a loader for a row
+    work_s: float  # time of a loader for a row
     step_s: float
     kills: int
     at_once: float
 
     def __str__(self) -> str:
-        """In one line."""
+        """Return the choices in one line."""
         return " ".join(f"{key}={value}" for key, value in dataclasses.asdict(self).items())
 
 
 def draw(seed: int, kills: int = 5) -> Draw:
-    """Choose."""
+    """Generate the job of a seed."""
     chosen = random.Random(f"loader campaign {seed}")
     dataset = chosen.choice(["FileDataset", "FileDataset", "DataLoader"])
     files = dataset == "FileDataset"
@@ -102,17 +102,17 @@ def draw(seed: int, kills: int = 5) -> Draw:
 
 
 def build(folder: Path) -> None:
-    """There is nothing to be built."""
+    """Do nothing: there is nothing to build."""
 
 
 class LoaderKiller(Killer):
-    """Kills loaders, those that are spare too, once they take requests."""
+    """Kills loaders, including spares, once they take requests."""
 
     what, works, lost, over = "loader", "loader_joined", "loader_lost", "end"
     ways = WAYS
 
     def ranks(self, folder: Path, **layout: int | str) -> dict[int, list]:
-        """Loaders that run."""
+        """Return the loaders that run."""
         found: dict[int, list] = {}
         for process in ranks_of(folder):
             try:
@@ -129,7 +129,7 @@ class LoaderKiller(Killer):
 
 
 def write_job(folder: JobFolder, one: Draw) -> None:
-    """Write its job file, what its trainers read, and its parts."""
+    """Write the job file, what the trainers read, and the parts."""
     loaders = {"ranks": one.loaders, "start": one.start, "retries": 20, "timeout_s": 3, "start_timeout_s": 10}
     job = {
         "name": "job",
@@ -145,7 +145,7 @@ def write_job(folder: JobFolder, one: Draw) -> None:
 
 
 def write_parts(folder: Path, one: Draw) -> None:
-    """Write the part files; the rows are numbered through."""
+    """Write the part files with consecutive row numbers."""
     import h5py
 
     folder.mkdir()
@@ -169,7 +169,7 @@ def write_parts(folder: Path, one: Draw) -> None:
 
 
 def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout: float = 240) -> str:
-    """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
+    """Run the job of a seed in a folder, and check the result; returns a line that describes the run."""
     one = draw(seed, kills)
     write_job(folder, one)
     killer = LoaderKiller(folder.path, one.kills, seed, one.at_once, trainers=one.trainers)
@@ -188,7 +188,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout:
 
 
 def check_losses(folder: Path, result: Result, killer: Killer) -> None:
-    """No innocent loader was lost, and each death has its cause; that of the last ones may come too late to be told."""
+    """Only killed loaders were lost, each with its cause; the last deaths may come too late to be reported."""
     assert result.summary["status"] == "complete", result.logs()
     lost = [event for event in events_of(folder) if event["event"] == "loader_lost"]
     killed = dict(killer.killed)
@@ -207,7 +207,7 @@ def check_rows(one: Draw, folder: Path) -> None:
         assert len(epochs) == one.epochs
         for epoch, seen in enumerate(epochs):
             batches = [shares.places(trainer % dealt, batch) for batch in range(shares.batches)]
-            if one.dataset == "DataLoader" and one.shuffle and not one.share:  # by torch's sampler
+            if one.dataset == "DataLoader" and one.shuffle and not one.share:  # in the order of torch's sampler
                 assert sorted(seen) == sorted(set(seen)) and len(seen) == sum(map(len, batches))
             else:
                 order = order_of(one, epoch)
@@ -216,7 +216,7 @@ def check_rows(one: Draw, folder: Path) -> None:
 
 
 def check_figures(one: Draw, folder: Path, result: Result) -> None:
-    """What the summary says has come is what has, and the end of each epoch is told by each trainer."""
+    """The summary counts the samples that arrived, and each trainer reports the end of each epoch."""
     loaded = result.summary["loaded"]
     counted = [json.loads((folder / f"census-{trainer}.json").read_text()) for trainer in range(one.trainers)]
     assert loaded["samples"] == sum(len(seen) for epochs in counted for seen in epochs), loaded
@@ -226,7 +226,7 @@ def check_figures(one: Draw, folder: Path, result: Result) -> None:
 
 
 def order_of(one: Draw, epoch: int) -> list[int]:
-    """The rows of an epoch, from the first place on."""
+    """Return the rows of an epoch in order."""
     if one.dataset == "DataLoader":
         places = np.arange(one.rows)
         return (Permutation(one.rows, one.seed, epoch).rows(places) if one.shuffle else places).tolist()

@@ -1,4 +1,4 @@
-"""Jobs by LocalSGD whose trainers die, and what of them must hold."""
+"""Jobs with LocalSGD whose trainers die, and the checks of their results."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ def run(
     every_s: float = 3600,
     **options: Any,
 ) -> tuple[dict[str, Any], Result]:
-    """Run a job of trainers/elastic/local.py; what `check` is to know of it comes with the result."""
+    """Run a job of trainers/elastic/local.py; returns what `check` needs to know, and the result."""
     given = {"data": data, "rows": sum(ROWS), "batch_size": 4, "epochs": 2, "every": 3, "momentum": 0.0, "kills": kills}
     given |= options
     program = python("trainers/elastic/local.py", json.dumps(given))
@@ -44,7 +44,7 @@ def check(job: dict[str, Any], result: Result) -> None:
     lost = result.summary.get("lost_trainers", [])
     if job["data"] == "stream":
         everything = {1 + step + 1000 * of for of in range(SIMULATIONS) for step in range(STEPS)}
-        most = job["trainers"] * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
+        most = job["trainers"] * (job["batch_size"] + SIMULATIONS // 4)  # because shares differ
         once = counts[0]
         assert set(once) <= everything and max(once.values()) == 1, (once, told)
         assert len(everything) - len(once) < most, (sorted(everything - set(once)), told)
@@ -57,7 +57,7 @@ def check(job: dict[str, Any], result: Result) -> None:
 
 
 def trained(written: list[list[dict[str, Any]]], told: str, momentum: float = 0.0) -> dict[int, Counter[int]]:
-    """Count by epoch how often each sample is in an average, and check that those are alike on all that live."""
+    """Count by epoch how often each sample is in an average, and check that averages are the same on all that live."""
     made: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)  # by average and trainer
     drawn: dict[int, dict[int, list[tuple[int, list[int]]]]] = defaultdict(dict)  # epoch and rows of each step before
     for trainer, lines in enumerate(written):
@@ -90,7 +90,7 @@ def trained(written: list[list[dict[str, Any]]], told: str, momentum: float = 0.
 
 
 def _that_count(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out what a start that resumes has made again."""
+    """Return the lines without those that a resumed start has repeated."""
     starts = [i for i, line in enumerate(lines) if "resumed" in line]
     if len(starts) < 2:
         return lines
@@ -101,7 +101,7 @@ def _that_count(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _who_took_part(
     drawn: dict[int, list[tuple[int, list[int]]]], made: set[int], difference: float, goes_on: float
 ) -> set[int] | None:
-    """Find whose steps are in an average: of those that made it, with or without any that have died before."""
+    """Return whose steps an average contains: those that made it, and any of those that died before."""
     dead = [trainer for trainer in drawn if trainer not in made and drawn[trainer]]
     for n in range(len(dead) + 1):
         for some in itertools.combinations(dead, n):

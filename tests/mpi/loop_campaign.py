@@ -1,11 +1,11 @@
-"""One draw of the campaign of the loop: trainers cancel and publish, solvers read and ask, processes die; of one seed.
+"""One random job of the loop campaign: trainers cancel and publish, solvers read and ask, processes die; from one seed.
 
-Programs in Python (functions and loops), C and Fortran, carried ones and those that only write files, in groups of one
-to three ranks; ranks that answer, a sampler on a rank of its own, fields of lengths, records, journals. Five processes
-die: solvers, carriers, inference ranks, learners, and trainers where others go on. No cancelled simulation runs again,
-those that are cancelled were taken by `cancel`, of all others each sample is drawn once, all ranks of a group end at
-the same step and read the same versions, which never fall, each answer is that of its question, bit by bit, of one call
-and one version, and nothing is left.
+Programs in Python (functions and loops), C and Fortran, carried programs and programs that only write files, in groups
+of one to three ranks; inference ranks, a learner, fields with lengths, records, journals. Five processes die: solvers,
+carriers, inference ranks, learners, and trainers if the others continue. No cancelled simulation runs again, and each
+was taken by `cancel`. Of all others, each sample is drawn once. All ranks of a group end at the same step and read the
+same versions, which never decrease. Each answer matches its question bit for bit, from one call and one version.
+Nothing is left.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ __all__ = ["Draw", "build", "draw", "run_draw"]
 
 
 def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170) -> str:
-    """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
+    """Run the job of a seed in a folder, and check the result; returns a line that describes the run."""
     one = draw(seed)
     write_job(folder, built, one)
     deaths = Deaths(folder.path, one)

@@ -1,4 +1,4 @@
-"""What must hold of a job of the campaign of the loop, whoever has died."""
+"""Checks of a job of the loop campaign, whoever has died."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from mpidata import RecordedDataset
 
 
 def check(one: Draw, folder: Path, result: Result) -> set[int]:
-    """Check all; returns the simulations that `cancel` has taken."""
+    """Run all checks; returns the simulations that `cancel` has taken."""
     taken = check_cancelled(one, folder, result)
     (check_trained if one.elastic else check_drawn)(one, folder, result)
     check_groups(one, folder, result)
@@ -25,7 +25,7 @@ def check(one: Draw, folder: Path, result: Result) -> set[int]:
 
 
 def check_cancelled(one: Draw, folder: Path, result: Result) -> set[int]:
-    """What was cancelled had been taken, never ran again, and is told the same everywhere; returns what was taken."""
+    """Cancelled simulations had been taken, never ran again, and are reported alike everywhere; returns those taken."""
     acts = [json.loads(line) for path in folder.glob("acts-*.jsonl") for line in path.read_text().splitlines()]
     taken = {simulation for act in acts for simulation in act.get("taken", [])}
     asked = {simulation for act in acts for simulation in act.get("asks", [])}
@@ -52,7 +52,7 @@ def check_cancelled(one: Draw, folder: Path, result: Result) -> set[int]:
 
 
 def check_drawn(one: Draw, folder: Path, result: Result) -> None:
-    """Each sample was drawn once, and all of what is complete; a reservoir draws some again."""
+    """Each sample was drawn once, and all of complete simulations; a reservoir draws some again."""
     parts = [json.loads((folder / f"drawn-{trainer}.json").read_text()) for trainer in range(one.trainers)]
     cancelled = set(result.summary.get("cancelled", []))
     drawn = Counter(key for part in parts for key in set(part))
@@ -64,12 +64,12 @@ def check_drawn(one: Draw, folder: Path, result: Result) -> None:
     assert not lacking, (sorted(lacking), result.logs())
     assert result.summary["samples"]["received"] == len(drawn), (result.summary["samples"], len(drawn))
     if one.policy != "reservoir":
-        for part in parts:  # what `tail: repeat` gives again comes at the end
+        for part in parts:  # samples that `tail: repeat` repeats come at the end
             assert len(set(part[: len(set(part))])) == len(set(part)), Counter(part).most_common(5)
 
 
 def check_trained(one: Draw, folder: Path, result: Result) -> None:
-    """All of what is complete was trained on, whoever has died; `tail: drop` leaves some, but takes none again."""
+    """All samples of complete simulations were trained on, whoever died; `tail: drop` leaves some, but repeats none."""
     counts = trained({"trainers": one.trainers, "spares": one.trainer_spares, "every": 1, "weighed": False}, result)
     cancelled = set(result.summary.get("cancelled", []))
     complete = {1 + step + 1000 * s for s in range(one.simulations) for step in range(one.steps + s % 3)
@@ -82,7 +82,7 @@ def check_trained(one: Draw, folder: Path, result: Result) -> None:
 
 
 def check_groups(one: Draw, folder: Path, result: Result) -> None:
-    """All ranks of a group see the same, and versions never fall."""
+    """All ranks of a group see the same, and versions never decrease."""
     lives: dict[str, dict[int, list[list[str]]]] = {}
     for path in folder.glob("ran-*"):
         _, life, rank = path.name.split("-")
@@ -104,7 +104,7 @@ def check_groups(one: Draw, folder: Path, result: Result) -> None:
 
 
 def check_learner(one: Draw, result: Result) -> None:
-    """No simulation was lost, and none drawn twice: each has the parameters of its number, up to the last one drawn."""
+    """No simulation was lost or sampled twice: each has the parameters of its number, up to the last one sampled."""
     assert result.run is not None
     rows = read_rows(result.run / "parameters.csv")
     alphas = {simulation: float(row["alpha"]) for simulation, row in rows.items() if simulation < one.simulations}
@@ -113,7 +113,7 @@ def check_learner(one: Draw, result: Result) -> None:
 
 
 def check_record(one: Draw, result: Result) -> None:
-    """It has each step of what is complete once, but for what a trainer that has died had not written yet."""
+    """The record has each step of complete simulations once, except what a dead trainer had not written yet."""
     assert result.run is not None
     recorded = RecordedDataset(result.run / "record")
     rows = Counter((int(of["simulation"]), int(of["step"])) for of in map(recorded.__getitem__, range(len(recorded))))
@@ -135,7 +135,7 @@ def check_record(one: Draw, result: Result) -> None:
 
 
 def check_lost(one: Draw, died: list[tuple[str, str, int]], result: Result) -> str:
-    """Only those were lost that were ended; returns how many of each kind."""
+    """Only processes that were ended are lost; returns how many of each kind."""
     ended = Counter({"solver": "group", "carrier": "group"}.get(role, role) for role, _, _ in died)
     if one.carried:
         ended["group"] = sum(role == "carrier" for role, _, _ in died)
@@ -148,7 +148,7 @@ def check_lost(one: Draw, died: list[tuple[str, str, int]], result: Result) -> s
 
 
 def check_replay(one: Draw, folder: JobFolder, first: Result, timeout: float) -> None:
-    """The journal gives the same batches again, though nobody dies now."""
+    """The replay gives the same batches again, although nobody dies now."""
     before = folder.read_notes("drawn", one.trainers)
     again = folder.run(command=[*folder.command()[:2], "--replay", str(first.run)], timeout=timeout)
     assert again.status == 0 and again.run != first.run, again.logs()

@@ -1,4 +1,4 @@
-"""Ends processes of a job of the campaign of the loop, as its draw says, and notes each in the file `kills`."""
+"""End processes of a job of the loop campaign, as its seed has chosen, and note each in the file `kills`."""
 
 import contextlib
 import random
@@ -12,11 +12,11 @@ from jobs import ranks_of
 from killing import events_of, job_processes, started_at
 from loop_draw import Draw
 
-_PATIENCE_S = 8  # then another one dies in place of one that is not there any more
+_PATIENCE_S = 8  # after that, another process dies in place of one that no longer exists
 
 
 def groups_at_work(folder: Path, one: Draw) -> dict[int, list[psutil.Process]]:
-    """The ranks of the groups that have been given a simulation, as children of mpidata-rank."""
+    """Return the ranks of the groups that were given a simulation: children of mpidata-rank."""
     events = events_of(folder)
     began = {event["group"]: float(event["time"]) for event in events if event["event"] == "dispatch"}
     lost = {event["group"] for event in events if event["event"] == "group_lost"}
@@ -36,7 +36,7 @@ def groups_at_work(folder: Path, one: Draw) -> dict[int, list[psutil.Process]]:
 
 
 def _programs(folder: Path) -> list[tuple[psutil.Process, list[str], int]]:
-    """The program of each rank, the words of its mpidata-rank, and its number in its world."""
+    """Return the program of each rank, the words of its mpidata-rank, and its number in its world."""
     found = []
     for process in ranks_of(folder):
         with contextlib.suppress(psutil.Error, AttributeError):
@@ -47,7 +47,7 @@ def _programs(folder: Path) -> list[tuple[psutil.Process, list[str], int]]:
 
 
 def ranks_and_programs(folder: Path, one: Draw) -> list[tuple[str, psutil.Process]]:
-    """Solver ranks; where these are carriers, what runs below them."""
+    """Return the solver ranks; for carriers, the processes below them."""
     found = []
     for group, ranks in groups_at_work(folder, one).items():
         for rank in ranks:
@@ -59,12 +59,12 @@ def ranks_and_programs(folder: Path, one: Draw) -> list[tuple[str, psutil.Proces
 
 
 def carriers(folder: Path, one: Draw) -> list[tuple[str, psutil.Process]]:
-    """Ranks that carry a program."""
+    """Return the carriers."""
     return [(f"group {group}", rank) for group, ranks in groups_at_work(folder, one).items() for rank in ranks]
 
 
 def trainers(folder: Path, one: Draw) -> list[tuple[str, psutil.Process]]:
-    """Trainers, once all have made a step; one at least stays."""
+    """Return the trainers, once all have made a step; at least one survives."""
     books = [*folder.glob("runs/job/*/book-*.jsonl")]
     if len([book for book in books if '"made"' in book.read_text()]) < one.trainers:
         return []
@@ -72,7 +72,7 @@ def trainers(folder: Path, one: Draw) -> list[tuple[str, psutil.Process]]:
 
 
 def _of_kind(kind: str, folder: Path, first: int, count: int) -> list[tuple[str, psutil.Process]]:
-    """Ranks of a kind that have joined, from this one on where they started with the others; spares, too."""
+    """Return joined ranks of a kind, including spares; `first` is the first of those that started with the others."""
     events = events_of(folder)
     joined = {event[kind] for event in events if event["event"] == f"{kind}_joined"}
     gone = {event[kind] for event in events if event["event"] in (f"{kind}_lost", f"{kind}_left")}
@@ -92,12 +92,12 @@ def _behind_solvers(one: Draw) -> int:
 
 
 def inference_ranks(folder: Path, one: Draw) -> list[tuple[str, psutil.Process]]:
-    """Ranks that answer, or wait as spares."""
+    """Return the inference ranks and their spares."""
     return _of_kind("inference", folder, _behind_solvers(one), one.inference + one.inference_spares)
 
 
 def learners(folder: Path, one: Draw) -> list[tuple[str, psutil.Process]]:
-    """The rank that has the sampler, and its spare."""
+    """Return the learner and its spare."""
     first = _behind_solvers(one) + (one.inference + one.inference_spares) * bool(one.inference)
     return _of_kind("learner", folder, first, 1 + one.learner_spares)
 
@@ -113,7 +113,7 @@ VICTIMS: dict[str, Find] = {
 
 
 class Deaths(threading.Thread):
-    """Ends what the draw says, one after the other."""
+    """Ends the chosen processes one after another."""
 
     def __init__(self, folder: Path, one: Draw) -> None:
         super().__init__(daemon=True)
@@ -128,13 +128,13 @@ class Deaths(threading.Thread):
                 begun = any(event["event"] == "dispatch" for event in events_of(self._folder))
                 if not begun:
                     deadline = time.monotonic() + _PATIENCE_S
-                elif role != "trainer" and time.monotonic() > deadline:  # the job needs none of these any longer
+                elif role != "trainer" and time.monotonic() > deadline:  # the job no longer needs this role
                     role = next(
                         (other for other in self._others(role) if VICTIMS[other](self._folder, self._one)), role
                     )
 
     def _others(self, role: str) -> list[str]:
-        """Who may die in place of one that is not there."""
+        """Return the roles that may die in place of one that does not exist."""
         return [kind for kind in ("solver", *["inference"] * bool(self._one.inference)) if kind != role]
 
     def _end(self, role: str, way: int) -> bool:

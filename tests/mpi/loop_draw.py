@@ -1,4 +1,4 @@
-"""What a seed of the campaign of the loop has chosen: the solvers, the trainers, who answers, who learns, who dies."""
+"""The choices of a seed of the loop campaign: solvers, trainers, inference ranks, learners and deaths."""
 
 import dataclasses
 import random
@@ -11,14 +11,14 @@ _WAYS = (signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """What one seed has chosen."""
+    """The choices of one seed."""
 
     seed: int
     kind: str
     start: str
     lifetime: str
     groups: int
-    ranks: int  # of a group; of the program, where it is carried
+    ranks: int  # of a group; of the program if it is carried
     carriers: int
     spares: int
     trainers: int
@@ -28,7 +28,7 @@ class Draw:
     capacity: int
     batch: int
     window: int
-    rows: bool  # a field that is put by maps
+    rows: bool  # whether a field is put by maps
     validation: int
     simulations: int
     steps: int
@@ -38,19 +38,19 @@ class Draw:
     most: int
     publishes: float
     refreshes: int
-    deaths: tuple[tuple[str, int], ...]  # who, and by which signal
+    deaths: tuple[tuple[str, int], ...]  # which role dies, and by which signal
     trainer_spares: int
-    ragged: bool  # a field whose rows differ by sample
-    record: int  # every which step goes there; 0: none
-    journal: bool  # and is the run replayed
+    ragged: bool  # whether a field's rows differ between samples
+    record: int  # every n-th step is recorded; 0: none
+    journal: bool  # and whether the run is replayed
     learner: bool
     learner_spares: int
     stateful: bool  # whether the sampler has a state
     inference: int  # ranks
     inference_spares: int
-    first: int  # 1: the weights are published before the first batch; 0: they are those of a file
+    first: int  # 1: the weights are published before the first batch; 0: they come from a file
     asks: int  # percent of the steps
-    asked_rows: int  # most of a question
+    asked_rows: int  # at most, per question
     asked_batch: int
     wait_ms: float
     call_s: float
@@ -71,17 +71,17 @@ class Draw:
         return 1 + self.trainers + self.trainer_spares
 
     def __str__(self) -> str:
-        """In one line."""
+        """Return the choices in one line."""
         return " ".join(f"{key}={value}" for key, value in dataclasses.asdict(self).items())
 
 
 def is_carried(kind: str) -> bool:
-    """Whether programs of this kind are no ranks of the job."""
+    """Return whether programs of this kind are not ranks of the job."""
     return kind.startswith("carried") or kind == "files"
 
 
 def draw(seed: int) -> Draw:
-    """Choose: first what solvers and trainers do, as the campaign has always done, then what came later."""
+    """Generate the job of a seed: first what solvers and trainers do, as always, then what was added later."""
     chosen, later = random.Random(f"loop campaign {seed}"), random.Random(f"loop campaign, later {seed}")
     kind = chosen.choice(KINDS)
     carried = is_carried(kind)
@@ -135,7 +135,7 @@ def draw(seed: int) -> Draw:
     # Trainers must come to be the last before all that they have is drawn.
     old["capacity"] = min(old["capacity"], max(window * 2 * batch, old["simulations"] * old["steps"] // (4 * trainers)))
     died = _deaths(later, who, roles, bool(new["inference"]), bool(new["learner"]), old["lifetime"])
-    if elastic:  # those that are lost are replaced by spares alone
+    if elastic:  # only spares replace lost ranks
         spares = _spares(died, start, carried)
         old["spares"] = max(old["spares"], spares["spares"])
         new["inference_spares"] = max(new["inference_spares"], spares["inference_spares"])
@@ -157,7 +157,7 @@ def draw(seed: int) -> Draw:
 
 
 def _answers(later: random.Random, asked: bool) -> dict[str, float]:
-    """Choose who answers, and what is asked; `inference` is 0 if nobody asks."""
+    """Choose the inference ranks and the questions; `inference` is 0 if nobody asks."""
     return {
         "inference": later.randint(1, 2) * (later.random() < 0.9) * asked,
         "inference_spares": later.randint(0, 2),
@@ -173,7 +173,7 @@ def _answers(later: random.Random, asked: bool) -> dict[str, float]:
 def _deaths(
     later: random.Random, who: list[str], roles: list[str], asked: bool, learns: bool, lifetime: str
 ) -> list[str]:
-    """Choose who dies, in turn, as many as there are to be; learners first, while simulations are left to be drawn."""
+    """Choose the roles that die, in order: learners first, while simulations are left to be sampled."""
     trainers = who.count("trainer")
     left = DEATHS - trainers
     learners = later.randint(1, 2) if learns else 0
@@ -189,7 +189,7 @@ def _deaths(
 
 
 def _spares(died: list[str], start: str, carried: bool) -> dict[str, int]:
-    """Tell how many spares it takes; another dies in place of one that is not there (loop_deaths.py)."""
+    """Return how many spares are needed; another role dies in place of one that does not exist (loop_deaths.py)."""
     solvers = died.count("carrier") if carried else died.count("solver") + died.count("learner")
     answering, learners = len(died) - died.count("trainer"), died.count("learner")
     return {"spares": solvers * (start == "split"), "inference_spares": answering, "learner_spares": learners}

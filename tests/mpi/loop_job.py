@@ -1,4 +1,4 @@
-"""The job file of a draw of the campaign of the loop, and its programs."""
+"""The job file and the programs of a random job of the loop campaign."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ ELEMENTS = 100
 
 
 def build(folder: Path) -> None:
-    """Build the solvers, as a user does; those of an MPI or compiler that is not there are left out."""
+    """Build the solvers as a user does, except those whose MPI or compiler is missing."""
     warnings, source = ["-O2", "-g", "-Wall", "-Wextra", "-Werror"], PROGRAMS / "solvers/loop.c"
     few, fortran = MPIFH, PROGRAMS / "solvers/fortran/loop.F90"
     mpich, gfortran = shutil.which(COMPILERS["mpich"]), shutil.which("gfortran")
@@ -39,7 +39,7 @@ def build(folder: Path) -> None:
 
 
 def solvers_of(folder: Path, built: Path, one: Draw) -> dict[str, Any]:
-    """What runs the simulations."""
+    """Return the keys of `solvers` that run the simulations."""
     numbers = [one.steps, int(one.step_s * 1e6), one.seed, one.refreshes, ELEMENTS]
     numbers += [one.asks * bool(one.inference), one.asked_rows, one.first, int(one.ragged)]
     words = list(map(str, numbers))
@@ -68,10 +68,10 @@ def solvers_of(folder: Path, built: Path, one: Draw) -> dict[str, Any]:
 
 
 def options_of(one: Draw) -> dict[str, Any]:
-    """What the programs in Python get to know of the draw."""
+    """Return the choices that the Python programs receive."""
     names = ("seed", "simulations", "validation", "cancels", "most", "publishes", "batch", "pause_s", "steps", "step_s")
     names += ("refreshes", "rows", "ragged", "ranks", "asked_rows", "call_s", "first", "trainers")
-    # All have died long before the last batch, and before all that is left lies in buffers, here and on the way there.
+    # All deaths come long before the last batch, and before all remaining samples are in buffers or on their way there.
     to_come = one.simulations // 2 * one.steps - one.trainers * one.capacity - 32  # the others may be cancelled
     spacing = max(1, min(8, to_come // (12 * one.batch * one.trainers)))
     more = {"elements": ELEMENTS, "asks": one.asks * bool(one.inference)}
@@ -79,7 +79,7 @@ def options_of(one: Draw) -> dict[str, Any]:
 
 
 def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
-    """Write its job file."""
+    """Write the job file."""
     options = options_of(one)
     (folder.path / "kills").touch()
     (folder.path / "options.json").write_text(json.dumps(options))
@@ -110,7 +110,7 @@ def _ranks(folder: Path, built: Path, one: Draw, options: dict[str, Any]) -> dic
         },
     }
     if one.inference:
-        # As published/values.py has them for version 0.
+        # The weights that published/values.py has for version 0.
         named = {"weight": torch.arange(ELEMENTS).double(), "bias": torch.arange(6).float().reshape(2, 3)}
         torch.save(named | {"step": torch.tensor(0), "none": torch.empty(0, 3).short()}, folder / "net.pt")
         sections["inference"] = {

@@ -1,4 +1,4 @@
-"""Jobs with fields drawn at random: lengths, shapes, dtypes, ranks, trainers, policies, windows, starts, records."""
+"""Jobs with random fields: lengths, shapes, dtypes, ranks, trainers, policies, windows, starts, records."""
 
 import json
 import math
@@ -24,7 +24,7 @@ Build = Callable[[str, bool], Path]
 
 
 def draw_constants(seed: int, fields: dict[str, dict[str, Any]]) -> None:
-    """Have some fields put once a simulation, but not all; what indices count along, too."""
+    """Make some fields constants, but not all, together with the fields that their indices refer to."""
     chance = random.Random(-1 - seed)
     if chance.random() < 0.3:
         return
@@ -36,7 +36,7 @@ def draw_constants(seed: int, fields: dict[str, dict[str, Any]]) -> None:
 
 
 def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw a job file's keys, and what spec.json says."""
+    """Generate the keys of a job file, and the content of spec.json."""
     chance = random.Random(seed)
     ranks, trainers, window = chance.choice([1, 2, 4]), chance.choice([1, 1, 2, 3]), chance.choice([1, 1, 2])
     lengths = {name: [1, chance.choice([1, 9, 3000])] for name in chance.sample(["nodes", "edges", "rows"], 2)}
@@ -51,10 +51,10 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         if any(isinstance(extent, str) for extent in shape) and chance.random() < 0.4:
             index = {"dtype": chance.choice(["int32", "int64"]), "index": names[0], "base": chance.choice([0, 1])}
             fields[f"f{number}"] |= index
-        elif number >= len(names) and chance.random() < 0.5:  # the first ones have all lengths
+        elif number >= len(names) and chance.random() < 0.5:  # the first fields have all lengths
             fields[f"f{number}"]["optional"] = True
     draw_constants(seed, fields)
-    maps = random.Random(seed + 1)  # of its own, so that the seeds draw the same jobs as before
+    maps = random.Random(seed + 1)  # a separate generator, so that the seeds give the same jobs as before
     by_map = [name for name, field in fields.items() if field["shape"] and maps.random() < 0.3]
     local = [
         name for name, field in fields.items() if field.get("index") and name not in by_map and maps.random() < 0.5
@@ -96,7 +96,7 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def most_bytes(fields: dict[str, dict[str, Any]], lengths: dict[str, list[int]]) -> int:
-    """Bytes of the values and lengths of a step that is as long as they get."""
+    """Return the bytes of the values and lengths of a step at their greatest."""
     extents = {field: [lengths[e][1] if isinstance(e, str) else e for e in of["shape"]] for field, of in fields.items()}
     values = sum(numpy_dtype(of["dtype"]).itemsize * math.prod(extents[field]) for field, of in fields.items())
     return values + 8 * len(lengths)
@@ -107,7 +107,7 @@ def write(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Write the job of a seed.
 
-    dies: trainer 0 does, once. build: makes solvers that are not in Python. kills: ranks that die within a step.
+    dies: trainer 0 dies once. build: makes solvers that are not in Python. kills: ranks that die within a step.
     """
     keys, spec = draw(seed)
     spec["dies"] = dies
@@ -128,14 +128,14 @@ def write(
 
 
 def language_of(seed: int, keys: dict[str, Any]) -> str:
-    """Draw the language of the solvers; in Fortran those without kinds that it has not."""
+    """Choose the language of the solvers; not Fortran if it has no kind for one of the dtypes."""
     drawn = random.Random(f"{seed} language").choice(LANGUAGES)
     unsigned = {entry["dtype"] for entry in keys["fields"].values()} & {"uint16", "uint32", "uint64"}
     return "c" if drawn == "fortran" and unsigned else drawn
 
 
 def draw_kills(seed: int, kills: int, simulations: int, spec: dict[str, Any]) -> list[list[int]]:
-    """Draw when ranks die: simulation, step, before the puts of which field, which rank of its group."""
+    """Choose when ranks die: the simulation, the step, the field before whose puts, and the rank in its group."""
     chance = random.Random(f"{seed} kills")
     below = (simulations, spec["steps"], len(spec["fields"]), spec["ranks"])
     return [[chance.randrange(end) for end in below] for _ in range(kills)]
@@ -152,7 +152,7 @@ def run_program(folder: JobFolder, *arguments: str) -> str:
 
 
 def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[str, Any]) -> None:
-    """Each sample came, once where the policy says so, but for the last that make no batches; the trainers compare."""
+    """Each sample arrived, once if the policy says so, except the last, which fill no batch; the trainers compare."""
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     notes = folder.read_notes("seen", keys["trainers"]["ranks"])
     count, window, begins = keys["parameters"]["count"], keys["samples"]["window"], spec["steps"]
@@ -172,6 +172,6 @@ def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[st
 
 
 def read_record(folder: JobFolder, every: int = 1) -> dict[str, Any]:
-    """Have every element of the record in `samples` compared, and tell which samples there are."""
+    """Compare every element of the record in `samples`, and return which samples it has."""
     found: dict[str, Any] = json.loads(run_program(folder, "read_record.py", "samples", str(every)))
     return found

@@ -1,4 +1,4 @@
-"""Jobs whose trainers are replicas of several ranks, drawn by a seed, and what of them must hold."""
+"""Random jobs whose trainers are replicas of several ranks, and the checks of their results."""
 
 import json
 import random
@@ -19,7 +19,7 @@ def simulate(alpha):
 
 
 def draw(seed: int, policy: str) -> dict[str, Any]:
-    """Draw the arguments of `write_job`."""
+    """Generate the arguments of `write_job`."""
     dice = random.Random(f"{seed} {policy}")
     window = dice.choice([1, 1, 2])
     job: dict[str, Any] = {
@@ -54,7 +54,7 @@ def write_job(
     options: dict[str, Any] | None = None,
     **keys: Any,
 ) -> dict[str, Any]:
-    """Write a job of trainers/replicas/stream.py; returns what `check` is to know of it."""
+    """Write a job of trainers/replicas/stream.py; returns what `check` needs to know."""
     options = {"batch_size": batch_size, **(options or {})}
     folder.variables |= {"STEPS": str(STEPS)}
     folder.write(large=_LARGE.format(steps=STEPS, shape=shape))
@@ -79,7 +79,7 @@ def write_job(
 
 
 def books(result: Result, job: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """What each rank has noted; those of a replica have noted the same, but for lines that a kill has kept from one."""
+    """Return what each replica has noted; its ranks noted the same, except lines that a kill kept from one of them."""
     assert result.run is not None, result.output
     ranks = job["replicas"] * job["each"]
     written = [read_lines(result.run / f"book-{rank}.jsonl") for rank in range(ranks)]
@@ -95,7 +95,7 @@ def books(result: Result, job: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 
 def _of_starts(lines: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
-    """Each line with the number of the start that it is of."""
+    """Return each line with the number of its start."""
     start, found = 0, []
     for line in lines:
         start += "resumed" in line
@@ -104,13 +104,13 @@ def _of_starts(lines: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _kept(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The batches that count: not those of a start that the next one has not gone on from, though they come again."""
+    """Return the batches that count, without those after the checkpoint from which the next start resumed."""
     resumed, last = max(line["resumed"] for line in lines if "resumed" in line), _of_starts(lines)[-1][0]
     return [line for start, line in _of_starts(lines) if "batch" in line and (start == last or line["batch"] < resumed)]
 
 
 def used(lines: list[dict[str, Any]]) -> list[list[int]]:
-    """Samples of a replica's batches that count, each with a number of its own."""
+    """Return the samples of a replica's batches that count, which are numbered without gaps."""
     numbers = [line["batch"] for line in _kept(lines)]
     first = min(line["resumed"] for line in lines if "resumed" in line)
     assert numbers == list(range(first, first + len(numbers))), numbers
@@ -118,7 +118,7 @@ def used(lines: list[dict[str, Any]]) -> list[list[int]]:
 
 
 def check(job: dict[str, Any], result: Result) -> None:
-    """Each sample was drawn once over the replicas, but for the last that make no batches; in a reservoir at least."""
+    """Each sample was drawn once over the replicas (in a reservoir at least once), but the last that fill no batch."""
     told = result.logs()
     assert result.status == 0 and result.summary["status"] == "complete", told
     drawn: Counter[tuple[int, int]] = Counter()

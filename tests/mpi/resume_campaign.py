@@ -1,8 +1,8 @@
-"""One draw of the resume campaign: a run that is interrupted some times and resumed as another one, all from one seed.
+"""One random run of the resume campaign: it is interrupted several times and resumed with changes, all from one seed.
 
-Trainer, scheduler, mpirun, `mpidata run` itself and all of them at once are killed: before the ranks have joined, while
-they work, while a checkpoint is written, and at a system call of the preparation of the next start, which may find the
-disk full there, too. Each start has other numbers of trainers, groups and ranks, another tail and another capacity.
+A trainer, the scheduler, mpirun, `mpidata run` or all of them at once are killed: before the ranks have joined, while
+they work, while a checkpoint is written, or at a system call that prepares the next start, which may also find the disk
+full. Each start has other numbers of trainers, groups and ranks, another tail and another capacity.
 Whatever happens, the run completes, each sample is received once, drawn once (fifo, firo; `tail: drop` may leave some)
 and recorded once, and nothing is left.
 """
@@ -27,8 +27,8 @@ from waiting import wait_until
 
 __all__ = ["build", "draw", "run_draw"]
 
-END_S = 20.0  # for all ranks to end, once one has been killed
-# What the summary says of who was killed.
+END_S = 20.0  # time for all ranks to end once one has been killed
+# What the summary reports about the process that was killed.
 CAUSES = {
     "trainer": r"Trainer \d \(rank \d\) (was killed by SIGKILL|has died)",
     "scheduler": r"The scheduler \(rank 0\) (was killed by SIGKILL|has died)",
@@ -75,13 +75,13 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
 
 
 class Run:
-    """A run of a draw, from its first start to its end."""
+    """A run, from its first start to its end."""
 
     def __init__(self, folder: JobFolder, built: Path, one: Draw) -> None:
         self.folder, self.built, self.one = folder, built, one
         self.said: list[str] = []
         write_job(folder, built, one)
-        (folder.path / "ends").touch()  # trainers/census/census_logged.py waits for them
+        (folder.path / "ends").touch()  # trainers/census/census_logged.py waits for the ends
 
     def command(self, number: int) -> list[str]:
         start, runs = self.one.starts[number], self.folder.path / "runs" / "job"
@@ -109,7 +109,7 @@ class Run:
         raise AssertionError("not reached")
 
     def begin(self, number: int) -> Result:
-        """One start and its end; again while the one before has not ended."""
+        """Run one start to its end; repeat it if the previous start had not ended."""
         start = self.one.starts[number]
         began = time.monotonic()
         while True:
@@ -134,7 +134,7 @@ class Run:
         return result
 
     def interrupt(self, process: "Popen[str]", start: Start) -> None:
-        """Kill what is to be killed; returns when it is, or when the start has ended before."""
+        """Kill the chosen victims; returns after the kill, or if the start has already ended."""
         before = self.count("start")
         if start.early:
             here = "trainer" if start.early in ("mpidata", "all") else start.early
@@ -151,15 +151,15 @@ class Run:
         if start.in_checkpoint:
             runs = self.folder.path / "runs" / "job"
             self.wait_until(process, lambda: any(runs.glob("*/checkpoints/*.new/*")), 2, must=False)
-        # A preparation that was done before its call came is an end as others.
+        # If the preparation finished before the chosen call, `mpidata run` is killed instead.
         self.kill(process, start, "mpidata" if start.victim in ("prepare", "disk") else start.victim)
 
     def count(self, name: str) -> int:
-        """How often something has happened in this run."""
+        """Count the events of this name in the run."""
         return sum(event["event"] == name for event in events_of(self.folder.path))
 
     def wait_until(self, process: "Popen[str]", condition, timeout_s: float, must: bool = True) -> bool:
-        """Wait for something; False where the start has ended before."""
+        """Wait for a condition; False if the start ended first."""
         began = time.monotonic()
         try:
             wait_until(lambda: process.poll() is not None or condition(), timeout_s)
@@ -169,7 +169,7 @@ class Run:
         return process.poll() is None
 
     def kill(self, process: "Popen[str]", start: Start, victim: str) -> None:
-        if process.poll() is not None:  # in its preparation, or by itself, which is then found out
+        if process.poll() is not None:  # in its preparation, or by itself, which is checked later
             return
         launcher = psutil.Process(process.pid)
         if launcher.name() == "strace":
@@ -192,7 +192,7 @@ class Run:
 
 
 def run_draw(folder: JobFolder, built: Path, seed: int) -> str:
-    """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
+    """Run the job of a seed in a folder, and check the result; returns a line that describes the run."""
     assert shutil.which("strace"), "strace is not installed"
     one = draw(seed)
     began = time.monotonic()
@@ -209,5 +209,5 @@ def run_draw(folder: JobFolder, built: Path, seed: int) -> str:
 
 
 def run_of(folder: JobFolder) -> int:
-    """Number of the start that has completed."""
+    """Return the number of the start that has completed."""
     return (folder.path / "ends").stat().st_size - 1

@@ -1,4 +1,4 @@
-"""What must hold of a run of the resume campaign when it has ended."""
+"""Checks of a run of the resume campaign after its end."""
 
 from collections import Counter
 from pathlib import Path
@@ -11,7 +11,7 @@ __all__ = ["check_drawn", "check_record", "check_summary"]
 
 
 def check_summary(one: Draw, result: Result) -> None:
-    """All was received."""
+    """All samples were received."""
     summary = result.summary
     assert summary["status"] == "complete" and not summary["set_aside"], result.logs()
     assert summary["simulations"]["complete"] == one.simulations + one.validation
@@ -20,7 +20,7 @@ def check_summary(one: Draw, result: Result) -> None:
 
 
 def check_drawn(one: Draw, parts: list[Part], run: int) -> None:
-    """What counts of all starts has every sample, once; what the last start could not draw evenly is as promised."""
+    """The batches that count of all starts have every sample once; the last start drops or repeats the uneven rest."""
     last, size = one.starts[run], max(1, one.batch)
     changed = len({start.trainers for start in one.starts[: run + 1]}) > 1
     for part, after in zip(parts, parts[1:], strict=False):
@@ -57,12 +57,12 @@ def check_drawn(one: Draw, parts: list[Part], run: int) -> None:
 
 
 def share(key: str, start: Start) -> int:
-    """The trainer that gets a sample."""
+    """Return the trainer that gets a sample."""
     return sum(map(int, key.split("/"))) % start.trainers
 
 
 def check_record(one: Draw, folder: Path) -> None:
-    """Every sample is there once, with the values that were sent."""
+    """The record holds every sample once, with the values that were sent."""
     import h5py
     import torch
 

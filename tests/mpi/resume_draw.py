@@ -1,4 +1,4 @@
-"""What a seed of the resume campaign chooses: a job, and its starts, each with what ends it."""
+"""The choices of a seed of the resume campaign: a job, and its starts, each with what ends it."""
 
 import dataclasses
 import math
@@ -8,10 +8,10 @@ __all__ = ["PART_S", "Draw", "Start", "draw"]
 
 MOST_BYTES = 200 << 20
 RANKS = ("trainer", "mpidata-rank", "scheduler", "mpirun")
-# The system calls of `mpidata run` up to mpirun's start that change something, and about how many there are.
+# System calls of `mpidata run` before mpirun's start that change something, and about how many there are.
 CALLS = {"mkdir": 3, "rename": 4, "unlink": 3, "write": 8, "openat": 870, "vfork": 2, "clone": 1}
 FULL_DISK = ("mkdir", "rename", "write")
-PART_S = 2.0  # that the trainers take for the part of the samples which they may draw in one start, or more
+PART_S = 2.0  # least time in which the trainers draw the part of the samples that one start may draw
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,19 +29,19 @@ class Start:
     tail: str
     put: str
     together: str
-    early: str  # who is killed before the ranks have joined, if anybody
+    early: str  # killed before the ranks have joined, if any
     early_s: float
-    victim: str  # who is killed later; `prepare` and `disk`: the preparation of this start is interrupted
-    after_checkpoint: bool  # and how long after the first one of this start, or after its ranks have joined
+    victim: str  # killed later; `prepare` and `disk`: the preparation of this start is interrupted
+    after_checkpoint: bool  # whether moment_s counts from the start's first checkpoint or from the joining of its ranks
     moment_s: float
     in_checkpoint: bool
     call: str
     nth: int
-    which: int  # of several that are alike
-    at_once: bool  # the next start does not wait until all processes have gone
+    which: int  # index among several of the same kind
+    at_once: bool  # the next start does not wait until all processes have ended
 
     def __str__(self) -> str:
-        """In brackets."""
+        """Return the choices in brackets."""
         groups = f"{self.trainers}x{self.groups}x{self.ranks} {self.start}/{self.lifetime}+{self.spares}"
         buffer = f"{self.capacity}/{self.watermark} {self.tail} {self.put} {self.together}"
         early = f"; {self.early} at {self.early_s:.2f}" * bool(self.early)
@@ -54,10 +54,10 @@ class Start:
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """What one seed has chosen."""
+    """The choices of one seed."""
 
     seed: int
-    elements: int  # of float32, in each sample
+    elements: int  # float32 values per sample
     policy: str
     batch: int  # 0: single samples
     record: bool
@@ -70,18 +70,18 @@ class Draw:
     starts: tuple[Start, ...]
 
     def __str__(self) -> str:
-        """In one line."""
+        """Return the choices in one line."""
         keys = " ".join(f"{key}={value}" for key, value in vars(self).items() if key != "starts")
         return f"{keys} {' '.join(map(str, self.starts))}"
 
     @property
     def samples(self) -> set[str]:
-        """All samples that are trained on."""
+        """Return all samples that are trained on."""
         return {f"{simulation}/{step}" for simulation in range(self.simulations) for step in range(self.steps)}
 
 
 def draw(seed: int) -> Draw:
-    """Choose."""
+    """Generate the job of a seed."""
     chosen = random.Random(f"resume campaign {seed}")
     size = 10 ** chosen.uniform(2, math.log10(8 << 20))
     steps = chosen.randint(4, 8 if size > 1 << 20 else 40)
@@ -90,7 +90,7 @@ def draw(seed: int) -> Draw:
     policy = chosen.choice(["fifo", "firo", "reservoir"])
     batch, by_name = chosen.choice([0, 1, 3, 5]), chosen.random() < 0.4
     starts = [_start(chosen, policy, batch, simulations * steps, size) for _ in range(ends + 1)]
-    # It has most of the simulations to run, and a group for each would take minutes.
+    # The last start has most of the simulations to run, and a group for each would take minutes.
     starts[-1] = dataclasses.replace(starts[-1], lifetime="pool", early="", victim="", at_once=False)
     if not by_name and starts[0].victim in ("prepare", "disk"):  # there would be nothing to resume
         starts[0] = dataclasses.replace(starts[0], victim="mpidata")

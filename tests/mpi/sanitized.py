@@ -15,12 +15,12 @@ _WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 
 
 def flags(sanitizer: str) -> list[str]:
-    """For the compiler, where it compiles or links what is to run with the library."""
+    """Return the compiler's flags to compile or link what runs with the library."""
     return ["-g", "-O1", "-fno-omit-frame-pointer", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
 
 
 def compile_c(sanitizer: str, *arguments: object, folder: Path | None = None) -> None:
-    """Call the compiler of mpidata's MPI, as C11 with GNU's extensions."""
+    """Call the compiler of mpidata's MPI, with C11 and GNU extensions."""
     command = [mpicc(), "-std=gnu11", *flags(sanitizer), *INCLUDE, *map(str, arguments)]
     done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

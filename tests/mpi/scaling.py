@@ -1,4 +1,4 @@
-"""Other numbers of trainers while a job runs, by `mpidata scale`."""
+"""Change the number of trainers of a running job with `mpidata scale`."""
 
 import subprocess
 import time
@@ -12,7 +12,7 @@ __all__ = ["count", "run_meanwhile", "scale_up_and_down"]
 
 
 def run_meanwhile(folder: JobFolder, meanwhile: Callable[[], object], timeout: float = 120) -> Result:
-    """Run a job, and do something while it runs."""
+    """Run a job, and call `meanwhile` while it runs."""
     process = folder.start()
     meanwhile()
     result = folder.finish(process, timeout, time.monotonic())
@@ -26,7 +26,7 @@ def count(folder: JobFolder, name: str) -> int:
 
 
 def scale_up_and_down(folder: JobFolder, down: bool = True) -> None:
-    """Have four trainers where there were two, then three, but without `down`."""
+    """Scale from two trainers to four, then to three if `down`."""
 
     def scale_to(trainers: int) -> str:
         command = [BIN / "mpidata", "scale", "runs/job/1", "--trainers", str(trainers)]

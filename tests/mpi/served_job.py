@@ -1,4 +1,4 @@
-"""Jobs by parameter servers whose trainers die, and what of them must hold."""
+"""Jobs with parameter servers whose trainers die, and the checks of their results."""
 
 import itertools
 import json
@@ -31,7 +31,7 @@ def write_job(
     spares: int = 0,
     **options: Any,
 ) -> dict[str, Any]:
-    """Write a job of trainers/elastic/served.py; returns what `check` is to know of it."""
+    """Write a job of trainers/elastic/served.py; returns what `check` needs to know."""
     given = {"data": "files", "batch_size": 4, "epochs": 2, "staleness": 0, "optimizer": "SGD"} | options
     given = {"settings": {"lr": LR}, "kills": {}} | given
     program = python("trainers/elastic/served.py", json.dumps(given))
@@ -47,7 +47,7 @@ def write_job(
 
 
 def draw(seed: int) -> dict[str, Any]:
-    """Draw the arguments of `write_job`: a job whose trainers die, of a stream more often than of files."""
+    """Generate the arguments of `write_job`: a job whose trainers die, with a stream more often than with files."""
     dice = random.Random(f"served {seed}")
     trainers, data = dice.randint(2, 4), dice.choice(["stream", "stream", "files"])
     kills = {}
@@ -71,7 +71,7 @@ def draw(seed: int) -> dict[str, Any]:
 
 
 def draw_with_spares(seed: int) -> dict[str, Any]:
-    """Draw such a job with spares, some of which may die, too."""
+    """Generate such a job with spares, some of which may also die."""
     dice = random.Random(f"served spares {seed}")
     job = draw(seed)
     job["spares"] = dice.randint(1, 2)
@@ -84,13 +84,13 @@ def draw_with_spares(seed: int) -> dict[str, Any]:
 
 
 def complete(result: Result, trainers: int = 2) -> list[list[dict[str, Any]]]:
-    """Give what the trainers have written, where the job is complete."""
+    """Check that the job is complete, and return what the trainers have written."""
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     return books(result, trainers)
 
 
 def check(job: dict[str, Any], result: Result) -> None:
-    """Each row is in one push that counts an epoch, each sample of a stream in one, of a reservoir in one at least."""
+    """Each row is in one push that counts an epoch, each sample of a stream in one, of a reservoir in at least one."""
     told = f"{job}\n{result.logs()}"
     everyone = job["trainers"] + job["spares"]
     written = complete(result, everyone)
@@ -121,9 +121,9 @@ def _starts(lines: list[dict[str, Any]]) -> list[int]:
 
 
 def _outcomes(lines: list[dict[str, Any]], resumed: int | None, dies: bool, joined: bool) -> list[list[_Push]]:
-    """Give which pushes of a trainer may count: those after a pull, and of the last one of one that dies either.
+    """Return which pushes of a trainer may count: those after a pull; the last one of a dying trainer may or may not.
 
-    Of one that had joined any number is in a checkpoint that was continued.
+    For a trainer that had joined, the checkpoint from which the job resumed may have any number of them.
     """
     second = (_starts(lines)[1:] or [len(lines)])[0]
     before, after = (
@@ -148,7 +148,7 @@ def _count(pushes: list[_Push]) -> dict[int, Counter[int]]:
 
 
 def _wrong(job: dict[str, Any], counts: dict[int, Counter[int]]) -> list[Any]:
-    """Find epochs in which a row was not there once; where fewer are left than trainers, some come again."""
+    """Return epochs in which a row was not there once; if fewer rows are left than trainers, some may repeat."""
     rows = set(range(1, sum(ROWS) + 1))
     if sorted(counts) != list(range(job["epochs"])):
         return [sorted(counts)]
@@ -160,9 +160,9 @@ def _wrong(job: dict[str, Any], counts: dict[int, Counter[int]]) -> list[Any]:
 
 
 def _wrong_in_stream(job: dict[str, Any], counts: dict[int, Counter[int]]) -> list[Any]:
-    """Find samples that were not there once, but for what fills no batch on all, and in a reservoir draws."""
+    """Return samples that were not there once, except those that fill no batch on all, and repeats of a reservoir."""
     everything = {1 + step + 1000 * of for of in range(SIMULATIONS) for step in range(STEPS)}
     again = sorted(row for row, n in counts[0].items() if n > 1 and job["policy"] != "reservoir")
     lacking = sorted(everything - set(counts[0]))
-    most = (job["trainers"] + job["spares"]) * (job["batch_size"] + SIMULATIONS // 4)  # of unlike shares
+    most = (job["trainers"] + job["spares"]) * (job["batch_size"] + SIMULATIONS // 4)  # because shares differ
     return [*again, *sorted(set(counts[0]) - everything), *(lacking if len(lacking) >= most else [])]

@@ -1,4 +1,4 @@
-"""Jobs that are slow on purpose, each in one way. All of them sleep: they have more ranks than there are cores."""
+"""Jobs that are slow on purpose, each in one way. All of them sleep, because they have more ranks than cores."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ def write_slow_job(
     long: int = 1,
     **keys: Any,
 ) -> None:
-    """Write a job: sleeps every so many steps, `factor` times as long on group 5; `train` seconds for a batch of 4.
+    """Write a job: sleeps every `every` steps, `factor` times as long on group 5; `train` seconds for a batch of 4.
 
     Simulation 3 has `long` times as many steps.
     """

@@ -1,4 +1,4 @@
-"""Jobs with solvers whose trainers die, drawn by a seed, and what of them must hold."""
+"""Random jobs with solvers whose trainers die, and the checks of their results."""
 
 import json
 import math
@@ -27,7 +27,7 @@ POINTS = ["backward", "reduced", "agree", "agreed", "regroup", "regrouped", "mee
 
 
 def source(folder: JobFolder, data: str, rows: list[int] | None = None) -> dict[str, Any]:
-    """Give the part of a job file about its data: a `stream`, or part files of so many rows, which this writes."""
+    """Return the keys of a job file for its data: a `stream`, or part files of `rows` rows, which this writes."""
     if data != "stream":
         write_parts(folder, rows or [])
         return {"loaders": {"ranks": 1}}
@@ -61,10 +61,10 @@ def write_job(
     after: int = 0,
     **keys: Any,
 ) -> dict[str, Any]:
-    """Write a job of trainers/elastic/stream.py, or another script beside it; returns what `check` is to know of it.
+    """Write a job of trainers/elastic/stream.py, or another script beside it; returns what `check` needs to know.
 
-    Without `at_least` a death ends it. With `validate` it validates before the first step, and after each so many. With
-    `after` its scales stay from this batch on.
+    Without `at_least`, a death ends the job. `validate`: it validates before the first step, and after every n-th.
+    `after`: its scales stay the same from this batch on.
     """
     options = {
         "batch_size": None if global_batch_size else batch_size,
@@ -115,7 +115,7 @@ def write_job(
 
 
 def by_c_solver(compiled: Callable[[str], Path], groups: int = 2, ranks: int = 2) -> dict[str, Any]:
-    """Keys of a job with groups of several ranks, whose simulations have up to two steps more."""
+    """Return the keys of a job with groups of several ranks, whose simulations have up to two more steps."""
     return {
         "solvers": {
             "groups": groups,
@@ -128,7 +128,7 @@ def by_c_solver(compiled: Callable[[str], Path], groups: int = 2, ranks: int = 2
 
 
 def draw(seed: int) -> dict[str, Any]:
-    """Draw the arguments of `write_job`."""
+    """Generate the arguments of `write_job`."""
     dice = random.Random(seed)
     trainers = dice.randint(2, 4)
     dying = dice.sample(range(trainers), dice.randint(1, min(2, trainers - 1)))
@@ -151,12 +151,12 @@ def draw(seed: int) -> dict[str, Any]:
 
 
 def draw_beside(seed: int) -> dict[str, Any]:
-    """Draw such a job that has more than samples to train on."""
+    """Generate such a job with validation, and maybe scales, a budget of draws, a record and windows."""
     return with_more(draw(seed), random.Random(f"beside {seed}"))
 
 
 def draw_beside_spares(seed: int) -> dict[str, Any]:
-    """Draw such a job with spares."""
+    """Generate such a job with spares."""
     return with_more(draw_with_spares(seed), random.Random(f"beside spares {seed}"))
 
 
@@ -186,7 +186,7 @@ def with_more(job: dict[str, Any], dice: random.Random) -> dict[str, Any]:
 
 
 def draw_together(seed: int) -> dict[str, Any]:
-    """Draw such a job whose trainers share their batches."""
+    """Generate such a job whose trainers share their batches."""
     dice = random.Random(f"together {seed}")
     job = draw(seed)
     total = job.pop("batch_size") * job["trainers"] + dice.randrange(job["trainers"])
@@ -195,7 +195,7 @@ def draw_together(seed: int) -> dict[str, Any]:
 
 
 def draw_with_spares(seed: int) -> dict[str, Any]:
-    """Draw such a job with spares, some of which may die, too."""
+    """Generate such a job with spares, some of which may also die."""
     dice = random.Random(f"spares {seed}")
     job = (draw_together if dice.random() < 0.3 else draw)(seed)
     job |= {"spares": dice.randint(1, 2), "pause_s": dice.choice([0, 0.02, 0.05])}
@@ -221,7 +221,7 @@ def sizes(job: dict[str, Any], result: Result) -> dict[int, list[int]]:
 
 
 def joined_at(lines: list[dict[str, Any]]) -> int:
-    """Tell before which batch a trainer has joined, in its last start; 0: it was there from the start."""
+    """Return the batch before which a trainer joined, in its last start; 0: it was there from the start."""
     return next((line["joined_at"] for line in reversed(lines) if "joined_at" in line), 0)
 
 
@@ -233,19 +233,19 @@ def trained(job: dict[str, Any], result: Result) -> Counter[int]:
     made: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)
     written = books(result, job["trainers"] + job["spares"])
     resumed = max((line["resumed"] for lines in written for line in lines if "resumed" in line), default=0)
-    again = [-1] * len(written)  # whether its last start has resumed; -1: it has none
+    again = [-1] * len(written)  # whether the last start of each has resumed; -1: it has none
     for trainer, lines in enumerate(written):
         for line in lines:
             again[trainer] = int(line.get("again", again[trainer]))
             step = line.get("step", line.get("made"))
-            if step is None or (resumed and not again[trainer] and step >= resumed):  # it was made again
+            if step is None or (resumed and not again[trainer] and step >= resumed):  # made again after the resume
                 continue
             if "rows" in line:
                 drawn[step][trainer] = line["rows"]
             else:
                 made[step][trainer] = line["gradient"], line["weights"]
     lost = result.dead_trainers()
-    # One that has died in the making of its model has written nothing.
+    # A trainer that has died while making its model has written nothing.
     last = [trainer for trainer, of in enumerate(again) if of == max(again) or (of < 0 and trainer in lost)]
     ended = [trainer for trainer in last if written[trainer] and "end" in written[trainer][-1]]
     retired = [event["trainer"] for event in result.events() if event["event"] == "trainer_retired"]
@@ -265,7 +265,7 @@ def trained(job: dict[str, Any], result: Result) -> Counter[int]:
 
 
 def check(job: dict[str, Any], result: Result) -> None:
-    """Each sample was trained on once, but for what the tail leaves out or repeats; in a reservoir at least once."""
+    """Each sample was trained on once, except what the tail leaves out or repeats; in a reservoir at least once."""
     counts = trained(job, result)
     told = f"{job}\n{result.logs()}"
     steps = {simulation: STEPS + job["more"] * (simulation % 3) - job["span"] for simulation in range(SIMULATIONS)}
@@ -275,7 +275,7 @@ def check(job: dict[str, Any], result: Result) -> None:
     again = {sample: n for sample, n in counts.items() if n > 1}
     check_left(job, result, len(lacking))
     most = most_left(job, result)
-    if job["repeats"]:  # draws are random: of a buffer that held all from the start some are never drawn
+    if job["repeats"]:  # draws are random: some samples of a buffer that held all from the start are never drawn
         assert len(lacking) < most + len(everything) * math.exp(-job["repeats"]), (lacking, told)
     elif job["tail"] == "drop" or job["every"] > 1:  # then the last batches may be too few for a step
         assert len(lacking) < most, (len(lacking), lacking, told)
@@ -295,17 +295,17 @@ def check(job: dict[str, Any], result: Result) -> None:
 
 
 def check_left(job: dict[str, Any], result: Result, lacking: int) -> None:
-    """What nobody was trained on was received, and is left undrawn with those that live: nothing was lost."""
+    """Samples that nobody was trained on were received, and are left undrawn on living trainers: nothing was lost."""
     left, told = result.summary["samples"]["by_draws"][0], f"{job}\n{result.logs()}"
-    resumed = any(event["event"] == "resume" for event in result.events())  # what was restored is not counted
+    resumed = any(event["event"] == "resume" for event in result.events())  # restored samples are not counted
     drawn = (job["trainers"] + job["spares"]) * job["batch_size"] if job["every"] > 1 else 0  # too few for a step
-    # One that retires may leave before it drops them.
+    # A trainer that retires may leave before it drops them.
     assert left <= lacking or "retired_trainers" in result.summary, (lacking, left, told)
     assert lacking <= left + drawn + held_at_end(job, result) or resumed, (lacking, left, told)
 
 
 def held_at_end(job: dict[str, Any], result: Result) -> int:
-    """Tell how much trainers may have held undrawn that died as all met: what they had said of it may be old."""
+    """Return how many undrawn samples trainers may have held that died as all met: their last report may be old."""
     written, received = books(result, job["trainers"] + job["spares"]), result.summary["samples"]["per_trainer"]
     met = [int(trainer) for trainer, kill in job["kills"].items() if str(kill).startswith("meet")]
     drawn = [len({row for line in written[one] for row in line.get("rows", [])}) for one in met]
@@ -313,11 +313,11 @@ def held_at_end(job: dict[str, Any], result: Result) -> int:
 
 
 def most_left(job: dict[str, Any], result: Result) -> int:
-    """Tell how many samples `buffer.tail: drop` may leave out: the shares are not quite alike.
+    """Return how many samples `buffer.tail: drop` may leave out, because the shares differ slightly.
 
-    A change deals each simulation in runs, to each trainer a run more or less than to others; over all simulations the
+    A change deals each simulation in runs, to each trainer a run more or less than to others. Over all simulations, the
     shares differ by less than half of that, in all sequences of up to three changes of four trainers and two spares. A
-    resume goes by the numbers of trainers at the start: one that had died by then was trained less than the others.
+    resume uses the numbers of trainers at the start: a trainer that had died by then was trained less than the others.
     """
     resumed = max((line.get("resumed", 0) for lines in books(result, job["trainers"]) for line in lines), default=0)
     less = 0
@@ -330,7 +330,7 @@ def most_left(job: dict[str, Any], result: Result) -> int:
 
 
 def check_draws(job: dict[str, Any], result: Result, draws: int, samples: int) -> None:
-    """There are as many as `buffer.repeats` says, up to whole batches, and to those in which trainers died."""
+    """The number of draws follows from `buffer.repeats`, up to whole batches and those in which trainers died."""
     wanted, trainers = job["repeats"] * samples, job["trainers"] + job["spares"]
     batch = job["batch_size"] * (1 if job["weighed"] else trainers)
     excess = result.summary["batches"].get("excess", 0) * batch
@@ -345,7 +345,7 @@ def check_draws(job: dict[str, Any], result: Result, draws: int, samples: int) -
 
 
 def check_record(job: dict[str, Any], result: Result) -> None:
-    """It has each step once, but for what a trainer that has died had trained on and not written yet."""
+    """The record has each step once, except what a dead trainer had trained on and not written yet."""
     told = f"{job}\n{result.logs()}"
     assert result.run is not None
     lost = result.summary.get("lost_trainers", [])
@@ -367,7 +367,7 @@ def check_record(job: dict[str, Any], result: Result) -> None:
 
 
 def check_scales(job: dict[str, Any], result: Result, samples: int) -> None:
-    """From some batch on they are the same on all, and stay so; at the end each sample has been counted."""
+    """From some batch on, the scales are and stay the same on all; at the end, each sample has been counted."""
     told = f"{job}\n{result.logs()}"
     written = books(result, job["trainers"] + job["spares"])
     scales = [[line for line in lines if "frozen" in line] for lines in written]
@@ -376,7 +376,7 @@ def check_scales(job: dict[str, Any], result: Result, samples: int) -> None:
     assert all(lines[number]["frozen"] for lines in scales for number in range(job["after"], len(lines))), told
     ends = [line for lines in written for line in lines if "counted" in line]
     assert ends and all(line == ends[0] for line in ends), (ends, told)
-    if job["policy"] == "fifo":  # of others some may have been drawn that were not in the dead one's last word
+    if job["policy"] == "fifo":  # others may have drawn some that the dead trainer's last report lacked
         assert ends[0]["counted"] >= 24 * (samples + SIMULATIONS * job["span"]), (ends, samples, told)
 
 

@@ -1,4 +1,4 @@
-"""MPI_Abort of a solver that has joined, its own or MPI's after a fatal error, costs its group, not the job."""
+"""MPI_Abort of a solver that has joined, its own or MPI's after a fatal error, ends its group, not the job."""
 
 from collections.abc import Callable
 from pathlib import Path

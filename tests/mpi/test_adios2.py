@@ -52,7 +52,7 @@ def write_python_job(folder: JobFolder, step: int, how: str, **solvers: object) 
 
 
 def test_single_values_of_a_python_program(streams: JobFolder) -> None:
-    """Its interface puts values that are gone at the end of the step. After the last one, it puts what is no field."""
+    """The interface puts values that are gone at the end of the step, and after the last step what is not a field."""
     write_python_job(streams, -1, "raises")
     result = streams.run()
     assert result.status == 0, result.logs()
@@ -71,7 +71,7 @@ FAILURES = [
 
 @pytest.mark.parametrize(("step", "how", "cause", "said"), FAILURES)
 def test_what_goes_wrong_is_a_failed_try(streams: JobFolder, step: int, how: str, cause: str, said: str) -> None:
-    """An exception is one though it closes the output, as the end of the program does."""
+    """An exception fails the try although it closes the output, as the end of the program does."""
     write_python_job(streams, step, how, retries=1)
     result = streams.run()
     assert result.status == 1 and result.summary["simulations"]["complete"] == 0, result.logs()

@@ -1,4 +1,4 @@
-"""Slow trainers stop the solvers, slow solvers leave the trainers asleep, and nothing waits for ever."""
+"""Slow trainers block the solvers, trainers sleep while solvers are slow, and nothing waits forever."""
 
 import pytest
 from jobs import JobFolder, python, read_counts
@@ -51,7 +51,7 @@ def test_a_slow_solver_leaves_the_trainer_asleep(folder: JobFolder) -> None:
     ],
 )
 def test_trainers_that_get_unequal_shares_end_together(folder: JobFolder, buffer: dict[str, object], tail: str) -> None:
-    # Trainer 0 gets twice as many samples as trainer 1, far more than its buffer holds more than the other's.
+    # Trainer 0 gets half as many samples again as trainer 1; the difference is far more than its buffer holds.
     folder.job(
         trainers={"ranks": 2, "program": python("trainers/count_draws.py", 4, 0)},
         solvers={"groups": 2, "function": "functions.unequal:simulate"},
@@ -71,7 +71,7 @@ def test_trainers_that_get_unequal_shares_end_together(folder: JobFolder, buffer
 
 
 def test_an_array_is_waited_for_alone(folder: JobFolder) -> None:
-    """With one taken and others under way, as the trainer draws nothing yet."""
+    """One array has been taken and others are under way, because the trainer draws nothing yet."""
     folder.job(
         trainers={"program": python("trainers/waits_for_one.py")},
         solvers={"program": python("solvers/python/waits_for_one.py"), "in_flight": 24},

@@ -1,4 +1,4 @@
-"""buffer.repeats: how many batches there are, whoever is the slower one, and that no job stands still over it."""
+"""buffer.repeats sets the number of batches, whichever side is slower, and no job stalls over it."""
 
 import math
 
@@ -9,7 +9,7 @@ from jobs import JobFolder, Result, python, read_counts
 def job(
     folder: JobFolder, repeats: float, trainers: int, batch: int = 4, capacity: int = 8, count: int = 60, **pace: float
 ) -> Result:
-    """Simulations of 3 and 2 steps in turn: where two trainers share them, one gets half as many again as the other."""
+    """Run simulations of 3 and 2 steps in turn: of two trainers, one gets half as many samples again as the other."""
     folder.variables = {"SLEEP_S": str(pace.get("solver_s", 0))}
     folder.job(
         trainers={"ranks": trainers, "program": python("trainers/count_draws.py", batch, pace.get("train_s", 0))},
@@ -81,5 +81,5 @@ def test_a_full_reservoir_keeps_samples_of_all_simulations(folder: JobFolder, wi
     )
     result = folder.run(timeout=100)
     assert result.status == 0, result.logs()
-    # If it replaced random ones, the mean sample in it would be of one of the last 8 to 16 simulations.
+    # If the reservoir replaced random samples, its mean sample would be of one of the last 8 to 16 simulations.
     assert read_counts(result)["old"] >= 20

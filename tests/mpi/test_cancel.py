@@ -1,4 +1,4 @@
-"""Simulations that the training cancels: they end, whatever runs them, and nothing else changes."""
+"""Simulations that the training script cancels end, whatever runs them, and nothing else changes."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def told(result: Result, trainer: int = 0) -> dict[str, Any]:
 
 
 def check(folder: JobFolder, result: Result, count: int = 4, ranks: int = 1, at_least: int = DRAWN) -> dict[str, Any]:
-    """All simulations were cancelled, each once and at one step of all ranks, and what came before was drawn once."""
+    """All simulations were cancelled, each once and at one step of all ranks, and earlier samples were drawn once."""
     assert result.status == 0, result.logs()
     assert result.summary["status"] == "complete"
     assert result.summary["simulations"] == {"requested": count, "complete": 0, "failed": 0, "cancelled": count}
@@ -191,7 +191,7 @@ def test_a_refresh_in_a_cancelled_simulation(folder: JobFolder, solvers: dict[st
 
 
 def test_ranks_that_do_not_put_leave_at_the_same_step(folder: JobFolder) -> None:
-    """After a refresh, which hears of a cancel, some calls are those of one rank: all go on to the step."""
+    """After a refresh that learns of a cancel, some calls are made by one rank only: all ranks continue to the step."""
     folder.write(
         solver="""
 import mpidata

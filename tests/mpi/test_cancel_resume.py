@@ -1,4 +1,4 @@
-"""A run that is killed as a whole after a cancel, and resumed: what was cancelled stays so, the rest is complete."""
+"""A run is killed as a whole after a cancel, and resumed: cancelled simulations stay so, the others complete."""
 
 import contextlib
 import json

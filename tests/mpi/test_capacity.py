@@ -1,4 +1,4 @@
-"""A capacity in bytes: samples of very different sizes come once, and right, within it; also after a resume."""
+"""A capacity in bytes is kept, and samples of very different sizes come once and correctly, also after a resume."""
 
 import json
 from collections import Counter
@@ -43,7 +43,7 @@ def write(folder: JobFolder, policy: str, window: int, capacity: float, dies: bo
 
 
 def check_fill(result: Result, capacity: float, window: int) -> None:
-    """The buffers had no more than their capacity, or one batch, unless another trainer starved."""
+    """The buffers had at most their capacity, or one batch, unless another trainer starved."""
     assert result.run is not None
     progress = json.loads((result.run / "progress.json").read_text())
     assert progress["capacity_in_bytes"] is True and progress["capacity"] == int(capacity * window * LARGEST)
@@ -52,7 +52,7 @@ def check_fill(result: Result, capacity: float, window: int) -> None:
     assert relieved or most <= max(1.0, random_fields.BATCH / capacity)
 
 
-@pytest.mark.parametrize(  # a batch is of three
+@pytest.mark.parametrize(  # a batch has three samples
     ("policy", "window", "capacity"),
     [
         ("reservoir", 1, 6),
@@ -88,11 +88,11 @@ def test_a_sample_that_is_larger_is_named(folder: JobFolder) -> None:
     )
 
 
-@pytest.mark.full  # in the fast tests random fields are replayed, with such a capacity
+@pytest.mark.full  # the fast tests replay random fields with such a capacity
 @pytest.mark.parametrize("policy", ["firo", "reservoir"])
 def test_a_replay_has_the_same_batches(folder: JobFolder, policy: str) -> None:
     keys, _ = write(folder, policy, 1, 2)
-    folder.change_job(journal=True, trainers=keys["trainers"] | {"ranks": 1})  # one is never relieved
+    folder.change_job(journal=True, trainers=keys["trainers"] | {"ranks": 1})  # a single trainer is never relieved
     first = folder.run(timeout=120)
     assert first.status == 0 and first.run is not None, first.logs()
     drawn = [note["drawn"] for note in folder.read_notes("seen", 1)]
@@ -125,10 +125,10 @@ def test_a_resume_may_have_another_capacity(folder: JobFolder, policy: str, wind
     assert all(note["resumed"] > 0 for note in folder.read_notes("seen", 2))
 
 
-@pytest.mark.full  # in the fast tests constants go to another number of trainers
+@pytest.mark.full  # in the fast tests, constants go to another number of trainers
 @pytest.mark.parametrize("trainers", [1, 3])
 def test_a_resume_may_have_other_trainers(folder: JobFolder, trainers: int) -> None:
-    """What the trainers have drawn since is right, none twice, and nothing that was held is lost."""
+    """What the trainers have drawn since is correct, nothing comes twice, and nothing that was held is lost."""
     keys, _, run = died(folder, "firo", 1)
     result = folder.resume(run, *sets(f"trainers.ranks={trainers}"), timeout=120)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
@@ -137,5 +137,5 @@ def test_a_resume_may_have_other_trainers(folder: JobFolder, trainers: int) -> N
     batches = [note["resumed"] for note in notes]
     assert max(own.values()) == 1 and len(set(batches)) == 1 and batches[0] > 0
     every, before = keys["parameters"]["count"] * 12, 2 * batches[0] * random_fields.BATCH
-    # All have as many batches, and as many samples to draw: what is left fills no batches.
+    # All have equally many batches and samples to draw; the rest fills no batches.
     assert every - before - random_fields.BATCH * trainers <= len(own) <= every - before

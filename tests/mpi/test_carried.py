@@ -1,4 +1,4 @@
-"""Programs that are no ranks of the job: what they put comes as that of ranks does."""
+"""Data that carried programs put arrives as data of ranks does."""
 
 import json
 import os
@@ -139,7 +139,7 @@ def test_what_another_try_would_meet_again(
 
 @pytest.fixture
 def control_group() -> Iterator[Path]:
-    """One whose processes may take a gigabyte of memory."""
+    """Yield a control group whose processes may take a gigabyte of memory."""
     lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     old = next((path for _, controllers, path in lines if "memory" in controllers.split(",")), None)
     new = next((path for number, _, path in lines if number == "0"), "")

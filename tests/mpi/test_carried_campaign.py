@@ -1,4 +1,4 @@
-"""Draws of the campaign of deaths around carried programs."""
+"""Random jobs of the campaign on carried programs."""
 
 import carried_campaign
 import pytest

@@ -18,7 +18,7 @@ Require = Callable[[str], str]
 
 
 def victim(folder: JobFolder, what: str) -> psutil.Process | None:
-    """A process of the first group: its program, what launches that, its carrier, or the carrier's parent."""
+    """Return a process of the first group: its program, the launcher of that, the carrier, or the carrier's parent."""
     carriers = [process for process in ranks_of(folder.path) if process.name() == "mpidata-carrier"]
     carriers = [process for process in carriers if process.environ()["OMPI_COMM_WORLD_RANK"] == "2"]
     below = carriers[0].children(recursive=True) if carriers else []
@@ -99,7 +99,7 @@ def test_a_program_that_was_stopped_after_its_work_is_continued(
 
 
 def write_script(folder: JobFolder, **more: object) -> None:
-    """A job whose program is a script that leaves a process behind, and writes files."""
+    """Write a job whose program is a script that leaves a process behind and writes files."""
     (folder.path / "case").mkdir()
     shutil.copy(PROGRAMS / "solvers/leaves_process.sh", folder.path / "case")
     folder.job(

@@ -1,4 +1,4 @@
-"""Mistakes of carried programs, and of jobs about them, are named."""
+"""Mistakes of carried programs and of their jobs are named."""
 
 import subprocess
 from collections.abc import Callable
@@ -12,7 +12,7 @@ BOTH = ["sh", "-c", '"$@" & "$@"; wait', "sh"]  # two ranks, neither of which kn
 
 
 def run(folder: JobFolder, program: Path, *arguments: str, **solvers: object) -> Result:
-    """Run a job with the program, in which nothing is tried twice."""
+    """Run a job with the program, without retries."""
     folder.job(
         trainers=DRAIN,
         solvers={"program": [str(program), *arguments], "retries": 0, "tolerate": 0, **solvers},
@@ -59,7 +59,7 @@ def test_what_is_wrong_is_said(
 
 @pytest.fixture
 def with_libmpidata(folder: JobFolder) -> Path:
-    """The same, linked with the library for ranks of the job."""
+    """Return the path of the same program, linked with the library for ranks of the job."""
     program = folder.path / "mistaken"
     command = [mpicc(), PROGRAMS / "solvers/mistaken.c", "-o", program, *config("--cflags", "--libs")]
     subprocess.run(command, check=True)

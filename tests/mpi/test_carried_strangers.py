@@ -1,4 +1,4 @@
-"""Who is no rank of the program is not let in: another user, a process from outside, one rank more."""
+"""Only ranks of the program are admitted, not another user, a process from outside, or one rank more."""
 
 import contextlib
 import os
@@ -47,7 +47,7 @@ class Running:
     def _programs(self, program: Path) -> list[psutil.Process]:
         found = []
         for rank in ranks_of(self.folder.path):
-            with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            with contextlib.suppress(psutil.NoSuchProcess):  # the process has just ended
                 found += [child for child in rank.children() if child.name() == program.name]
         return found
 
@@ -61,7 +61,7 @@ def running(folder: JobFolder, carried: Build, temporary: Path) -> Running:
 
 
 def attach(address: str, times: int = 1) -> list[str]:
-    """What mpidata_attach says in a process that the job has not started."""
+    """Return what mpidata_attach reports in a process that the job has not started."""
     import mpidata
 
     library = Path(mpidata.__file__).parent / "lib" / "libmpidata_carried.so"
@@ -73,7 +73,7 @@ def attach(address: str, times: int = 1) -> list[str]:
 
 
 def test_processes_from_outside_are_refused_and_the_job_goes_on(running: Running) -> None:
-    time.sleep(0.5)  # its one rank has come
+    time.sleep(0.5)  # its one rank has attached
     path = running.address.rpartition(":")[0]
     assert "this process does not belong to the program that the carrier runs now" in attach(f"{path}:{'0' * 31}")[0]
     assert "the program has 1 ranks (solvers.carried.ranks), which have all attached" in attach(running.address)[0]
@@ -99,7 +99,7 @@ def test_another_user_can_neither_enter_nor_look(running: Running, temporary: Pa
     arguments = [str(path), (HELLO + bytes(40)).hex(), str(carrier.pid), str(running.program.pid)]
 
     def look() -> list[str]:
-        # As text: the other user may not be allowed to read the file.
+        # The code is passed as text, because the other user may not be allowed to read the file.
         command = ["/usr/bin/env", "python3", "-c", (PROGRAMS / "strangers/look.py").read_text(), *arguments]
         options = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/", "env": {"PATH": os.defpath}}
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, **options)

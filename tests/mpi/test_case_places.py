@@ -1,4 +1,4 @@
-"""Where the copies of a case are made: two jobs may name one place, and nothing stays there, however a job ends."""
+"""Places of case copies: two jobs may name the same place, and nothing stays there, however a job ends."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from jobs import DRAIN, JobFolder, python
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder in memory: of another file system than the run folder's."""
+    """Yield a folder in memory, on another file system than the run folder."""
     path = Path(tempfile.mkdtemp(prefix="mpidata-test-", dir="/dev/shm"))
     yield path
     shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""A checkpoint of a running job, and jobs that continue it: every sample is used once over all of them."""
+"""A checkpoint of a running job, and jobs that continue it: together they use every sample once."""
 
 import io
 import json
@@ -19,7 +19,7 @@ SIMULATIONS, STEPS = 16, 12
 
 
 def again(folder: JobFolder, run: Path, trainers: int) -> Result:
-    """Continue the run with so many trainers."""
+    """Continue the run with `trainers` trainers."""
     result = folder.resume(run, *sets(f"trainers.ranks={trainers}"), timeout=80)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     return result
@@ -45,7 +45,7 @@ def run_until_checkpoint(
     sleep_s: float = 0.02,
     batch: int = 4,
 ) -> Path:
-    """Run the job until its first checkpoint, of that batch or one of the next, is there; returns the run folder."""
+    """Run the job until its first checkpoint, of this batch or one of the next, exists; returns the run folder."""
     folder.variables = {"STEPS": str(STEPS), "SLEEP_S": str(sleep_s), "BATCH": str(batch)}
     folder.job(
         trainers={"ranks": trainers, "program": python("trainers/checkpoint/note_used.py", at_batch)},
@@ -62,7 +62,7 @@ def run_until_checkpoint(
 
 
 def history(file: TrainerFile) -> list[tuple[int, int]]:
-    """What the trainer's script had used when the checkpoint was taken."""
+    """Return what the trainer's script had used when the checkpoint was taken."""
     samples = torch.load(io.BytesIO(file.state()["used"].contents), weights_only=False)["samples"]
     return [(simulation, step) for simulation, step in samples]
 
@@ -99,7 +99,7 @@ def check_other_trainers(folder: JobFolder, policy: str, tail: str, before: int,
     assert len(histories) == before
     result = again(folder, run, trainers=after)
     assert result.summary["samples"]["received"] == len(ALL) and result.summary["samples"]["validation"] == STEPS
-    # Trainer i has gone on from the history of trainer i modulo the former number.
+    # Trainer i has continued the history of trainer i modulo the former number of trainers.
     for trainer in range(after, before):
         (folder.path / f"used-{trainer}.json").write_text(json.dumps(histories[trainer]))
     found = used(folder, max(after, before))
@@ -109,7 +109,7 @@ def check_other_trainers(folder: JobFolder, policy: str, tail: str, before: int,
     if tail == "repeat":
         assert +found == found and set(found) == set(ALL), "each is used"
         assert policy == "reservoir" or repeats <= 8 * max(after, before) + len(ALL) // 8
-    else:  # what does not make a batch on all trainers is left out
+    else:  # samples that do not fill a batch on all trainers are left out
         assert policy == "reservoir" or repeats == 0
         assert len(ALL) - len(+found) < 4 * after + len(ALL) // 8
 
@@ -135,12 +135,12 @@ def test_any_number_of_trainers_continues_any_buffer(
 def test_it_is_of_the_batch_where_the_trainers_are_not_of_the_last_that_they_may_draw(folder: JobFolder) -> None:
     run = run_until_checkpoint(folder, {"policy": "fifo", "capacity": 400}, sleep_s=0, batch=1)
     (taken,) = [event for event in map(json.loads, (run / "events.jsonl").open()) if event["event"] == "checkpoint"]
-    assert 5 <= taken["batch"] <= 12  # of 96, of which 64 are granted
+    assert 5 <= taken["batch"] <= 12  # of 96 batches, of which 64 are granted
 
 
 @pytest.mark.full
 def test_training_is_not_held_up_for_longer_than_copying_the_buffer_takes(folder: JobFolder) -> None:
-    """With a buffer of 2 GiB; it needs twice that, and room on the disk."""
+    """The buffer has 2 GiB; the test needs twice that, and room on the disk."""
     folder.job(
         trainers={"program": python("trainers/checkpoint/hold_up.py")},
         solvers={"function": "functions.megabytes:simulate"},

@@ -1,4 +1,4 @@
-"""Fields that are put once a simulation: whole jobs. test_random_fields has such ones, too, drawn at random."""
+"""Whole jobs with constants; test_random_fields also has random ones."""
 
 import json
 from collections import Counter
@@ -31,7 +31,7 @@ MISTAKES = {
                "simulation 0, before its first step"],
     "longer": ["'u'", "'xy'", "9", "7", "'nodes', which must be equal", "simulation 0, step 2"],
 }  # fmt: skip
-FULL = ("overlap", "map-twice")  # as of fields that are put in each step
+FULL = ("overlap", "map-twice")  # similar to fields that are put in each step
 FIELDS = {
     "xy": {"shape": [16], "dtype": "float64", "per": "simulation"},
     "u": {"shape": [16]},
@@ -67,7 +67,7 @@ def seen(folder: JobFolder, result: Result, trainers: int = 1) -> list[dict[str,
     ("batch", "where"), [("4", "apart"), pytest.param("4", "batch", marks=pytest.mark.full), ("0", "apart")]
 )
 def test_each_sample_has_those_of_its_simulation(folder: JobFolder, batch: str, where: str) -> None:
-    """Whole pages, copies of batches, views of single samples; held while a sample or a view refers to them."""
+    """Constants come as pages, copies of batches or views, and are held while a sample or a view refers to them."""
     write(folder, batch, where, validation={"count": 2}, samples={"statistics": True})
     (notes,) = seen(folder, folder.run())
     assert Counter(map(tuple, notes["drawn"])) == Counter(product(range(4), range(6), [0]))
@@ -101,7 +101,7 @@ def test_a_sample_keeps_those_of_its_try(folder: JobFolder, batch: str, where: s
     ("trainers", "after"), [pytest.param(*of, marks=pytest.mark.full) for of in ((2, 1), (1, 1), (1, 2))]
 )
 def test_a_resume_has_them(folder: JobFolder, trainers: int, after: int) -> None:
-    """Also with another number of trainers; validation samples, and a statistics file that knows them."""
+    """This includes another number of trainers, validation samples, and a statistics file that has the constants."""
     folder.variables |= {"DIES": "1", "SLEEP_S": "0.01"}
     write(
         folder, "3", "batch", trainers=trainers, validation={"count": 1}, samples={"statistics": True},
@@ -150,7 +150,7 @@ def test_tries_differ_in_lengths(
     folder: JobFolder, compiled: Callable[[str], Path], carried: Callable[..., Path], require: Callable[[str], str],
     trainers: int, window: int, is_carried: bool,
 ) -> None:  # fmt: skip
-    """Constants by some ranks only, without rows, by maps, along one another; deaths between them, and a retry."""
+    """Constants are put by some ranks only, without rows, by maps, along one another, with deaths and a retry."""
     index = {"per": "simulation", "index": "nodes"}
     program = [str(carried("constants", require("mpicc.mpich")) if is_carried else compiled("constants"))]
     ranks = (

@@ -54,7 +54,7 @@ DTYPES = {
     **{"kokkos_pairs": "complex64", "eigen_row_vector": "int32"},
 }
 
-WITHOUT_BINDINGS = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]  # the C++ ones of old MPIs, whose headers warn
+WITHOUT_BINDINGS = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]  # C++ bindings of old MPIs, whose headers warn
 Build = Callable[..., Path]
 
 
@@ -219,7 +219,7 @@ def test_an_exception_that_is_caught_in_the_loop(folder: JobFolder, build: Build
 
 def test_an_exception_of_a_program_alone(build: Build, tmp_path: Path) -> None:
     command = [build("throws", carried=True), "alone"]
-    for status in (1, 0):  # it throws once
+    for status in (1, 0):  # the program throws once
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode == status and (STILL in done.stderr) == (status == 1) and "outside" not in done.stdout
     done = subprocess.run([build("alone", carried=True), "unwinding"], capture_output=True, text=True, timeout=60)

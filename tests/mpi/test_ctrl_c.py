@@ -1,4 +1,4 @@
-"""Ctrl-C: the loops end with KeyboardInterrupt, and the job with the scripts."""
+"""Ctrl-C ends the loops with KeyboardInterrupt, and the job with the scripts."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""mpidata.DataLoader in whole jobs; tests/mpi/test_loader_kills.py has what comes of lost loaders."""
+"""mpidata.DataLoader in whole jobs; tests/mpi/test_loader_kills.py covers lost loaders."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Jobs whose batches go to a stand-in for a device: whole, each sample once, also over a kill and a resume."""
+"""Batches reach a stand-in for a device whole, each sample once, also over a kill and a resume."""
 
 import json
 from collections import Counter

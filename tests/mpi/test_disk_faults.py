@@ -1,4 +1,4 @@
-"""A disk that fails, or is slow, at each kind of file of a run: training goes on, or a sentence says why not."""
+"""A disk fails, or is slow, at each kind of file of a run: training continues, or an error gives the cause."""
 
 import errno
 import json
@@ -14,7 +14,7 @@ from jobs import PROGRAMS, JobFolder, python
 
 SIMULATIONS, STEPS = 24, 8
 
-# Each: a pattern of paths, and the calls by which it is written. None of these may end the job.
+# Patterns of paths, and the calls that write them. None of these faults may end the job.
 SURVIVED = {
     "*/events.jsonl": ("open", "write"),
     "*/.progress.json.new": ("open", "write"),
@@ -26,7 +26,7 @@ SURVIVED = {
     "*/checkpoints/*.h5": ("open", "write", "fsync"),
     "*/record/*": ("write",),
 }
-# Without these there is no job, or nobody would know how it ended.
+# Without these files there is no job, or nobody would know how it ended.
 NEEDED = {
     "*/private/*": ("open", "write"),
     "*/parameters.csv*": ("open", "write"),
@@ -81,7 +81,7 @@ def check(folder: JobFolder, library: Path, seed: int) -> None:
     told = f"{what}\n{result.output}"
     assert "Traceback" not in result.output and "Exception" not in result.output, told
     if number and faults.exists() and result.status:
-        at_start = "record" in pattern  # its file is made before the training begins; HDF5 says the number
+        at_start = "record" in pattern  # its file is made before the training starts; HDF5 reports the number
         assert not survived or at_start, told
         assert os.strerror(number) in result.output or (at_start and f"[Errno {number}]" in result.output), told
         if "summary" not in pattern:

@@ -1,4 +1,4 @@
-"""`mpidata doctor` on this machine, and the word of a job about a slow transport."""
+"""`mpidata doctor` on this machine, and the notice of a job about a slow transport."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Solvers that are done sleep until the trainers are."""
+"""Solvers that are done sleep until the trainers are done."""
 
 import time
 
@@ -17,14 +17,14 @@ while not os.path.exists("enough"):
 
 
 def test_they_keep_no_core_busy(folder: JobFolder) -> None:
-    """In MPI_Finalize they would: it ends when all ranks have called it."""
+    """They would in MPI_Finalize, which returns when all ranks have called it."""
     folder.write(train=TRAIN)
     folder.job(solvers={"function": "functions.steps:simulate"})
     job, began = folder.start(), time.monotonic()
     wait_until(lambda: any(event["event"] == "group_left" for event in events_of(folder.path)), 60, alive=job)
     ranks = [one for one in ranks_of(folder.path) if one.environ().get("OMPI_COMM_WORLD_RANK") == "2"]
     (solver,) = [one for one in ranks if one.name() != "mpidata-rank"]
-    time.sleep(0.5)  # it gets there
+    time.sleep(0.5)  # time for the solver to fall asleep
     before = sum(solver.cpu_times()[:2])
     time.sleep(2.0)
     used = sum(solver.cpu_times()[:2]) - before

@@ -1,4 +1,4 @@
-"""Fields of all dtypes come from solvers in C, Fortran and Python to batches, validation, statistics and the record."""
+"""Fields of all dtypes from solvers in C, Fortran and Python reach batches, validation, statistics and the record."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Ends that come too early, at places where nothing says so: the simulation is run again, and no sample is lost."""
+"""After an early end that nothing reports, the simulation is run again, and no sample is lost."""
 
 import contextlib
 import os
@@ -67,7 +67,7 @@ def test_a_spawned_group_that_is_killed_whole_before_it_joins_is_spawned_again(f
         time.sleep(0.02)
     (folder.path / "killed").touch()
     for process in [found[0], *found[0].children()]:
-        with contextlib.suppress(ProcessLookupError):  # it ends with its mpidata-rank
+        with contextlib.suppress(ProcessLookupError):  # the process ends with its mpidata-rank
             os.kill(process.pid, signal.SIGKILL)
     result = folder.finish(job, 60, began)
     assert result.status == 0, result.logs()

@@ -1,4 +1,4 @@
-"""A trainer that leaves early, or fails, ends the whole job in order and soon."""
+"""A trainer that leaves early, or fails, ends the whole job soon and in order."""
 
 import pytest
 from jobs import JobFolder, Result, python
@@ -14,7 +14,7 @@ def run(folder: JobFolder, action: str, rank: int | str, how: str) -> Result:
     result = folder.run(timeout=120)
     events = result.events()
     stop = next(line for line in events if line["event"] == "stop")
-    # 7 s by a clock of its own (tests/unit/scheduler); the wall's, on a busy machine, may take longer.
+    # 7 s by the scheduler's own clock (tests/unit/scheduler); on a busy machine, wall time may be longer.
     assert events[-1]["time"] - stop["time"] < 20, result.logs()
     return result
 
@@ -107,5 +107,5 @@ def test_a_script_goes_on_after_close_while_a_solver_in_a_long_step_is_ended(fol
     # After a death MPI_Finalize need not return: docs/failures.md.
     assert "\nfinalized" in result.log("trainer", 1) or "MPI_Finalize did not return" in result.log("trainer", 1)
     happened = [(event["event"], event.get("group", event.get("groups"))) for event in result.events()]
-    assert ("group_left", 0) in happened  # told at its next call
+    assert ("group_left", 0) in happened  # the group learned of it at its next call
     assert ("overdue", [1]) in happened and "group_lost" not in dict(happened)

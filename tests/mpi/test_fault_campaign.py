@@ -1,4 +1,4 @@
-"""Something goes wrong in jobs drawn at random, at any moment, and in their resumes."""
+"""Random jobs in which something goes wrong at any moment, and their resumes."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import fault_campaign
 import pytest
 from jobs import JobFolder
 
-# A rank killed with its mpidata-rank, and a refused resume; in full also a part that kills who counts it, and in 11 a
-# spawned rank that is killed in MPI_Init, where Open MPI may make no communicator while it waits for that rank.
+# A rank killed with its mpidata-rank, and a refused resume; in full also a part that kills the loader that counts it.
+# In 11, a spawned rank is killed in MPI_Init, and Open MPI may make no communicator while it waits for that rank.
 FAST_SEED, MORE_SEEDS = 30, (45, *range(20))
 
 

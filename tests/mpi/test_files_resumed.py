@@ -1,4 +1,4 @@
-"""A job that trains on files, and has no stream, dies and goes on from its checkpoint: each row once an epoch."""
+"""A job that trains on files, without a stream, dies and resumes from its checkpoint: each row once an epoch."""
 
 import json
 import random
@@ -51,7 +51,7 @@ def resume(folder: JobFolder, trainers: int, loaders: int) -> Result:
 
 
 def check_rows(folder: Path) -> None:
-    """Of the first start what came before the checkpoint counts, of the second all."""
+    """Rows of the first start count if they came before the checkpoint, all rows of the second start count."""
     epoch, batches = json.loads((folder / "resumed-2").read_text())
     assert (epoch, batches) > (0, 0)
     seen = [Counter[float]() for _ in range(EPOCHS)]

@@ -1,4 +1,4 @@
-"""What `mpidata run` prints of a mistake is its cause, with the log that shows it, and nothing untrue above."""
+"""`mpidata run` prints the cause of a mistake, with the log that shows it, and nothing untrue above."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_a_spawned_program_without_one_of_its_libraries(folder: JobFolder, compi
 
 
 def test_a_rank_that_dies_before_all_have_joined(folder: JobFolder) -> None:
-    """The trainer, which waits for it, says neither that MPI failed nor that the scheduler has died."""
+    """The waiting trainer reports neither that MPI failed nor that the scheduler has died."""
     folder.job(
         trainers={"program": python("trainers/only_joins.py")},
         solvers={"program": python("solvers/python/dies_before_joining.py")},

@@ -1,4 +1,4 @@
-"""What may fork beside the stream: torch's workers for other data, pools, programs."""
+"""Forks that may run beside the stream: torch's workers for other data, pools, programs."""
 
 from jobs import JobFolder, python
 

@@ -1,4 +1,4 @@
-"""A run folder that cannot be written does not end the job: that is said once, and what is missing is written later."""
+"""A run folder that cannot be written does not end the job: one notice reports it; missing data is written later."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ SIMULATIONS = 100
 
 @pytest.fixture
 def small_disk(folder: JobFolder, require: Callable[[str], str]) -> Iterator[Path]:
-    """The output folder of a job: a file system of 1 MB."""
+    """Yield the output folder of a job: a file system of 1 MB."""
     if os.geteuid() != 0:
         pytest.skip("mounting a file system needs root")
     path = folder.path / "runs"
@@ -38,7 +38,7 @@ def test_a_full_disk_ends_nothing(folder: JobFolder, small_disk: Path) -> None:
     assert (folder.path / "drawn").read_text() == str(8 * SIMULATIONS // 4), result.logs()
     said = f"mpidata: {result.run} cannot be written: No space left on device. The job continues"
     assert result.output.count(said) == 1, result.output
-    # All is trained on, and yet nobody who looks later knows.
+    # All samples were trained on, but nothing on the disk records it.
     assert result.status == 1 and result.summary == {}
     assert f"Cannot write {result.run}/summary.json: No space left on device" in result.output, result.output
     assert f"{SIMULATIONS} of {SIMULATIONS} complete" in result.output and "800 for training" in result.output

@@ -49,7 +49,7 @@ def built_carried(built: Path) -> Path:
         (folder / name).write_text(text)
     options = ["MPIDATA_CFLAGS=", "MPIDATA_FFLAGS="]
     for variable, option in (("MPIDATA_LIBS", "--carried"), ("MPIDATA_FLIBS", "--fcarried")):
-        link = subprocess.run([mpicc(), "--showme:link"], capture_output=True, text=True)  # an Open MPI knows that
+        link = subprocess.run([mpicc(), "--showme:link"], capture_output=True, text=True)  # for Open MPI alone
         folder_of_mpi = str(BIN.parent)
         last = link.stdout.replace(folder_of_mpi, folder_of_mpi.replace(" ", "\\ ")) if link.returncode == 0 else ""
         options.append(f"{variable}={shlex.join(config(option))} {last.strip()}")

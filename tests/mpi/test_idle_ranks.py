@@ -1,4 +1,4 @@
-"""Ranks for which nothing comes sleep longer and longer, so that many of them leave the cores to others."""
+"""Ranks that receive nothing sleep longer and longer, so that many of them leave the cores to others."""
 
 import re
 import time
@@ -26,7 +26,7 @@ _MOST = 75
 
 
 def _switches(process: psutil.Process) -> dict[str, int]:
-    """How often each thread has gone to sleep."""
+    """Return how often each thread has gone to sleep."""
     counts = {}
     for task in Path(f"/proc/{process.pid}/task").iterdir():
         found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.MULTILINE)
@@ -42,7 +42,7 @@ def test_they_look_fifty_times_a_second(folder: JobFolder, ranks_per_replica: in
     folder.job(trainers=trainers, solvers={"function": "slow:simulate", "groups": 2}, parameters=space)
     job, began = folder.start(), time.monotonic()
     wait_until((folder.path / "begun").exists, 60, alive=job)
-    time.sleep(4.0)  # they have waited for as long
+    time.sleep(4.0)  # the ranks have waited for as long
     ranks = [one for one in ranks_of(folder.path) if one.name() != "mpidata-rank" and "MPIDATA_PULSE" in one.environ()]
     of = {int(one.environ()["OMPI_COMM_WORLD_RANK"]): one for one in ranks}
     assert sorted(of) == list(range(3 + ranks_per_replica)), ranks

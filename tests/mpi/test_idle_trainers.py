@@ -1,4 +1,4 @@
-"""Trainers of which only some draw: the others' samples go to them, each once and right."""
+"""If only some trainers draw, the others' samples go to them, each once and correctly."""
 
 import json
 import random
@@ -12,7 +12,7 @@ from jobs import JobFolder, Result, python
 
 
 def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw a job with random fields, of whose trainers some draw nothing."""
+    """Generate a job with random fields in which some trainers draw nothing."""
     keys, spec = random_fields.draw(seed)
     chance = random.Random(f"{seed} idle")
     trainers = chance.choice([2, 2, 3, 4])
@@ -38,7 +38,7 @@ def run(folder: JobFolder, keys: dict[str, Any], spec: dict[str, Any]) -> Result
 
 
 def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[str, Any]) -> None:
-    """All samples are drawn, but for those of a batch at the end, and of the others' last ones."""
+    """All samples are drawn, except those of an incomplete last batch and the last ones of the others."""
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     notes = folder.read_notes("seen", keys["trainers"]["ranks"])
     draws = [note for rank, note in enumerate(notes) if rank not in spec["idle"]]
@@ -58,7 +58,7 @@ def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[st
         assert found["count"] == [2 * len(every)], "trainer 0 writes it, whether it draws or not"
 
 
-# Each policy, both tails, one trainer that draws, and several; lengths, constants, optional fields,
+# The seeds cover each policy, both tails, one drawing trainer and several, lengths, constants, optional fields,
 # statistics, records, capacities in bytes, carried programs.
 SEEDS = (0, 1, 2, 3, 5, 10, 17, 19, 28, 29, 33)
 
@@ -72,7 +72,7 @@ def test_their_samples_go_to_those_that_draw(folder: JobFolder, seed: int) -> No
 
 
 def test_a_short_stream_does_not_end_before_all_is_drawn(folder: JobFolder) -> None:
-    """The trainer that draws has had all of its own, and said so, when the samples of the other one begin to come."""
+    """The trainer that draws has reported that it has all of its own samples before those of the other one arrive."""
     keys, spec = draw(5)
     spec |= {"steps": 4, "idle": [1]}
     keys["trainers"]["ranks"] = 2
@@ -83,7 +83,7 @@ def test_a_short_stream_does_not_end_before_all_is_drawn(folder: JobFolder) -> N
 
 @pytest.mark.full
 def test_one_that_begins_late_draws_what_comes_then(folder: JobFolder) -> None:
-    """All get as many batches, as if it had begun with the others; what it had not drawn they have."""
+    """All get equally many batches, as if it had started with the others, which have what it had not drawn."""
     folder.variables = {"STEPS": "20", "SLEEP_S": "0.002"}
     folder.job(
         trainers={"ranks": 3, "program": python("trainers/draws_late.py")},

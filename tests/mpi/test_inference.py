@@ -1,4 +1,4 @@
-"""Solvers ask ranks that run the model: each row of an answer is that of its question, whoever answers or dies."""
+"""Solvers ask inference ranks: each row of an answer matches its question, whoever answers or dies."""
 
 import signal
 import subprocess
@@ -30,7 +30,7 @@ def write_job(
 
 
 def inference_ranks(folder: Path) -> list[psutil.Process]:
-    """Python of each inference rank that lives, the first first."""
+    """Return the Python process of each inference rank that lives, in order."""
     found = [process for process in ranks_of(folder) if "mpidata.inference" in " ".join(process.cmdline())]
     return sorted(found, key=lambda process: int(process.environ()["OMPI_COMM_WORLD_RANK"]))
 
@@ -84,7 +84,7 @@ def test_solvers_that_are_spawned_ask_by_a_trainer(folder: JobFolder) -> None:
 
 @pytest.mark.full
 def test_one_is_spawned_in_place_of_a_lost_one(folder: JobFolder) -> None:
-    """It answers by a trainer those who started with the job."""
+    """It answers solvers that started with the job through a trainer."""
     write_job(folder, 0.05, ranks=1)
     process = folder.start()
     wait_until(lambda: '"inference_joined"' in events(folder), timeout_s=40, alive=process)
@@ -129,7 +129,7 @@ def test_without_fault_tolerance_its_death_ends_the_job(folder: JobFolder) -> No
 
 
 def events(folder: JobFolder) -> str:
-    """Text of events.jsonl."""
+    """Return the text of events.jsonl."""
     found = list(folder.path.glob("runs/job/1/events.jsonl"))
     return found[0].read_text() if found else ""
 

@@ -1,4 +1,4 @@
-"""How full the calls of the function are where many ranks ask."""
+"""The function is called with full batches if many ranks ask."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from benchmarks.inference import RANKS, measure_batches
 
 @pytest.mark.full
 def test_calls_have_full_batches() -> None:
-    """Sixteen ranks, a function of 10 ms."""
+    """Sixteen ranks ask a function that takes 10 ms."""
     found = measure_batches(RANKS, 10.0)
     assert found["full"] >= 0.7 and found["rows"] <= RANKS, found
     assert measure_batches(RANKS // 2, 0.0)["full"] >= 0.7

@@ -1,4 +1,4 @@
-"""Programs that are no ranks of the job ask those that run the model, through memory shared with their carriers."""
+"""Carried programs ask inference ranks through memory shared with their carriers."""
 
 import signal
 import subprocess
@@ -43,7 +43,7 @@ def test_a_program_in_c_keeps_questions_open(folder: JobFolder, carried: Build) 
 
 @pytest.mark.full
 def test_large_questions_have_memory_of_their_own(folder: JobFolder, carried: Build) -> None:
-    """Of up to 48 MB, several of which are open at once."""
+    """Questions take up to 48 MB, and several are open at once."""
     write(folder, [str(carried("asks")), "50"])
     folder.change_job(parameters={"count": 1, "space": {"alpha": [0.0, 1.0]}})
     result = folder.run()
@@ -142,9 +142,9 @@ print("drawn", sum(1 for _ in stream))
 
 @pytest.mark.full
 def test_answers_come_while_buffers_are_full(folder: JobFolder) -> None:
-    """The carrier waits for room until the program has had its answer: only then the trainer draws.
+    """The carrier waits for room until the program has its answer; only then does the trainer draw.
 
-    A first job finds out how many samples the program can put until then.
+    A first job finds out how many samples the program can put before that.
     """
     folder.write(net=DOUBLE, train=DRAWS_LATE, asks=FULL)
     folder.job(
@@ -162,7 +162,7 @@ def test_answers_come_while_buffers_are_full(folder: JobFolder) -> None:
 
 
 def victim(folder: Path, what: str) -> psutil.Process | None:
-    """The program, its carrier, or the first inference rank; None: it is not there yet."""
+    """Return the program, its carrier, or the first inference rank; None if it does not exist yet."""
     if what == "inference":
         return next(iter(inference_ranks(folder)), None)
     carriers = [process for process in ranks_of(folder) if process.name() == "mpidata-carrier"]

@@ -1,4 +1,4 @@
-"""What ends a job with inference ranks: the sentence says what to do, and nothing waits for ever."""
+"""Failures that end a job with inference ranks: the error says what to do, and nothing waits forever."""
 
 import signal
 
@@ -35,7 +35,7 @@ def write(folder: JobFolder, net: str, *, all_ask: bool = True, ranks: int = 1, 
 
 
 def solver_ranks(folder: JobFolder) -> list[psutil.Process]:
-    """Python of each, rank 0 of the group first."""
+    """Return the Python process of each solver rank, rank 0 of the group first."""
     found = [one for one in ranks_of(folder.path) if one.cmdline()[1:] == ["asks.py"]]
     return sorted(found, key=lambda process: int(process.environ()["OMPI_COMM_WORLD_RANK"]))
 

@@ -1,4 +1,4 @@
-"""Questions that are open when a simulation is cancelled, given up or over, or when a rank leaves, are answered."""
+"""Open questions are answered when a simulation is cancelled, abandoned or over, or when a rank leaves."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_next_and_finalize_wait_for_answers(folder: JobFolder, compiled: Callabl
 
 
 def test_infer_raises_when_the_simulation_is_cancelled(folder: JobFolder) -> None:
-    """A group of two: both ranks after the same step."""
+    """Both ranks of a group raise after the same step."""
     folder.write(
         asks="""
 import mpidata
@@ -79,7 +79,7 @@ for simulation in mpidata.solver.simulations():
     [("True", 1), ("True", 2), ("rank == 1", 2), ("rank == 0", 2), ("rank == 1 and step == 5", 3), ("step >= rank", 3)],
 )
 def test_a_job_that_ends_before_weights_are_published_leaves_in_order(folder: JobFolder, asks: str, ranks: int) -> None:
-    """Also a group of which only some ranks ask, or each first at another step: the others are in their steps then."""
+    """Also if only some ranks of a group ask, or each first at another step, while the others are in their steps."""
     folder.write(
         train="import mpidata, time\nstream = mpidata.MPIStreamDataset(batch_size=2)\ntime.sleep(2)\n",
         asks=f"""

@@ -1,4 +1,4 @@
-"""What trainers publish reaches the ranks that answer, also late ones; an answer says which version it is of."""
+"""What trainers publish reaches the inference ranks, also late ones; an answer names its version."""
 
 import json
 import signal
@@ -46,7 +46,7 @@ def check(result: Result, until: int = 3) -> None:
 
 
 def test_answers_are_of_the_version_that_they_say(folder: JobFolder) -> None:
-    """Nothing is answered before there is one."""
+    """Nothing is answered before the first version exists."""
     write(folder, solvers={"groups": 2, "ranks_per_group": 2})
     check(folder.run())
 
@@ -108,7 +108,7 @@ def test_another_trainer_publishes_when_the_first_has_died(folder: JobFolder, st
 
 
 def write_weights(folder: JobFolder, until: int) -> None:
-    """Write the file of `inference.weights`, which is as version 0 would be."""
+    """Write the file of `inference.weights`, with the values of version 0."""
     torch = pytest.importorskip("torch")
     bias = torch.arange(6.0).reshape(2, 3)
     weights = {"weight": torch.zeros(1).double(), "bias": bias, "step": torch.tensor(0), "odd": torch.tensor(False)}
@@ -121,7 +121,7 @@ def write_weights(folder: JobFolder, until: int) -> None:
 
 @pytest.mark.full
 def test_weights_of_a_file_come_first(folder: JobFolder) -> None:
-    """Before the first publish, which then takes their place."""
+    """The first publish then replaces them."""
     write(folder, inference={"weights": "net.pt"})
     write_weights(folder, 3)
     check(folder.run())

@@ -1,4 +1,4 @@
-"""What a program has set before it calls the library neither breaks it nor is changed by it (solvers/keeps.c)."""
+"""Settings that a program makes before it calls the library neither break nor are changed by it (solvers/keeps.c)."""
 
 import json
 import subprocess
@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from jobs import PROGRAMS, JobFolder, config, environment, python
 
-# With a decimal comma; one in which i is not the small letter of I, in an alphabet of bytes.
+# One with a decimal comma; one with an 8-bit alphabet in which i is not the small letter of I.
 LOCALES = {"de_DE.UTF-8": "1,5", "tr_TR.ISO-8859-9": "1,5"}
 
 
 @pytest.fixture(scope="module")
 def locales(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    """A folder for LOCPATH."""
+    """Build a folder for LOCPATH."""
     folder = tmp_path_factory.mktemp("locales")
     for name in LOCALES:
         language, _, alphabet = name.partition(".")
@@ -53,7 +53,7 @@ def check(folder: JobFolder, log: str) -> None:
     assert "seen 80" in result.log("trainer")
     assert log in result.logs() and "kept, alarms came" in result.logs()
     statistics = json.loads((result.run / "statistics.json").read_text())["fields"] if result.run else {}
-    for name, bad in ("u", 6), ("w", 5):  # too great, NaN or infinite
+    for name, bad in ("u", 6), ("w", 5):  # too large, NaN or infinite
         assert statistics[name]["not_finite"] == [80 * bad] and statistics[name]["count"] == [80 * (12 - bad)]
     assert statistics["u"]["min"] == [np.float32(-0.1)] and statistics["w"]["min"] == [-0.1]
 

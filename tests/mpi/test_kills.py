@@ -50,7 +50,7 @@ def test_kills_in_the_spawn_start(folder: JobFolder, built_heat2d: Path) -> None
 
 @pytest.mark.full
 def test_kills_of_spawned_groups_in_mpi_init(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
-    """mpirun may start none any more after that: then another start of the job helps."""
+    """mpirun may be unable to start groups after that; then another start of the job helps."""
     solvers = {"program": [str(compiled("dies_in_init")), "5"], "start": "spawn", "groups": 2, "retries": 5}
     folder.job(
         trainers=DRAIN,

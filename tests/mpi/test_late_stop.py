@@ -1,4 +1,4 @@
-"""A signal that comes after the last batch, while the scripts do what follows their loops."""
+"""A signal after the last batch, while the scripts run the code that follows their loops."""
 
 import signal
 import time
@@ -9,7 +9,7 @@ from waiting import wait_until
 
 
 def stop(folder: JobFolder, number: signal.Signals, what: str, then: str, trainers: int = 2) -> Result:
-    """Send `mpidata run` a signal when all trainers have trained."""
+    """Send a signal to `mpidata run` when all trainers have trained."""
     program = {"ranks": trainers, "program": python("trainers/stopping/saves_late.py", what, then)}
     if what == "stream":
         solvers = {"function": "functions.steps:simulate"}

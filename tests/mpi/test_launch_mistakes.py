@@ -1,4 +1,4 @@
-"""A start that cannot work is refused with a sentence, soon, and with a status that is not 0."""
+"""A start that cannot work is soon refused with an error and a nonzero status."""
 
 import os
 import shlex
@@ -37,7 +37,7 @@ def test_by_hand_with_a_wrong_number_of_ranks(small: JobFolder, ranks: int) -> N
 
 
 def test_an_mpirun_that_is_not_that_of_the_linked_mpi(small: JobFolder) -> None:
-    """What another MPI's launcher looks like to Open MPI's library: no launcher of its own, so N worlds of size 1."""
+    """Open MPI's library does not recognize another MPI's launcher, so N worlds of size 1 start."""
     started = time.monotonic()
     launcher = python("launchers/worlds_of_one.py", 3)
     result = small.run(command=[*launcher, str(BIN / "mpidata"), "run", "job.yaml"], timeout=40)

@@ -1,4 +1,4 @@
-"""The sampler on a rank of its own: what it is told and draws, its deaths, and how a job with it is started."""
+"""The sampler on a learner: what it receives and draws, its deaths, and how a job with it is started."""
 
 import json
 from typing import Any
@@ -87,7 +87,7 @@ def test_a_slow_learner_holds_up_nothing_else(folder: JobFolder) -> None:
     with_learner(folder, SLOW_S="0.4")
     result = folder.run()
     check_whole(result)
-    # While it computes, what has been drawn runs and is trained on: nothing of it waits for the learner's next answer.
+    # While the learner computes, sampled simulations run and are trained on: none waits for its next answer.
     drawn_at: dict[int, float] = {}
     for event in result.events():
         if event["event"] == "dispatch":

@@ -1,4 +1,4 @@
-"""A sampler of the user's own, which is told of the losses, moves the simulations of a job to where these are large."""
+"""A user's own sampler, which receives the losses, moves the simulations of a job to where these are large."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Fields with a length of their own in each sample: mistakes are told, each with one sentence; and layouts."""
+"""Fields whose lengths differ between samples: each mistake gives one error; also layouts."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_arrays_that_do_not_lie_side_by_side(folder: JobFolder, compiled: Callab
     ],
 )
 def test_a_trainer_holds_what_its_samples_take(folder: JobFolder, policy: str, steps: int) -> None:
-    """Not what the longest would take, however many have come and gone."""
+    """Memory does not grow to what the longest samples would take, however many have come and gone."""
     simulations, capacity = 8, 2000
     folder.variables = {"STEPS": str(steps)}
     folder.job(
@@ -99,7 +99,7 @@ def test_parts_of_a_carried_program_are_in_the_order_of_its_ranks(folder: JobFol
 
 @pytest.mark.full
 def test_parts_of_ranks_without_numbers_are_refused(folder: JobFolder) -> None:
-    """Their launcher is of no MPI, and no batch system."""
+    """Their launcher belongs to no MPI and no batch system."""
     folder.write(
         solve="import mpidata\n"
         "for simulation in mpidata.solver.simulations():\n"

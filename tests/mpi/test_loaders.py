@@ -1,4 +1,4 @@
-"""Loaders come, are replaced however they end, and go with the trainers."""
+"""Loaders join, are replaced however they end, and leave with the trainers."""
 
 from jobs import JobFolder, python
 

@@ -1,4 +1,4 @@
-"""`log`: every reported value, with the batch it is of, from a running job."""
+"""`log` records every reported value of a running job with its batch."""
 
 from collections import Counter
 

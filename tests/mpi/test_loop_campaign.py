@@ -1,4 +1,4 @@
-"""Draws of the campaign of the loop: cancels, versions, answers, learners, and five deaths in each."""
+"""Random jobs of the loop campaign: cancels, versions, answers, learners, and five deaths in each."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Losses by simulation, of two trainers, also over a resume: losses.csv says what numpy says."""
+"""Losses by simulation, of two trainers, also over a resume: losses.csv matches NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What reads or keeps the output of `mpidata run` may fail: the job goes on, and ends as it would."""
+"""If what reads or keeps the output of `mpidata run` fails, the job continues and ends as usual."""
 
 import shlex
 

@@ -1,4 +1,4 @@
-"""Rows put by maps, and local numbers: each arrives in its place; and mistakes, each told in one sentence."""
+"""Rows put by maps, and local numbers, arrive in their places; each mistake gives one error."""
 
 import subprocess
 from collections.abc import Callable
@@ -88,7 +88,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
-# What is like another mistake: on the other side of a limit, in parts, in a group of one rank.
+# Mistakes similar to another one: on the other side of a limit, in parts, in a group of one rank.
 FULL = ("negative", "mixed-parts", "last", "hole", "same", "local-below")
 
 

@@ -1,4 +1,4 @@
-"""What a job says of how its time was spent, against what its programs say themselves, and the advice that follows."""
+"""A job's report of how its time was spent matches what its programs measure, and gives advice."""
 
 import re
 
@@ -40,7 +40,7 @@ def test_shares_of_time_are_those_that_the_programs_measure(folder: JobFolder) -
         total = sum(run[part] for run in of for part in ("compute_s", "room_s", "next_s", "start_s"))
         assert 0.8 * seconds < total < 1.02 * seconds  # from joining to the last simulation
         computed = last(result.log("solver", group))
-        # Between the two clocks, the program's and the library's, a busy core may give another process its turn.
+        # Between the program's clock and the library's, a busy core may run another process.
         turns = 2e-3 * sum(run["steps"] for run in of)
         assert abs(sum(run["compute_s"] + run["start_s"] for run in of) - computed) < max(0.05 * total, turns)
         assert all(run["start_s"] >= 0.09 for run in of)
@@ -71,7 +71,7 @@ SLOW = [
                  marks=full, id="start-up"),
     pytest.param("long simulation", {"groups": 5, "sleep": 0.03, "train": (0.02,), "count": 25, "long": 15}, marks=full,
                  id="long simulation"),
-    # Small samples: all are on their way before the training has taken half of them.
+    # Small samples: all are on their way before the training has drawn half of them.
     pytest.param("training", {"groups": 4, "sleep": 0.02, "train": (0.1,), "count": 16, "side": 8}, marks=full,
                  id="training that takes small samples"),
     pytest.param("balanced", {"groups": 4, "sleep": 0.042, "train": (0.04,), "count": 24}, marks=full, id="balanced"),
@@ -103,7 +103,7 @@ def test_what_is_advised_holds_when_it_is_tried(folder: JobFolder, cause: str) -
     write_slow_job(folder, **job)
     advice = measured_advice(folder.run(timeout=170))
     assert advice.cause == cause and advice.samples_s is not None, advice.sentences
-    # As long a run as the first, with what was advised.
+    # A run as long as the first, with the advice applied.
     groups, trainers = advice.groups or job["groups"], advice.trainers or len(job["train"])
     job |= {"groups": groups, "train": job["train"] * trainers, "count": max(job["count"], 4 * groups)}
     job["buffer"] = {"capacity": advice.capacity or job.get("buffer", {}).get("capacity", 200)}

@@ -1,4 +1,4 @@
-"""Each mistake ends the job within 10 s with one sentence that says what, where and what to do."""
+"""Each mistake ends the job within 10 s with one error that says what happened, where, and what to do."""
 
 import subprocess
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jobs import DRAIN, JobFolder, Result, environment, python
 
-# what the sentence must say, and the exact place
+# what the error must contain, and the exact place
 MISTAKES = {
     "undeclared": ["Undeclared field 'temprature'; the job declares 'u'", "simulation 0, step 2"],
     "shape": ["Field 'u' has shape (4, 6), but (6, 4) was put", "simulation 0, step 2. Put the whole field (C order, ",
@@ -77,7 +77,7 @@ def test_a_time_that_is_not_finite_is_a_failed_try(
     (failed,) = result.summary["set_aside"]
     how = "raised a time that is not finite" if mistake == "time-of-one" else "made step 2 at the time nan"
     assert (failed["simulation"], failed["tries"], failed["cause"], failed["how"]) == (0, 3, "raised", how)
-    # Where one rank alone has such a time, the trainers have parts of a sample, which go with the group.
+    # If only one rank has such a time, the trainers have parts of a sample, which are dropped with the group.
     assert result.summary["simulations"]["complete"] == 3
     assert result.summary["lost_groups"] == (3 if mistake == "time-of-one" else 0)
 
@@ -123,7 +123,7 @@ def test_a_solver_that_ends_before_it_joins(folder: JobFolder, program: list[str
 
 
 def test_a_hole_among_short_steps(folder: JobFolder) -> None:
-    """The group agrees on many of them at once, and says which one it was."""
+    """The group agrees on many steps at once, and the error names the right one."""
     folder.job(
         trainers=DRAIN,
         solvers={"ranks_per_group": 2, "program": python("solvers/mistakes/leaves_hole.py")},
@@ -133,7 +133,7 @@ def test_a_hole_among_short_steps(folder: JobFolder) -> None:
 
 
 def test_more_blocks_than_a_step_may_have(folder: JobFolder) -> None:
-    """A solver that goes on regardless is not told of a hole."""
+    """A solver that continues regardless gets no error about a hole."""
     folder.job(
         trainers=DRAIN,
         solvers={"program": python("solvers/mistakes/puts_too_many_blocks.py")},

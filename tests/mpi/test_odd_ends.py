@@ -1,4 +1,4 @@
-"""Solvers that end, or fork, otherwise than they should: the job is none the worse."""
+"""Solvers that end or fork in unusual ways do not harm the job."""
 
 from collections.abc import Callable
 from pathlib import Path

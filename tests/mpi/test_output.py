@@ -60,7 +60,7 @@ def test_a_file_that_was_renamed_to_its_name_is_complete(tmp_path: Path) -> None
     here, below = Files({"": "u_*.npy"}, tmp_path), Files({"": "out/u_*.npy"}, tmp_path)
     for files, folder in ((here, tmp_path), (below, tmp_path / "out")):
         (folder / "u_0.npy").touch()
-        assert list(files.complete(False)) == []  # and from now on the folder is watched
+        assert list(files.complete(False)) == []  # the folder is watched from now on
         (folder / "part").touch()
         (folder / "part").rename(folder / "u_1.npy")
         found = list(files.complete(False))
@@ -85,7 +85,7 @@ def test_times_in_the_names_of_folders_are_numbers(tmp_path: Path) -> None:
         ("s_*.txt", None, ["s_5e-05.txt", "s_1.5e-4.txt", "s_5.000e-01.txt", "s_1.000e+00.txt", "s_20.txt"]),
         ("p0/0.*/T", None, ["p0/0.05/T", "p0/0.1/T", "p0/0.15/T", "p0/0.5/T"]),
         ("p0/*/T", None, ["p0/5e-05/T", "p0/0.0001/T", "p0/0.00015/T", "p0/1/T"]),
-        ("T2/out-*.dat", None, ["T2/out-2.dat", "T2/out-10.dat"]),  # a hyphen is no sign
+        ("T2/out-*.dat", None, ["T2/out-2.dat", "T2/out-10.dat"]),  # a hyphen is not a sign
         ("out.*", None, ["out.5", "out.10"]),
         ("s_*.npy", None, ["s_-10.npy", "s_-5.npy", "s_0.npy", "s_.5.npy", "s_1.5.npy"]),
         ("*.npy", None, ["2.5D-01.npy", "5.0D-01.npy", "1.0D+00.npy"]),
@@ -170,7 +170,7 @@ def test_a_program_that_removes_its_older_files(
         write(number)
     for number in (1, 2):
         (tmp_path / f"u_{number}.npy").unlink(missing_ok=True)
-    gone = "u_2.npy" if renamed and inotify else "u_1.npy"  # the one before was complete
+    gone = "u_2.npy" if renamed and inotify else "u_1.npy"  # the file before was complete
     assert list(files.complete(ended=False)) == []
     with pytest.raises(WrongFilesError, match=f"^removed {gone} before it was read. Let it keep all its files"):
         list(files.complete(ended=False))
@@ -182,7 +182,7 @@ def test_a_file_that_gets_its_name_later_was_not_removed(tmp_path: Path) -> None
     (tmp_path / "u_1.part").touch()
     for found in files.complete(ended=False):
         assert found[""].name == "u_0"
-        (tmp_path / "u_0").unlink()  # by the program itself, when it was read
+        (tmp_path / "u_0").unlink()  # the program itself removes it after it was read
         files.remove(found)
     (tmp_path / "u_1.part").rename(tmp_path / "u_1")
     assert [found[""].name for found in files.complete(ended=True)] == ["u_1"]
@@ -223,7 +223,7 @@ def test_built_in_readers(tmp_path: Path) -> None:
 
 def test_files_with_bfloat16(tmp_path: Path) -> None:
     bits = np.array([0x3FC0, 0xC000], np.uint16)
-    raw = bits.view("V2")  # as of ml_dtypes
+    raw = bits.view("V2")  # as ml_dtypes stores it
     np.save(tmp_path / "a.npy", raw)
     np.savez(tmp_path / "b.npz", u=raw)
     with h5py.File(tmp_path / "c.h5", "w") as raw_file, h5py.File(tmp_path / "d.h5", "w") as file:

@@ -1,10 +1,10 @@
-"""Small samples share messages where that delays nothing that is waited for."""
+"""Small samples share messages if that delays nothing that anyone waits for."""
 
 import pytest
 from jobs import JobFolder, python
 
 
-@pytest.mark.parametrize("elements", [16, 2048])  # in one message with its header, and larger than that of a transport
+@pytest.mark.parametrize("elements", [16, 2048])  # in one message with its header; larger than a transport's
 def test_what_the_solver_waits_for_does_not_wait_for_more(folder: JobFolder, elements: int) -> None:
     (folder.path / "there").mkdir()
     folder.job(

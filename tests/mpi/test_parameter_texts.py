@@ -1,4 +1,4 @@
-"""Whole numbers and texts among the parameters come to programs, functions, trainers and files in the same words."""
+"""Whole numbers and texts as parameters reach programs, functions, trainers and files in the same form."""
 
 import json
 from itertools import product
@@ -43,7 +43,7 @@ def check(folder: JobFolder, replay: Path | None = None) -> Path:
 
 
 def solver_in_c(request: pytest.FixtureRequest, is_carried: bool, *mistake: str) -> dict[str, object]:
-    """The keys of `solvers`."""
+    """Return the keys of `solvers`."""
     build = request.getfixturevalue("carried" if is_carried else "compiled")
     return {"program": [str(build("texts")), *mistake], **({"carried": {}} if is_carried else {})}
 

@@ -1,4 +1,4 @@
-"""Requests of trainers and parcels of loaders: of any size, from any to any, through the death of a loader."""
+"""Requests of trainers and parcels of loaders arrive at any size, between any ranks, also if a loader dies."""
 
 import pytest
 from jobs import JobFolder, python

@@ -1,4 +1,4 @@
-"""A model of which each trainer has a part goes on with another number of trainers."""
+"""A model of which each trainer has a part resumes with another number of trainers."""
 
 from pathlib import Path
 

@@ -37,7 +37,7 @@ def test_batches_that_are_not_copied_are_page_locked(folder: JobFolder, standin:
     run(folder, standin, policy)
     result = folder.run()
     assert result.status == 0, result.logs()
-    assert ("True" in result.marked()) == (policy == "fifo")  # what is copied, is so into other memory
+    assert ("True" in result.marked()) == (policy == "fifo")  # batches that are copied are in other memory
 
 
 @pytest.mark.full

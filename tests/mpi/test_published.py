@@ -1,4 +1,4 @@
-"""What trainers publish: all ranks of a group read one version of it, whole, however they run and whoever dies."""
+"""All ranks of a group read one whole version of what is published, however they run and whoever dies."""
 
 import json
 import subprocess
@@ -106,7 +106,7 @@ def test_a_solver_in_fortran(folder: JobFolder, require: Callable[[str], str]) -
 @pytest.mark.full
 @pytest.mark.parametrize("trainers", [1, 2, 3])
 def test_a_resume_goes_on_with_the_newest(folder: JobFolder, trainers: int) -> None:
-    """The checkpoint has it, whoever trains then; a group reads it before anything new is published."""
+    """The checkpoint has the newest version, for any trainers; a group reads it before anything new is published."""
     more = {"kept": True, "every": 3, "until": 12, "pause_s": 0.05, "dies": [0, 20]}
     write(folder, trainers={"ranks": 2}, checkpoint={"every_s": 0.3}, **more)
     first = folder.run()

@@ -1,4 +1,4 @@
-"""A Python solver that raises has failed one try of one simulation; one that gives a simulation up has it set aside."""
+"""A Python solver that raises fails one try of one simulation; a simulation that it abandons is set aside."""
 
 import re
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_a_function_of_one_rank_lives_on(folder: JobFolder) -> None:
     told = [(entry["simulation"], entry["tries"], entry["cause"], entry["how"]) for entry in summary["set_aside"]]
     assert told == [(2, 1, "given_up", "gave it up: diverged"), (3, 3, "raised", raised[-1])]
     assert result.log("solver").count("Traceback") == 4
-    # The first one is shown while the job runs.
+    # The first traceback is shown while the job runs.
     before, traceback, after = result.output.partition("  Traceback (most recent call last):\n")
     assert f"A solver of group 0 {raised[0]}." in before and "never any good" not in before
     assert "  ValueError: negative density\n" in after
@@ -41,7 +41,7 @@ def test_a_function_that_never_works_ends_the_job(folder: JobFolder) -> None:
     folder.write(rod="def simulate(alpha):\n    raise ValueError('negative density')\n    yield\n")
     result = job(folder, groups=2, function="rod:simulate")
     assert result.status == 1, result.logs()
-    # Each group must have failed: one may have tried several before the other one's first.
+    # Each group must have failed: one may have tried several simulations before the other tried its first.
     assert re.match("[3-6] simulations were set aside, and none is complete", result.summary["error"])
     assert "raised ValueError: negative density (rod.py line 2)" in result.summary["error"]
 
@@ -64,7 +64,7 @@ def check_one_group_is_lost(result: Result, how: str) -> None:
     assert result.status == 0, result.logs()
     summary = result.summary
     assert summary["lost_groups"] == 1
-    # Simulation 0 too, where the trainer did not have all of it yet.
+    # Also simulation 0, if the trainer did not have all of it yet.
     tries = [(entry["simulation"], entry["cause"], entry["how"], entry["exit"]) for entry in summary["retries"]]
     assert tries[0] == (1, "raised", how, 1) and tries[1:] in ([], [(0, *tries[0][1:])])
 

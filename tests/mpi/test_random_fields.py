@@ -1,4 +1,4 @@
-"""Every element of fields drawn at random is right, and each sample comes once."""
+"""Every element of random fields is correct, and each sample comes once."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from jobs import PROGRAMS, JobFolder, config
 
 from mpidata.native.constants import DTYPES
 
-# The fast seeds, with that of the replay, have each feature of the first 300: 1, 2 and 4 ranks, 1 to 3 trainers, each
+# The fast seeds, with the replay's seed, have each feature of the first 300: 1, 2 and 4 ranks, 1 to 3 trainers, each
 # policy, windows, split, spawn, carried, each language, kinds of batches, records, constants, maps, local numbers,
-# optional fields, capacities in bytes. With the others they have nine of ten pairs of these.
+# optional fields, capacities in bytes. With the other seeds they have nine of ten pairs of these.
 FAST_SEEDS, MORE_SEEDS = (30, 274), (21, 22, 35, 37, 47, 75, 103, 184)
 
 
@@ -55,9 +55,9 @@ def test_random_fields_of_a_device(folder: JobFolder, standin: Path, seed: int) 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", [0, 5, 8, 11])
 def test_a_resume_goes_on_with_them(folder: JobFolder, seed: int) -> None:
-    """Optional fields, windows, a carried program, a record: what the checkpoint holds comes once, and right.
+    """Optional fields, windows, a carried program, a record: what the checkpoint holds comes once and correctly.
 
-    Also in batches of another kind.
+    The batches may also be of another kind.
     """
     keys, spec = random_fields.write(folder, seed, dies=True)
     died = folder.run(timeout=120)
@@ -86,12 +86,12 @@ def test_a_replay_has_the_same_batches(folder: JobFolder, seed: int) -> None:
     "seed", [47, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(30, 50) if seed != 47)]
 )
 def test_ranks_die_within_steps(folder: JobFolder, build: random_fields.Build, seed: int) -> None:
-    """Also between constants, between the parts of a field, and within a window."""
+    """Ranks also die between constants, between the parts of a field, and within a window."""
     keys, spec = random_fields.write(folder, seed, build=build, kills=5)
     print(keys, spec["kills"])
     result = folder.run(timeout=200)
     random_fields.check(folder, result, keys, spec)
     died = len(list(folder.path.glob("killed-*")))
     assert died == len({tuple(kill) for kill in spec["kills"]})
-    # The carrier of a program lives on.
+    # The carrier of a program survives.
     assert result.summary["retries" if "carried" in keys["solvers"] else "lost_groups"]

@@ -1,4 +1,4 @@
-"""A record holds what the solvers sent, whatever the disk does, and the training does not notice."""
+"""A record holds what the solvers sent, whatever the disk does, and does not affect the training."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -78,7 +78,7 @@ def test_a_slow_disk(folder: JobFolder, when_slow: str, rows: int | str) -> None
     for i in range(len(dataset)):
         sample = dataset[i]
         assert torch.all(sample["u"] == 30 * sample["simulation"] + sample["step"])
-    # 8 by the limit, and those that one rank may have on their way
+    # 8 by the limit, and those that one rank may have in flight
     assert int(log.partition("most ")[2].split()[0]) <= 8 + 4, log
     assert log.count(f"(record.when_slow: {when_slow})") == 1, log
     if when_slow == "slow_down":
@@ -116,7 +116,7 @@ def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> 
 @pytest.mark.full
 @pytest.mark.parametrize("trainers", [2, 3])
 def test_a_job_whose_trainer_was_killed_and_that_is_continued(folder: JobFolder, trainers: int) -> None:
-    """The record lags behind, so that what the checkpoint holds would be missing if that did not wait for it."""
+    """The record lags behind: if the checkpoint did not wait for it, samples of the checkpoint would be missing."""
     folder.write(sitecustomize="from preloads import slow_record\nslow_record.slow_down(call_s=0.4)\n")
     folder.variables = {"STEPS": str(test_checkpoint.STEPS), "SLEEP_S": "0.02"}
     folder.job(

@@ -1,4 +1,4 @@
-"""A record of fields with lengths of their own holds what the solvers sent."""
+"""A record of fields with lengths holds what the solvers sent."""
 
 import json
 import os
@@ -45,14 +45,14 @@ def write(folder: JobFolder, every: int, **solvers: Any) -> None:
 
 
 def values_in(path: Path) -> int:
-    """Bytes of all datasets of a file."""
+    """Return the bytes of all datasets of a file."""
     sizes: list[int] = []
     with h5py.File(path) as file:
         file.visititems(lambda _, item: sizes.append(item.nbytes) if isinstance(item, h5py.Dataset) else None)
     return sum(sizes)
 
 
-@pytest.mark.full  # in the fast tests random fields are recorded
+@pytest.mark.full  # the fast tests record random fields
 @pytest.mark.parametrize(("start", "every"), [("split", 1), ("spawn", 3)])
 def test_a_record_is_what_was_sent(folder: JobFolder, start: str, every: int) -> None:
     write(folder, every, start=start)

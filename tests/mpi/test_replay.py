@@ -1,4 +1,4 @@
-"""mpidata run --replay: the batches of an earlier run again, whatever the timing, or an error that names the sample."""
+"""mpidata run --replay repeats the batches of an earlier run, whatever the timing, or names the sample in an error."""
 
 import json
 
@@ -63,7 +63,7 @@ def test_a_replay_does_not_stand_still_where_solvers_are_faster(folder: JobFolde
     folder.variables = {}
     again = run(folder, "--replay", str(first.run))
     assert batches(again) == batches(first) and len(batches(first)[0]) > 100
-    assert again.summary["seconds"] < 20  # where a group had to wait, each sample took ten seconds
+    assert again.summary["seconds"] < 20  # each sample took ten seconds if a group had to wait
 
 
 @pytest.mark.full
@@ -112,7 +112,7 @@ def test_many_more_steps_are_named_at_once(folder: JobFolder) -> None:
     folder.variables["STEPS"] = "30"
     again = run(folder, "--replay", str(first.run), status=1)
     assert "has come, but is not in the replayed run" in again.summary["error"], again.logs()
-    assert again.seconds < 30, again.seconds  # to hold them all, 10 s for each few, would take minutes
+    assert again.seconds < 30, again.seconds  # holding them all, with 10 s for every few, would take minutes
 
 
 @pytest.mark.full
@@ -174,7 +174,7 @@ def test_a_run_that_was_resumed_is_not_replayed(folder: JobFolder) -> None:
 
 @pytest.mark.full
 def test_simulations_that_were_cancelled_before_they_were_drawn(folder: JobFolder) -> None:
-    """A sampler that learns has not drawn their parameters: they gave nothing, and give nothing again."""
+    """A sampler that learns had not drawn their parameters: they gave no samples, and give none again."""
     folder.job(
         journal=True,
         trainers={"ranks": 2, "program": python("trainers/cancels.py", "first", *range(10, 30))},

@@ -1,4 +1,4 @@
-"""Without ULFM a solver's death ends the job: `--restarts 1` goes on, and every sample is used exactly once."""
+"""Without ULFM a solver's death ends the job: `--restarts 1` restarts it, and every sample is used exactly once."""
 
 import time
 from pathlib import Path

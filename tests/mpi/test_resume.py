@@ -1,4 +1,4 @@
-"""A rank on which all depends is killed at some moment, then the run is resumed: every sample is used exactly once."""
+"""A rank that the job needs is killed at some moment, then the run is resumed: every sample is used exactly once."""
 
 import random
 import statistics
@@ -68,7 +68,7 @@ def test_any_moment(folder: JobFolder, built_heat2d: Path, victim: str, seed: in
     check_victim(folder, built_heat2d, victim, chosen.uniform(0.0, 4.0), in_checkpoint=seed % 3 == 0)
 
 
-# The scheduler, or a trainer, dies, then `mpidata run` in the preparation of the resume.
+# The scheduler or a trainer dies, then `mpidata run` while it prepares the resume.
 @pytest.mark.parametrize("seed", (1953, pytest.param(7871, marks=pytest.mark.full)))
 def test_a_draw_of_the_campaign(
     folder: JobFolder, tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str], seed: int

@@ -1,4 +1,4 @@
-"""What is published reaches the sampler that takes it: not older than the losses that it is told."""
+"""What is published reaches the sampler that takes it, and is not older than the losses that it receives."""
 
 import json
 

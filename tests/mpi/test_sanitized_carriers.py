@@ -1,4 +1,4 @@
-"""Carriers and the library of their programs under the sanitizers, also where programs die."""
+"""Carriers and the library of their programs under the sanitizers, also when programs die."""
 
 import shlex
 import signal
@@ -25,7 +25,7 @@ def run(command: list[object]) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    """Folder with the carrier, and with programs that have the one file of the library in them."""
+    """Build the carrier, and programs that contain the one file of the library; returns their folder."""
     folder = tmp_path_factory.mktemp("sanitized")
     sources = [path for name in ("carrier", "parents") for path in (ROOT / "launch" / name).glob("*.c")]
     sources += [f"-I{ROOT / 'launch/parents'}", *objects(SANITIZER, tmp_path_factory)]
@@ -61,7 +61,7 @@ def test_a_job_is_clean(sanitized: JobFolder, built: Path, carriers: int) -> Non
 @pytest.mark.full
 @pytest.mark.parametrize("what", ["", "inference", "program"])
 def test_questions_are_clean(sanitized: JobFolder, built: Path, what: str) -> None:
-    """Also of a program, or to an inference rank, that is killed."""
+    """This includes questions of a killed program and to a killed inference rank."""
     asking.run_with_death(sanitized, built / "asks", what, signal.SIGKILL, 3)
     logs = "".join(path.read_text() for path in sanitized.path.glob("runs/*/*/logs/*"))
     assert "runtime error" not in logs and "AddressSanitizer" not in logs

@@ -45,7 +45,7 @@ def test_deaths_checkpoints_and_spawned_groups_are_clean(
         checkpoint={"every_s": 1.0},
     )
     monkeypatch.setenv("MPIDATA_LIBRARY", str(built / "libmpidata.so"))
-    # Into all processes, as Python is not instrumented. Other libraries' memory is not ours to judge.
+    # Preloaded into all processes, because Python is not instrumented. Other libraries' memory is not checked.
     monkeypatch.setenv("LD_PRELOAD", runtime.stdout.strip())
     options = f"detect_leaks=0:alloc_dealloc_mismatch=0:verify_asan_link_order=0:log_path={reports / 'report'}"
     monkeypatch.setenv("ASAN_OPTIONS", options)

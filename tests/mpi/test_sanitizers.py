@@ -11,7 +11,7 @@ from sanitized import LIBRARIES, compile_c, objects
 from test_exactness import FIELDS
 
 OPTIONS = {
-    # MPI's own memory is not ours to judge, and is not instrumented.
+    # MPI's own memory is not instrumented, and not checked.
     "address,undefined": {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "UBSAN_OPTIONS": "halt_on_error=1"},
     "thread": {
         "TSAN_OPTIONS": "halt_on_error=1:ignore_noninstrumented_modules=1:exitcode=66",
@@ -73,9 +73,9 @@ MESH = {
 def test_constants_and_maps_are_clean(
     folder: JobFolder, built: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, idle: str
 ) -> None:
-    """Rows by maps, new ones in each step and for the mesh, local numbers with ghosts; two ranks a group.
+    """Maps of rows, new ones in each step and for the mesh, and local numbers with ghosts, with two ranks a group.
 
-    Or the samples of trainer 1 go to the other one.
+    With `idle`, the samples of trainer 1 go to the other one.
     """
     sanitizer, programs = built
     for name, value in OPTIONS[sanitizer].items():
@@ -99,7 +99,7 @@ def test_constants_and_maps_are_clean(
         assert f"batches {batches}\n" in log and "Sanitizer" not in log
 
 
-# Python that is to become an inference rank is the program in C: before it has done anything.
+# The C program replaces a Python process that is to become an inference rank, before that has done anything.
 IN_ITS_PLACE = """
 import os
 words = open("/proc/self/cmdline").read().split("\\0")

@@ -1,4 +1,4 @@
-"""`mpidata scale`: loaders and groups come and go while a job runs, and nothing is lost or seen twice."""
+"""`mpidata scale`: loaders and groups join and leave while a job runs, and nothing is lost or seen twice."""
 
 import contextlib
 import dataclasses
@@ -41,7 +41,7 @@ def scale(folder: JobFolder, *wanted: str) -> "subprocess.CompletedProcess[str]"
     ],
 )
 def test_loaders_come_and_go(folder: JobFolder, dataset: str, most: int) -> None:
-    """From two to most of them, and to one."""
+    """Scale from two loaders to `most`, and to one."""
     draw = loader_campaign.draw(7, kills=3)
     one = dataclasses.replace(
         draw, dataset=dataset, shuffle="rows" if dataset == "FileDataset" else True, share=True, drop_last=False,

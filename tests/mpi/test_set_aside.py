@@ -1,4 +1,4 @@
-"""What was set aside stays so when the run is resumed, unless it is to be run again."""
+"""Simulations that were set aside stay so when the run is resumed, unless they are to run again."""
 
 from pathlib import Path
 

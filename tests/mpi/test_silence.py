@@ -1,4 +1,4 @@
-"""Solvers that are well are left alone, however long they rightly wait; those that hang are ended."""
+"""Healthy solvers are left alone, however long they rightly wait; those that hang are ended."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Statistics of the fields: as NumPy counts them, the same on all trainers, each step once."""
+"""Statistics of the fields match NumPy, are the same on all trainers, and count each step once."""
 
 import json
 import random
@@ -33,7 +33,7 @@ def write(folder: JobFolder, solver: Path, *, trainers: int, groups: int = 2, ra
 
 
 def expected(name: str, steps: Callable[[int], range]) -> np.ndarray[Any, Any]:
-    """All values of a field of pattern.c, [n, *shape] float64."""
+    """Return all values of a field of pattern.c, [n, *shape] float64."""
     shape = tuple(FIELDS[name]["shape"])  # type: ignore[arg-type]
     index = np.arange(int(np.prod(shape, dtype=int))).reshape(shape) % 61
     return np.stack([4096.0 * s + 64.0 * step + index for s in range(COUNT) for step in steps(s)])

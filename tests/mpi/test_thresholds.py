@@ -1,4 +1,4 @@
-"""Every element is right where arrays are a byte smaller or larger than sizes at which the code takes another way."""
+"""Every element is right if arrays are a byte smaller or larger than sizes at which the code takes another path."""
 
 import random
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def test_lengths_that_vary_across_them(folder: JobFolder, build: Build, seed: in
 @pytest.mark.parametrize("by", thresholds.AROUND)
 @pytest.mark.parametrize("of", thresholds.of_a_part(1, 1))
 def test_shapes_of_which_a_rank_has_such_a_part(folder: JobFolder, build: Build, of: str, by: int) -> None:
-    """In one field, or in several that have so much together, by blocks of other such sizes."""
+    """The part is one field, or several that have this size together, in blocks of other such sizes."""
     chance, is_large = random.Random(f"{of} {by}"), of in ("cache", "lent", "huge page")
     ranks, batch, fields = chance.choice([1, 2]), chance.choice([0, 3]), chance.choice([1, 3])
     batch, fields = (4, 1) if is_large else (batch, fields)
@@ -37,7 +37,7 @@ def test_shapes_of_which_a_rank_has_such_a_part(folder: JobFolder, build: Build,
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("most", [9, 99])  # bytes: all travel with the header, which has more than they, or some do
+@pytest.mark.parametrize("most", [9, 99])  # bytes: all blocks travel with the header, which is larger, or only some do
 @pytest.mark.parametrize("fewer", [0, 1])
 def test_as_many_blocks_as_a_step_may_have(folder: JobFolder, build: Build, fewer: int, most: int) -> None:
     thresholds.run(folder, thresholds.draw_blocks(most, constants.BLOCKS_MAX - fewer, most), build)

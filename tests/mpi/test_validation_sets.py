@@ -1,4 +1,4 @@
-"""Validation samples of all trainers on each, and shares that are padded, of which one is empty."""
+"""Each trainer gets the validation samples of all, or a share, which may be padded and of which one is empty."""
 
 from jobs import JobFolder
 

@@ -1,4 +1,4 @@
-"""Windows of several steps: each element is right, each window comes once, whatever carries it."""
+"""Windows of several steps: each element is right, and each window comes once, however it is sent."""
 
 import random
 import re
@@ -48,7 +48,7 @@ def write(
 
 
 def run(folder: JobFolder, *given: object, **keys: object) -> tuple[Result, list[dict[str, list[list[int]]]]]:
-    """Run a job to its end; gives what each trainer has seen."""
+    """Run a job to its end; returns what each trainer has seen."""
     write(folder, *given, **keys)  # type: ignore[arg-type]
     trainers = int(str(keys.get("trainers", 1)))
     result = folder.run(timeout=120)
@@ -62,13 +62,13 @@ def seen(came: list[dict[str, list[list[int]]]], what: str = "seen") -> Counter[
 
 
 def lines(folder: JobFolder, attempt: int, trainer: int) -> list[tuple[int, int]]:
-    """The windows that a trainer has drawn in this start of the run, in order."""
+    """Return the windows that a trainer has drawn in this start of the run, in order."""
     path = folder.path / f"drawn-{attempt}-{trainer}"
     return [tuple(line[0]) for line in read_lines(path)] if path.exists() else []
 
 
 def draw(seed: int) -> dict[str, object]:
-    """A job made up at random."""
+    """Generate a random job."""
     rng = random.Random(seed)
     samples = {"window": rng.randint(2, 5), "stride": rng.randint(1, 3)}
     span = (samples["window"] - 1) * samples["stride"]

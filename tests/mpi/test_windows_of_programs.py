@@ -1,4 +1,4 @@
-"""Windows of what programs in three languages put, of tries that differ, and what windows cost in memory."""
+"""Windows of programs in three languages and of tries that differ, and the memory that windows take."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ def test_programs_in_three_languages(folder: JobFolder, built: Path, language: s
     windows = {f"{s}/{i}": [steps[f"{s}/{i + j}"] for j in (0, 2, 4)] for s in range(3) for i in range(STEPS - 4)}
     came = folder.read_notes("prints", 2)
     assert not came[0].keys() & came[1].keys() and result.summary["samples"]["received"] == len(windows)
-    assert len(came[0]) == len(came[1]) >= len(windows) // 2 - 8  # those of a trainer with more are dropped
+    assert len(came[0]) == len(came[1]) >= len(windows) // 2 - 8  # surplus windows of a trainer are dropped
     assert {**came[0], **came[1]}.items() <= windows.items()
 
 
@@ -64,7 +64,7 @@ def test_tries_of_other_lengths_mix_nothing(folder: JobFolder, lengths: list[int
 
 
 def test_a_step_is_held_once_however_many_windows_share_it(folder: JobFolder) -> None:
-    """Of 1 MB each, 60 in the buffer: windows of six that held their own would take 360 MB."""
+    """Steps have 1 MB, 60 in the buffer: windows of six that held their own copies would take 360 MB."""
     solver = python("solvers/python/puts_numbers.py", 60, 512, 512)
     peaks = []
     for window in (1, 6):

@@ -1,4 +1,4 @@
-"""Batches of a fifo buffer that are handed out where they were received."""
+"""Batches of a fifo buffer are handed out where they were received."""
 
 import json
 from typing import Any
@@ -42,7 +42,7 @@ def test_single_samples(folder: JobFolder) -> None:
     assert seen["seen"] == whole(16) and seen["pages"] == 12 * 16
 
 
-# Rank 0 of a group has three quarters: of 48 KB, more than is packed, though half of it would be.
+# Rank 0 of a group has three quarters: of 48 KB, that is too large to be packed, though half of it would be packed.
 @pytest.mark.parametrize(
     ("groups", "rows"),
     [
@@ -54,7 +54,7 @@ def test_single_samples(folder: JobFolder) -> None:
 def test_groups_of_two_ranks(folder: JobFolder, rows: int, groups: int) -> None:
     seen = run(folder, 8, rows, solvers={"groups": groups, "ranks_per_group": 2}, validation={"count": 2})
     assert seen["seen"] == whole(16)
-    # Of two groups one may be behind all the time, and samples of each page come too late for its batch.
+    # One of two groups may always be behind, so that samples of each page come too late for its batch.
     assert groups > 1 or seen["pages"] >= 1
 
 
@@ -69,7 +69,7 @@ def test_what_may_be_drawn_again_is_copied(folder: JobFolder, buffer: dict[str, 
 
 @pytest.mark.full
 def test_what_is_recorded_stays_as_it_came(folder: JobFolder) -> None:
-    """Though the script writes into its batches while they may wait for the disk."""
+    """The script writes into its batches while they may wait for the disk."""
     from mpidata import RecordedDataset
 
     run(folder, 8, 1024, record={"path": "samples"})

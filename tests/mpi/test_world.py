@@ -1,4 +1,4 @@
-"""A solver that takes MPI_COMM_WORLD for its group's is told so."""
+"""A solver that uses MPI_COMM_WORLD as its group's communicator is named."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Jobs whose arrays vary by a byte around sizes at which the code takes another way, which are read from the code."""
+"""Jobs whose arrays vary by a byte around sizes, read from the code, at which the code takes another path."""
 
 import dataclasses
 import json
@@ -17,21 +17,21 @@ from mpidata.config import job as job_file
 from mpidata.native import constants
 from mpidata.native.constants import DTYPES
 
-PUT, BLOCK, IPUT, IPUT_BLOCK = range(4)  # of thresholds.c
+PUT, BLOCK, IPUT, IPUT_BLOCK = range(4)  # as in thresholds.c
 PLACES = 1 << 16  # where the values of a step may begin
-DTYPE = ("uint8", "float32", "float64")  # of the fields, in their order: the first one makes up for odd bytes
+DTYPE = ("uint8", "float32", "float64")  # of the fields, in order: the first one takes up odd bytes
 AROUND = (-1, 0, 1)
-IN_FLIGHT = 8  # of Job.in_flight
+IN_FLIGHT = 8  # as Job.in_flight
 
 
 def cache(level: int, unknown: int) -> int:
-    """Bytes of a level of cache, as copy.c sees them."""
+    """Return the bytes of a cache level, as copy.c sees them."""
     told = subprocess.run(["getconf", f"LEVEL{level}_CACHE_SIZE"], capture_output=True, text=True).stdout.strip()
     return int(told) if told.isdigit() and int(told) else unknown
 
 
 def of_a_message() -> list[int]:
-    """Bytes of blocks, of pieces, and of messages."""
+    """Return the thresholds of blocks, pieces and messages in bytes."""
     return [
         constants.BLOCK_ANYWHERE, constants.PAST_CACHE_WORTH, constants.BLOCK_SMALL, constants.PIECE_SMALL,
         constants.BUNDLE_WORTH, constants.ALONG_MAX, constants.BUNDLE_MAX, constants.COPY_LARGE,
@@ -39,7 +39,7 @@ def of_a_message() -> list[int]:
 
 
 def of_a_part(batch: int, ranks: int) -> dict[str, int]:
-    """Bytes of what one rank puts of each sample."""
+    """Return the thresholds, in bytes, of what one rank puts of each sample."""
     return {
         "piece": constants.PIECE_SMALL,
         "block": constants.BLOCK_SMALL,
@@ -70,12 +70,12 @@ class Drawn:
         return len(self.elements[0])
 
     def totals(self, table: int, step: int) -> list[int]:
-        """Elements of each field, of all ranks together."""
+        """Return the elements of each field, of all ranks together."""
         return [sum(of) for of in zip(*self.elements[table][step], strict=True)]
 
 
 def share_out(chance: random.Random, bytes_: int, dtypes: list[str]) -> list[int]:
-    """Elements of each field that have so many bytes together."""
+    """Choose the elements of each field, which have `bytes_` bytes together."""
     counts, left = [0] * len(dtypes), bytes_
     for at in range(len(dtypes) - 1, 0, -1):
         size = DTYPES[dtypes[at]].size
@@ -85,7 +85,7 @@ def share_out(chance: random.Random, bytes_: int, dtypes: list[str]) -> list[int
 
 
 def cut(chance: random.Random, elements: int, size: int) -> list[int]:
-    """The ends of the blocks, some of which have about as many bytes as a threshold."""
+    """Choose the ends of the blocks, some of which are about as large as a threshold."""
     ends = [0]
     while ends[-1] < elements and len(ends) < 9 and chance.random() < 0.6:
         near = chance.choice(of_a_message()) // size + chance.choice(AROUND)
@@ -94,14 +94,14 @@ def cut(chance: random.Random, elements: int, size: int) -> list[int]:
 
 
 def draw_calls(chance: random.Random, drawn: Drawn) -> Iterator[tuple[int, ...]]:
-    """The calls of all ranks, in the order of tables and steps."""
+    """Generate the calls of all ranks, in the order of tables and steps."""
     for table, step in product(range(len(drawn.elements)), range(drawn.steps)):
         begin = [0] * len(drawn.dtypes)
         for rank, elements in enumerate(drawn.elements[table][step]):
             for field in chance.sample(range(len(drawn.dtypes)), len(drawn.dtypes)):
                 dtype = drawn.dtypes[field]
                 if dtype == "float32" and chance.random() < 0.2:
-                    dtype = "float64"  # is converted
+                    dtype = "float64"  # the library converts it
                 ends = cut(chance, elements[field], DTYPES[drawn.dtypes[field]].size)
                 for first, last in zip(ends, ends[1:], strict=False):
                     how = chance.choice([PUT, IPUT]) if drawn.varies else chance.choice([BLOCK, IPUT_BLOCK])
@@ -123,14 +123,14 @@ def draw_keys(chance: random.Random, ranks: int, batch: int) -> dict[str, Any]:
 
 
 def draw_lengths(seed: int) -> Drawn:
-    """Lengths that vary across all thresholds of messages within a simulation, and steps that fill one to a byte."""
+    """Generate lengths that cross all message thresholds within a simulation, and steps that fill one to a byte."""
     chance = random.Random(seed)
     ranks, batch = chance.choice([1, 2]), chance.choice([0, 0, 3])
     dtypes = [*DTYPE[: chance.randint(1, 3)]]
     sizes = [threshold + by for threshold in of_a_message() for by in AROUND]
-    sizes = [*dict.fromkeys(sizes), 0, 1]  # an even number of steps, so that two trainers have as many
+    sizes = [*dict.fromkeys(sizes), 0, 1]  # an even number of steps, so that two trainers have equally many
     sizes += [constants.PIECE_SMALL + by for by in AROUND[: len(sizes) % 2]]
-    # Headers have some multiple of the boundary: with one of these a bundle has exactly as much as is worth sending.
+    # Headers are a multiple of the boundary: with one of these, a bundle has exactly as much as is worth sending.
     padded = [constants.PIECE_SMALL - lines * constants.BOUNDARY for lines in range(2, 12)]
     tables = [
         chance.sample(sizes, len(sizes)),
@@ -152,7 +152,7 @@ def draw_lengths(seed: int) -> Drawn:
 
 
 def draw_shape(seed: str, bytes_: int, ranks: int, fields: int, batch: int, steps: int) -> Drawn:
-    """Shapes of which each rank has so many bytes, in blocks of about as many as a threshold."""
+    """Generate shapes of which each rank has `bytes_` bytes, in blocks of about the size of a threshold."""
     chance = random.Random(seed)
     dtypes = [*DTYPE[:fields]]
     each = [share_out(chance, bytes_, dtypes) for _ in range(ranks)]
@@ -165,7 +165,7 @@ def draw_shape(seed: str, bytes_: int, ranks: int, fields: int, batch: int, step
 
 
 def draw_blocks(seed: int, blocks: int, most: int) -> Drawn:
-    """One rank of two puts so many blocks of up to `most` bytes in each step."""
+    """Generate a job in which one rank of two puts `blocks` blocks of up to `most` bytes in each step."""
     chance = random.Random(seed)
     sizes = [chance.randint(1, most) for _ in range(blocks)]
     begins = list(accumulate(sizes, initial=0))
@@ -178,7 +178,7 @@ def draw_blocks(seed: int, blocks: int, most: int) -> Drawn:
 
 
 def write(folder: JobFolder, drawn: Drawn, program: Path, simulations: int) -> None:
-    """Write the job, what the solvers put, and what the trainers are to get."""
+    """Write the job, what the solvers put, and what the trainers must receive."""
     all_totals = [[drawn.totals(table, step) for step in range(drawn.steps)] for table in range(len(drawn.elements))]
     most = [max(totals[field] for table in all_totals for totals in table) for field in range(len(drawn.dtypes))]
     random_values = np.random.default_rng(1).integers(0, 256, PLACES + max(most), np.uint8)
@@ -208,7 +208,7 @@ def write(folder: JobFolder, drawn: Drawn, program: Path, simulations: int) -> N
 
 
 def run(folder: JobFolder, drawn: Drawn, build: Callable[[bool], Path], simulations: int = 12) -> Result:
-    """Run the job, of which the trainers compare every element; each sample has come, and was drawn once."""
+    """Run the job, whose trainers compare every element; each sample has arrived and was drawn once."""
     write(folder, drawn, build(drawn.carried), simulations)
     result = folder.run(timeout=120)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
@@ -225,7 +225,7 @@ def run(folder: JobFolder, drawn: Drawn, build: Callable[[bool], Path], simulati
 
 
 def check_statistics(folder: JobFolder, result: Result, drawn: Drawn, simulations: int) -> None:
-    """The statistics are those of all that was put."""
+    """The statistics cover all that was put."""
     assert result.run is not None
     written = json.loads((result.run / "statistics.json").read_text())["fields"]
     for field, dtype in enumerate(drawn.dtypes):

@@ -19,9 +19,9 @@ def wait_until(
     alive: "subprocess.Popen[Any] | None" = None,
     told: Callable[[], object] = lambda: "it did not happen",
 ) -> T:
-    """Wait until the condition is true, which is looked at `every_s` seconds, and return its value.
+    """Wait until the condition, checked every `every_s` seconds, is true, and return its value.
 
-    Meanwhile the process `alive` may not end. `told` is called for what a failure says.
+    The process `alive` may not end meanwhile. `told` returns the message of a failure.
     """
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
@@ -31,7 +31,7 @@ def wait_until(
 
 
 def stays(condition: Callable[[], object], seconds: float) -> bool:
-    """Whether the condition is true all the time."""
+    """Return whether the condition stays true for these seconds."""
     end = time.monotonic() + seconds
     while (held := bool(condition())) and time.monotonic() < end:
         time.sleep(0.005)
@@ -39,7 +39,7 @@ def stays(condition: Callable[[], object], seconds: float) -> bool:
 
 
 def watched_by(pid: int) -> int:
-    """How many processes a process watches: for how many it has a descriptor."""
+    """Return how many processes a process watches: those for which it has a descriptor."""
     watched = 0
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile

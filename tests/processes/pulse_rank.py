@@ -12,7 +12,7 @@ from launch_job import clean_environment, make_plan
 JOINED, LEFT, FINALIZING, LOST, STARTING = 1, 2, 4, 8, 64
 LOADER = {"world": 8, "loaders": 1, "loader_timeout_s": 0.5, "loader_start_timeout_s": 2.5}
 
-# A program with flags and a beat, which then does what it is told to.
+# A program with flags and a beat, which then does what `then` says.
 PROGRAM = """
 import os, signal, struct, sys, time
 fd = int(os.environ["MPIDATA_PULSE"].partition(":")[0])

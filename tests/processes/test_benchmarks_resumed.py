@@ -13,7 +13,7 @@ from waiting import wait_until
 
 from benchmarks.contender import ROOT
 
-# Two contenders in the places of all; each measurement is a line in a file. One of them does not end by itself.
+# Two contenders replace all others; each measurement is a line in a file. One measurement does not end by itself.
 PROGRAM = """
 import signal
 import sys
@@ -74,6 +74,6 @@ def test_a_run_that_is_interrupted_resumes(number: signal.Signals, tmp_path: Pat
     assert len(contents["measurements"]) == 5 and contents["without"] == ["3 measurements: not made yet"]
     assert start(tmp_path, stuck=0).wait(60) == 0
     again = ["a 1024", "b 1024", "a 8192", "b 8192", "b 1024", "a 1024", "a 1024", "b 8192", "a 8192"]
-    assert told(tmp_path) == again  # the sixth once more, as it was not measured; the others once
+    assert told(tmp_path) == again  # the sixth again, because it was not measured; the others once
     contents = json.loads((tmp_path / "out" / "front.json").read_text())
     assert len(contents["measurements"]) == 8 and contents["without"] == []

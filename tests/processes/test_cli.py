@@ -42,7 +42,7 @@ def test_a_signal_while_modules_are_loaded_ends_with_a_line(tmp_path: Path, comm
     (tmp_path / "slow" / "click.py").write_text(f"import signal\nopen({str(loads)!r}, 'w').close()\nsignal.pause()\n")
     arguments = [Path(sys.executable).with_name("mpidata"), command, write_job(tmp_path)]
     variables = clean_environment(PYTHONPATH=str(tmp_path / "slow"))
-    taken = functools.partial(signal.signal, number, signal.SIG_DFL)  # what starts the tests may ignore it
+    taken = functools.partial(signal.signal, number, signal.SIG_DFL)  # the tests' parent may ignore it
     process = subprocess.Popen(arguments, env=variables, stderr=subprocess.PIPE, text=True, preexec_fn=taken)
     wait_until(loads.exists, alive=process)
     process.send_signal(number)

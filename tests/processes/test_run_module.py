@@ -1,4 +1,4 @@
-"""What lies in the working directory is not imported by what mpidata starts."""
+"""Programs that mpidata starts do not import modules from the working directory."""
 
 import os
 import shutil

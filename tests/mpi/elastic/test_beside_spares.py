@@ -1,4 +1,4 @@
-"""Spares that join a stream, and trainers that are one too many, in jobs with more than samples to train on."""
+"""Spares join and trainers retire in jobs that also have validation, scales, a budget of draws, windows or a record."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def test_the_record_with_more_and_fewer_trainers(folder: JobFolder) -> None:
 
 
 def windows(stride: int = 1, run: int = 6, **buffer: Any) -> dict[str, Any]:
-    """Keys of a job whose samples are windows of three steps."""
+    """Return the keys of a job whose samples are windows of three steps."""
     return {"samples": {"window": 3, "stride": stride, "run": run}, "buffer": {"capacity": 60, **buffer}}
 
 

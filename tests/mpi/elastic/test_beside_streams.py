@@ -1,4 +1,4 @@
-"""Trainers of a stream that die in jobs with more than samples to train on: what there is beside stays exact, too."""
+"""Trainers of a stream die in jobs that also have validation, scales, a budget of draws, windows or a record."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Trainers that die at any point: the others go on, each row is trained once an epoch, and all make the same steps."""
+"""Trainers die at any point: the others continue, each row is trained on once an epoch, and all make the same steps."""
 
 import pytest
 from exact_job import POINTS, WAYS, books, check, draw, run
@@ -69,7 +69,7 @@ def test_a_script_that_ends_in_the_middle_costs_its_trainer_alone(folder: JobFol
 @pytest.mark.full
 @pytest.mark.parametrize("data", ["rows", "stream"])
 def test_scripts_that_all_end_in_the_middle_leave_in_order(folder: JobFolder, data: str) -> None:
-    kills = {"0": "5 saves", "1": "5 quits", "2": "5 quits"}  # the first one is waited for
+    kills = {"0": "5 saves", "1": "5 quits", "2": "5 quits"}  # the job waits for trainer 0
     if data == "stream":
         write_job(folder, kills)
         result = folder.run(timeout=60)

@@ -1,4 +1,4 @@
-"""Trainers that draw batches together, of a size that stays whoever is alive."""
+"""Trainers draw global batches, whose size stays the same whoever is alive."""
 
 from collections.abc import Callable
 from pathlib import Path

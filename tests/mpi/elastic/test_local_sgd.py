@@ -1,4 +1,4 @@
-"""LocalSGD where trainers are uneven, die, come and leave: each sample counts once, the weights are the same on all."""
+"""LocalSGD with trainers that are uneven, die, join and leave: each sample counts once, all have the same weights."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Trainers of a stream that train on files in turn: exact in both when a trainer dies, and when a loader does."""
+"""Trainers that alternate between a stream and files are exact in both when a trainer or a loader dies."""
 
 import time
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ def write(folder: JobFolder, kills: dict[str, str], loaders: int = 1, **more: An
 
 
 def check_both(job: dict[str, Any], result: Result) -> None:
-    """Each sample is trained on once, and each row once in each epoch that has come to its end."""
+    """Each sample is trained on once, and each row once in each completed epoch."""
     check(job, result)
     told = f"{job}\n{result.logs()}"
     drawn: dict[int, dict[int, list[int]]] = defaultdict(dict)
@@ -33,7 +33,7 @@ def check_both(job: dict[str, Any], result: Result) -> None:
         starts = 0
         for line in lines:
             starts += "resumed" in line or "joined_at" in line
-            if resumed and starts == 1 and line.get("of_step", line.get("made", 0)) >= resumed:  # it was made again
+            if resumed and starts == 1 and line.get("of_step", line.get("made", 0)) >= resumed:  # was made again
                 continue
             if "of_files" in line:
                 drawn[line["of_step"]][trainer] = line["of_files"]
@@ -56,13 +56,13 @@ def check_both(job: dict[str, Any], result: Result) -> None:
     for epoch, counts in trained.items():
         last = epoch == max(trained)
         assert set(counts) <= rows if last else set(counts) == rows, (epoch, rows - set(counts), told)
-        # Only where fewer rows were left than trainers do some come again.
+        # Some rows repeat only if fewer rows were left than trainers.
         assert sum(counts.values()) - len(counts) < job["trainers"] + job["spares"], (epoch, counts, told)
 
 
 @pytest.mark.parametrize("dies_at", [9, pytest.param(4, marks=pytest.mark.full)])
 def test_a_death_between_the_epochs_and_within_one(folder: JobFolder, dies_at: int) -> None:
-    job = write(folder, {"1": f"{dies_at} SIGKILL"}, buffer={"tail": "repeat"})  # so that nothing may lack
+    job = write(folder, {"1": f"{dies_at} SIGKILL"}, buffer={"tail": "repeat"})  # so that no sample may be missing
     result = folder.run(timeout=60)
     check_both(job, result)
     assert result.summary["lost_trainers"] == [1], result.logs()

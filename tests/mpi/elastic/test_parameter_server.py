@@ -1,4 +1,4 @@
-"""Parameter servers: as DistributedDataParallel without staleness, never staler than allowed, and resumed."""
+"""Parameter servers match DistributedDataParallel without staleness, are never staler than allowed, and resume."""
 
 import random
 import re
@@ -31,18 +31,18 @@ def test_uneven_trainers_are_never_further_apart_than_allowed(folder: JobFolder,
     pulls = [[line for line in lines if "pull" in line] for lines in written]
     apart = [line["pull"] - (line["version"] - line["pull"]) for line in pulls[0]]  # the version counts all pushes
     assert max(apart) <= 8 and max(line["ahead"] for line in pulls[0]) <= 8, apart
-    assert max(apart) >= 4, apart  # so the fast one did not wait in each step
+    assert max(apart) >= 4, apart  # so the fast trainer did not wait in each step
     pushes = sum(lines[-1]["end"] for lines in written)
     assert pushes == 100 if data == "files" else pushes > 100, written
     assert max(lines[-1]["version"] for lines in written) == pushes, written
     early = {
         lines[0]["first"] for lines in written if lines[0]["version"] == 0
-    }  # who comes late gets the newest weights
+    }  # a late trainer gets the newest weights
     assert len(early) == 1, written
 
 
 def kill_server(folder: JobFolder, result_of: Callable[[], Result], number: int, by: int = signal.SIGKILL) -> None:
-    """Kill or stop a server once there is a checkpoint, of a batch after the first one."""
+    """Kill or stop a server once there is a checkpoint of a batch after the first one."""
 
     def has_checkpoint() -> bool:
         path = result_of().run
@@ -115,7 +115,7 @@ def test_the_rest_of_the_rows_of_a_script_that_ends_early_is_told_of(folder: Job
 
 
 def _that_count(lines: list[dict[str, Any]]) -> list[list[int]]:
-    """Rows of the steps, but for those that the second start has made again."""
+    """Return the rows of the steps, without those that the second start repeated."""
     second = max(i for i, line in enumerate(lines) if "resumed" in line)
     assert lines[second]["version"] > 0, lines
     before = [line["rows"] for line in lines[:second] if line.get("pull", 75) < lines[second]["version"]]
@@ -125,8 +125,8 @@ def _that_count(lines: list[dict[str, Any]]) -> list[list[int]]:
 @pytest.mark.parametrize(
     ("kills", "staleness"),
     [
-        ({"0": "push:7"}, 4),  # server 0 has its part of the push, the other one not
-        pytest.param({"2": "push:8"}, 0, marks=pytest.mark.full),  # both may have it
+        ({"0": "push:7"}, 4),  # server 0 has its part of the push, the other one does not
+        pytest.param({"2": "push:8"}, 0, marks=pytest.mark.full),  # both servers may have it
         pytest.param({"1": "push:3", "0": "push:21"}, 2, marks=pytest.mark.full),
     ],
 )
@@ -148,7 +148,7 @@ def test_deaths_in_pushes_at_any_moment(folder: JobFolder, seed: int) -> None:
 
 
 def run_with_deaths(folder: JobFolder, kills: dict[str, str], trainers: int = 3, **options: Any) -> None:
-    """Run a job whose trainers die, and check that what each had not pushed comes again."""
+    """Run a job whose trainers die, and check that the rows that each had not pushed come again."""
     job = write_job(folder, trainers=trainers, elastic=True, kills=kills, **{"every_s": 0.3} | options)
     result = folder.run(timeout=120)
     folder.assert_nothing_left()

@@ -1,4 +1,4 @@
-"""Spares beside parameter servers: they take the places of trainers that have died, and come and leave by scale."""
+"""Spares with parameter servers replace trainers that have died, and join and leave by `mpidata scale`."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, data: str
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", [*range(12), 1993516756])  # the last: a checkpoint at the end of an epoch
+@pytest.mark.parametrize("seed", [*range(12), 1993516756])  # the last one has a checkpoint at the end of an epoch
 def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
     job = write_job(folder, **draw_with_spares(seed))
     result = folder.run(timeout=120)

@@ -1,4 +1,4 @@
-"""Parameter servers beside a stream of solvers whose trainers die: what they had not pushed is simulated again."""
+"""Parameter servers with a stream of solvers: what a dead trainer had not pushed is simulated again."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Spares that take the place of a trainer that has died: rows and weights stay exact."""
+"""Spares replace a trainer that has died: rows and weights stay exact."""
 
 import json
 import re
@@ -117,7 +117,7 @@ def test_a_checkpoint_after_a_spare_has_come(folder: JobFolder) -> None:
 
 
 def _scale_up_and_down(folder: JobFolder) -> None:
-    """Have four trainers where there were two, then three."""
+    """Scale from two trainers to four, then to three."""
 
     def scale_to(count: int) -> str:
         command = [BIN / "mpidata", "scale", "runs/job/1", "--trainers", str(count)]

@@ -1,4 +1,4 @@
-"""Groups and loaders that are spawned beside trainers that may die: after a death, and where one dies meanwhile."""
+"""Groups and loaders are spawned after a trainer has died, and while one dies."""
 
 import shlex
 import subprocess
@@ -14,7 +14,7 @@ from killing import events_of
 from stream_job import check, write_job
 from waiting import wait_until
 
-# One group, so that nothing goes on until the next one has joined.
+# One group, so that nothing continues until the next one has joined.
 SOLVERS = {"groups": 1, "function": "functions.steps:simulate", "start": "spawn"}
 
 
@@ -31,7 +31,7 @@ def run_meanwhile(folder: JobFolder, meanwhile: Callable[[], object], timeout: f
 
 
 def seen(folder: JobFolder, kind: str) -> list[dict[str, Any]]:
-    """Events of one kind so far."""
+    """Return the events of one kind so far."""
     return [event for event in events_of(folder.path) if event["event"] == kind]
 
 
@@ -94,7 +94,7 @@ def test_a_group_that_is_spawned_when_a_spare_has_come(folder: JobFolder) -> Non
 
 
 def dies_joining(folder: JobFolder, trainer: int, at: str) -> None:
-    """Have a trainer die before the call, `create` or `merge` and its number, by which it joins what is spawned."""
+    """Make a trainer die before the call, `create` or `merge` and its number, by which it joins the spawned ranks."""
     built, flags = folder.path / "dies_joining.so", ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
     subprocess.run([mpicc(), *flags, PROGRAMS / "preloads/dies_joining.c", "-o", built], check=True)
     job = yaml.safe_load((folder.path / "job.yaml").read_text())
@@ -124,7 +124,7 @@ def test_the_job_ends_where_others_are_left_in_mpi(folder: JobFolder) -> None:
     assert "Trainer 1 died while the spawned group" in result.output, result.output
 
 
-# The new hub, without trainer 0: trainer 1 comes into it, takes trainer 2 in (create 3), and joins with it (create 4).
+# In the new hub, without trainer 0, trainer 1 enters, admits trainer 2 (create 3), and joins with it (create 4).
 @pytest.mark.full
 @pytest.mark.parametrize(("dying", "at"), [(1, "create 2"), (1, "create 4"), (2, "create 2"), (2, "create 3")])
 def test_a_trainer_that_dies_while_another_one_is_left_out(folder: JobFolder, dying: int, at: str) -> None:

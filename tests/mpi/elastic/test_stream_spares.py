@@ -1,4 +1,4 @@
-"""Spares and other numbers of trainers in jobs with solvers: each sample is trained on once."""
+"""Spares and changing numbers of trainers in jobs with solvers: each sample is trained on once."""
 
 import local_job
 import pytest

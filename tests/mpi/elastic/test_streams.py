@@ -1,4 +1,4 @@
-"""Trainers that die in jobs with solvers: the others go on, and each sample is trained on once."""
+"""Trainers die in jobs with solvers: the others continue, and each sample is trained on once."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A job that is told to end in the middle of its training, then resumed."""
+"""A job that is stopped in the middle of its training, then resumed."""
 
 import signal
 import time
@@ -10,13 +10,13 @@ STEPS, SIMULATIONS = 20, 12
 
 
 def interrupt(folder: JobFolder, program: str, trainers: int, how: str, by: int = signal.SIGTERM) -> Result:
-    """Run trainers/frameworks/<program>, which touches at-8 after 8 steps, end it, and resume it to its end."""
+    """Run trainers/frameworks/<program>, which touches at-8 after 8 steps, stop it, and resume it to its end."""
     folder.variables = {"STEPS": str(STEPS)}
     folder.job(
         trainers={"ranks": trainers, "program": python(f"trainers/frameworks/{program}", how)},
         solvers={"function": "functions.steps:simulate"},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
-        checkpoint={"every_s": 1000},  # so that Ctrl-C writes one, too
+        checkpoint={"every_s": 1000},  # so that Ctrl-C also writes one
     )
     process, started = folder.start(), time.monotonic()
     wait_until((folder.path / "at-8").exists, timeout_s=100, alive=process)

@@ -1,4 +1,4 @@
-"""accelerate around datasets on loaders and a stream in a DataLoader; Lightning where it fetches ahead, too."""
+"""accelerate with datasets on loaders and with a stream in a DataLoader; also Lightning when it prefetches."""
 
 from collections import Counter
 

@@ -23,7 +23,7 @@ def run(folder: JobFolder, script: str, given: str, trainers: int) -> list[dict[
 
 
 def check_rows(found: list[dict[str, Any]]) -> None:
-    """Each row comes once in each of two epochs, and from a state on those that an uninterrupted run has."""
+    """Each row comes once in each of two epochs; after a resume from a state, these are as in an uninterrupted run."""
     length = len(found[0]["batches"]) // 2
     for epoch in (0, 1):
         batches = [batch for each in found for batch in each["batches"][epoch * length :][:length]]

@@ -1,4 +1,4 @@
-"""Lightning beside the job's checkpoints, and on validation samples."""
+"""Lightning with the job's checkpoints, and with validation samples."""
 
 import re
 import signal

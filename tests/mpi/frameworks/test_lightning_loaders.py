@@ -1,4 +1,4 @@
-"""Lightning around datasets on loaders: its epochs are theirs, and overfit_batches repeats the same batches."""
+"""Lightning with datasets on loaders: both have the same epochs, and overfit_batches repeats the same batches."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""A job whose training loop is a framework's fails within an epoch and is resumed: all is used as in one run."""
+"""A job with a framework's training loop fails within an epoch and is resumed: it uses the same data as one run."""
 
 from collections import Counter
 

@@ -37,7 +37,7 @@ def test_each_sample_is_trained_on_once_and_validated_once(folder: JobFolder, tr
     assert [(each["rank"], each["world"]) for each in found] == [(rank, trainers) for rank in range(trainers)]
     assert all(each["sums"] == found[0]["sums"] for each in found), "the models are the same"
     assert Counter((i, s) for each in found for i, s in each["used"]) == TRAINED
-    for each in found:  # 21 samples, of two trainers 11 and 10
+    for each in found:  # 21 samples: the two trainers have 11 and 10
         assert Counter((i, s) for i, s, _ in each["seen"]) == VALIDATED
     assert sum(each["evaluated"] for each in found) == 21 + (trainers - 1)
 

@@ -1,4 +1,4 @@
-"""The Trainer of transformers around datasets on loaders."""
+"""The Trainer of transformers with datasets on loaders."""
 
 from collections import Counter
 

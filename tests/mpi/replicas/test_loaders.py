@@ -1,4 +1,4 @@
-"""Loaders and replicas: its ranks get the same rows with the same augmentations, each of which is made once."""
+"""Loaders and replicas: all ranks of a replica get the same rows with the same augmentations, each made once."""
 
 import json
 from collections import defaultdict
@@ -30,7 +30,7 @@ def write_job(folder: JobFolder, **options: Any) -> None:
 
 
 def books(result: Result) -> list[list[dict[str, Any]]]:
-    """What the replicas' first ranks have noted; the mates have noted the same, as far as both lived."""
+    """Return what the replicas' first ranks have noted; the mates noted the same as long as both lived."""
     assert result.run is not None, result.output
     written = [read_lines(result.run / f"book-{rank}.jsonl") for rank in range(REPLICAS * EACH)]
     for rank, lines in enumerate(written):

@@ -1,4 +1,4 @@
-"""Models of DTensors on a mesh of replicas and their ranks: they learn as one whole model does, also after a resume."""
+"""Models of DTensors on a mesh of replicas and their ranks learn as one whole model does, also after a resume."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from replica_job import STEPS, check
 
 
 def test_a_mesh_of_two_by_two_learns_as_a_whole_model_and_resumes(folder: JobFolder) -> None:
-    """Also what each rank has a part of comes from the one checkpoint of its replica."""
+    """Each rank also restores its parts from the one checkpoint of its replica."""
     folder.variables = {"STEPS": str(STEPS), "SLEEP_S": "0.01"}
     count, options = 10, {"checkpoint": 3, "kill": 3}
     program = python("trainers/replicas/mesh.py", json.dumps(options))

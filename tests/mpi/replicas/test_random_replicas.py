@@ -1,4 +1,4 @@
-"""Replicas of several ranks: each element of random fields is right on each rank, each sample once over replicas."""
+"""Replicas of several ranks: each element of random fields is right on each rank, each sample comes once over all."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ import pytest
 import random_fields
 from jobs import JobFolder
 
-# Together: each policy, windows, packed, padded and nested batches, constants apart and in batches, optional fields,
-# spawned groups, carried programs, statistics, records.
+# The seeds cover each policy, windows, packed, padded and nested batches, constants apart and in batches, optional
+# fields, spawned groups, carried programs, statistics, records.
 FAST_SEEDS, MORE_SEEDS = (8,), (4, 12, 39, 57, 60, 70)
 
 
 def write(folder: JobFolder, seed: int, each: int, **how: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Write the job of a seed whose trainers are replicas of so many ranks."""
+    """Write the job of a seed whose trainers are replicas of `each` ranks."""
     keys, spec = random_fields.write(folder, seed, **how)
     trainers = keys["trainers"]["ranks"]
     folder.job(**{**keys, "trainers": {**keys["trainers"], "ranks": trainers * each, "ranks_per_replica": each}})
@@ -20,7 +20,7 @@ def write(folder: JobFolder, seed: int, each: int, **how: Any) -> tuple[dict[str
 
 
 def check_mates(folder: JobFolder, trainers: int, each: int) -> None:
-    """The ranks of a replica have had the same; gives their notes the places of the trainers'."""
+    """The ranks of a replica received the same; rename the first ranks' notes to those of trainers."""
     notes = folder.read_notes("seen", trainers * each)
     for rank, note in enumerate(notes):
         assert note == notes[rank - rank % each], rank

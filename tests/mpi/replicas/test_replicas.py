@@ -1,4 +1,4 @@
-"""Replicas of several ranks: the ranks of one get the same batches to the bit, and each sample goes to one replica."""
+"""The ranks of a replica get the same batches, bit for bit, and each sample goes to one replica."""
 
 import signal
 
@@ -25,7 +25,7 @@ def run(folder: JobFolder, job: dict[str, object]) -> None:
 
 @pytest.mark.full
 def test_a_resume_with_more_replicas(folder: JobFolder) -> None:
-    """What was not drawn is dealt out to them; what each rank keeps comes from the same rank of an earlier one."""
+    """What was not drawn is dealt out to all; what each rank keeps comes from the same rank of an earlier replica."""
     options = {"kill": [1, 6, signal.SIGKILL], "checkpoint": 4, "pause_s": 0.1}
     job = write_job(folder, "firo", options=options) | {"kill": 1}
     died = folder.run(timeout=100)
@@ -72,13 +72,13 @@ def test_a_rank_that_leaves_its_loop_stops_the_job_in_order(folder: JobFolder, l
 
 
 def test_mates_have_the_batches_of_their_first_rank(folder: JobFolder) -> None:
-    """With weights, statistics, validation of each kind, and losses told by both ranks of a replica."""
+    """Also with weights, statistics, each kind of validation, and losses reported by both ranks of a replica."""
     options = {"statistics": True, "validate": True, "losses": [0, 1]}
     run(folder, {"policy": "firo", "weights": True, "options": options})
 
 
 def test_a_large_batch_may_be_changed_at_once(folder: JobFolder) -> None:
-    """The first rank has sent it by then, although a mate comes late; it is the mates' own, too."""
+    """The first rank has sent the batch by then, although a mate is late; mates also own their batches."""
     job = write_job(folder, batch_size=2, count=3, shape=(300, 400), options={"late": 1})
     check(job, folder.run(timeout=100))
 

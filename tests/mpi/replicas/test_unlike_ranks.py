@@ -1,4 +1,4 @@
-"""Ranks of a replica that do not do the same: an error names both calls, or the job ends in order."""
+"""Ranks of a replica make different calls: an error names both calls, or the job ends in order."""
 
 import signal
 import time
@@ -29,7 +29,7 @@ def run(folder: JobFolder, what: str, does: str, who: int, **keys: object) -> Re
 
 @pytest.mark.parametrize("what", ["stream", "small"])
 def test_a_mate_whose_script_ends_early_holds_up_no_checkpoint(folder: JobFolder, what: str) -> None:
-    """It declines those that the first rank has begun, or begins while it takes all further batches of loaders."""
+    """The mate declines checkpoints that the first rank starts, also while it takes all further loader batches."""
     keys = {"checkpoint": {"every_s": 0.2}} if what == "small" else {}
     result = run(folder, what, "exit", 1, **keys)
     status = "stopped" if what == "stream" else "complete"
@@ -38,7 +38,7 @@ def test_a_mate_whose_script_ends_early_holds_up_no_checkpoint(folder: JobFolder
 
 
 def test_a_state_that_the_first_rank_cannot_save_does_not_keep_the_job_from_ending(folder: JobFolder) -> None:
-    """Although its mate has sent its own large state for the checkpoint."""
+    """This holds although its mate has sent its own large state for the checkpoint."""
     result = run(folder, "small", "state", 0, checkpoint={"every_s": 0.2})
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     assert "ValueError: cannot be saved" in result.log("trainer"), result.logs()
@@ -68,7 +68,7 @@ def test_the_first_rank_is_few_batches_ahead(folder: JobFolder, what: str) -> No
     result = run(folder, what, "slow", 1)
     assert result.status == 0, result.logs()
     (lead,) = result.marked("mate")
-    assert int(lead.split()[1]) <= (20 if what == "stream" else 40), lead  # of loaders up to 16 more have arrived
+    assert int(lead.split()[1]) <= (20 if what == "stream" else 40), lead  # with loaders, up to 16 more have arrived
 
 
 @pytest.mark.full

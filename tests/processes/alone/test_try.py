@@ -146,7 +146,7 @@ def test_samples_that_cannot_be_given_are_no_end(folder: Path) -> None:
 
 
 def test_a_script_ends_while_samples_are_made(folder: Path) -> None:
-    """A thread of torch that Python finds at its end would end the process by SIGABRT."""
+    """A torch thread that still runs when Python ends would end the process by SIGABRT."""
     slow = """
         import torch, mpidata.trainer.standalone.sources
         class Slow(mpidata.trainer.standalone.sources.RandomSource):

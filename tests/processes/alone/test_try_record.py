@@ -63,7 +63,7 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
     [(make, window) for make in (make_plan_with_constants, make_plan_with_lengths) for window in (1, 3)],
 )
 def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[..., Plan], window: int) -> None:
-    """Also constants, of two tries of each simulation, and windows, which were not recorded as such."""
+    """Also with constants, two tries of each simulation, and windows, which were not recorded as such."""
     plan = make(run=folder / "run", record_path=folder / "record")
     record(plan, SAMPLES)
     fields = {f.name: {"dtype": f.dtype, "shape": list(f.shape)} for f in plan.fields}
@@ -106,7 +106,7 @@ def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[
 
 
 def test_a_record_without_windows_is_refused(folder: Path) -> None:
-    """Of a job that recorded every third step."""
+    """The job recorded every third step."""
     plan = make_plan(run=folder / "run", record_path=folder / "record")
     record(plan, [sample for sample in SAMPLES if sample[1] % 3 == 0])
     fields = {f.name: {"dtype": f.dtype, "shape": list(f.shape)} for f in plan.fields}

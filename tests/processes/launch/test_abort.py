@@ -1,4 +1,4 @@
-"""What mpidata-rank preloads into solvers: MPI_Abort, which is PMIx_Abort in the end, is one death; no MPI."""
+"""With the library that mpidata-rank preloads into solvers, MPI_Abort, in the end PMIx_Abort, is one death; no MPI."""
 
 import json
 import shutil
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from launch_job import build_shim, clean_environment, make_plan
 
-# In place of Open MPI's: ends the process so that it can be told from the preloaded one.
+# Replaces Open MPI's: ends the process so that it can be distinguished from the preloaded one.
 _PMIX = "#include <unistd.h>\nint PMIx_Abort(int code) { _exit(40 + code); }\n"
-# An MPI that is loaded late, as Python does, cannot be seen by what was preloaded.
+# The preloaded library cannot see an MPI that is loaded late, as Python does.
 _MPI = "int PMIx_Abort(int, const char *, void *, unsigned long);\nvoid fail(void) { PMIx_Abort(4, 0, 0, 0); }\n"
 # Arguments: flags of the page, then the path of a library with `fail`.
 _PROGRAM = """
@@ -88,7 +88,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str
 
 
 def _run(shim: Path, folder: Path, program: list[str], rank: int = 3, **plan: Any) -> tuple[dict[str, Any], str]:
-    """The record that is left of a program's bad end, and its log."""
+    """Run a program that ends badly; returns its exit note and its log."""
     run = make_plan(folder, {"solver": program, "trainer": program}, **{"fault_tolerance": "ulfm", **plan}).run
     variables = clean_environment(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="7")
     done = subprocess.run(
@@ -102,7 +102,7 @@ def _run(shim: Path, folder: Path, program: list[str], rank: int = 3, **plan: An
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_solver_that_has_joined_dies_alone(built: _Built, tmp_path: Path, wrapped: bool) -> None:
     program = [str(built.program), "1", str(built.mpi)]
-    if wrapped:  # the page's descriptor is closed, and what was started does not see how it ended
+    if wrapped:  # the page's descriptor is closed, and the shell hides how the program ended
         program = ["sh", "-c", '"$@"; exit 0', "sh", *program, "close"]
     record, log = _run(built.shim, tmp_path, program)
     assert record["abort"] == 4 and (record["exit"], record["signal"]) == (None, None)
@@ -116,7 +116,7 @@ def test_a_solver_that_has_joined_dies_alone(built: _Built, tmp_path: Path, wrap
 )
 def test_any_other_ends_the_job(built: _Built, tmp_path: Path, flags: int, rank: int, plan: dict[str, str]) -> None:
     record, _ = _run(built.shim, tmp_path, [str(built.program), str(flags), str(built.mpi)], rank, **plan)
-    # A solver that has not joined is ended by MPI, but what ended it is known.
+    # MPI ends a solver that has not joined, but the cause is known.
     assert record.get("abort") == (None if flags else 4) and record["exit"] == (44 if flags else None)
     assert record["joined"] is bool(flags)
 

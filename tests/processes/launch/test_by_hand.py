@@ -1,4 +1,4 @@
-"""`mpirun -n N mpidata run JOB`, with the true mpirun, and the file by which rank 0 tells the run folder."""
+"""`mpirun -n N mpidata run JOB`, with the real mpirun, and the file in which rank 0 reports the run folder."""
 
 import json
 import os
@@ -113,7 +113,7 @@ def test_what_an_earlier_job_told_does_not_count(tmp_path: Path, monkeypatch: py
     by_hand.tell_run(file, run=tmp_path)
     told = json.loads(file.read_text())
     if boot == "this":
-        told["uptime"] = by_hand._launcher_started() - 0.1  # the launcher came right after it
+        told["uptime"] = by_hand._launcher_started() - 0.1  # the launcher started right after it
     else:
         told["boot"] = "another"
         told["time"] -= by_hand._uptime() - by_hand._launcher_started() + 40

@@ -216,7 +216,7 @@ def test_a_socket_is_refused_unless_it_is_linked(place: Place, tmp_path: Path) -
     place.file("sub/in")
     with socket.socket(socket.AF_UNIX) as listening:
         here = os.getcwd()
-        os.chdir(place.case / "sub")  # the name of a socket is short
+        os.chdir(place.case / "sub")  # a socket's path must be short
         try:
             listening.bind("socket")
         finally:

@@ -1,4 +1,4 @@
-"""Copies of a case that cannot be made: said with the reason, never a copy that lacks its end."""
+"""A case copy that cannot be made gives an error with the reason, never an incomplete copy."""
 
 import os
 import subprocess

@@ -36,7 +36,7 @@ def test_folders_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "shm")
     with cleanup.make_folders(tmp_path) as folders:
-        assert folders.segments is None  # there is no such place
+        assert folders.segments is None  # the folder does not exist
     (tmp_path / "shm").mkdir()
     (tmp_path / "shm" / "sm_segment.other").touch()
     with cleanup.make_folders(tmp_path) as folders:

@@ -13,7 +13,7 @@ from pulse_rank import JOINED, LEFT, LOADER, PulseRank
 from waiting import wait_until
 
 STOPS = "os.kill(os.getpid(), signal.SIGSTOP)"
-# Ranks for which others wait, as arguments of PulseRank; of the last three nothing is said.
+# Ranks for which others wait, as arguments of PulseRank; nothing is reported about the last three.
 HELD_UP: dict[str, dict[str, Any]] = {
     "trainer": {"then": STOPS, "flags": JOINED, "rank": 1},
     "scheduler": {"then": STOPS, "flags": JOINED, "rank": 0},
@@ -28,10 +28,10 @@ HeldUp = Callable[[str], tuple[str, float]]
 
 @pytest.fixture(scope="module")
 def held_up(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> HeldUp:
-    """What is said of each rank, and after how many seconds. All wait at the same time, as each takes seconds."""
+    """Return what is reported about each rank, and after how many seconds. All wait at once: each takes seconds."""
     folder = tmp_path_factory.mktemp("held-up")
     (folder / "second" / "run" / "waiting").mkdir(parents=True)
-    (folder / "second" / "run" / "waiting" / "for").touch()  # by another one
+    (folder / "second" / "run" / "waiting" / "for").touch()  # by another rank
     ranks = {name: PulseRank(shim, folder / name, **of) for name, of in reversed(HELD_UP.items())}
     said: dict[str, tuple[str, float]] = {}
 

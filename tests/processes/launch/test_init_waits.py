@@ -1,4 +1,4 @@
-"""What mpidata-rank preloads into solvers: waits of Open MPI's MPI_Init sleep longer and longer; no MPI."""
+"""With what mpidata-rank preloads into solvers, waits of Open MPI's MPI_Init sleep longer and longer; no MPI."""
 
 import subprocess
 from collections.abc import Callable
@@ -8,8 +8,8 @@ import pytest
 from launch_job import build_shim, clean_environment, make_plan
 
 _MPI = "#include <unistd.h>\nvoid look(void) { usleep(100); }\n"
-# Arguments: flags of the page, and the path of a library with `look`. Prints for how many ns a wait of it sleeps at
-# first, and 0.6 s later, and one of the program itself.
+# Arguments: flags of the page, and the path of a library with `look`. Prints for how many ns a wait of it sleeps, at
+# first and 0.6 s later, and a wait of the program itself.
 _PROGRAM = """
 #define _GNU_SOURCE
 #include <dlfcn.h>

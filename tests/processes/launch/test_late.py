@@ -1,4 +1,4 @@
-"""The shim mpidata-rank and a program that does not arrive in the job: it says so for all, with what it is doing."""
+"""The shim mpidata-rank reports a program that does not arrive in the job, once for all, with what it is doing."""
 
 import json
 import shutil
@@ -125,7 +125,7 @@ def test_one_rank_says_so_and_who_has_arrived_may_wait(shim: Path, tmp_path: Pat
     arrived = _Ranks(shim, tmp_path / "b", waits, [0, 1, 4], allowed_s=2.5)  # a busy machine starts a shell in a second
     assert [arrived.end(rank) for rank in (0, 1, 4)] == [(0, {})] * 3
     wait_until(lambda: late.running() == 1)
-    assert stays(lambda: late.running() == 1, 0.5)  # until the job is over, as the other one has ended it
+    assert stays(lambda: late.running() == 1, 0.5)  # until the job is over, because the other one has ended it
     (late.run / "over").touch()
     records = [late.end(rank)[1] for rank in (3, 4)]
     assert sorted(record["told"] for record in records) == [False, True]

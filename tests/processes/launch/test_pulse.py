@@ -1,4 +1,4 @@
-"""The shim mpidata-rank and what its program tells it: silence, the end of the job, a finalize that hangs."""
+"""The shim mpidata-rank and its program's reports: silence, the end of the job, a finalize that hangs."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_a_mate_is_told_its_rank_among_all_that_train(shim: Path, tmp_path: Path
 def test_a_silent_server_is_ended(shim: Path, tmp_path: Path, then: str) -> None:
     server = {"world": 8, "servers": 1, "rank": 7}
     hung = PulseRank(shim, tmp_path / "a", f"beat(); {then}", trainers_timeout_s=0.5, **server)
-    well = PulseRank(shim, tmp_path / "b", "beat(); work(1.5); tell(7)", **server)  # it has 600 s
+    well = PulseRank(shim, tmp_path / "b", "beat(); work(1.5); tell(7)", **server)  # its timeout is 600 s
     status, record = hung.end()
     assert status == -signal.SIGKILL and (record["role"], record["server"]) == ("server", 0)
     assert record["silent_key"] == "trainers.timeout_s" and record["silent_s"] >= 0.5
@@ -149,7 +149,7 @@ def test_the_job_is_over(shim: Path, tmp_path: Path) -> None:
     status, record = rank.end()
     assert status == -signal.SIGKILL and rank.seconds < 20
     assert record["told"] is True and record["signal"] == 9 and rank.stderr == ""
-    # What ends badly by itself then is a consequence.
+    # A program that then ends badly by itself is a consequence.
     other = PulseRank(shim, tmp_path / "b", "open(os.environ['MPIDATA_RUN'] + '/over', 'w'); sys.exit(3)")
     status, record = other.end()
     assert (status, record["told"], record["exit"], other.stderr) == (-signal.SIGKILL, True, 3, "")
@@ -166,7 +166,7 @@ def test_a_finalize_that_hangs(shim: Path, tmp_path: Path) -> None:
     assert (status, record["told"], record["signal"]) == (-signal.SIGKILL, True, 9)
     assert stays(lambda: rank.process.poll() is None, 0.5)  # others may rightly keep it waiting
     (rank.run / "summary.json").touch()
-    # and work on when all is done
+    # and may work on when all is done
     assert stays(lambda: rank.process.poll() is None and spawned.process.poll() is None, 1.5)
     for waits in (rank, spawned):
         (waits.run / "exits" / "rank-0005.new").touch()
@@ -319,7 +319,7 @@ def test_a_program_that_ends_without_mpi_finalize_is_named(shim: Path, tmp_path:
     assert said in rank.process.communicate()[1]
     assert said in (rank.run / "logs" / "rank-0003-solver-0-0.log").read_text()
     (left,) = (rank.run / "exits").iterdir()
-    if tolerance == "ulfm":  # it has done all it was to do, and the others are told that MPI may wait for it
+    if tolerance == "ulfm":  # the program has done all its work, and the others learn that MPI may wait for it
         assert (process_status, left.name) == (0, "without-finalize-rank-0003")
     else:
         assert process_status == -signal.SIGKILL and said in json.loads(left.read_text())["error"]

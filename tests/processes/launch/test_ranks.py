@@ -17,7 +17,7 @@ from mpidata.launch.watching.ranks import LocalRanks
 
 
 class _Ranks:
-    """Processes that look like ranks, of a run folder of the test's own."""
+    """Processes that look like ranks of a run folder of the test."""
 
     def __init__(self, run: Path) -> None:
         self.run = run
@@ -25,7 +25,7 @@ class _Ranks:
 
     def start(self, rank: str, *more: str, forks: bool = False) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, "MPIDATA_RUN": str(self.run), "PMIX_RANK": rank}
-        # Its second word is that of mpidata-rank: the run folder.
+        # The second word of the command is that of mpidata-rank: the run folder.
         fork = "if not os.fork(): print(os.getpid(), flush=True)\n" if forks else ""
         (self.run / "__main__.py").write_text(f"import os, signal; print(flush=True)\n{fork}signal.pause()")
         process = subprocess.Popen([sys.executable, str(self.run), *more], env=environment, stdout=subprocess.PIPE)
@@ -97,4 +97,4 @@ def test_a_launcher_that_does_not_notice_the_end_of_its_children(tmp_path: Path)
     launcher.kill()
     launcher.wait()
     with closing(LocalRanks(tmp_path, launcher.pid)) as ranks:
-        assert not ranks.are_all_dead()  # one without children, as on a login node
+        assert not ranks.are_all_dead()  # a launcher without children, as on a login node

@@ -1,4 +1,4 @@
-"""The port that is kept for the trainers' torch.distributed."""
+"""The port that is reserved for the trainers' torch.distributed."""
 
 import errno
 import socket

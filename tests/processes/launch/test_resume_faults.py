@@ -23,7 +23,7 @@ def job(tmp_path: Path, shim: Path, require: Callable[[str], str], monkeypatch: 
 
 
 def changes(log: str) -> Iterator[tuple[str, int]]:
-    """Calls that change something, until the launcher's log has been opened: name, and which one of that name."""
+    """Yield the calls that change something, until the launcher's log is opened: name, and count within the name."""
     count: dict[str, int] = {}
     for name, arguments in re.findall(r"^(\w+)\((.*)", log, re.MULTILINE):
         count[name] = count.get(name, 0) + 1
@@ -46,7 +46,7 @@ def test_a_resume_that_is_interrupted_can_be_resumed(job: Run, require: Callable
     points = list(changes(log.read_text()))
     assert {"openat", "mkdir", "rename", "unlink", "write"} <= {name for name, _ in points} and len(points) > 15
     for name, nth in points:
-        if (fault, name) == ("error=ENOSPC", "unlink"):  # which it never finds
+        if (fault, name) == ("error=ENOSPC", "unlink"):  # unlink never finds the disk full
             continue
         shutil.rmtree(runs)
         shutil.copytree(kept, runs)
@@ -55,8 +55,8 @@ def test_a_resume_that_is_interrupted_can_be_resumed(job: Run, require: Callable
         assert "Traceback" not in interrupted.stdout + interrupted.stderr, where
         if fault == "signal=KILL":
             assert interrupted.returncode == -9, where
-        if interrupted.returncode != 0:  # what is only printed, and a folder in /dev/shm, it can do without
+        if interrupted.returncode != 0:  # a resume can do without its printed lines and a folder in /dev/shm
             again = job.again("--resume", str(job.run))
             assert again.returncode == 0 and job.summary()["status"] == "complete", f"{where}\n{again}"
-        # Python itself looks whether it can write into TMPDIR.
+        # Python itself checks whether it can write into TMPDIR.
         assert not processes_of(job.run) and not list(job.temporary.glob("mpidata-*")), where

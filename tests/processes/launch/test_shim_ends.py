@@ -16,7 +16,7 @@ from waiting import wait_until
 
 
 def is_gone(process: int) -> bool:
-    """Also where whoever has inherited it does not wait for it."""
+    """Return whether a process has ended, even if the process that has inherited it does not wait for it."""
     try:
         return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -66,7 +66,7 @@ def test_a_program_that_could_not_join_is_quoted(shim: Path, tmp_path: Path) -> 
 def test_a_program_that_ends_before_the_launcher_tells_all_to(
     shim: Path, tmp_path: Path, require: Callable[[str], str]
 ) -> None:
-    """It is the cause, though its mpidata-rank, which a busy machine holds up here, hears of both at once."""
+    """The program is the cause, although its mpidata-rank, which is delayed here, learns of both at once."""
     endings = {3: "exit 3", 4: "kill -SEGV $$", 5: "kill -TERM $$", 6: "exit 143"}
     cases = "; ".join(f"{rank}) {ending};" for rank, ending in endings.items())
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", f"case $OMPI_COMM_WORLD_RANK in {cases} esac"]})
@@ -96,7 +96,7 @@ def test_a_program_that_ends_before_the_launcher_tells_all_to(
 def test_a_program_that_was_being_killed_when_the_launcher_tells_all_to(
     shim: Path, tmp_path: Path, number: int, told: bool
 ) -> None:
-    """The others hear of a death by the kernel's kill before its mpidata-rank does; a crash may be a consequence."""
+    """The others learn of a kill by the kernel before its mpidata-rank does; a crash may be a consequence."""
     plan = make_plan(
         tmp_path, {"solver": ["sh", "-c", "trap 'echo told' TERM; echo $$; while :; do sleep 60 & wait; done"]}
     )
@@ -151,7 +151,7 @@ def test_asked_to_end(shim: Path, tmp_path: Path) -> None:
     process = start_rank(shim, plan.run, 1)
     wait_until(lambda: [log.read_text() for log in logs.iterdir()] == ["here\n"] * 2)
     process.terminate()
-    assert process.wait(10) == 0  # it ended in order
+    assert process.wait(10) == 0  # the program ended in order
     assert os.listdir(plan.run / "exits") == ["rank-0003"]
 
 
@@ -169,7 +169,7 @@ def test_a_batch_system_that_ends_the_program_first(shim: Path, tmp_path: Path) 
 
 
 def _state(pid: int) -> str:
-    """As in /proc/PID/stat; `?` where there is no such process any more."""
+    """Return the state as in /proc/PID/stat, or `?` if the process no longer exists."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -210,7 +210,7 @@ def _alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("victim", ["launcher", "shim"])
 def test_nothing_outlives_launcher_or_shim(shim: Path, tmp_path: Path, victim: str) -> None:
-    # The program has a child of its own, and both are deaf to what asks them to end.
+    # The program has a child of its own, and both ignore signals that ask them to end.
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", "trap '' TERM HUP; sleep 60 & echo $$ $!; wait"]})
     log = plan.run / "logs" / "rank-0003-solver-0-0.log"
     launch = (
@@ -227,7 +227,7 @@ def test_nothing_outlives_launcher_or_shim(shim: Path, tmp_path: Path, victim: s
     try:
         os.kill(launcher.pid if victim == "launcher" else shim_pid, signal.SIGKILL)
         wait_until(lambda: not _alive(shim_pid) and not _alive(program))
-        if victim == "launcher":  # a shim that is killed itself can do nothing for what the program started
+        if victim == "launcher":  # a shim that is killed cannot end what the program started
             wait_until(lambda: not _alive(its_child))
     finally:
         for pid in (its_child, launcher.pid):
@@ -245,7 +245,7 @@ def test_python_says_its_last_words(shim: Path, tmp_path: Path) -> None:
 
 
 def test_a_bad_end_leaves_the_other_ranks_of_its_process_group_alone(shim: Path, tmp_path: Path) -> None:
-    """As under Slurm, which puts all ranks of a host into the process group of the first one."""
+    """Slurm, for example, puts all ranks of a host into the process group of the first one."""
     left = tmp_path / "left"
     script = f"sleep 60 & echo $! >{left}; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 3"
     other = f"{JOIN_AND_LEAVE}; echo here >{tmp_path}/other; sleep 2; echo done >{tmp_path}/other"

@@ -1,4 +1,4 @@
-"""What a launcher's end tells where a rank went with it, or before it."""
+"""What a launcher's end means if a rank ended with it or before it."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""What Python has from C is read when it is used first."""
+"""Python reads the constants of C when they are first used."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What an import of mpidata brings in, and that the library stays."""
+"""What an import of mpidata loads, and that the library stays loaded."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from mpidata.native import loading
 
 
 def test_a_program_that_unloads_it_keeps_it():
-    """MPI_Finalize calls back into it, after a plugin that used it may have been unloaded."""
+    """MPI_Finalize calls back into the library after a plugin that used it may have been unloaded."""
     script = (
         "import _ctypes, ctypes, pathlib, sys\n"
         "_ctypes.dlclose(ctypes.CDLL(sys.argv[1])._handle)\n"

@@ -190,7 +190,7 @@ TORCH = (
 
 @pytest.mark.parametrize("error", ["ValueError('no such thing')", "StreamError('No such thing.')"])
 def test_torch_distributed_does_not_swallow_what_is_printed(tmp_path, error):
-    # Before the job hears of it, as it may then end this process at any moment.
+    # Printed before the job learns of the error, because it may then end this process at any moment.
     report = "library.mpidata_trainer_close = lambda timeout: os.write(2, b'reported') and 0\n"
     result = run(tmp_path, f"from mpidata.errors import StreamError\n{report}{TORCH}raise {error}\n")
     assert result.returncode == 1

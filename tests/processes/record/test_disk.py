@@ -1,4 +1,4 @@
-"""The record of a trainer that is killed, or whose disk takes no more, in a process of its own."""
+"""The record of a trainer that is killed, or whose disk is full, in a process of its own."""
 
 import subprocess
 import sys
@@ -58,7 +58,7 @@ def start(script, plan, **values):
     indirect=["plan"],
 )
 def test_hdf5_survives_a_disk_that_takes_no_more(plan, limit):
-    """Whatever it has not written yet: HDF5 itself would crash when it closes the file."""
+    """Whatever is not written yet: HDF5 itself would crash when it closes the file."""
     done = start(FULL, plan, limit=limit)
     assert done.returncode == 0, done.stderr
     assert "has stopped: File too large." in done.stdout and "Traceback" not in done.stderr, done.stderr
@@ -95,7 +95,7 @@ recorder.finish(10)
 
 @BOTH
 def test_a_killed_writer_leaves_a_file_that_is_read_and_gone_on_with(plan):
-    """Killed in the middle of a sample, with the file open."""
+    """The writer is killed in the middle of a sample, with the file open."""
     done = start(KILLED, plan)
     assert done.returncode == -9, done.stderr
     check(RecordedDataset(plan.record_path), SAMPLES[:35])

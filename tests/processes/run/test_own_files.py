@@ -18,7 +18,7 @@ OTHER = 65534
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A folder that everybody can write, and reach."""
+    """Yield a folder that everybody can reach and write."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o777)
         yield Path(folder)

@@ -1,4 +1,4 @@
-"""What Plan.text writes, and changes to it, as all readers take it: Plan.parse, the library and mpidata-rank."""
+"""What Plan.text writes, and changes to it, as all readers read it: Plan.parse, the library and mpidata-rank."""
 
 import re
 import subprocess
@@ -13,8 +13,8 @@ from mpidata.run.plan import Plan
 
 SOURCE = ROOT / "c_api" / "src"
 
-# What is changed, and what Python and C say to it; "": nothing. C leaves alone what only the scheduler needs,
-# and Python what makes no sense, as it wrote it itself.
+# The change, and the errors of Python and C; "": no error. C ignores what only the scheduler needs, and Python
+# what makes no sense, because it wrote the text itself.
 CASES = [
     ("seed 0", "seed 9223372036854775807", "", ""),
     (
@@ -62,7 +62,7 @@ CASES = [
 
 
 LOADERS = {"loaders": 2, "loader_spares": 1}
-# The same of a plan with loaders.
+# The same for a plan with loaders.
 WITH_LOADERS = [
     ("world 10", "world 9", "", "no complete layout"),
     ("loaders 2", "loaders -1", "", "cannot be read: 'loaders -1'"),
@@ -74,7 +74,7 @@ WITH_LOADERS = [
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    """What the library says to a plan: tests/c/test_plan.c."""
+    """Build the program that prints the library's error about a plan: tests/c/test_plan.c."""
     program = tmp_path_factory.mktemp("library") / "test_plan"
     names = ("wire/plan.c", "plan_text/plan_reading.c", "plan_text/plan_fields.c", "base/status.c", "program/text.c")
     names += ("containers/array.c", "containers/text_list.c")

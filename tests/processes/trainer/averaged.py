@@ -1,4 +1,4 @@
-"""mpidata.LocalSGD over MPI beside torch's DistributedDataParallel over gloo, and beside DiLoCo by its formulas.
+"""Compare mpidata.LocalSGD over MPI with torch's DistributedDataParallel over gloo, and with the formulas of DiLoCo.
 
 Arguments: a folder for the store.
 """
@@ -24,7 +24,7 @@ RANK, RANKS = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
 
 
 class Model(nn.Module):
-    """Of several dtypes, with parameters that are frozen, scalar, complex or never used, and buffers."""
+    """A model of several dtypes, with frozen, scalar, complex and unused parameters, and with buffers."""
 
     def __init__(self):
         super().__init__()
@@ -39,7 +39,7 @@ class Model(nn.Module):
 
 
 class Trainer:
-    """What LocalSGD asks of a trainer."""
+    """The parts of a trainer that LocalSGD uses."""
 
     def __init__(self, elastic):
         self.communicator = MPI.COMM_WORLD
@@ -51,7 +51,7 @@ class Trainer:
 
 
 def make(elastic, every, outer=None):
-    """A model, its optimizer, and LocalSGD with its trainer."""
+    """Return a model, its optimizer, and LocalSGD with its trainer."""
     trainer = Trainer(elastic)
     local_sgd.in_job, local_sgd.job = lambda: True, SimpleNamespace(join=lambda: trainer)
     torch.manual_seed(RANK)
@@ -76,7 +76,7 @@ def check_alike(model):
 
 
 def as_data_parallel(elastic):
-    """After each step all have what DistributedDataParallel makes of it."""
+    """After each step all have the weights that DistributedDataParallel gives."""
     model, optimizer, _, trainer = make(elastic, 1)
     theirs = nn.parallel.DistributedDataParallel(copy.deepcopy(model), find_unused_parameters=True)
     their_optimizer = torch.optim.SGD(theirs.parameters(), 0.05)
@@ -89,7 +89,7 @@ def as_data_parallel(elastic):
 
 
 def by_its_formulas(elastic):
-    """Trainers that make as many steps, but have other numbers of samples."""
+    """DiLoCo's formulas hold for trainers with the same number of steps and different numbers of samples."""
     momentum = {"lr": 0.7, "momentum": 0.9, "nesterov": True}
     model, optimizer, _, trainer = make(elastic, 4, lambda of: torch.optim.SGD(of, **momentum))
     alone = copy.deepcopy(model)
@@ -98,7 +98,7 @@ def by_its_formulas(elastic):
     velocity = [torch.zeros_like(a) for a in anchor]
     weights = [6 + 2 * rank for rank in range(RANKS)]
     for number in range(12):
-        MPI.COMM_WORLD.Barrier()  # else who is ahead has the others average before their fourth step
+        MPI.COMM_WORLD.Barrier()  # otherwise, a trainer that is ahead makes the others average before their fourth step
         step(model, optimizer, trainer, number, weights[RANK])
         step(alone, alone_optimizer, Trainer(False), number, weights[RANK])
         if number % 4 < 3:
@@ -118,7 +118,7 @@ def by_its_formulas(elastic):
 
 
 def uneven(elastic):
-    """Each makes another number of steps, and none waits for more."""
+    """Trainers make different numbers of steps, and none waits for more."""
     model, optimizer, local, trainer = make(elastic, 3, lambda of: torch.optim.SGD(of, 1.0, 0.5))
     for number in range(5 + 4 * RANK):
         step(model, optimizer, trainer, number)
@@ -126,14 +126,14 @@ def uneven(elastic):
     check_alike(model)
     before = copy.deepcopy(model.state_dict())
     trainer.samples += 6
-    local.average()  # of samples that nobody has made a step with: an outer optimizer must not move either
+    local.average()  # samples without a step: an outer optimizer must not move either
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name]), name
     if RANK == 0:
         for number in range(5):
             step(model, optimizer, trainer, number)
     elif RANK == 1:
-        assert local.come(How.JOINING) is False  # the others are elsewhere, in the end
+        assert local.come(How.JOINING) is False  # the others are at the end
     local.come(How.LEAVING)
     check_alike(model)
 

@@ -1,6 +1,6 @@
-"""Run by each of several ranks: mpidata.DistributedDataParallel over MPI beside torch's over gloo, on the same models.
+"""Compare mpidata.DistributedDataParallel over MPI with torch's over gloo on the same models; run by several ranks.
 
-Arguments: a seed, a folder for the store, and names of cases; all without any.
+Arguments: a seed, a folder for the store, and names of cases; without names, all cases run.
 """
 
 import copy
@@ -28,7 +28,7 @@ RANK, RANKS = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
 
 
 class Dense(nn.Module):
-    """Of two layers; what the others differ in."""
+    """A model of two layers, and the base of the other models."""
 
     dtype, steps, options = torch.float32, 3, {}
 
@@ -46,7 +46,7 @@ class Dense(nn.Module):
 
 
 class Large(Dense):
-    """Of several buckets of the sums: 1 MB in the first one, then 25 MB."""
+    """A model with several buckets of sums: 1 MB in the first one, then 25 MB."""
 
     def __init__(self):
         super().__init__()
@@ -69,7 +69,7 @@ class Normed(Dense):
 
 
 class Unused(Dense):
-    """`some` is used on odd ranks, `once` in the first step, `never` at no time."""
+    """`some` is used on odd ranks, `once` in the first step, `never` not at all."""
 
     options = {"find_unused_parameters": True}
 
@@ -99,7 +99,7 @@ class Accumulated(Dense):
 
 
 class UnusedAccumulated(Unused):
-    """`some` and `once` are not used in the pass that sums, only in one before."""
+    """`some` and `once` are not used in the pass that sums, only in an earlier one."""
 
     def forward(self, x):
         loss = Dense.forward(self, x)
@@ -140,7 +140,7 @@ class Half(Dense):
 
 
 class Mixed(Dense):
-    """Of several dtypes, scalars and an empty parameter among them."""
+    """A model of several dtypes, with scalars and an empty parameter."""
 
     def __init__(self):
         super().__init__()
@@ -158,7 +158,7 @@ class Frozen(Dense):
 
 
 class Tied(Dense):
-    """One parameter of two modules."""
+    """Two modules share one parameter."""
 
     def __init__(self):
         super().__init__()
@@ -183,7 +183,7 @@ class Permuted(Dense):
 
 
 def compare(case, seed):
-    torch.manual_seed(100 * seed + RANK)  # other values on each rank: those of the first one count
+    torch.manual_seed(100 * seed + RANK)  # the values differ between ranks: those of the first rank count
     module = case()
     ours = data_parallel.DistributedDataParallel(copy.deepcopy(module), **case.options)
     theirs = nn.parallel.DistributedDataParallel(module, **case.options)
@@ -196,7 +196,7 @@ def compare(case, seed):
                 optimizer.zero_grad()
             case.backward(model, lambda g=generator: torch.randn(6, 5, generator=g, dtype=torch.float64).to(case.dtype))
         check(gradients(ours), gradients(theirs))
-        check(getattr(ours, "own", {}), getattr(theirs, "own", {}))  # of passes without a sum
+        check(getattr(ours, "own", {}), getattr(theirs, "own", {}))  # gradients of passes without a sum
         for optimizer in optimizers:
             optimizer.step()
         for name, value in ours.module.state_dict().items():
@@ -207,7 +207,7 @@ def compare(case, seed):
 
 
 def as_trainer(members, total=None, samples=0):
-    """Be a trainer, with these members or none, that has drawn so many samples of a batch of all."""
+    """Act as a trainer, with these members or none, that has drawn `samples` samples of a global batch of `total`."""
     trainer = SimpleNamespace(members=members, apart=None, share=Share(), replica=Replica())
     trainer.share.total = total
     if total:
@@ -218,14 +218,14 @@ def as_trainer(members, total=None, samples=0):
 
 
 class Rows(Double):
-    """The mean over the samples."""
+    """A model whose loss is the mean over the samples."""
 
     def forward(self, x):
         return self.second(torch.tanh(self.first(x))).square().sum(dim=1).mean()
 
 
 def weighed(seed):
-    """Batches that differ in size: the gradient is that of all samples together, with either class."""
+    """With batches that differ in size, the gradient is that of all samples together, with either class."""
     members = calls.job.join().members
     torch.manual_seed(seed)
     module, total = Rows(), 2 * RANKS + 1
@@ -257,7 +257,7 @@ def gradient_of(model, x):
 
 
 def with_three_each(module, own, members, total):
-    """Gradients where all have drawn three samples, of batches of all together or not."""
+    """Return the gradients if all have drawn three samples, of global batches or not."""
     as_trainer(members, total, 3)
     return gradient_of(data_parallel.DistributedDataParallel(copy.deepcopy(module)), own)
 
@@ -281,7 +281,7 @@ def everywhere(value):
 
 
 def sums(seed):
-    """mpidata.all_reduce beside that of torch."""
+    """mpidata.all_reduce gives the results of torch's."""
     torch.manual_seed(100 * seed + RANK)
     for dtype in (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8):
         for op, theirs in (("sum", "SUM"), ("max", "MAX"), ("min", "MIN"), ("mean", "SUM")):
@@ -309,7 +309,7 @@ def refused(call):
 
 
 def refusals(seed):
-    """What is refused, on all ranks."""
+    """Every rank refuses modules that differ between ranks, and modules and calls that are not supported."""
     make = data_parallel.DistributedDataParallel
     for module in (nn.Linear(2, 2 + (RANK == 1)), nn.Linear(2, 2, dtype=torch.float64 if RANK == 1 else torch.float32)):
         assert "the module differs between trainers" in refused(lambda module=module: make(module))

@@ -1,4 +1,4 @@
-"""A process that a trainer forks: in a process of its own, as what else is loaded has threads and locks, too."""
+"""A process that a trainer forks; in a process of its own, because other loaded modules also have threads and locks."""
 
 import os
 import subprocess

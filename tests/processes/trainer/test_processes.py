@@ -1,4 +1,4 @@
-"""Trainers that accelerate takes for the only ones are told so."""
+"""Trainers that accelerate takes for the only ones get an error."""
 
 import subprocess
 import sys
