@@ -1,4 +1,4 @@
-"""What all tests share: needed programs, and the rules that a run of the suite must keep."""
+"""Fixtures of all tests: required programs, and rules that a run of the suite must keep."""
 
 import gc
 import os
@@ -13,18 +13,18 @@ import pytest
 if TYPE_CHECKING:
     from cluster import Cluster
 
-os.environ.setdefault("MPIDATA_REPORT", "false")  # of hundreds of jobs
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's own begin by spinning, half of what its import costs
-os.environ.setdefault("OMPI_MCA_btl", "^ofi")  # which, where it finds no network for itself, sleeps 1 s in MPI_Init
-gc.set_threshold(20_000, 50, 100)  # a third of the time of collecting the tests went into looking for garbage
+os.environ.setdefault("MPIDATA_REPORT", "false")  # skips the reports of hundreds of jobs
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's own threads spin at start: half of its import time
+os.environ.setdefault("OMPI_MCA_btl", "^ofi")  # ofi sleeps 1 s in MPI_Init if it finds no network
+gc.set_threshold(20_000, 50, 100)  # garbage collection took a third of the time of test collection
 REQUIRE_ALL = os.environ.get("MPIDATA_REQUIRE_ALL", "") not in ("", "0")
 
 
 @pytest.fixture(scope="session")
 def require() -> Callable[[str], str]:
-    """Find a program that a test cannot do without: `path = require("gfortran")`.
+    """Return the path of a program that a test requires: `path = require("gfortran")`.
 
-    Looks in the environment of this Python, then in PATH. Without the program the test is skipped, or fails where
+    Searches the environment of this Python, then PATH. If the program is missing, the test is skipped, or fails if
     MPIDATA_REQUIRE_ALL is set.
     """
 
@@ -40,7 +40,7 @@ def require() -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    """mpidata-rank, built with no MPI."""
+    """mpidata-rank, built without MPI."""
     from launch_job import build_shim
 
     return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
@@ -48,9 +48,9 @@ def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]
 
 @pytest.fixture(scope="session")
 def carried(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Compile programs/solvers/<name>.c as a program that is not a rank of the job; returns the executable's path.
+    """Compile programs/solvers/<name>.c as a program that is not a rank of the job; return the executable's path.
 
-    `compiler` is the mpicc of the program's own MPI, or none.
+    `compiler` is the mpicc of the program's own MPI, or None.
     """
     import subprocess
 
@@ -85,7 +85,7 @@ def built_heat2d(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Cluster]":
-    """A Slurm of the tests' own, on this machine."""
+    """A Slurm cluster on this machine, only for the tests."""
     from cluster import Cluster, missing
 
     problem = missing()
@@ -106,7 +106,7 @@ def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     _fail_if_skipped(report)
-    # An mpirun started by a process that holds MPI fails without a word.
+    # An mpirun fails silently if its parent process has loaded MPI.
     if "mpi4py.MPI" in sys.modules:
         report.outcome = "failed"
         report.longrepr = "This process has imported mpi4py.MPI. Run MPI programs as processes of their own."

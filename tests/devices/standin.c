@@ -1,7 +1,7 @@
-/* A stand-in for the driver of a device, for tests where there is none: CUDA's functions, or HIP's with STANDIN_HIP.
+/* A stand-in for a device driver, for tests on machines without a device: CUDA's functions, or HIP's with STANDIN_HIP.
  *
- * A device's memory is mapped twice: where the program sees it, it cannot be touched. Streams do nothing by themselves: what they were
- * given is done when the host waits for an event behind it, so a copy comes as late as it can. Until then its target is poisoned. */
+ * A device's memory is mapped twice; the program cannot access its own mapping. Streams do nothing by themselves: their operations run
+ * when the host waits for a later event, so each copy is as late as possible. Until then its target is poisoned. */
 #define _GNU_SOURCE
 #include "standin.h"
 
@@ -19,15 +19,15 @@ enum { INVALID_VALUE = 1, INVALID_CONTEXT = 201, INVALID_HANDLE = 400 };
 typedef struct { char *program, *device; size_t bytes; char kind; int ordinal; } memory;
 typedef struct { int ordinal, non_blocking, open; } stream;
 
-/* One list for all streams, in the order in which they were given. */
+/* The operations of all streams in one list, in the order of submission. */
 typedef struct {
     int over, stream;
     enum { WRITE, WAIT } kind;
     char *to;
-    const char *from; /* NULL: of `values` */
+    const char *from; /* NULL: from `values` */
     char *values;
     size_t bytes;
-    long waits_for; /* the event: that of `waits_of`, up to this operation */
+    long waits_for; /* up to this operation of the stream `waits_of` */
     int waits_of;
 } operation;
 
@@ -35,7 +35,7 @@ static memory memories[MANY * MANY];
 static stream streams[MANY]; /* 0 to DEVICES - 1: the default streams */
 static struct { int ordinal, open, stream; long upto; } events[MANY * 16];
 static operation *operations;
-static long n_operations, n_copies, first; /* first: all before it are over */
+static long n_operations, n_copies, first; /* first: all earlier ones are over */
 static int n_memories, n_streams = DEVICES, n_events, n_host, failing_code, current = -1, last_error;
 static struct { const char *from; size_t bytes; } registered[MANY];
 static int n_registered, n_retained;
@@ -53,7 +53,7 @@ static memory *memory_of(uintptr_t address) {
     return NULL;
 }
 
-/* The address by which the device has it. */
+/* The device's address of the same memory. */
 static char *on_device(uintptr_t address, size_t bytes) {
     memory *found = memory_of(address);
     if (!found || address + bytes > (uintptr_t)found->program + found->bytes) return NULL;
@@ -67,7 +67,7 @@ static operation *add(int to_stream) {
     return &operations[n_operations++];
 }
 
-/* The default stream waits for all that are blocking, and they for it. */
+/* The default stream waits for all blocking streams, and they wait for it. */
 static int is_before(int one, int of) {
     if (one == of) return 1;
     if (streams[one].ordinal != streams[of].ordinal || streams[one].non_blocking || streams[of].non_blocking) return 0;
@@ -168,7 +168,7 @@ SHOWN extern const standin_functions standin;
 const standin_functions standin = {allocate, write_now, launch_write, make_stream, fail, open_objects, get_current, set_current, get_last,
                                    get_copies, locked, forget};
 
-/* -- of the driver -------------------------------------------------------------------------------------------------- */
+/* -- driver functions ----------------------------------------------------------------------------------------------- */
 
 #ifdef STANDIN_HIP
 #define NAME(of_cuda, of_hip) of_hip
@@ -194,7 +194,7 @@ SHOWN int NAME(cuPointerGetAttribute, hipPointerGetAttribute)(void *value, int a
     else if (attribute == 9)
         *(int *)value = found->ordinal;
     else if (attribute == 1)
-        *(void **)value = found->kind == 'p' ? NULL : (void *)&streams[found->ordinal]; /* any address that says which */
+        *(void **)value = found->kind == 'p' ? NULL : (void *)&streams[found->ordinal]; /* any address that identifies it */
     else
         return last_error = INVALID_VALUE;
     return 0;
@@ -216,7 +216,7 @@ SHOWN int NAME(cuStreamDestroy_v2, hipStreamDestroy)(void *handle) {
 
 SHOWN int NAME(cuEventCreate, hipEventCreateWithFlags)(void **handle, unsigned flags) {
     BEGIN(cuEventCreate);
-    if (!(flags & 1)) return last_error = INVALID_VALUE; /* who waits would spin */
+    if (!(flags & 1)) return last_error = INVALID_VALUE; /* a waiting thread would spin */
     if (n_events == MANY * 16) abort();
     events[n_events].ordinal = current;
     events[n_events].open = 1;

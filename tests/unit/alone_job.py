@@ -1,4 +1,4 @@
-"""A trainer in this process without a job or MPI, that is given samples of fields with lengths, by the real library."""
+"""A trainer in this process without a job or MPI, which receives samples with lengths through the real library."""
 
 import contextlib
 import functools
@@ -25,14 +25,14 @@ SIMULATIONS, STEPS = 6, 11
 
 
 def plan_of(fields: tuple[Field, ...], **changes: Any) -> Plan:
-    """A job of one trainer with these fields."""
+    """The plan of a job of one trainer with these fields."""
     lengths = tuple(Length(name) for name in dict.fromkeys(field.length for field in fields if field.length))
     values = dict(run=Path("/run"), policy="firo", capacity=60, watermark=4, groups=2, world=6, simulations=SIMULATIONS)
     return make_plan(**(values | dict(fields=fields, lengths=lengths, validation=1) | changes))
 
 
 class Samples:
-    """Random samples, each a function of its simulation and step; lengths are from `least` to `most`."""
+    """Random samples, each a function of its simulation and step; lengths are between `least` and `most`."""
 
     def __init__(self, plan: Plan, least: dict[str, int], most: dict[str, int]) -> None:
         self.plan, self.least, self.most = plan, least, most
@@ -71,7 +71,7 @@ class Samples:
 
 
 def alone(test: Callable[..., None]) -> Callable[..., None]:
-    """Run a test in a process of its own, as a process is a trainer only once: a fork, which need not load torch."""
+    """Run a test in a forked process: a process is a trainer only once, and a fork need not load torch."""
 
     @functools.wraps(test)
     def run(*arguments: Any, **named: Any) -> None:
@@ -81,7 +81,7 @@ def alone(test: Callable[..., None]) -> Callable[..., None]:
             with os.fdopen(write, "w") as file, contextlib.suppress(BaseException):
                 try:
                     if "torch" in sys.modules:
-                        sys.modules["torch"].set_num_threads(1)  # threads of OpenMP do not survive a fork
+                        sys.modules["torch"].set_num_threads(1)  # OpenMP threads do not survive a fork
                     test(*arguments, **named)
                 except BaseException:
                     file.write(traceback.format_exc())
@@ -102,7 +102,7 @@ def alone(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def begin(samples: Samples) -> AloneTrainer:
-    """Make this process the trainer; in a test that is `alone`."""
+    """Make this process the trainer, in a test that is `alone`."""
     library = load()
     assert library.mpidata_trainer_open_alone(samples.plan.text().encode()) == 0
     job._trainer = AloneTrainer(samples.plan, library, samples)

@@ -1,4 +1,4 @@
-"""What is said of a job file with mistakes."""
+"""The error messages for a bad job file."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ fields: {u: {shape: [4]}}
 
 
 def problems(folder: Path, text: str, *overrides: str) -> list[str]:
-    """The sentences, one for each mistake."""
+    """Return the messages, one for each mistake."""
     (folder / "job.yaml").write_text(text)
     with pytest.raises(JobFileError) as caught:
         load_job(folder / "job.yaml", overrides)

@@ -1,4 +1,4 @@
-"""DataLoaders and FileDatasets of the same rows, and loaders of both in this process."""
+"""DataLoaders and FileDatasets with the same rows, and loaders for both in this process."""
 
 import numpy as np
 from fake_loaders import FakeNetwork
@@ -36,7 +36,7 @@ MAKERS = {
 
 
 def write_rows(folder):
-    """Write the rows into three parts; gives their paths."""
+    """Write the rows into three parts; return their paths."""
     paths = []
     for part, rows in enumerate(np.array_split(np.arange(ROWS), 3)):
         paths.append(folder / f"{part}.csv")

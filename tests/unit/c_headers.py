@@ -1,4 +1,4 @@
-"""What the headers of c_api declare, as GCC lists it."""
+"""The declarations in the headers of c_api, as GCC lists them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LINE = re.compile(r"/\* (.+?):\d+:\w+ \*/ extern .*?(mpidata_\w+) \((.*)\);")
 
 
 class Declaration(NamedTuple):
-    """A function: its headers, such as `wire/plan.h`, and the types of its arguments."""
+    """A function's headers, such as `wire/plan.h`, and its argument types."""
 
     headers: set[str]
     arguments: tuple[str, ...]
@@ -28,7 +28,7 @@ class Declaration(NamedTuple):
 
 @functools.cache
 def declarations() -> Mapping[str, Declaration]:
-    """All functions by name, those of a header in its order."""
+    """Return all functions by name, in the order of their header."""
     headers = [path.relative_to(C_API / "src") for path in sorted((C_API / "src").rglob("*.h"))]
     names = ["mpidata.h", *map(str, headers), "mpidata_carried.h"]
     command = [build_facts()["mpicc"], "-std=gnu11", f"-I{C_API / 'include'}", f"-I{C_API / 'src'}", "-fsyntax-only"]

@@ -1,4 +1,4 @@
-"""How a trainer dies in a job of the real scheduler: by an event, and mostly a note of its mpidata-rank."""
+"""How a trainer dies in a job of the real scheduler: by an event, usually with an exit note of its mpidata-rank."""
 
 import json
 from pathlib import Path

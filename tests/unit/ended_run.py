@@ -1,4 +1,4 @@
-"""A run folder that is filled as a run would, and how that run ended."""
+"""A run folder filled as by a run, and how that run ended."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ __all__ = ["EndedRun"]
 
 
 class EndedRun:
-    """A run folder that is filled as a run would."""
+    """A run folder filled as by a run."""
 
     def __init__(self, folder: Path) -> None:
         self.plan: Plan = make_plan(folder, {})
@@ -27,7 +27,7 @@ class EndedRun:
         self.attempt = Attempt.of(self.run, self.plan)
 
     def fault_tolerant(self) -> None:
-        """All ranks have joined, and the death of a solver is no matter."""
+        """Mark all ranks as joined, in a job that survives the death of a solver."""
         self.attempt = dataclasses.replace(self.attempt, plan=dataclasses.replace(self.plan, fault_tolerance="ulfm"))
         self.run.events.write_text("start\n")
 

@@ -1,8 +1,8 @@
-"""A stand-in for a device whose streams work at the worst moment: late, when somebody waits for them, or at once.
+"""A stand-in for a device whose streams work at the worst moment: late, when they are waited for, or at once.
 
-Memory on the device is memory of the CPU with wrong values in it until it is copied to. What is freed is used again at
-once, unless a stream has it kept. So there are wrong values where the training does not wait for a copy, where what is
-copied from is changed before that is done, and where memory is used again before the training has read it.
+Device memory is CPU memory with wrong values until it is copied to. Freed memory is reused at once, unless a stream has
+it kept. So wrong values appear if the training does not wait for a copy, if the source of a copy changes before the
+copy is done, and if memory is reused before the training has read it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ Bits = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class OutOfMemory(RuntimeError):
-    """As torch.OutOfMemoryError, which older ones do not have."""
+    """Stands for torch.OutOfMemoryError, which older versions of torch lack."""
 
 
 def pretend_that_torch_pins(monkeypatch: Any) -> None:
-    """Have a DataLoader of torch believe that its pin_memory=True can be done."""
+    """Make torch's DataLoader believe that pin_memory=True is possible."""
     for name in ("cuda", "accelerator"):
         if hasattr(torch, name):
             monkeypatch.setattr(f"torch.{name}.is_available", lambda: True)
 
 
 class Stream:
-    """Work in order, done when `run_to` is called, or at once."""
+    """Operations in order, done when `run_to` is called, or at once."""
 
     def __init__(self, at_once: bool) -> None:
         self.at_once = at_once
@@ -70,33 +70,33 @@ class FakeEvent:
 
 
 class FakeDevice:
-    """As `mpidata.device.device.Device`.
+    """A stand-in for `mpidata.device.device.Device`.
 
     Parameters
     ----------
     mode : str
-        Of MODES: when the stream of copies works. That of the training works late.
+        One of MODES: when the copy stream works. The training stream works late.
     pins : bool
-        Whether `pin` copies, as from memory that is not page-locked.
+        Whether `pin` copies, as for memory that is not page-locked.
 
     Attributes
     ----------
     host_waits : list of FakeEvent
-        For which the host has waited.
+        The events that the host has waited for.
     blocks : int
-        Blocks of memory, one for each tensor, that were needed in all.
+        The total number of memory blocks that were needed, one for each tensor.
     """
 
-    draws_page_locked = False  # there is no such memory without a device
+    draws_page_locked = False  # page-locked memory needs a device
 
     def __init__(self, mode: str = MODES[0], pins: bool = False) -> None:
         self.pins = pins
         self.copies, self.training = Stream(mode == MODES[1]), Stream(False)
         self.free: list[Bits] = []
-        self.kept: dict[int, int] = {}  # by address: work of the training after which it may be used again; -1: held
+        self.kept: dict[int, int] = {}  # by address: the training work after which the memory may be reused; -1: held
         self.addresses: set[int] = set()
         self.host_waits: list[FakeEvent] = []
-        self.fails_after: int | None = None  # so many copies
+        self.fails_after: int | None = None  # the number of copies that succeed
         self.staging, self.staged = MemoryPool(), 0
 
     @property
@@ -125,7 +125,7 @@ class FakeDevice:
         assert tensor.is_contiguous()
         block, size = self._take(max(1, tensor.nbytes)), tensor.nbytes
         held = lease(block.ctypes.data, size, functools.partial(self._free, block))
-        # By addresses: whoever lets go of the source before this is done has it changed.
+        # By addresses: if the source is released before the copy is done, the copy has wrong values.
         self.copies.give(functools.partial(ctypes.memmove, block.ctypes.data, tensor.data_ptr(), size))
         return torch.from_numpy(held).view(tensor.dtype).view(tensor.shape)
 
@@ -142,13 +142,13 @@ class FakeDevice:
         return FakeEvent(self.training, self.host_waits)
 
     def step(self, batch: dict[str, torch.Tensor], take: Callable[[dict[str, torch.Tensor]], object]) -> None:
-        """Begin a step of the training, which `take`s the batch as it is then; as a kernel does, it holds no memory."""
+        """Start a step that `take`s the batch as it is when the step runs; like a kernel, it holds no memory."""
         where = {name: (one.data_ptr(), one.nbytes, one.dtype, one.shape) for name, one in batch.items()}
         assert all(map(self.has, batch.values()))
         self.training.give(lambda: take({name: _read(*of) for name, of in where.items()}))
 
     def finish(self) -> None:
-        """Do all that was begun."""
+        """Complete all work that was started."""
         self.training.run_to(self.training.given)
         self.copies.run_to(self.copies.given)
 

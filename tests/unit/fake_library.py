@@ -1,4 +1,4 @@
-"""A stand-in for libmpidata in one process: hands out made-up samples and keeps what it was called with."""
+"""A stand-in for libmpidata in one process: returns made-up samples and records its calls."""
 
 import ctypes
 import dataclasses
@@ -44,28 +44,28 @@ def make_plan(**changes):
 
 
 def make_event(kind, **values):
-    """An event of this class; what is not given says nothing."""
+    """Return an event of this class; values that are not given are neutral."""
     blank = {"simulation": -1, "statistics": (0,) * 8, "text": "", "usage": NO_USAGE}
     names = [field.name for field in dataclasses.fields(kind)]
     return kind(**{name: blank.get(name, 0) for name in names} | values)
 
 
 def memory(address, shape, dtype):
-    """Array over an address that the library was given."""
+    """Return an array over an address that was passed to the library."""
     size = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
     return np.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype).reshape(shape)
 
 
-VAIN_DRAW_S = 0.01  # how long a draw takes that comes to nothing
+VAIN_DRAW_S = 0.01  # the duration of a draw that returns nothing
 
 
 class FakeLibrary:
-    """Sample number n has n in every element of its fields; simulation n // 5, step n % 5."""
+    """Sample n has n in every element of its fields; it is step n % 5 of simulation n // 5."""
 
     def __init__(self, plan=None, samples=12, again=0, validation=0, simulations=2, end_at_step=None):
         self.plan = plan or make_plan()
         self.samples = samples
-        self.again = again  # that many draws come to nothing first
+        self.again = again  # the number of first draws that return nothing
         self.n_validation = validation
         self.simulations = simulations
         self.end_at_step = end_at_step
@@ -83,9 +83,9 @@ class FakeLibrary:
         self.lent = []
         self.draw_status = SUCCESS
         self.known_steps = -1
-        self.shares = []  # samples of each batch that all draw together, and of how many trainers
-        self.pages = None  # a list: batches are handed out without a copy, and come back into it
-        self.ahead = 0  # batches that were drawn ahead, and that the loop has not had
+        self.shares = []  # samples of each global batch, and the number of trainers
+        self.pages = None  # a list: batches are lent without a copy, and return to it
+        self.ahead = 0  # batches drawn ahead that the loop has not received
         self.most_ahead = 0
 
     last_error = b"The sentence. Where. What to do."
@@ -120,7 +120,7 @@ class FakeLibrary:
         return SUCCESS
 
     def _refuses(self, timeout):
-        """Status of a draw that gives no batch; 0 of one that does. Ahead of the loop there is no other reason."""
+        """Return 0 if a draw gives a batch, else its status, which is always AGAIN ahead of the loop."""
         ahead, status = timeout < 0, self.draw_status
         if not status and self.again:
             self.again -= 1
@@ -298,11 +298,11 @@ class FakeLibrary:
 
 
 def make_trainer(library):
-    """Make this process a trainer, as joining a job would."""
+    """Make this process a trainer, as if it had joined a job."""
     job._trainer = Trainer(library.plan, library, None)
     return job._trainer
 
 
 def numbers(batch):
-    """What tells the samples of a batch apart."""
+    """Return the numbers of the samples of a batch."""
     return batch["temperature"][:, 0, 0].tolist()

@@ -9,8 +9,8 @@ import numpy as np
 
 from mpidata.loading.transport import Closed, Joined, Kind, Lost, Parcel, Request, Retires
 
-# numpy reads the heads of its files by `ast.literal_eval`, and CPython before 3.11.8 and 3.12.2 fails now and then
-# where two threads do (gh-106905). The loaders of a job are processes.
+# NumPy parses the headers of its files by `ast.literal_eval`, which can fail in CPython before 3.11.8 and 3.12.2 if two
+# threads call it (gh-106905). The loaders of a job are processes.
 _one_at_a_time, _literal_eval = threading.Lock(), ast.literal_eval
 
 
@@ -23,7 +23,7 @@ ast.literal_eval = _locked
 
 
 def copied(buffer):
-    """Bytes of a buffer as they would arrive: elsewhere, writable."""
+    """Return the bytes of a buffer as they would arrive: in other memory, writable."""
     return memoryview(np.array(np.frombuffer(memoryview(buffer).cast("B"), np.uint8)) if len(buffer) else bytearray())
 
 
@@ -58,11 +58,11 @@ class FakeRequests:
 
 
 class FakeNetwork:
-    """Trainers and loaders of a job; `serve(requests)` is what the thread of each loader runs until it gets Closed."""
+    """Trainers and loaders of a job; each loader's thread runs `serve(requests)` until it receives Closed."""
 
     def __init__(self, serve, loaders=1, trainers=1):
         self.serve = serve
-        self.lock = threading.Condition()  # that something has come
+        self.lock = threading.Condition()  # notified when something arrives
         self.numbers = itertools.count()
         self.alive, self.retired = {}, set()
         self.events = []
@@ -72,7 +72,7 @@ class FakeNetwork:
             self.start()
 
     def start(self):
-        """Another loader joins; returns its number."""
+        """Add a loader; return its number."""
         with self.lock:
             number = next(self.numbers)
             requests = self.alive[number] = FakeRequests(self, number)
@@ -84,14 +84,14 @@ class FakeNetwork:
         return number
 
     def kill(self, number, at=""):
-        """A loader dies, at what it said last: its answers arrive no more. Its thread is told to end."""
+        """Kill a loader, at its last sign of life: its answers no longer arrive, and its thread is asked to end."""
         with self.lock:
             self.alive.pop(number).waiting.put(Closed())
             self.events.append(Lost(number, at))
             self.lock.notify_all()
 
     def retire(self, number):
-        """A loader is asked for nothing more; it answers what it has been asked for."""
+        """Retire a loader: it gets no more requests, but still answers earlier ones."""
         with self.lock:
             self.retired.add(number)
             self.events.append(Retires(number))
@@ -151,7 +151,7 @@ class FakeLoaders:
         return self.parcels[dataset].pop(0) if self.parcels.get(dataset) else None
 
     def drop(self, dataset):
-        """At the next call of take: the collection of garbage may have led here, from within anything."""
+        """Drop the dataset at the next call of take: garbage collection may call this at any point."""
         self.dropped.append(dataset)
 
     def forget_dropped(self):

@@ -1,4 +1,4 @@
-"""An MPI that spawns, and a library that greets, which only seem to be there."""
+"""Stand-ins for an MPI that spawns, and for the library that the spawner calls."""
 
 import threading
 from types import ModuleType
@@ -25,7 +25,7 @@ class Info(dict[str, str]):
 
 
 class FakeMPI(ModuleType):
-    """mpi4py with one module, MPI, that is this same object."""
+    """mpi4py whose module MPI is this same object."""
 
     Exception = MPIError
     Info = Info
@@ -34,7 +34,7 @@ class FakeMPI(ModuleType):
         super().__init__("mpi4py")
         self.MPI = self.COMM_SELF = self
         self.spawned: list[tuple[Any, ...]] = []
-        self.returns: dict[int, threading.Event] = {}  # when the spawn of a group does, where not at once
+        self.returns: dict[int, threading.Event] = {}  # by group: when its spawn returns, if not at once
         self.refuses: dict[int, str] = {}
 
     def Spawn(self, program: str, command: list[str], maxprocs: int, info: Info) -> "FakeMPI":  # noqa: N802
@@ -51,23 +51,21 @@ class FakeMPI(ModuleType):
 
 
 class Library:
-    """Notes what is called, in which order, and answers with a status."""
+    """Records calls in order, and answers each with a status."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
         self.roles: set[int] = set()
         self.statuses: dict[tuple[str, int], int] = {}
-        self.answers: dict[int, threading.Event] = {}  # when what is called answers, where not at once
-        self.trainers = [
-            0
-        ]  # that say at once that they are ready, or `busy`, and where they may die that they `joined`
+        self.answers: dict[int, threading.Event] = {}  # by group: when a call answers, if not at once
+        self.trainers = [0]  # they answer at once: ready or `busy`, and `joined` if they may die
         self.busy: set[int] = set()
         self.lost: set[int] = set()
         self.joined = ANSWER_JOINED
         self.may_die = False
         self.ready: Any = lambda trainer, group, kind, answer: None
-        self.dead: set[int] = set()  # of which MPI tells
-        self.joins: dict[int, threading.Event] = {}  # when a join returns, where not at once
+        self.dead: set[int] = set()  # that MPI reports
+        self.joins: dict[int, threading.Event] = {}  # by group: when its join returns, if not at once
 
     def _answer(self, name: str, group: int) -> int:
         self.calls.append((name, group))

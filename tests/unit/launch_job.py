@@ -1,4 +1,4 @@
-"""A job of shell scripts, for the tests of the launch; no program of it uses MPI."""
+"""A job of shell scripts for tests of the launch; its programs do not use MPI."""
 
 import json
 import os
@@ -27,7 +27,7 @@ _LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_", "MPIDATA_")
 
 
 def pulse(flags: int) -> str:
-    """A shell command: tell the shim what libmpidata does, in the page that both share."""
+    """Return a shell command that reports libmpidata's state to the shim, in the page that both share."""
     return f"""printf '1PPM\\{flags:o}\\0\\0\\0' 1<>"/proc/self/fd/${{MPIDATA_PULSE%%:*}}\""""
 
 
@@ -37,7 +37,7 @@ JOIN_AND_LEAVE = pulse(7)  # and call MPI_Finalize
 # For a program: wait until all have joined.
 JOINED = "while ! test -e $MPIDATA_RUN/events.jsonl; do sleep 0.1; done;"
 
-# A scheduler that reports some progress and then the end. What to do meanwhile is in the environment.
+# A scheduler that reports some progress and then the end. The environment defines what it does meanwhile.
 SCHEDULER = """
 import json, os, pathlib, time
 os.pwrite(int(os.environ["MPIDATA_PULSE"].partition(":")[0]), b"\\3", 4)
@@ -95,13 +95,13 @@ main(prog_name="mpidata")
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """The environment without what a launcher around the tests may have put there."""
+    """Return the environment without variables of a launcher that runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
     return {**kept, **more}
 
 
 def build_shim(folder: Path, cc: str, mpi: str = "") -> Path:
-    """Compile mpidata-rank and, beside it, what it preloads, with no MPI, as CMake would for the named one."""
+    """Compile mpidata-rank and what it preloads, without MPI, as CMake would for the named MPI."""
     shim = folder / "mpidata-rank"
     common = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{ROOT}/c_api/src", f"-I{ROOT}/launch/parents"]
     flags = ["-std=c11", "-Wpedantic", "-DMPIDATA_PATIENCE=100000000", f'-DMPIDATA_BUILT_WITH="{mpi}"']
@@ -170,7 +170,7 @@ def write_job(folder: Path, trainer: str = "true", solver: str = "true") -> Path
 
 
 def mpidata_command(job: Path, *arguments: str) -> list[str]:
-    """`mpidata`, with the test's scheduler, run from elsewhere than the folder of the module that stands in for it."""
+    """Return a command of `mpidata` with the test's scheduler, run outside the folder of its stand-in module."""
     code = f"exec(compile(open({str(job.parent / 'mpidata.py')!r}).read(), 'mpidata', 'exec'))"
     return [sys.executable, "-c", code, *arguments]
 
@@ -208,7 +208,7 @@ class Run:
         wait_until(what, alive=self.process)
 
     def wait_for_ranks(self) -> None:
-        # Each program says something when it has started.
+        # Each program prints something when it has started.
         self.wait_for(lambda: sum(path.stat().st_size > 0 for path in self.run.glob("logs/rank-*")) >= 6)
 
     def summary(self) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class Run:
         return not processes_of(self.run) and not os.listdir(self.temporary)
 
     def again(self, *arguments: str, under: Sequence[str] = ()) -> "subprocess.CompletedProcess[str]":
-        """Run another `mpidata run` to its end, under strace say."""
+        """Run another `mpidata run` to its end, for example under strace."""
         command = [*under, *mpidata_command(self.folder / "job.yaml", "run", *arguments)]
         return subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=40)
 

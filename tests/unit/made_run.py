@@ -1,4 +1,4 @@
-"""Run folders that are made up, for what is shown of them."""
+"""Made-up run folders, for tests of what is shown about them."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ class MadeRun:
         (self.path / "losses.csv").write_text("\n".join([head, *rows, ""]))
 
     def simulations(self, count: int, groups: int, seconds: float = 1.0) -> float:
-        """Events of so many simulations, each group running one after the other; returns when all are over."""
+        """Write events of `count` simulations, one after the other in each group; return when all are over."""
         self.events((0.0, "start", {"groups": groups}))
         for i in range(count):
             begin = i // groups * seconds

@@ -83,7 +83,7 @@ class Job:
         return FileDataset(*args, **kwargs)
 
     def rows(self, paths, batch, epochs=1, **kwargs):
-        """Rows of some epochs by place: (epochs, ROWS), each trainer's batches one after the other."""
+        """Return the rows of some epochs by place, as (epochs, ROWS): in each step all trainers' batches in turn."""
         sets = [self.dataset(t, paths, batch, **kwargs) for t in range(self.trainers)]
         return [np.concatenate([b["y"].numpy() for bs in zip(*sets, strict=True) for b in bs]) for _ in range(epochs)]
 

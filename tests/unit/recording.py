@@ -1,4 +1,4 @@
-"""A trainer that records, without MPI, and the check of what it has recorded."""
+"""A trainer that records without MPI, and the check of its record."""
 
 import dataclasses
 import os
@@ -30,7 +30,7 @@ __all__ = [
     "values_of",
 ]
 
-SAMPLES = [(simulation, step) for simulation in range(4) for step in range(20)]  # simulation 3 is the validation
+SAMPLES = [(simulation, step) for simulation in range(4) for step in range(20)]  # simulation 3 is for validation
 FIELDS_WITH_LENGTHS = (
     Field("xy", "float32", ("nodes", 2)),
     Field("edge_index", "int64", (2, "edges"), "nodes", 1),
@@ -50,7 +50,7 @@ def make_plan_with_lengths(**changes):
     return make_plan(fields=FIELDS_WITH_LENGTHS, lengths=(Length("nodes", 6000), Length("edges")), **changes)
 
 
-# The mesh of a simulation, on which the fields of its steps are.
+# The mesh of a simulation, on which the fields of its steps are defined.
 FIELDS_WITH_CONSTANTS = (
     *(dataclasses.replace(field, per_simulation=True) for field in FIELDS_WITH_LENGTHS[:3]),
     Field("mask", "bool", ("nodes",), optional=True, per_simulation=True),
@@ -65,7 +65,7 @@ def make_plan_with_constants(**changes):
 
 
 class RecordLibrary(FakeLibrary):
-    """With the queue of the library; a test puts samples in. Try 2 begins with step 12 of each simulation."""
+    """Has the library's queue, into which a test puts samples. Try 2 starts at step 12 of each simulation."""
 
     def __init__(self, plan):
         super().__init__(plan)
@@ -133,7 +133,7 @@ class RecordLibrary(FakeLibrary):
         given = [is_given(field, simulation._obj.value, step) for field in fields if field.optional]
         memory(numbers, (len(self.plan.numbers),), "int64")[...] = [*lengths.values(), *given]
         arrays = [np.asarray(values_of(field, lengths, simulation._obj.value, step)) for field in fields]
-        self.held[address] = arrays  # so that they stay
+        self.held[address] = arrays  # keeps them alive
         for number, field in enumerate(fields):
             wanted = field.per_simulation and is_given(field, simulation._obj.value, step)
             values[number] = arrays[number].ctypes.data if wanted else None
@@ -156,7 +156,7 @@ class RecordLibrary(FakeLibrary):
 
 
 def lengths_of(fields, simulation, step):
-    """Those of a sample, by name: 0 in a third of the samples, few or many in the others; no edges without nodes."""
+    """Return a sample's lengths by name: 0 for a third of samples, few or many for others; no edges without nodes."""
     names = dict.fromkeys(field.length for field in fields if field.length)
     if any(field.per_simulation for field in fields):
         step = 12 * (step >= 12)
@@ -166,7 +166,7 @@ def lengths_of(fields, simulation, step):
 
 
 def is_given(field, simulation, step):
-    """Optional fields are put in two of three samples."""
+    """Return whether a field is put: optional ones are put in two of three samples."""
     step = 12 * (step >= 12) if field.per_simulation else step
     return not field.optional or (simulation + step + len(field.name)) % 3 > 0
 
@@ -179,7 +179,7 @@ def content(name, simulation, step, shape, dtype):
 
 
 def values_of(field, lengths, simulation, step):
-    """The values of a field in a sample: its content, as indices within their length, and zeros if it is not given."""
+    """Return a field's values in a sample: its content, indices within their length, or zeros if it is not given."""
     step = 12 * (step >= 12) if field.per_simulation else step
     values = content(field.name, simulation, step, field.extents(lengths), field.dtype)
     if field.index:

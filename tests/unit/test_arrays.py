@@ -1,4 +1,4 @@
-"""What becomes of the arrays of a user's program: all their values, or a sentence."""
+"""Arrays of a user's program are taken with all their values, or refused with an error."""
 
 import array
 import enum
@@ -19,14 +19,14 @@ NAN = np.nan
 
 
 class Unit:
-    """As pint, astropy and others have them."""
+    """As in pint, astropy and others."""
 
     def __str__(self):
         return "metre"
 
 
 class Quantity:
-    """As of pint: NumPy would take its values and drop the unit."""
+    """As in pint: NumPy would take its values and drop the unit."""
 
     units = Unit()
 
@@ -39,7 +39,7 @@ class Quantity:
 
 
 class Ratio(Quantity):
-    """As of pint, of which there is nothing to lose."""
+    """As in pint, without a unit to lose."""
 
     class units:
         def __str__(self):
@@ -49,13 +49,13 @@ class Ratio(Quantity):
 
 
 class WithUnit(np.ndarray):
-    """As of astropy, and, where the object has it, of unyt."""
+    """As in astropy, and in unyt if the object has a unit."""
 
     unit = Unit()
 
 
 class Holds:
-    """Gives NumPy what it holds, whatever that is."""
+    """Returns to NumPy whatever it holds."""
 
     def __init__(self, held):
         self.held = held
@@ -65,7 +65,7 @@ class Holds:
 
 
 class Labelled(Holds):
-    """As of xarray: attributes of the file, and labels, are found as its own."""
+    """As in xarray: attributes of the file, and labels, appear as its own attributes."""
 
     dims = ("x",)
 
@@ -83,7 +83,7 @@ class Labelled(Holds):
 
 
 class Variable(Holds):
-    """As of netCDF4: its unit is a text, its mask says how it reads, and it gives a masked array."""
+    """As in netCDF4: its unit is a text, its mask controls how it is read, and it returns a masked array."""
 
     units, mask = "m", True
 
@@ -97,7 +97,7 @@ class Masked(Holds):
 
 
 class Series(Holds):
-    """As of pandas: `mask` is a method."""
+    """As in pandas: `mask` is a method."""
 
     def mask(self):
         raise AssertionError

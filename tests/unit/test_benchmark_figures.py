@@ -1,4 +1,4 @@
-"""Figures of benchmarks, and the tables made of them."""
+"""Figures of benchmarks, and the tables made from them."""
 
 import pytest
 
@@ -9,7 +9,7 @@ KB = 1 << 10
 
 
 def measurements(**rates: list[float]) -> list[Measurement]:
-    """Of contenders by name, one rate for each round, 2 s each."""
+    """Return measurements of contenders by name: one rate for each round of 2 s."""
     return [
         Measurement(name, KB, number, int(2 * rate), 2.0)
         for name, of_rounds in rates.items()
@@ -39,7 +39,7 @@ def test_a_round_without_the_other_gives_no_ratio() -> None:
 
 
 def test_the_best_of_a_row_is_that_of_the_medians() -> None:
-    """Not the best of each round, which noise alone would raise."""
+    """The best of each round would be raised by noise alone."""
     figures = Figures(measurements(calm=[10, 10, 10], wild=[1, 9, 90]), {"ceiling": ["wild", "calm"]})
     assert figures.best("ceiling", KB) == "calm"
     assert figures.rate("ceiling", KB) == Spread(10.0, 10.0, 10.0)

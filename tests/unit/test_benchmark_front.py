@@ -81,7 +81,7 @@ def test_what_is_written_into_pages_stands_between_marks(tmp_path: Path) -> None
 
 
 def test_pages_and_readme_have_the_figures_of_the_results() -> None:
-    """`python -m benchmarks --render` puts them there."""
+    """`python -m benchmarks --render` writes them there."""
     results = front.results(front.RESULTS)
     assert results is not None and results.page() == (front.RESULTS / "front.md").read_text()
     head = (ROOT / "docs" / "benchmarks.md").read_text().split("\n## ")[0]

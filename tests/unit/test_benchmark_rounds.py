@@ -1,4 +1,4 @@
-"""Measurements that are kept: nothing is measured twice."""
+"""Measurements are kept: nothing is measured twice."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from benchmarks.contender import BenchmarkError
 
 
 class Interrupted:
-    """Cases a and b; notes what is measured, and fails or is interrupted at one measurement."""
+    """Cases a and b; records what is measured, and fails or is interrupted at one measurement."""
 
     def __init__(self, output: Path) -> None:
         self.order: list[str] = []
@@ -44,7 +44,7 @@ def test_what_failed_or_is_left_is_measured_again_and_nothing_else(
     assert contents["without"] == ["b, round 1: failed", "3 measurements: not made yet"]
     assert contents["settings"] == "2 rounds of 1 s each, alternated."
     run.order.clear()
-    assert run.run() == [] and "".join(run.order) == "baab"  # b of the first round, a of the second, the third
+    assert run.run() == [] and "".join(run.order) == "baab"  # b of round 1, a of round 2, then round 3
     contents, _ = cases.load(tmp_path, "x")
     assert contents["values"] == {"a": {"s": [1.0, 2.0, 3.0]}, "b": {"s": [1.0, 3.0, 4.0]}}
     assert contents["without"] == [] and contents["settings"] == "3 rounds of 1 s each, alternated."

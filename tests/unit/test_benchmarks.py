@@ -203,7 +203,7 @@ def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_scheduler_alone_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the messages that it needs today."""
+    """The benchmark sends the messages that the scheduler needs today."""
     monkeypatch.setattr(scheduling, "SIMULATIONS", 100_000)
     found = scheduling.measure(groups=100, seconds=0.05)
     assert found["per_second"] > 1000 and 1 < found["cpu_us"] < 1000

@@ -1,4 +1,4 @@
-"""Damaged files of checkpoints and records give a sentence: never another exception, nor a hang or huge memory."""
+"""Damaged files of checkpoints and records raise a clear error: no other exception, no hang, no huge allocation."""
 
 import json
 import resource
@@ -44,7 +44,7 @@ DTYPES = st.sampled_from(["i8", "u1", "f8", ">i8", "f4", "S3", "u8", h5py.string
 
 
 class _Taking:
-    """A library that takes everything."""
+    """A library that accepts everything."""
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         return lambda *_: 0
@@ -52,7 +52,7 @@ class _Taking:
 
 @pytest.fixture(scope="module", autouse=True)
 def _little_memory() -> Iterator[None]:
-    """What asks for huge memory fails instead of taking the machine down."""
+    """Make a huge allocation fail instead of taking the machine down."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 30), before[1]))

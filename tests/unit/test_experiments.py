@@ -123,7 +123,7 @@ def test_the_page_compares_at_equal_steps_and_at_equal_time(tmp_path: Path) -> N
     rows = [line for line in text.splitlines() if line.startswith("| fifo")]
     assert rows[0].startswith("| fifo | 20 [2.00 (2.00 to 2.00)]") and rows[1] == "| fifo | – | – | – | – | – |"
     offline = [line for line in text.splitlines() if line.startswith("| offline, all")]
-    assert "[4.00 (4.00 to 4.00)]" in offline[2]  # 30 s later it has the first mark only
+    assert "[4.00 (4.00 to 4.00)]" in offline[2]  # started 30 s later, it has only the first mark
     assert "[1.00 (1.00 to 1.00, not distinguishable)]" in offline[3]
     assert (tmp_path / "heat.png").read_bytes().startswith(b"\x89PNG")
 
@@ -135,7 +135,7 @@ def test_one_simulation_is_that_of_many(monkeypatch: pytest.MonkeyPatch) -> None
     parameters, fields = problem.held_out(3, 50)
     *_, (time, last) = problem.simulate(*parameters[1], 0.0)
     assert time == pytest.approx(0.5) and np.allclose(last["temperature"], fields[1, -1], atol=1e-3)
-    # Long after, sides of one temperature make all of that temperature.
+    # After a long time, sides of one temperature give everything that temperature.
     even = np.array([[0.1, 500, 200, 200, 200, 200]])
     *_, end = problem.solve(even)
     assert abs(end - 200).max() < 500 * np.exp(-2 * np.pi**2 * 0.1 * 0.5) * (16 / np.pi**2)
@@ -205,7 +205,7 @@ def test_all_arms_begin_with_the_same_simulations(monkeypatch: pytest.MonkeyPatc
         assert (table[:50] == first[:50]).all() and (table[:, 0] == 0.003).all() and (abs(table[:, 2] - 1) <= 1).all()
         assert ((table[51:, 3] == 1) | weighted).all()
     weighted = tables["adaptive", True][51:, [1, 3]]
-    assert np.corrcoef(weighted.T)[0, 1] < -0.8  # the less, the more are drawn there
+    assert np.corrcoef(weighted.T)[0, 1] < -0.8  # weights are lower where more are drawn
     assert tables["adaptive", False][51:, 1].mean() > first[51:, 1].mean()
 
 
@@ -241,7 +241,7 @@ def test_the_page_of_buffers_shows_how_often_samples_were_drawn(tmp_path: Path) 
 
 
 class Batches(list):
-    """A stream, without a job, with parameters in the order of its job file."""
+    """A stream without a job, with the parameters in the order of its job file."""
 
     parameter_names = ("pace", *reversed(EQUATIONS["burgers"].space))
 
@@ -301,7 +301,7 @@ def test_the_gray_scott_system_is_solved_as_by_smaller_steps() -> None:
     assert still.shape == (1, 2, 128) and np.allclose(still, [[[1.0], [0.0]]], atol=1e-6)
     parameters = np.random.default_rng(1).uniform(*np.array(list(system.space.values())).T, (8, 5))
     rough, fine = (np.stack(list(solve(one, parameters))) for one in (system, dataclasses.replace(system, substeps=60)))
-    assert abs(rough - fine).max() < 0.01 and fine[-1, :, 1].max() > 0.1  # some have pulses
+    assert abs(rough - fine).max() < 0.01 and fine[-1, :, 1].max() > 0.1  # some simulations have pulses
     assert abs(fine[1] - fine[0]).max() > 0.05
 
 
@@ -330,7 +330,7 @@ def test_a_committee_chooses_where_two_checkpoints_disagree_and_not_all_in_one_p
         published = Published({name: tensor.numpy() for name, tensor in model.state_dict().items()})
         published.version = version
         committee.observe(published)
-    # One stays as it is, the other moves by 0.1 a step.
+    # One member stays fixed, the other moves by 0.1 per step.
     disagreement = committee._disagreement(np.full((3, len(names)), 0.5))
     assert disagreement == pytest.approx([sum((0.1 * n) ** 2 for n in range(1, 21))] * 3, rel=1e-4)
     committee._disagreement = lambda pool: (pool[:, 0] > 0.8).astype(float)  # type: ignore[method-assign]

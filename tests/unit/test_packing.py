@@ -1,4 +1,4 @@
-"""Single samples with lengths of their own, joined to batches."""
+"""Single samples with lengths, joined into batches."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def make_sample(simulation: int, step: int) -> dict[str, torch.Tensor]:
 
 
 def make_window(simulation: int, first: int) -> dict[str, torch.Tensor]:
-    """Two steps, as the stream joins them."""
+    """Return two steps, as the stream joins them."""
     steps = [make_sample(simulation, first + i) for i in range(2)]
     names = ("nodes", "edges", "pressure_given", "drag_given")
     numbers = [np.array([int(step[name]) for step in steps]) for name in names]
@@ -41,7 +41,7 @@ def make_window(simulation: int, first: int) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("window", [1, 2])
 def test_a_batch_is_packed(window: int) -> None:
-    """Sample by sample, and step by step: each lies where the offsets say, its indices moved by what comes before."""
+    """Each sample and step lies where the offsets say, with indices shifted by what comes before."""
     keys = [(simulation, 2 * step) for simulation in range(2) for step in range(4)]
     samples = [(make_sample if window == 1 else make_window)(*key) for key in keys]
     (batch,) = DataLoader(samples, batch_size=len(keys), collate_fn=PackedCollate(FIELDS_BY_NAME))  # type: ignore[arg-type,var-annotated]

@@ -1,4 +1,4 @@
-"""The command finds a home where the environment has none."""
+"""The command finds a home folder if the environment names none."""
 
 import os
 import pwd

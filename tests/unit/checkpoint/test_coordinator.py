@@ -1,4 +1,4 @@
-"""The coordinator over trainers that a test plays."""
+"""The coordinator with trainers that the test plays."""
 
 import errno
 import json
@@ -34,7 +34,7 @@ class Job:
         self.notes.append((event, values))
 
     def tick(self, now: float, **options: bool) -> None:
-        """Tick until what runs in threads is done."""
+        """Tick until all work in threads is done."""
         self.coordinator.tick(now, **options)
         while self.coordinator._task is not None:
             self.coordinator._task.join()
@@ -179,7 +179,7 @@ def test_after_the_loop_there_are_none(tmp_path: Path) -> None:
     job.coordinator.want(100.0)
     assert job.orders == [1] and not job.coordinator.busy
     assert job.coordinator.failure == "the training loop is over"
-    assert job.notes == []  # which is no failure
+    assert job.notes == []  # the end of the loop is not reported as a failure
 
 
 def test_a_trainer_that_cannot_write_when_others_are_over(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_a_spare_takes_part_in_what_was_ordered_before_it_joined_and_not_agreed_
 
 
 def test_a_trainer_lost_at_the_end_of_the_job_takes_its_checkpoint_with_it(tmp_path: Path) -> None:
-    """Unless its part was written: then the last one of the others makes it whole."""
+    """Unless its part was written: then the last other trainer completes the checkpoint."""
     for number, written in ((1, False), (2, True)):
         job = Job(tmp_path, checkpoint=number - 1)
         job.coordinator.want(10.0)

@@ -1,4 +1,4 @@
-"""Which simulations the ledgers of a checkpoint say are complete."""
+"""Which simulations are complete according to the ledgers of a checkpoint."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from mpidata.checkpoint.ledgers import Ledger, complete_steps
 
 
 def _ledger(bits: list[int], whole: int = 0) -> Ledger:
-    """Of two simulations of 70 steps, of which the second one is not known; the bits are steps of the first one."""
+    """Return a ledger of two simulations: one of 70 steps with these bits, one with an unknown number of steps."""
     words = np.zeros(2, np.uint64)
     for bit in bits:
         words[bit // 64] |= np.uint64(1) << np.uint64(bit % 64)
@@ -24,7 +24,7 @@ def _ledger(bits: list[int], whole: int = 0) -> Ledger:
             _ledger(list(range(1, 69, 2))),
             0,
             False,
-        ),  # as one that has just joined has it
+        ),  # step 69 is missing: its trainer may have just joined
         (_ledger(list(range(0, 69, 2))), _ledger(list(range(1, 69, 2))), 1, True),
         (_ledger([69], whole=69), _ledger([]), 0, True),
         (_ledger([], whole=69), _ledger([68]), 0, False),

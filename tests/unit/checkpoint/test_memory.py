@@ -47,7 +47,7 @@ def test_the_least_of_machine_and_control_groups(tmp_path: Path) -> None:
     (cgroup / "job" / "memory.current").write_text("1000000\n")
     assert available_bytes(proc, cgroup, {}) == 4000000
     (cgroup / "job" / "memory.stat").write_text("anon 900000\ninactive_file 100000\nslab 5\n")
-    assert available_bytes(proc, cgroup, {}) == 4100000  # files in the cache give way
+    assert available_bytes(proc, cgroup, {}) == 4100000  # cached files can be evicted
 
 
 def test_control_groups_of_version_1(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_control_groups_of_version_1(tmp_path: Path) -> None:
     [
         ({"SLURM_MEM_PER_NODE": "100"}, 100),
         ({"SLURM_MEM_PER_CPU": "30", "SLURM_CPUS_ON_NODE": "4"}, 120),
-        ({"SLURM_MEM_PER_NODE": "0", "SLURM_CPUS_ON_NODE": "4"}, None),  # --mem=0: all there is
+        ({"SLURM_MEM_PER_NODE": "0", "SLURM_CPUS_ON_NODE": "4"}, None),  # --mem=0: all memory of the node
         ({"SLURM_MEM_PER_CPU": "30"}, None),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a trainer is filled with from a checkpoint, with the same and with another number of trainers."""
+"""What a trainer restores from a checkpoint, with the same or another number of trainers."""
 
 import dataclasses
 from pathlib import Path
@@ -14,12 +14,12 @@ from mpidata.errors import StreamError
 from mpidata.native.constants import DTYPES
 from mpidata.run.plan import Field, Plan
 
-# By trainer of two: buffer (2 unseen first), waiting, retired, validation. Trainer = (simulation + step) mod 2.
+# For each of two trainers: buffer (2 unseen first), waiting, retired, validation. Trainer = (simulation + step) mod 2.
 PLACES = [
     ([(2, 4), (0, 2), (1, 1), (0, 0), (3, 3)], [(2, 6)], [(1, 3)], [(6, 0), (6, 2)]),
     ([(2, 5), (0, 3), (1, 2), (0, 1)], [(2, 7), (2, 9)], [], [(6, 1)]),
 ]
-# Simulation 0 is complete on both, 1 on the first only, 2 is going on; 6, for validation, is complete.
+# Simulation 0 is complete on both, 1 on the first only, 2 is running; 6, for validation, is complete.
 LEDGERS = [
     {0: (4, 4, []), 1: (5, 5, []), 2: (-1, 0, [4, 6, 130]), 3: (-1, 0, [3]), 6: (3, 3, [])},
     {0: (4, 4, []), 1: (5, 0, [0, 2]), 2: (-1, 0, [5, 7, 9]), 6: (3, 3, [])},
@@ -72,13 +72,13 @@ def test_other_trainers_share_everything(old: Plan, trainers: int) -> None:
         assert library.complete == {0: 4, 6: 3}
         assert library.stream == (2 << 32) + index and library.state.batch == 12
         assert set(library.places[0][: library.state.unseen]) <= unseen
-        # To come are those of a simulation that goes on but those received: as many for all, by trainer.
+        # Still to come: samples of a running simulation except those received, equally many per trainer.
         to_draw.append(library.state.unseen - len(library.received))
         assert library.places[1] == [] and library.places[2] == list(PLACES[index % 2][2])
     assert max(to_draw) - min(to_draw) <= 1
     held = [sample for library in shares for place in (0, 3) for sample in library.places[place]]
     wanted = [sample for places in PLACES for place in (0, 1, 3) for sample in places[place]]
-    if trainers == 1:  # the buffer has 8 places: 7 unseen ones, and one of those seen
+    if trainers == 1:  # the buffer has 8 places: 7 for unseen samples, 1 for a seen one
         assert len(shares[0].places[0]) == 8 and shares[0].state.unseen == 7
         assert set(held) < set(wanted)
     else:
@@ -95,18 +95,18 @@ def test_more_unseen_ones_than_room_wait(old: Plan) -> None:
 
 
 def test_a_smaller_capacity_than_before(old: Plan) -> None:
-    library, _ = with_trainers(old, 2, 0, capacity=1)  # and 2 more, as relief had added 2
+    library, _ = with_trainers(old, 2, 0, capacity=1)  # plus 2, which relief had added
     assert library.state.capacity == 3 and library.state.unseen == 2
     assert library.places[0] == [(2, 4), (0, 2), (1, 1)]
-    assert library.places[1] == [(2, 6)]  # what was drawn before makes room
+    assert library.places[1] == [(2, 6)]  # samples that were drawn before make room
 
 
 @pytest.mark.parametrize("policy", ["fifo", "firo"])
 @pytest.mark.parametrize("trainers", [1, 2, 3])
 def test_only_a_reservoir_counts_what_was_never_drawn(tmp_path: Path, policy: str, trainers: int) -> None:
-    """Others would keep the number while their samples go, and the next file would be refused."""
+    """Other policies would keep the count while samples leave, and the next file would be refused."""
     plan = plan_of(tmp_path, 2, policy=policy)
-    for trainer in range(2):  # with such a number, as files of earlier versions may have it
+    for trainer in range(2):  # with such a count, as in files of earlier versions
         write_trainer(plan, trainer, PLACES[trainer], 7, LEDGERS[trainer], {}, capacity=10)
     library, _ = with_trainers(plan, trainers, 0)
     assert library.state.unseen == 0 and library.places[0]
@@ -145,7 +145,7 @@ def test_every_dtype_is_restored(tmp_path: Path) -> None:
         changed = tuple(dataclasses.replace(field, dtype=other.get(field.name, field.dtype)) for field in fields)
         with pytest.raises(StreamError, match="has other fields"):
             with_trainers(plan, 1, 0, fields=changed)
-    with h5py.File(path) as file:  # a byte that is no bool
+    with h5py.File(path) as file:  # a byte that is not a bool
         place = file["fields/of_bool"].id.get_offset()
     contents = bytearray(path.read_bytes())
     contents[place] = 7
@@ -187,7 +187,7 @@ def test_files_that_are_damaged_are_refused(old: Plan) -> None:
 
 @pytest.fixture
 def of_the_living(tmp_path: Path) -> Plan:
-    """A checkpoint of three trainers, of which the second had died, in a job without samples of solvers."""
+    """A checkpoint of three trainers, the second of which had died, in a job without solvers' samples."""
     plan = plan_of(tmp_path, 3)
     for trainer in (0, 2):
         write_trainer(plan, trainer, [[], [], [], []], 0, {}, {"model": b"state of %d" % trainer})
@@ -221,7 +221,7 @@ def test_a_checkpoint_without_files_of_trainers_is_refused(of_the_living: Plan) 
 
 @pytest.mark.parametrize("trainers", [2, 3])
 def test_an_elastic_job_knows_what_others_go_on_with(old: Plan, trainers: int) -> None:
-    """Each sample goes to the trainer to which its step belongs, so that it comes again when that one dies."""
+    """Each sample goes to the trainer that owns its step, so that it is sent again if that trainer dies."""
     undrawn = {(2, 4), (0, 2), (2, 6), (2, 5), (0, 3), (2, 7), (2, 9)}
     validation = {(6, 0), (6, 1), (6, 2)}
     everything = {(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), *((2, step) for step in (4, 5, 6, 7, 9, 130)), (3, 3)}
@@ -239,7 +239,7 @@ def test_an_elastic_job_knows_what_others_go_on_with(old: Plan, trainers: int) -
 
 
 def test_a_checkpoint_of_an_elastic_job_of_which_a_trainer_had_died(tmp_path: Path) -> None:
-    """Trainer 1 of 3 had died: the ledgers of the others say what it had trained on, and what they had beside."""
+    """Trainer 1 of 3 had died: the others' ledgers have the samples that it had trained on, as well as their own."""
     plan = plan_of(tmp_path, 3, trainers_at_least=1)
     ledgers = [{1: (-1, 0, [2, 5, 0, 3]), 2: (7, 7, [])}, {1: (-1, 0, [1, 4, 0, 3]), 2: (7, 7, [])}]
     for trainer, places, ledger in ((0, [[(1, 5)], [], [], []], ledgers[0]), (2, [[(1, 4)], [], [], []], ledgers[1])):

@@ -1,4 +1,4 @@
-"""How the samples of a checkpoint are shared by another number of trainers."""
+"""How another number of trainers shares the samples of a checkpoint."""
 
 import dataclasses
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_shares(samples: int, received: list[int], shares: list[int]) -> None:
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (2, 3), (3, 2), (1, 4)])
 def test_all_trainers_have_as_many_samples_to_draw(tmp_path: Path, before: int, after: int) -> None:
-    """Whichever had been drawn: those that one trainer had too many would never be drawn."""
+    """This holds whichever were drawn before; a trainer's surplus samples would never be drawn."""
     plan, chance, steps = plan_of(tmp_path, before, policy="firo", capacity=100), np.random.default_rng(before), 12
     held: set[Sample] = set()
     come: set[Sample] = set()

@@ -1,4 +1,4 @@
-"""States whose tensors trainers have parts of, in a group of one process."""
+"""States with sharded tensors, in a process group of one process."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +53,7 @@ def equal(one: Model, other: Model) -> bool:
 
 
 def write(folder: Path, saved: dict[str, Saved]) -> dict[str, Saved]:
-    """Put the pieces into a trainer's file; what it gives back at once."""
+    """Write the states to a trainer's file; return them without the contents of sharded ones."""
     with h5py.File(folder / trainer_file(0), "w") as file:
         for name, state in saved.items():
             file[f"state/{name}"] = np.frombuffer(state.contents, np.uint8)

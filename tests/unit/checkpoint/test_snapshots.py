@@ -1,4 +1,4 @@
-"""A trainer's part: the snapshot within draw, its file, and what the script registers."""
+"""A trainer's part of a checkpoint: the snapshot within draw, its file, and what the script registers."""
 
 import io
 import os
@@ -20,11 +20,11 @@ from mpidata.native.constants import CHECKPOINT
 from mpidata.trainer import join as job
 from mpidata.trainer.dataset import MPIStreamDataset
 
-SAMPLES = 5  # 3 in the buffer, one of them never drawn; one each waiting and for validation
+SAMPLES = 5  # 3 in the buffer, one of them never drawn; 1 waiting; 1 for validation
 
 
 class Library(FakeLibrary):
-    """Asks for checkpoint 7 at one batch; sample n of the snapshot has n everywhere."""
+    """Requests checkpoint 7 at one batch; sample n of the snapshot has n in every element."""
 
     def __init__(self, plan: Any, at: int = 2) -> None:
         super().__init__(plan)
@@ -130,7 +130,7 @@ def test_training_goes_on_while_it_is_written(library: Library) -> None:
 
 
 def test_the_state_is_that_of_the_batch(library: Library) -> None:
-    """Batches 1 and 2 have been used when it is taken, and what follows does not change it."""
+    """Batches 1 and 2 have been used when the state is taken, and later batches do not change it."""
     library.go_on.clear()
     stream, model = MPIStreamDataset(2), torch.nn.Linear(1, 1)
     stream.register(model=model)

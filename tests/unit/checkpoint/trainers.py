@@ -40,7 +40,7 @@ def write_trainer(
     state: dict[str, bytes] | None = None,
     **changes: Any,
 ) -> Path:
-    """Write a trainer's file; ledger: by simulation its steps (-1: not known), whole, and further steps received."""
+    """Write a trainer's file. ledger: for each simulation its steps (-1: unknown), whole, and more steps received."""
     count = plan.simulations + plan.validation
     samples = [sample for place in places for sample in place]
     numbers = np.array([number(sample) for sample in samples], np.float64)
@@ -91,7 +91,7 @@ def write_trainer(
 
 
 class RestoringLibrary:
-    """Keeps what it is told before it begins, as lists of samples by place."""
+    """Keeps what it receives before the start, with the samples of each place in a list."""
 
     def __init__(self, plan: Plan, index: int) -> None:
         self.plan = plan
@@ -128,7 +128,7 @@ class RestoringLibrary:
             assert np.array_equal(values, np.repeat(numbers[:, None], values.shape[1], axis=1).astype(dtype))
         assert np.array_equal(memory(parameters, (count, 2), "float64"), np.stack([numbers, -numbers], axis=1))
         assert np.array_equal(memory(times, (count,), "float64"), 0.5 * numbers)
-        # As the library does: what is trained on may have come to any trainer.
+        # As the library does: any trainer may have received a training sample.
         assert place != PLACE_VALIDATION or set(((simulation + step) % self.plan.trainers).tolist()) <= {self.index}
         self.places[place] += zip(simulation.tolist(), step.tolist(), strict=True)
         return 0

@@ -1,4 +1,4 @@
-"""A folder with what the job files of these tests name."""
+"""A folder with the files that the job files of these tests name."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Bad job files about trainers that may die: one sentence for each mistake."""
+"""Bad job files for trainers that may die: one message for each mistake."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Bad job files: one sentence for each mistake, with key, value, fix and line, all of them at once."""
+"""Bad job files: one message for each mistake, with key, value, fix and line, all at once."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the fields of a job file may not say about lengths and indices."""
+"""Invalid lengths and indices in the fields of a job file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a job file says about other files: programs, functions, tables of parameters."""
+"""Other files that a job file names: programs, functions, tables of parameters."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Job files and tables of parameters that nobody meant: each is taken, or refused with sentences that say all."""
+"""Random job files and tables of parameters: each is accepted, or refused with complete messages."""
 
 import contextlib
 import functools
@@ -56,7 +56,7 @@ KEYS = [
 
 
 def check(folder: Path, data: bytes) -> list[str]:
-    """Sentences on a job file; none where it is taken."""
+    """Return the messages about a job file; empty if it is accepted."""
     (folder / "job.yaml").write_bytes(data)
     try:
         load_job(folder / "job.yaml")
@@ -77,7 +77,7 @@ def test_all_of_them_begin_with_a_job_that_is_taken(folder: Path) -> None:
 def test_a_job_file_with_any_value(
     folder: Path, one: tuple[str, str], value: Any, other: tuple[str, str], second: Any
 ) -> None:
-    """What is wrong with a key is said whatever else is wrong."""
+    """Each wrong key is reported, whatever else is wrong."""
     job = {key: dict(section) for key, section in JOB.items()}
     for (section, key), new in ((one, value), (other, second)):
         if key and isinstance(job.get(section, {}), dict):
@@ -161,7 +161,7 @@ extents = st.lists(st.sampled_from([0, 1, 2, 9, 10**5, 10**9, 10**12]), max_size
     st.sampled_from(["parameters", "alpha", "simulation", "\N{GREEK SMALL LETTER ALPHA}", "a b"]),
 )
 def test_any_dataset_in_hdf5(folder: Path, shape: list[int], dtype: str, given_names: Any, name: str) -> None:
-    """Also one that is declared larger than any memory: it takes no room in the file."""
+    """This includes a dataset declared larger than any memory, which takes no space in the file."""
     file = io.BytesIO()
     most = int(100_000 ** (1 / max(len(shape), 1)))
     chunks = tuple(min(extent, most) for extent in shape) if shape and all(shape) else None

@@ -1,4 +1,4 @@
-"""What a job file says of inference ranks."""
+"""Inference ranks in a job file."""
 
 import re
 from pathlib import Path

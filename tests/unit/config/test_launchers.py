@@ -1,4 +1,4 @@
-"""Launchers as a trainer's program are refused by name, however they are written; other programs are not."""
+"""A launcher as a trainer's program is refused by name, however it is written; other programs are accepted."""
 
 import pytest
 

@@ -46,7 +46,7 @@ def test_the_example_of_the_reference_page_loads(folder: Path) -> None:
     assert job.parameters.space == {"alpha": (0.01, 0.1), "left": (100.0, 500.0)}
 
 
-# The whole job file, with every key but `function`, `in_flight` and `path`.
+# A job file with every key except `function`, `in_flight` and `path`.
 WHOLE = """\
 name: heat2d
 seed: 7
@@ -149,7 +149,7 @@ def test_arguments_for_each_simulation(folder: Path) -> None:
     text = MINIMAL.replace("[./heat2d]", "[./heat2d, 'a={alpha}', '{{x}}{simulation}', plain]")
     job = load(folder, text, "solvers.start=spawn", "solvers.lifetime=simulation")
     assert job.solvers.program == ("./heat2d", "a={alpha}", "{{x}}{simulation}", "plain")
-    assert load(folder, text.replace("{alpha}", "{beta")).solvers.program  # a pool's arguments are texts as they are
+    assert load(folder, text.replace("{alpha}", "{beta")).solvers.program  # a pool's arguments are used unchanged
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Keys that have no effect beside the others are said once, not refused."""
+"""Keys without effect in their job file are reported once, not refused."""
 
 import os
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_check_submit_and_the_log_say_it(path: Path) -> None:
         result = run.invoke(cli.main, [*command.split(), str(path), "--set", "buffer.policy=fifo"])
         assert result.exit_code == 0, result.output
         assert result.output.count("job.yaml: 'buffer.watermark' is 4: no effect") == 1
-        if hasattr(result, "output_bytes"):  # click from 8.2 on tells them apart
+        if hasattr(result, "output_bytes"):  # click 8.2 and later separate stdout from stderr
             assert ("no effect" in result.stdout) == ("dry-run" in command)
     folder, plan, lock = prepare_run(load_job(path, ["buffer.policy=fifo"]))
     os.close(lock)

@@ -1,4 +1,4 @@
-"""Parameters that are texts or whole numbers: what the job file may say, and what becomes of it."""
+"""Parameters that are texts or integers: valid job files, and the resulting values."""
 
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ def test_which_parameters_are_whole_numbers(tmp_path: Path, axis: str, whole: bo
 def test_what_a_program_is_told() -> None:
     told = assignments(("n", "m", "x"), (3.0, 1.0, 3.0), ("n",), {"m": ("a", "b=c")})
     assert told == ["n=3", "m=b=c", "x=3.0"]
-    assert assignments(("n",), (2.5,), ("n",), {}) == ["n=2.5"]  # for validation, between the values of a grid
+    assert assignments(("n",), (2.5,), ("n",), {}) == ["n=2.5"]  # a validation value, between the values of a grid
 
 
 def test_parameters_csv_has_the_texts(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The committed reference page is what the models say."""
+"""The committed reference page matches the models."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Only regular files are read as a job file or a table: a pipe would be waited for, a device has no end."""
+"""Only regular files are read as a job file or a table: a pipe would block, a device has no end."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ fields: {u: {shape: [4]}}
 
 @pytest.fixture(autouse=True)
 def ending() -> Iterator[None]:
-    """End a test that reads without end: before memory is full."""
+    """Stop a test that reads forever before it fills the memory."""
 
     def end(number: int, frame: object) -> None:
         raise TimeoutError

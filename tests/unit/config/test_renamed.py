@@ -1,4 +1,4 @@
-"""Keys under their old names: they work, and each is said once."""
+"""Keys under their old names work, and each is reported once."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a job file says of replicas of several ranks."""
+"""Replicas of several ranks in a job file."""
 
 import re
 from pathlib import Path

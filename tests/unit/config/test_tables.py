@@ -1,4 +1,4 @@
-"""Tables as spreadsheets and scripts write them: read where that is plain, else named with a way to mend them."""
+"""Tables as spreadsheets and scripts write them: read if unambiguous, else refused with a fix."""
 
 from pathlib import Path
 

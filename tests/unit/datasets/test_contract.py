@@ -1,4 +1,4 @@
-"""What holds for each dataset on loaders: one test for DataLoader and FileDataset."""
+"""What holds for every dataset on loaders: each test runs for DataLoader and FileDataset."""
 
 import json
 from collections import Counter
@@ -94,7 +94,7 @@ def test_a_state_goes_on_with_the_batches_that_have_not_come(make, batches):
 
 
 def test_a_state_after_the_last_batch_is_that_of_the_next_epoch(make):
-    """Some frameworks take it before they ask whether there is another batch; older states say the batch's number."""
+    """Some frameworks take it before they request another batch; older states hold the batch's number."""
     dataset = make()
     iterator = iter(dataset)
     for _ in range(BATCHES):

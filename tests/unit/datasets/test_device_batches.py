@@ -1,4 +1,4 @@
-"""Batches of DataLoader and FileDataset on a stand-in for a device: as in CPU memory, and where the loop is counts."""
+"""Batches of DataLoader and FileDataset on a stand-in device: as in CPU memory, counted at the position of the loop."""
 
 import collections
 import itertools
@@ -29,7 +29,7 @@ MAKERS = {
     "files": lambda folder, **more: FileDataset(folder, SIZE, **more),
     "files, parts": lambda folder, **more: FileDataset(folder, SIZE, shuffle="parts", open_parts=2, **more),
 }
-RANDOM = {  # whose second epoch depends on what else draws from torch's generator, as the loaders do here
+RANDOM = {  # the second epoch depends on other draws from torch's generator, as by the loaders here
     "loader, random sampler": lambda folder, **more: DataLoader(
         range(ROWS), SIZE, sampler=WeightedRandomSampler(np.arange(1.0, ROWS + 1), ROWS), **more
     ),
@@ -45,7 +45,7 @@ def device(request, monkeypatch):
 
 
 class Counted(list):
-    """The batches that the job has counted; `sent`: what was sent to the loaders."""
+    """The batches that the job has counted; `sent`: messages to the loaders."""
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def rows_of(batch):
 
 
 def train(device, batches, steps=None):
-    """The rows that each step has seen."""
+    """Return the rows that each step has read."""
     seen = []
     for batch in itertools.islice(batches, steps):
         device.step({"rows": rows_of(batch)}, lambda read: seen.append(read["rows"].tolist()))
@@ -138,7 +138,7 @@ def test_the_next_batches_are_copied_while_the_loop_works(make, device):
     iterator = iter(make(device="cuda"))
     first, others = next(iterator), set()
     deadline = time.monotonic() + 10
-    while not others and time.monotonic() < deadline:  # until a loader has made the second one
+    while not others and time.monotonic() < deadline:  # until a loader has made the second batch
         batch = next(iterator)
         others = {address for address in device.addresses if address not in (at(first), at(batch))}
     assert others

@@ -1,4 +1,4 @@
-"""Datasets on loaders within what frameworks make of them: batches as alone, or a sentence."""
+"""Datasets on loaders inside frameworks' wrappers: the same batches as alone, or an error."""
 
 import contextlib
 import copy
@@ -22,7 +22,7 @@ FILES = [name for name in MAKERS if name.startswith("files")]
 
 
 class Job:
-    """A trainer whose datasets are made anew as after a resume."""
+    """A trainer whose datasets can be made again, as after a resume."""
 
     def __init__(self, network, monkeypatch, folder):
         self.states, self.folder = {}, folder
@@ -139,7 +139,7 @@ def test_a_validation_of_lightning_begins_anew_in_a_resumed_job(here, name):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_call_of_iter_of_which_nothing_is_used_skips_no_epoch(here, name):
-    torch.manual_seed(3)  # as the loaders, in this process here, seed it
+    torch.manual_seed(3)  # as the loaders seed it, which run in this process here
     expected = epochs_of(here.make(name), 2)
     torch.manual_seed(3)
     data = here.make(name)
@@ -151,7 +151,7 @@ def test_a_call_of_iter_of_which_nothing_is_used_skips_no_epoch(here, name):
 
 @contextlib.contextmanager
 def sharded(data, trainer, trainers):
-    """As accelerate prepares `DataLoader(data, batch_size=None)`, where dispatch_batches is False."""
+    """As accelerate prepares `DataLoader(data, batch_size=None)` if dispatch_batches is False."""
     AcceleratorState._reset_state(reset_partial_state=True)
     yield of_accelerate.prepare_data_loader(
         DataLoader(data, batch_size=None), num_processes=trainers, process_index=trainer
@@ -165,7 +165,7 @@ def test_accelerate_leaves_the_batches_of_a_trainer_whole_and_counts_no_epochs(h
     with sharded(data, 1, 2) as loader:
         assert epochs_of(loader, 1) == expected[:1]
         here.states["FileDataset"] = data.state_dict()
-    with sharded(FileDataset(here.folder, SIZE), 1, 2) as loader:  # whose count begins at 0 again
+    with sharded(FileDataset(here.folder, SIZE), 1, 2) as loader:  # its count starts at 0 again
         assert epochs_of(loader, 2) == expected[1:]
         loader.set_epoch(1)
         assert epochs_of(loader, 2) == expected[1:]

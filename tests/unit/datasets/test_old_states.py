@@ -1,4 +1,4 @@
-"""States that were saved before they held random states and contents of parts, by commit e88f24a, still go on."""
+"""States saved by commit e88f24a, without random states and contents of parts, can still be resumed."""
 
 import json
 import os

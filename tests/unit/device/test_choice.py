@@ -1,4 +1,4 @@
-"""Which device a script may ask for, and what it is told otherwise."""
+"""Which devices a script may request, and the errors for others."""
 
 import types
 
@@ -38,7 +38,7 @@ def test_a_device_without_a_number_is_the_current_one(two_gpus, device):
             "cuda:9",
             r"MPIStreamDataset\(device='cuda:9'\): torch sees 2 of type 'cuda' on \S+: cuda:0, cuda:1. Name one",
         ),
-        ("cuda:999", r"device='cuda:999'\): torch sees 2 of type 'cuda'"),  # which torch takes for -25
+        ("cuda:999", r"device='cuda:999'\): torch sees 2 of type 'cuda'"),  # torch parses it as -25
         (
             "meta",
             r"cannot be copied ahead of the loop to 'meta', which has no memory. Use \"cuda\", or leave device out",

@@ -1,4 +1,4 @@
-"""Batches that are copied ahead of the loop, on a stand-in for a device that works at the worst moment."""
+"""Batches that are copied ahead of the loop, on a stand-in device that works at the worst moment."""
 
 import gc
 
@@ -13,7 +13,7 @@ BATCHES, ROWS = 12, 4
 
 
 class Source:
-    """Batches in memory that is used again as soon as nobody holds it; batch n has n in each element."""
+    """Batches in memory that is reused as soon as it is released; batch n has n in each element."""
 
     def __init__(self, batches=BATCHES):
         self.pool = MemoryPool()
@@ -46,7 +46,7 @@ class Source:
 
 
 def trained(device, prefetcher, source, steps=BATCHES):
-    """What a loop of so many steps has read on the device, and the numbers of its batches as it got them."""
+    """Return what a loop of `steps` steps has read on the device, and the numbers of its batches in order."""
     read, numbers = [], []
     for _ in range(steps):
         number, give = prefetcher.next(source.wait, source.ready)
@@ -102,11 +102,11 @@ def test_the_host_waits_for_no_copy_that_the_training_waits_for():
     prefetcher, batches = Prefetcher(device, 1), []
     for number in range(BATCHES):
         batches.append(prefetcher.next(source.wait, source.ready)[1]())
-        assert device.copies.done <= 2 * number  # those of the batches before
+        assert device.copies.done <= 2 * number  # copies of the earlier batches
 
 
 def test_a_copy_is_awaited_before_the_next_batch_is_waited_for():
-    """Whose samples may need the memory of the batches before."""
+    """The next batch's samples may need the memory of earlier batches."""
     device, source = FakeDevice(pins=True), Source()
     prefetcher = Prefetcher(device, 1)
     source.there = 1
@@ -142,7 +142,7 @@ def test_memory_is_let_go_of_without_waiting_once_it_was_copied():
     prefetcher = Prefetcher(device, 1)
     prefetcher.next(source.wait, source.ready)
     prefetcher.next(source.wait, source.ready)
-    assert device.staged == 2  # of the batch that was copied last
+    assert device.staged == 2  # from the batch that was copied last
 
 
 def test_an_error_of_a_batch_comes_when_it_is_its_turn():
@@ -173,7 +173,7 @@ def test_a_device_out_of_memory_fails_the_batch_and_what_is_being_copied_is_kept
     prefetcher = Prefetcher(device, 0)
     with pytest.raises(OutOfMemory) as caught:
         prefetcher.next(source.wait, source.ready)[1]()
-    caught.value.__traceback__ = None  # which refers to it, too
+    caught.value.__traceback__ = None  # the traceback also refers to the batch
     del caught
     gc.collect()
     assert device.staged == 2

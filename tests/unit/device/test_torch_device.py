@@ -1,4 +1,4 @@
-"""What the device of torch asks of torch: which stream does what. A module like torch.cuda writes it down."""
+"""What the torch device requests from torch: which stream does what. A stand-in for torch.cuda records it."""
 
 import contextlib
 import functools
@@ -13,7 +13,7 @@ from mpidata.device.device import TorchDevice
 
 
 class Module:
-    """As torch.cuda and torch.xpu are."""
+    """A stand-in for torch.cuda and torch.xpu."""
 
     def __init__(self):
         self.said, self.here = [], ["training"]

@@ -1,4 +1,4 @@
-"""What the doctor makes of what its probes have found, and how it shows that."""
+"""How the doctor judges the results of its probes, and how it shows them."""
 
 import json
 import sys

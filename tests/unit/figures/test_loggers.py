@@ -1,4 +1,4 @@
-"""Reported values reach the loggers, whatever these do."""
+"""Reported values reach the loggers, whatever the loggers do."""
 
 import threading
 import time
@@ -76,7 +76,7 @@ def test_a_logger_that_does_not_end_is_not_waited_for(tmp_path: Path, told: Any)
 def test_no_loggers_no_thread(tmp_path: Path) -> None:
     before = threading.active_count()
     assert run(tmp_path, []) == [] and threading.active_count() == before
-    loggers = load_loggers(RunFolder(tmp_path))  # that has no job file
+    loggers = load_loggers(RunFolder(tmp_path))  # a run without a job file
     loggers.start()
     loggers.write(1.0, 1, {"loss": 1.0})
     loggers.close("failed", 1.0)
@@ -84,7 +84,7 @@ def test_no_loggers_no_thread(tmp_path: Path) -> None:
 
 def test_tensorboard_reads_every_value(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("log: [tensorboard]\n")
-    for first in (0, 60):  # the second start goes on from a checkpoint at batch 60
+    for first in (0, 60):  # the second start resumes from a checkpoint at batch 60
         loggers = load_loggers(RunFolder(tmp_path))
         loggers.start()
         for batch in range(first, 100):

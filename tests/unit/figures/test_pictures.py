@@ -1,4 +1,4 @@
-"""Pictures of a training script: what can be drawn, and what becomes of the files."""
+"""Pictures of a training script: what can be drawn, and what happens to the files."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Questions over the library: where small ones lie, and what becomes of tensors that a function has kept."""
+"""Questions through the library: the memory of small ones, and tensors that a function keeps."""
 
 import ctypes
 from typing import Any
@@ -13,7 +13,7 @@ from tests.unit.inference.test_questions import described, description
 
 
 class Library:
-    """Gives questions of one array as the library does; keeps the answers, and which memory was offered."""
+    """Returns questions of one array as the library does; records the answers and the memory that was offered."""
 
     def __init__(self, *coming: np.ndarray[Any, Any]) -> None:
         self.coming, self.given = list(coming), []
@@ -50,7 +50,7 @@ class Library:
         return SUCCESS
 
     def mpidata_parcel_release(self, parcel: int) -> None:
-        """It stays until the test ends."""
+        """Keep the parcel until the test ends."""
 
     def mpidata_loader_answer(self, to: Any, status: int, n: int, addresses: Any, sizes: Any, ticket: int) -> int:
         parts = [ctypes.string_at(addresses[i], sizes[i]) for i in range(n)]
@@ -75,7 +75,7 @@ def take(asked: Asked) -> Question:
 
 
 def answer(asked: Asked, version: int = 3) -> None:
-    """Take a question and answer it with what it asks, keeping nothing."""
+    """Take a question and answer it with its own input, keeping no tensor."""
     question = take(asked)
     asked.answer(question, version, [tensors_of(question)["x"]])
 
@@ -99,14 +99,14 @@ def test_tensors_that_were_kept_stay_as_they_are() -> None:
     for _ in range(3):
         question = take(asked)
         inputs = tensors_of(question)
-        kept.append(inputs["x"][:, 1:])  # a view holds the memory, too
+        kept.append(inputs["x"][:, 1:])  # a view also holds the memory
         asked.answer(question, 0, [2 * inputs["x"]])
         del inputs, question
     assert [view.item() for view in kept] == [2, 4, 6]
     assert len({address for address, _ in library.offered}) == 3
     kept.clear()
     answer(asked)
-    assert library.offered[3] == library.offered[2]  # nobody keeps anything of it now
+    assert library.offered[3] == library.offered[2]  # nothing holds the memory now
     assert np.frombuffer(library.answers[3][1][1], np.float32).tolist() == [7, 8]
 
 
@@ -126,7 +126,7 @@ def test_a_question_that_waits_keeps_its_memory() -> None:
 def test_what_is_not_copied_stays_until_it_has_left() -> None:
     library = Library(np.zeros((1, PIECE_SMALL // 4), np.float32), rows(1))
     asked = Asked(library)
-    asked._place.room = lambda: 0  # it would not be offered for so much
+    asked._place.room = lambda: 0  # no memory would be offered for a question this large
     large = take(asked)
     asked.answer(large, 0, [torch.ones(1, PIECE_SMALL // 4)])
     ((_, parts, ticket),) = library.answers

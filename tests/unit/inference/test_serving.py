@@ -51,7 +51,7 @@ class Asked:
 
 
 def question(number: int, *values: float) -> Question:
-    """One with these rows."""
+    """Return a question with these rows."""
     sizes = (4 * len(values),)
     return Question(1, number, Shape(len(values), (X,), (Y,), sizes, sizes, ("x",)), [np.array(values, F4)])
 
@@ -132,7 +132,7 @@ def test_it_is_said_once_that_solvers_wait_for_weights(monkeypatch: pytest.Monke
 
 
 class Newer:
-    """What a trainer says, one after the other."""
+    """A trainer's answers, in order."""
 
     def __init__(self, *said: tuple[int, dict[str, torch.Tensor]] | None) -> None:
         self.said = list(said)
@@ -215,7 +215,7 @@ def test_what_cannot_be_called_is_refused(tmp_path: Any, monkeypatch: pytest.Mon
 
 
 def test_values_that_are_not_in_memory_yet_are_computed() -> None:
-    """Conjugates, and what is made from them, share the memory of what they are of."""
+    """Conjugates and tensors made from them share the memory of the original."""
     values = torch.tensor([1 + 2j, 3 - 4j])
     complex_y = Array("y", torch.complex64, np.dtype(np.complex64), ())
     asked = Asked(

@@ -1,4 +1,4 @@
-"""What `mpidata run` says at once of trainers that die, come or leave while the others go on."""
+"""What `mpidata run` prints at once when trainers die, join or leave while the others continue."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What has ended a job: which of several bad ends, or what the launcher said."""
+"""What ended a job: which of several failures, or what the launcher reported."""
 
 import json
 import os
@@ -129,7 +129,7 @@ def test_what_the_launcher_said(case: EndedRun, text: str, sentence: str) -> Non
     ],
 )
 def test_a_parent_of_a_rank_is_killed_while_ranks_start(case: EndedRun, text: str, how: str) -> None:
-    """MPICH's launcher ends then, and as nothing is lost the job may start again."""
+    """MPICH's launcher then ends; nothing is lost, so the job may start again."""
     case.run.launcher_log.write_text(text)
     (case.run.logs / "rank-0000-scheduler.log").touch()
     found = settle(case.attempt, LauncherEnd(9), 3.0)
@@ -151,7 +151,7 @@ def test_no_rank_has_started(case: EndedRun) -> None:
         (0, 11, {"exit": 1}, None, False),
         (2, 11, {"signal": 11}, "failed", True),
         (2, 9, {"signal": 11}, "complete", False),
-        (2, 9, {"signal": 11}, "failed", False),  # a consequence, for all that is known
+        (2, 9, {"signal": 11}, "failed", False),  # possibly only a consequence
         (2, 11, {"exit": 1}, "failed", False),
         (5, 11, {"signal": 11}, None, True),
         (5, 11, {"exit": 3}, None, True),

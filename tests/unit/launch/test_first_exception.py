@@ -1,4 +1,4 @@
-"""The traceback of the first exception of a solver is shown, and no other."""
+"""Only the traceback of a solver's first exception is shown."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Jobs on hosts that the job file names, and going on without one that is lost. Needs no other hosts."""
+"""Jobs on hosts that the job file names, and continuing without a lost host. Needs no other hosts."""
 
 import dataclasses
 import os
@@ -109,7 +109,7 @@ def test_hosts_are_asked_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def left(layout: Layout, *names: str) -> tuple[int, int, int, int]:
-    """Groups and spare ones, loaders and spare ones, that fit on these hosts."""
+    """Return the groups, spare groups, loaders and spare loaders that fit on these hosts."""
     less = fewer(layout, named_hosts(names))
     groups, loaders = working(less)
     return groups, less.spares, loaders, less.loader_spares
@@ -118,7 +118,7 @@ def left(layout: Layout, *names: str) -> tuple[int, int, int, int]:
 def test_fewer_groups_where_there_is_less_room() -> None:
     layout = Layout(trainers=2, groups=5, ranks_per_group=1, per_node=1, spares=1)
     assert left(layout, "n1:4", "n2:4") == (4, 1, 0, 0)
-    assert left(layout, "n1:3", "n2:2") == (3, 0, 0, 0)  # what works goes last
+    assert left(layout, "n1:3", "n2:2") == (3, 0, 0, 0)  # spares are dropped first
     assert left(dataclasses.replace(layout, groups=7, spares=3), "n1:3", "n2:3") == (4, 0, 0, 0)
     with pytest.raises(LaunchError, match="room for 1 of 2 trainers"):
         fewer(layout, named_hosts(["n1:9"]))
@@ -178,7 +178,7 @@ def test_a_connection_whose_data_nobody_acknowledges(monkeypatch: pytest.MonkeyP
     monitored = Connections(1, 5.0, clock=lambda: now[0])
     seen = []
     for now[0], numbers in ((0.0, "7"), (4.0, "7"), (4.5, ""), (5.0, "7"), (9.9, "79"), (10.0, "79")):
-        again = [(number, "0200007F") for number in numbers]  # 9 is not one of ours
+        again = [(number, "0200007F") for number in numbers]  # 9 is not a socket of this process
         seen.append(monitored.lost_host())
     assert seen[:-1] == [None] * 5 and seen[-1] in ("127.0.0.2", "localhost")
 

@@ -1,4 +1,4 @@
-"""Which mpirun is taken."""
+"""Which mpirun is used."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Runs under a name: what is said of a job file that was edited since, and of a note that is none."""
+"""Runs under a name: errors for a job file that was edited since, and for an invalid note."""
 
 import os
 from contextlib import closing
@@ -36,7 +36,7 @@ def test_the_keys_that_differ(tmp_path: Path) -> None:
     fix = "Use another name to start a new run."
     assert changed_since(now, run, then) == f"{path} has changed in {keys} {since}. {fix}"
     fewer = ["buffer.capacity=20"]
-    assert changed_since(load_job(path, fewer), run, load_job(run.job, fewer)) == ""  # what it does go on with
+    assert changed_since(load_job(path, fewer), run, load_job(run.job, fewer)) == ""  # the settings that it resumes
 
 
 def test_what_a_run_under_a_name_ignores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

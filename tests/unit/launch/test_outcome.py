@@ -77,7 +77,7 @@ def test_a_full_disk_still_shows_the_outcome(case: EndedRun, monkeypatch: pytest
 def test_a_summary_that_the_scheduler_could_not_write(case: EndedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"status": "complete", "error": None, "simulations": {"complete": 9}}
     found = settle(case.attempt, LauncherEnd(0, unwritten=told), 3.0)
-    assert found.exit_status == 0 and json.loads(case.run.summary.read_text()) == told  # there is room again
+    assert found.exit_status == 0 and json.loads(case.run.summary.read_text()) == told  # the disk has space again
     case.run.summary.unlink()
 
     def full(*_: object, **__: object) -> None:
@@ -176,7 +176,7 @@ def test_the_scheduler_s_progress_has_all_that_the_summary_needs(case: EndedRun)
 @pytest.mark.parametrize("stopped_by", [None, signal.SIGTERM])
 @pytest.mark.parametrize("what", ["nothing", "lost host", "killed rank", "scheduler saw a trainer die"])
 def test_what_slurm_ended_is_told_as_that(case: EndedRun, what: str, stopped_by: int | None) -> None:
-    """Whatever of the job was hit first: it is no fault of a rank or of a host."""
+    """Whatever part of the job Slurm ended first, no rank or host is blamed."""
     if what == "lost host":
         said = "PRTE has lost communication with a remote daemon.\n\n  Remote daemon: [prterun-n1-9@0,2] on node n2\n"
         case.run.launcher_log.write_text(said)

@@ -1,4 +1,4 @@
-"""The page of `mpidata watch`: for jobs and terminals of all sizes, of runs that go on, ended, or were killed."""
+"""The page of `mpidata watch`: for jobs and terminals of all sizes, and for running, ended and killed runs."""
 
 import fcntl
 import io
@@ -40,7 +40,7 @@ def line(second: int, groups: int, trainers: int, **more: Any) -> dict[str, Any]
 
 
 def made_up(tmp_path: Path, groups: int, trainers: int, seconds: int = 100) -> tuple[RunFolder, int]:
-    """A run that has gone on for so many seconds, and its lock."""
+    """Return a run that has lasted for `seconds`, and its lock."""
     run, _, lock = prepare_run(load_job(write_job(tmp_path)))
     events: list[dict[str, Any]] = [{"time": 1000.0, "event": "start", "groups": groups, "trainers": trainers}]
     events += [{"time": 1001.0, "event": "group_lost", "group": 0}, {"time": 1001.5, "event": "retry", "group": 0}]

@@ -1,4 +1,4 @@
-"""What is shown of the end of a run."""
+"""What is shown at the end of a run."""
 
 import dataclasses
 import json
@@ -153,12 +153,12 @@ def test_a_run_folder_that_was_removed(case: EndedRun, capsys: pytest.CaptureFix
     show_outcome(outcome, Console(), Console(stderr=True))
     shown = capsys.readouterr()
     assert shown.err == f"\n{outcome.summary['error']}\n"
-    assert str(case.run.path) not in shown.out  # no hint names what is gone
+    assert str(case.run.path) not in shown.out  # no hint names the removed folder
 
 
 def test_samples_of_trainers_that_drew_nothing_are_counted(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures(3, 1)
-    for taken in (5.0, 7.0):  # of two trainers
+    for taken in (5.0, 7.0):  # from two trainers
         figures.report("handed.over", taken)
     complete: Conclusion = {"status": "complete", "error": None, "reason": None}
     summary = figures.summary(case.run.path, complete, Simulations(1, 1), None, 1.0)

@@ -1,4 +1,4 @@
-"""Going on with a run: from where, and what becomes of its folder."""
+"""Resuming a run: from where, and what happens to its folder."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def test_what_the_last_start_left_is_kept(run: RunFolder) -> None:
     (run.exits / "rank-0003").touch()
     for path in (run.stop, run.over, run.progress, run.events):
         path.write_text("old")
-    run.give_up(0)  # its ranks would end at once
+    run.give_up(0)  # the ranks of group 0 would end at once
     (run.path / "waiting").mkdir()
     (run.path / "waiting" / "for").touch()
     answer(run, ask(run, 1, "loaders", 5), Answer(False, "Yes."))
@@ -95,14 +95,14 @@ def test_what_was_set_aside_is_run_again_where_that_is_asked_for(run: RunFolder)
     found = look_at(run.path, retry_set_aside=True)
     assert found.sentence.endswith("starts over. 1 simulation that had been set aside will be run again.")
     make_ready(found, "none")
-    # Also where the next start died before any rank had joined.
+    # Also if the next start died before any rank had joined.
     assert look_at(run.path).set_aside == [] and "set aside" not in look_at(run.path).sentence
     make_ready(look_at(run.path, retry_set_aside=True), "none")
     assert run.events.read_text().count("retry_set_aside") == 1
 
 
 def test_a_preparation_that_was_interrupted(run: RunFolder) -> None:
-    run.exits.rename(run.path / "exits-1")  # and the plan was not written any more
+    run.exits.rename(run.path / "exits-1")  # interrupted before the plan was written
     assert look_at(run.path).attempt == 2
     (run.path / "summary-1.json").touch()
     make_ready(look_at(run.path), "none")
@@ -164,7 +164,7 @@ def test_how_the_job_runs_may_change(run: RunFolder, setting: str) -> None:
 
 
 def declarations(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Give all keys of the job file with what is declared of them."""
+    """Yield all keys of the job file with their declarations."""
     for name, info in model.model_fields.items():
         yield f"{above}{name}", info
         for inner in models(info.annotation):

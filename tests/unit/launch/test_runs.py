@@ -1,4 +1,4 @@
-"""`mpidata list`: which runs there are, and how each is."""
+"""`mpidata list`: which runs exist, and the status of each."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from mpidata.scheduler.simulations import Simulations
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[RunFolder]:
-    """Twelve runs of two jobs, of which only the last one goes on."""
+    """Twelve runs of two jobs; only the last one is running."""
     made, locks = [], []
     for name, count in (("heat", 2), ("rod", 10)):
         job = load_job(write_job(tmp_path), [f"name={name}"])
@@ -61,10 +61,10 @@ def test_the_status_of_each(runs: list[RunFolder], tmp_path: Path) -> None:
     told = found[str(failed.path)]
     assert told["error"] == "A solver died." and 7200 <= told["age_s"] < 7300 and told["progress"] is None
     assert found[str(gone.path)]["progress"]["simulations"]["requested"] > 0
-    # One whose `mpidata run` is gone, or elsewhere, and that goes on nevertheless.
+    # A run whose `mpidata run` is gone, or on another host, but that continues.
     os.utime(gone.progress)
     assert look_at_runs(gone.path)[0]["status"] == "running"
-    # Elsewhere a sign of life may be seen late, here it is not.
+    # A sign of life from another host may arrive late; on this host it does not.
     os.utime(gone.progress, (time.time() - 10, time.time() - 10))
     for host, status in (("elsewhere", "running"), (platform.node(), "gone")):
         gone.machine.write_text(json.dumps({"host": host}))

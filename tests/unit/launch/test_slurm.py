@@ -1,4 +1,4 @@
-"""Where ranks go in an allocation, and the commands that put them there. Needs no Slurm."""
+"""How ranks are placed in an allocation, and the commands that place them. Needs no Slurm."""
 
 import dataclasses
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_trainers_per_node() -> None:
 
 
 def test_the_ranks_of_a_replica_are_on_one_node_where_they_fit() -> None:
-    """The first ones of the replicas have the first ranks of the world, the mates those behind."""
+    """The first ranks of the replicas come first in the world, and their mates follow."""
     layout = Layout(trainers=6, groups=1, ranks_per_group=2, per_node=2, ranks_per_replica=2)
     placement = place(layout, nodes(4, 4, 4, 4))
     assert placement.hosts == ("n1", "n1", "n2", "n3", "n1", "n2", "n3", "n4", "n4")
@@ -286,7 +286,7 @@ def test_options_come_last(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_files_of_hosts(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, more = Plan.of(job, job.folder / "run"), {"SLURM_JOB_NODELIST": "n[1-5]", "SLURM_JOB_CPUS_PER_NODE": "4(x5)"}
     texts = launcher(job, {**HOMOGENEOUS, **more}, "Open MPI", monkeypatch).files(plan)
-    # The nodes that are left come last, where groups may be spawned.
+    # The remaining nodes come last; groups may be spawned there.
     assert texts == {plan.run / "hosts": "n1\nn1\nn1\nn2\nn2\nn3\nn3\nn4\nn5\n"}
     texts = launcher(job, {**HOMOGENEOUS, **more}, "MPICH", monkeypatch, with_="mpirun").files(plan)
     assert texts == {plan.run / "hosts": "n1:3\nn2:2\nn3:2\n"}

@@ -1,4 +1,4 @@
-"""What a run folder keeps of its Slurm job, when a job that makes no progress ends, and what Slurm says of an end."""
+"""What a run folder keeps about its Slurm job, when a job without progress ends, and what Slurm reports of an end."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_the_run_folder_knows_its_job(tmp_path: Path) -> None:
     [
         ((0, 0, 0), 0, True),
         ((0, 2, 2, 2), 2, True),
-        ((0, 0, 0), 1, False),  # the last one has made one
+        ((0, 0, 0), 1, False),  # the last start has written a checkpoint
         ((0, 1, 2), 3, False),
         ((0, 0), 0, False),
         ((), 0, False),
@@ -55,7 +55,7 @@ def test_a_job_that_is_requeued_without_progress_ends(
     since = "since checkpoint 2" if checkpoint else "at all"
     with pytest.raises(LaunchError, match=f"job 41 was requeued 3 times and has written no checkpoint {since}, so it"):
         job.check_progress(run, checkpoint)
-    for requeued in (len(before) + 1, len(before) + 2, len(before) + 3):  # three tries more, if somebody wants them
+    for requeued in (len(before) + 1, len(before) + 2, len(before) + 3):  # three more starts, if requested
         again = SlurmJob("41", requeued)
         again.check_progress(run, checkpoint)
         again.note(run, checkpoint)

@@ -1,4 +1,4 @@
-"""Batch scripts, and what is wrong with a template. Needs no Slurm."""
+"""Batch scripts, and errors in templates. Needs no Slurm."""
 
 import errno
 import os
@@ -65,7 +65,7 @@ def test_a_heterogeneous_job(tmp_path: Path) -> None:
     assert first[6:] == ["--nodes=2", "--ntasks-per-node=2", "--gpus-per-node=1", "--account=a", "--partition=gpu"]
     assert second == ["--time=9", "--nodes=2", "--ntasks-per-node=2", "--account=a"]
     halves = script(tmp_path, options, "loaders={ranks: 3, spares: 2}").split("#SBATCH hetjob\n")
-    assert "--ntasks-per-node=5" in directives(halves[1])  # of two nodes for two groups of two and five loaders
+    assert "--ntasks-per-node=5" in directives(halves[1])  # two nodes for two groups of two and five loaders
     halves = script(tmp_path, options, "slurm.nodes=~", "loaders={ranks: 3, spares: 2}").split("#SBATCH hetjob\n")
     assert "--ntasks=9" in directives(halves[1])
     assert text.rstrip().endswith("--restarts 3")
@@ -106,10 +106,10 @@ def test_time_for_a_checkpoint(tmp_path: Path, keys: str) -> None:
 @pytest.mark.parametrize("template", ["homogeneous", "preemptible"])
 @pytest.mark.parametrize(("line", "goes_on"), [("false", False), (". ./set-up.sh", True), ("no-such-program", False)])
 def test_a_line_of_setup_that_fails_ends_the_script(tmp_path: Path, template: str, line: str, goes_on: bool) -> None:
-    (tmp_path / "set-up.sh").write_text("false\ntrue\n")  # what goes on inside is its own business
+    (tmp_path / "set-up.sh").write_text("false\ntrue\n")  # commands inside a sourced file may fail
     lines = f"['{line}', 'echo set up']"
     text = script(tmp_path, f"slurm={{template: {template}, time: 9, setup: {lines}}}")
-    command = r"('[^'\n]*|\S*)mpidata'? run"  # in quotes, where its path has a blank
+    command = r"('[^'\n]*|\S*)mpidata'? run"  # in quotes if its path has a blank
     (tmp_path / "script").write_text(re.sub(command, "echo run", text))
     done = subprocess.run(["bash", "script"], cwd=tmp_path, capture_output=True, text=True)
     assert ("set up\n" in done.stdout) == goes_on
@@ -117,14 +117,14 @@ def test_a_line_of_setup_that_fails_ends_the_script(tmp_path: Path, template: st
 
 
 def _takes_signals(pid: int) -> bool:
-    """Whether a process has handlers for SIGUSR1 and SIGTERM."""
+    """Return whether a process handles SIGUSR1 and SIGTERM."""
     status = Path(f"/proc/{pid}/status").read_text()
     caught = int(status.partition("SigCgt:")[2].split()[0], 16)
     return all(caught >> (number - 1) & 1 for number in (signal.SIGUSR1, signal.SIGTERM))
 
 
 def told(folder: Path) -> int:
-    """How many signals the job has heard of; -1 before it has started."""
+    """Return how many signals the job has received; -1 before it has started."""
     return len((folder / "told").read_text()) if (folder / "told").exists() else -1
 
 
@@ -188,7 +188,7 @@ def test_a_line_goes_only_where_nothing_is_left_of_it() -> None:
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job, run = str(write_job(tmp_path)), CliRunner()
-    for name in ("trainer", "solver"):  # so that nothing but sbatch is looked for on PATH
+    for name in ("trainer", "solver"):  # so that only sbatch is searched on PATH
         program = tmp_path / f"{name}.sh"
         program.write_text("#!/bin/sh\n")
         program.chmod(0o755)
@@ -272,10 +272,10 @@ def test_a_run_that_was_begun(tmp_path: Path) -> None:
             NamedRun(job, "slurm-7")
         named.note(run)
     with closing(NamedRun(job, "slurm-7")) as named:
-        assert named.run is None  # it had nothing yet
+        assert named.run is None  # the run had no plan yet
     run.plan.touch()
     with closing(NamedRun(job, "slurm-7")) as named, closing(NamedRun(job, "slurm-8")) as other:
         assert named.run == run and other.run is None
-        named.note(RunFolder(run.path.with_name("elsewhere")))  # a shorter path leaves nothing of a longer one
+        named.note(RunFolder(run.path.with_name("elsewhere")))  # a shorter path overwrites a longer one completely
     with pytest.raises(LaunchError, match="'a/b' is not a valid name"):
         NamedRun(job, "a/b")

@@ -1,4 +1,4 @@
-"""When `mpidata run` waits no longer for a job."""
+"""When `mpidata run` stops waiting for a job."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from mpidata.run import deadlines
 def test_a_rank_that_dies_while_it_is_looked_at(
     case: EndedRun, monkeypatch: pytest.MonkeyPatch, joined: bool, noted: bool
 ) -> None:
-    """Its death ends the job only where it came before all had joined."""
+    """The death ends the job only if it came before all ranks had joined."""
 
     def look(ranks: LocalRanks) -> None:
         if joined:

@@ -1,4 +1,4 @@
-"""Trainers that share a dataset and ask for different things are refused, by the item that differs."""
+"""Trainers that make a shared dataset differently are refused, and the error names the item that differs."""
 
 import random
 
@@ -29,7 +29,7 @@ class Files(Dataset):
 
 
 class Single(Files):
-    """With an array that is no list."""
+    """With an array that is not a list."""
 
     def __init__(self, rank):
         super().__init__(PATHS)

@@ -1,4 +1,4 @@
-"""The stand-in for MPI keeps the promises of transport.py."""
+"""The stand-in for MPI fulfils the contract of transport.py."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What trainers report of their datasets, and what the scheduler makes of it."""
+"""What trainers report about their datasets, and what the scheduler derives from it."""
 
 from mpidata.loading.figures import PREFIX, Loaded, Tally, summary_of
 

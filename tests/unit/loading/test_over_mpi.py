@@ -1,4 +1,4 @@
-"""The way to the library of requests and parcels: whose memory is whose, and for how long."""
+"""How requests and parcels pass through the library: who owns which memory, and for how long."""
 
 import ctypes
 import gc
@@ -15,7 +15,7 @@ from mpidata.native.structures import Taken
 
 
 class FakeLibrary:
-    """Gives what stands in `coming`: a Taken, or a status; keeps what is called."""
+    """Returns the items of `coming`, each a Taken or a status; records its calls."""
 
     def __init__(self, *coming):
         self.coming, self.released, self.answers, self.sent, self.starts = list(coming), [], [], [], []
@@ -58,7 +58,7 @@ class FakeLibrary:
 
 
 def make_parcel(*parts):
-    """A Taken of these parts, and what it points to."""
+    """Return a Taken of these parts, and the memory that it points to."""
     offsets, at = [], 0
     for part in parts:
         offsets.append(at)
@@ -128,7 +128,7 @@ def test_a_loader_that_takes_no_requests_is_told_from_one_that_does():
 
 
 def test_a_dataset_that_is_dropped_within_a_call_is_forgotten_at_the_next_one():
-    """The collection of garbage may run a finalizer anywhere, with the lock held."""
+    """Garbage collection may run a finalizer anywhere, even while the lock is held."""
     library, told = FakeLibrary(Taken(peer=3, news=1)), []
     library.mpidata_trainer_request = lambda *request: told.append(request[:3]) or SUCCESS
     library.mpidata_trainer_forget = lambda dataset: told.append(dataset) or SUCCESS

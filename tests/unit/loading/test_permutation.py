@@ -1,4 +1,4 @@
-"""The permutation: what it says it is, and as random as an order should be."""
+"""The permutation matches its definition, and is as random as an order should be."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ MULTIPLIER = 0xD2B74407B1CE6E93
 
 
 def permute_slowly(n, keys, place):
-    """The row at a place, as `Permutation.rows` has it, by nothing but whole numbers."""
+    """Return the row at a place, as `Permutation.rows` does, with integer arithmetic only."""
     bits = max(6, (n - 1).bit_length())
     left_bits = bits // 2
     right_bits = bits - left_bits
@@ -63,7 +63,7 @@ def test_a_thousand_million_rows_need_no_table():
 
 
 def affine(n, seed, rows):
-    """A permutation that is random in two numbers only."""
+    """Return a permutation in which only two numbers are random."""
     factor = next(a for a in itertools.count(1 + seed * 7919 % PRIME % n) if math.gcd(a, n) == 1)
     return (np.asarray(rows) * factor + seed * 104_729 % PRIME) % n
 
@@ -77,14 +77,14 @@ def ours(n, seed, rows):
 
 
 def p_of_orders(n, make, seeds):
-    """Chi-square over the n! orders."""
+    """Return the p-value of chi-square over the n! orders."""
     orders = places_by_seed(n, range(n), make, seeds) @ (n ** np.arange(n))
     _, counts = np.unique(orders, return_counts=True)
     return stats.chisquare(np.pad(counts, (0, math.factorial(n) - counts.size))).pvalue
 
 
 def p_of_pairs(n, places, cell, cells):
-    """Chi-square over the cells that two places are in, which are never the same place."""
+    """Return the p-value of chi-square over the cells of two places, which are never the same place."""
     sizes = np.bincount(cell(np.arange(n)), minlength=cells).astype(float)
     expected = (sizes[:, None] * (sizes - np.eye(cells))) / n / (n - 1) * len(places)
     counts = np.zeros((cells, cells))

@@ -1,4 +1,4 @@
-"""The readers of part files: how many rows, and the rows, whatever the format; files that are not what they seem."""
+"""The readers of part files: row counts and rows in every format, and files that are not what they seem."""
 
 import sys
 import types
@@ -20,14 +20,14 @@ def count_rows(path, reader, names=None):
 
 
 def read(path, names=None, reader=None, keys=()):
-    """All columns, and in how many pieces they came."""
+    """Return all columns, and the number of pieces in which they came."""
     chunks = list(read_rows(str(path), reader, names, dict(keys)))
     return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}, len(chunks)
 
 
 @pytest.fixture
 def in_pieces(monkeypatch):
-    """Read some 10 rows of the tests' files at a time."""
+    """Read about 10 rows of the tests' files at a time."""
     monkeypatch.setattr(chunk, "_CHUNK_BYTES", 200)
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_is_none_of_its_format_is_named_when_rows_are_counted(tmp_pa
         StreamError, match=rf"a\.{end}: (cannot be read: .* recreate the part|holds no)|a.h5 cannot be read as HDF5"
     ):
         if not count_rows(str(tmp_path / f"a.{end}"), None):
-            raise StreamError(f"a.{end}: holds no rows")  # as whoever counts says it
+            raise StreamError(f"a.{end}: holds no rows")  # as the caller that counts reports it
 
 
 def test_a_file_that_is_cut_short_is_named(tmp_path):
@@ -150,7 +150,7 @@ def test_a_file_that_is_cut_short_is_named(tmp_path):
 
 
 class Broken(Exception):
-    """What only a reader of the user's knows."""
+    """An exception that only the user's reader knows."""
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -25,7 +25,7 @@ def test_rows_are_copied_as_numbered(row_bytes):
 def test_a_number_that_is_no_rows_is_refused(wrong):
     store, rows = np.zeros((50, 8), np.uint8), np.ones((12, 8), np.uint8)
     numbers = np.zeros(12, np.int64)
-    numbers[9] = wrong  # beside it others are looked at in advance
+    numbers[9] = wrong  # others near it are looked at in advance
     at = store.ctypes.data, len(store), 8, numbers.ctypes.data
     assert load().mpidata_gather(rows.ctypes.data, *at, len(numbers)) == 1
     assert not rows[:9].any() and rows[9:].all()

@@ -6,7 +6,7 @@ from mpidata.loading.turns import Turn, Turns
 
 
 class Counted(Turns):
-    """Counts what the iteration that is told of it has had counted."""
+    """Counts the batches that the counting iteration reports."""
 
     def __init__(self) -> None:
         super().__init__(self._one_more)
@@ -16,7 +16,7 @@ class Counted(Turns):
         self.batches += 1
 
     def by(self, turn: Turn) -> int:
-        """Give out a batch; return how many it counts for."""
+        """Take a batch; return how many batches it counts for."""
         before = self.batches
         turn.next()
         return self.batches - before
@@ -30,7 +30,7 @@ def test_the_first_of_those_under_way_counts() -> None:
     assert turns.by(validation) == 0
     del training
     gc.collect()
-    assert [turns.by(turn) for turn in (beside, validation)] == [1, 0]  # it takes the place of one that has ended
+    assert [turns.by(turn) for turn in (beside, validation)] == [1, 0]  # replaces the turn that has ended
 
 
 def test_one_of_a_validation_that_stays_open_counts_only_where_nothing_else_goes_on() -> None:
@@ -61,7 +61,7 @@ def test_a_loop_of_all_trainers_that_was_left_and_who_computes() -> None:
     assert not turns.is_computing()
     alone.given()
     assert turns.is_computing() and turns.given == 1 and not turns.in_epoch
-    del alone  # by `break`
+    del alone  # as by `break`
     gc.collect()
     assert not turns.is_computing()
     together = turns.begin(together=True)

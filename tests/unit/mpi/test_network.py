@@ -1,4 +1,4 @@
-"""What transports there are and which are used, from made-up /sys and /proc."""
+"""Which transports exist and which are used, from a made-up /sys and /proc."""
 
 import os
 from pathlib import Path

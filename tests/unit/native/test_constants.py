@@ -1,4 +1,4 @@
-"""What Python has from C: read when it is used first, and all that Python declares of it is there."""
+"""Constants that Python reads from C: read at first use, and complete for all that Python declares."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_every_structure_can_be_made() -> None:
     groups = constants.table().keys() - {"status", "number", "text", "dtype", "has_statistics", "conversion"}
     assert {"mpidata_snapshot", "mpidata_event", "mpidata_taken"} < groups
     for name in groups:
-        structures.structure(name)  # which compares its size and the offsets
+        structures.structure(name)  # compares its size and offsets
 
 
 def test_dtypes_are_those_of_numpy() -> None:
     for name, dtype in constants.DTYPES.items():
-        if name != "bfloat16":  # which NumPy has not
+        if name != "bfloat16":  # NumPy has no bfloat16
             assert np.dtype(name) == np.dtype(f"{dtype.kind}{dtype.size}")
         assert getattr(torch, name).itemsize == dtype.size
         assert dtype.has_statistics == (dtype.kind in "iuf")

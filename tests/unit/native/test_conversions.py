@@ -1,4 +1,4 @@
-"""Conversions at put (convert.c) are rounded once, ties to even: against NumPy, torch and all midpoints."""
+"""Conversions at put (convert.c) round once, ties to even; checked against NumPy, torch and all midpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Convert = Callable[[str, str, npt.NDArray[Any]], npt.NDArray[Any]]
 
 @pytest.fixture(scope="module")
 def convert(tmp_path_factory: pytest.TempPathFactory) -> Convert:
-    """Converts an array; floats of 16 bits are uint16."""
+    """Return a function that converts an array; floats of 16 bits are uint16."""
     library = tmp_path_factory.mktemp("convert") / "convert.so"
     folders = [f"-I{SOURCES / folder}" for folder in ("include", "src")]
     source = SOURCES / "src" / "dtypes" / "convert.c"
@@ -44,7 +44,7 @@ def convert(tmp_path_factory: pytest.TempPathFactory) -> Convert:
 
 
 def all_of(dtype: str) -> npt.NDArray[np.float64]:
-    """The numbers of all 65536 patterns."""
+    """Return the numbers of all 65536 bit patterns."""
     patterns = np.arange(1 << 16, dtype=np.uint16)
     if dtype == "float16":
         return patterns.view(np.float16).astype(np.float64)
@@ -52,7 +52,7 @@ def all_of(dtype: str) -> npt.NDArray[np.float64]:
 
 
 def rounded(values: npt.NDArray[np.float64], dtype: str) -> npt.NDArray[np.uint16]:
-    """The nearest pattern of each, by the midpoints between those of positive numbers, which are float64."""
+    """Return the nearest pattern of each value, by the float64 midpoints between positive numbers."""
     infinite = (0x7FFF >> MANTISSA[dtype]) << MANTISSA[dtype]
     numbers = all_of(dtype)[: infinite + 1]
     numbers[-1] = 2 * numbers[-2] - numbers[-3]  # the next one, if there were no infinity
@@ -65,7 +65,7 @@ def rounded(values: npt.NDArray[np.float64], dtype: str) -> npt.NDArray[np.uint1
 
 
 def hard(dtype: str) -> npt.NDArray[np.float64]:
-    """All numbers, all midpoints and their neighbours, and bits at random; NaN and infinities among them."""
+    """Return all numbers, all midpoints with their neighbours, and random bits, including NaN and infinities."""
     numbers = all_of(dtype)
     finite = np.unique(numbers[np.isfinite(numbers)])
     step = finite[-1] - finite[-2]
@@ -97,7 +97,7 @@ def test_floats_of_16_bits_are_rounded_once(convert: Convert, source: str, dtype
         same(found, rounded(values.astype(np.float64), dtype), values, dtype)
         if dtype == "float16":
             same(found, values.astype(np.float16).view(np.uint16), values, dtype)
-        elif source == "float32":  # of float64 torch goes through float32
+        elif source == "float32":  # torch converts float64 through float32
             made = torch.from_numpy(values).to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16)
             same(found, made, values, dtype)
 

@@ -1,4 +1,4 @@
-"""What a loader works on has a key that is never cut, and a text that may be."""
+"""A loader's work item has a key that is never cut, and a text that may be."""
 
 import json
 import os

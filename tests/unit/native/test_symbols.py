@@ -1,4 +1,4 @@
-"""What libmpidata shows: two lists of names, each exactly what somebody uses."""
+"""The symbols that libmpidata exports: two lists of names, each exactly those in use."""
 
 import ctypes
 import re
@@ -20,17 +20,17 @@ ADDED = {  # since version 0.1
     *("mpidata_device_stream", "mpidata_misuse", "mpidata_put_strided_rows"),
 }
 HPP = (ROOT / "c_api/include/mpidata.hpp").read_text()
-OF_CPLUSPLUS = set(re.findall(r'^extern "C" \w+ (mpidata_\w+)\(', HPP, re.MULTILINE))  # besides the header's
+OF_CPLUSPLUS = set(re.findall(r'^extern "C" \w+ (mpidata_\w+)\(', HPP, re.MULTILINE))  # in addition to the header's
 
 
 def nodes_of(nm: str, path: Path) -> dict[str, set[str]]:
-    """Names of a library by their version node."""
+    """Return the names of a library by their version node."""
     command = [nm, "-D", "--defined-only", str(path)]
     lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     nodes: dict[str, set[str]] = {}
     for line in lines:
         _, kind, name = line.split()
-        if kind != "A":  # a node itself
+        if kind != "A":  # A: the version node itself
             name, _, node = name.partition("@@")
             nodes.setdefault(node, set()).add(name)
     return nodes

@@ -1,4 +1,4 @@
-"""The record of fields that are put once a simulation: those of a try are there once, and read with its samples."""
+"""The record of constants: stored once for each try, and read with its samples."""
 
 import json
 import os
@@ -31,7 +31,7 @@ ONCE = [field for field in FIELDS_WITH_CONSTANTS if field.per_simulation]
 
 @pytest.mark.parametrize("chunk_bytes", [50, 5000, 4 << 20])
 def test_what_came_is_what_is_read(plan, monkeypatch, chunk_bytes):
-    """Samples of two tries of each simulation, in any order; each with those of its try."""
+    """Samples of two tries of each simulation, in any order, have the constants of their own try."""
     for name in ("TOGETHER_BYTES", "EVENLY_BYTES"):
         monkeypatch.setattr(record_columns, name, chunk_bytes)
     record(plan, [SAMPLES[i] for i in np.random.default_rng(0).permutation(len(SAMPLES))])
@@ -70,7 +70,7 @@ def test_constants_of_a_simulation(plan):
             assert np.array_equal(array_of(held[field.name]), values_of(field, lengths, simulation, 12))
             assert not field.optional or bool(held[f"{field.name}_given"]) == is_given(field, simulation, 12)
     with pytest.raises(StreamError, match="holds no sample of simulation 3, whose constants"):
-        dataset.constants(3)  # of validation
+        dataset.constants(3)  # a validation simulation
     with pytest.raises(StreamError, match="constants='a part' is neither"):
         RecordedDataset(plan.record_path, constants="a part")
 
@@ -83,7 +83,7 @@ def test_a_record_without_any_says_so(plan, tmp_path):
 
 @pytest.mark.parametrize("constants", ["apart", "batch"])
 def test_windows(plan, constants):
-    """Of one try; batches of windows have them only if they are to be like the other fields."""
+    """Windows of one try have its constants; batches of windows have them only if they are like the other fields."""
     record(plan, [(simulation, step) for simulation in range(3) for step in range(12)])
     dataset = RecordedDataset(plan.record_path, window=2, constants=constants)
     sample, lengths = dataset[0], lengths_of(FIELDS_WITH_CONSTANTS, 0, 0)

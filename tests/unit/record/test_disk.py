@@ -45,7 +45,7 @@ def test_a_full_disk_stops_the_record(plan, capfd):
 
 
 def test_what_the_disk_has_lost_stops_the_record(plan, monkeypatch):
-    """It is told before the checkpoint that waits for it can count."""
+    """The loss is reported before the checkpoint that waits for the record can count."""
     library = RecordLibrary(plan)
     recorder = Recorder(plan, library, 0)
     recorder.start()

@@ -1,4 +1,4 @@
-"""The record of fields with lengths of their own: what is in its file, and what is read from a damaged one."""
+"""The record of fields with lengths: the contents of its file, and what is read from a damaged file."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def test_what_came_is_what_is_read(plan):
 
 @WITH_LENGTHS
 def test_the_file_is_what_the_page_says(plan):
-    """As any tool reads it."""
+    """Any tool can read the file."""
     record(plan, SAMPLES)
     with h5py.File(plan.record_path / "trainer-0000.h5") as file:
         assert file.attrs["version"] == 2
@@ -81,7 +81,7 @@ def test_samples_that_end_in_another_part_of_the_file(plan, monkeypatch, chunk_b
 
 @WITH_LENGTHS
 def test_a_resumed_run_adds_only_what_is_new(plan):
-    """Two trainers first, then three."""
+    """Two trainers record first, then three."""
     for trainers, samples in ((2, SAMPLES[:50]), (3, SAMPLES[30:])):
         for trainer in range(trainers):
             one = make_plan(**vars(plan) | {"trainers": trainers})
@@ -95,7 +95,7 @@ def test_a_resumed_run_adds_only_what_is_new(plan):
 
 
 def draw_fields(chance: np.random.Generator) -> Iterator[Field]:
-    """Draw one to five fields of any dtype, with a length or without, which varies in any dimension; some optional."""
+    """Draw one to five fields of any dtype, some optional, some with a length, which varies in any dimension."""
     for number in range(chance.integers(1, 6)):
         shape = chance.integers(1, 5, chance.integers(0, 4)).tolist()
         if chance.random() < 0.7:
@@ -105,7 +105,7 @@ def draw_fields(chance: np.random.Generator) -> Iterator[Field]:
 
 
 def write(path, header, count, most, chance):
-    """Make a file whose samples are random bytes; gives these by field and sample, and the numbers."""
+    """Write a file of samples with random bytes; return these by field and sample, and the numbers."""
     lengths = chance.integers(0, most + 1, (count, len(header.lengths)))
     given = chance.integers(0, 2, (count, len(header.numbers) - len(header.lengths)))
     numbers = np.hstack([lengths, given])
@@ -223,7 +223,7 @@ def test_a_damaged_file(plan, damage, given, sentence):
 
 @WITH_LENGTHS
 def test_damaged_indices(plan):
-    """They would read what is not of the sample."""
+    """Such indices would read outside the sample."""
     record(plan, SAMPLES)
     with h5py.File(plan.record_path / "trainer-0000.h5", "r+") as file:
         for place, value in ((0, -1), (-1, 1 << 40)):
@@ -239,7 +239,7 @@ def test_damaged_indices(plan):
 
 
 class Padded(Dataset):
-    """As a user would have samples of one shape."""
+    """Samples padded to one shape, as by a user."""
 
     def __init__(self, recorded):
         self.recorded = recorded

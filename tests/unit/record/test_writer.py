@@ -1,4 +1,4 @@
-"""The record of a trainer: what is in its file, whose it is, and how it goes on."""
+"""The record of a trainer: the contents of its file, its owner, and how it continues."""
 
 import os
 import threading
@@ -41,7 +41,7 @@ def test_what_came_is_what_is_read(plan, capfd):
 
 @pytest.mark.parametrize("chunk_bytes", [1, 100])
 def test_many_chunks(plan, monkeypatch, chunk_bytes):
-    """Those of several fields lie in between one another."""
+    """The chunks of several fields are interleaved."""
     monkeypatch.setattr(record_columns, "TOGETHER_BYTES", chunk_bytes)
     monkeypatch.setattr(record_columns, "EVENLY_BYTES", chunk_bytes)
     samples = [(0, step) for step in range(300)]
@@ -50,7 +50,7 @@ def test_many_chunks(plan, monkeypatch, chunk_bytes):
 
 
 def write(path, header, count):
-    """Make a file whose samples are random numbers; gives these, shape (count, bytes of a sample)."""
+    """Write a file of random samples; return them with shape (count, bytes of a sample)."""
     sizes = [int(np.prod(f.shape, dtype=int)) * np.dtype(f.dtype).itemsize for f in header.fields]
     values = np.random.default_rng(count).integers(0, 256, (count, sum(sizes)), np.uint8)
     first = np.cumsum([0, *sizes])
@@ -87,7 +87,7 @@ CHANCE = np.random.default_rng(7)
     ],
 )
 def test_a_file_is_hardly_longer_than_its_contents(tmp_path, count, size, fields):
-    """Of `fields` fields, the first of so many bytes, the others of about a half, a third and so on."""
+    """The first of `fields` fields has `size` bytes, the others about a half, a third and so on."""
     count = max(1, min(count, (64 << 20) // size))
     shapes = [(max(1, size // (i + 1)),) for i in range(fields)]
     header = Header("run", 0, 1, ("alpha",), tuple(Field(f"u{i}", "uint8", shape) for i, shape in enumerate(shapes)))
@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_made_shorter_stays(tmp_path, monkeypatch, failing
 
 @pytest.mark.parametrize("megabytes", [8, 100])
 def test_a_large_field_beside_a_scalar(tmp_path, megabytes):
-    """Neither takes the room of as many rows as suit the other: a file is about as long as its contents."""
+    """Neither field reserves the rows that suit the other, so the file is about as long as its contents."""
     shape = (megabytes << 17,)
     header = Header("run", 0, 1, ("alpha",), (Field("large", "float64", shape), Field("small", "float32", ())))
     file = RecordFile(tmp_path / "x.h5", header)
@@ -132,7 +132,7 @@ def test_a_large_field_beside_a_scalar(tmp_path, megabytes):
             lambda fd, field, first, count, at, values=values: os.pwrite(fd, values[field], at),
         )
         assert os.path.getsize(file.path) < 64 << 20 or os.path.getsize(file.path) < 6 * shape[0] * 8
-    assert len(RecordedDataset(tmp_path)) == 3  # as it is read while it grows
+    assert len(RecordedDataset(tmp_path)) == 3  # read while the file grows
     file.close()
     dataset = RecordedDataset(tmp_path)
     assert [(float(s["large"].min()), float(s["large"].max()), float(s["small"])) for s in dataset] == [
@@ -142,14 +142,14 @@ def test_a_large_field_beside_a_scalar(tmp_path, megabytes):
 
 
 def test_a_resumed_run_adds_only_what_is_new(plan):
-    """Two trainers first, then three: each sees what the others have of its share."""
+    """Two trainers record first, then three; each finds what the others have of its share."""
     for trainer in range(2):
         record(make_plan(**vars(plan) | {"trainers": 2}), [s for s in SAMPLES[:50] if sum(s) % 2 == trainer], trainer)
     for trainer in range(3):
         library = record(
             make_plan(**vars(plan) | {"trainers": 3}), [s for s in SAMPLES[30:] if sum(s) % 3 == trainer], trainer
         )
-        assert library.reports[0] == ("record.samples", sum(sum(s) % 3 == trainer for s in SAMPLES))  # all starts
+        assert library.reports[0] == ("record.samples", sum(sum(s) % 3 == trainer for s in SAMPLES))  # of all starts
     names = ["trainer-0000-2.h5", "trainer-0000.h5", "trainer-0001-2.h5", "trainer-0001.h5", "trainer-0002.h5"]
     assert sorted(os.listdir(plan.record_path)) == names
     rows = 0

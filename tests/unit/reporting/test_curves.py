@@ -1,4 +1,4 @@
-"""Curves over time: what lies between the lines of metrics.jsonl, and that a report has them."""
+"""Curves over time: values between the lines of metrics.jsonl, and reports that contain them."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The plot of the parameters, of values that have no spread, or next to none."""
+"""The plot of the parameters, for values with little or no spread."""
 
 import numpy as np
 import pytest

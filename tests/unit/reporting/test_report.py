@@ -1,4 +1,4 @@
-"""The page: whole, on its own, and made of whatever a run folder has."""
+"""The report page: complete, self-contained, and made from whatever a run folder has."""
 
 import base64
 import re

@@ -1,4 +1,4 @@
-"""The records of bad ends, as mpidata-rank writes them."""
+"""The exit notes of failed ranks, as mpidata-rank writes them."""
 
 import dataclasses
 import json

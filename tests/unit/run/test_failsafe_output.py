@@ -1,4 +1,4 @@
-"""A stream that never raises, whatever its reader does and whatever characters it has."""
+"""A stream that never raises, whatever its reader does and whatever characters are written."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""What the names of a script do outside a job: the same, in this process."""
+"""The calls of a script work outside a job as within one, in this process."""
 
 import random
 
@@ -118,7 +118,7 @@ def test_accelerate_leaves_a_shared_dataloader_as_it_is(monkeypatch):
     for images, _ in loader:
         sizes.append(len(images))
         ends.append((state.end_of_dataloader, state.remainder))
-    assert sizes == [4, 4, 4] and ends == [(False, 7), (False, 7), (True, 7)]  # one more than the 23 fills it up
+    assert sizes == [4, 4, 4] and ends == [(False, 7), (False, 7), (True, 7)]  # a 24th row fills the last batch
     assert not state.in_dataloader
     plain = mpidata.DataLoader(Images(), batch_size=4)
     assert not plain._is_accelerate_prepared and accelerator.prepare(plain) is not plain
@@ -156,7 +156,7 @@ def test_a_dataloader_continues_where_its_state_ends(how, batches_before):
     second.load_state_dict(state)
     assert second.resumed == (1, batches_before) if batches_before != 6 else (2, 0)
     if batches_before == 2:
-        iter(second)  # as Lightning does to see whether it may
+        iter(second)  # as Lightning does to check that it can
     assert [*(batches(second) for _ in expected[1:]), draw()] == expected
     with pytest.raises(StreamError, match="load_state_dict: this is not a state of"):
         second.load_state_dict({})

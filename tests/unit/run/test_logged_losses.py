@@ -1,4 +1,4 @@
-"""Losses as the events of a run tell them, its resumptions included."""
+"""Losses from the events of a run, including its resumptions."""
 
 import json
 from pathlib import Path

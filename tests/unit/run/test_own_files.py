@@ -1,4 +1,4 @@
-"""What is believed only from this user: files, run folders, and all that says which programs run."""
+"""What is trusted only from this user: files, run folders, and everything that decides which programs run."""
 
 import fcntl
 import json
@@ -27,14 +27,14 @@ OTHER = 65534
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A folder that everybody can write, and reach."""
+    """A folder that every user can reach and write."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o777)
         yield Path(folder)
 
 
 def as_another(act: Callable[[], object]) -> bool:
-    """Let another user do something; returns whether it worked."""
+    """Run `act` as another user; return whether it succeeded."""
     assert os.geteuid() == 0, "only root can be another user"
     child = os.fork()
     if child == 0:

@@ -267,7 +267,7 @@ def test_a_launcher_in_the_folder_is_found_from_everywhere(folder: Path, monkeyp
 
 
 def test_the_variable_of_the_time_is_told_to_a_carried_program(folder: Path) -> None:
-    for more, told in (("", "{t}"), ("lifetime: simulation, ", "{{t}}")):  # where placeholders are filled in
+    for more, told in (("", "{t}"), ("lifetime: simulation, ", "{{t}}")):  # doubled if placeholders are filled in
         solvers = f"solvers={{program: [./heat2d, a], {more}carried: {{time: '{{t}}'}}}}"
         arguments = Plan.of(load_job(folder / "job.yaml", [solvers]), folder).programs["solver"].arguments
         assert arguments[3:] == ("env", f"MPIDATA_ADIOS2_TIME={told}", str(folder / "heat2d"), "a")

@@ -1,4 +1,4 @@
-"""Requests and answers: each is taken once, and only what is one."""
+"""Requests and answers: each is taken once, and only if it is valid."""
 
 import json
 from pathlib import Path

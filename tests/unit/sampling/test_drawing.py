@@ -253,7 +253,7 @@ def test_with_weights_the_last_column_is_1_where_all_are_drawn_uniformly(tmp_pat
 def test_a_class_gives_weights(tmp_path: Path, body: str, message: str) -> None:
     if not message:
         assert (sample(tmp_path, body, "weighing", WEIGHTS)[:, 2] == np.arange(210)).all()
-        assert sample(tmp_path, body, "weighing").shape == (210, 2)  # nobody asks for them
+        assert sample(tmp_path, body, "weighing").shape == (210, 2)  # weights are not requested
         return
     with pytest.raises(JobFileError, match=message):
         sample(tmp_path, body, "weighing", WEIGHTS)

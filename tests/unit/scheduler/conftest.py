@@ -1,4 +1,4 @@
-"""The real scheduler over a job whose groups and trainers answer at once, on a clock that runs only while it waits."""
+"""The real scheduler with groups and trainers that answer at once, on a clock that runs only while it waits."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from mpidata.scheduler.figures.summary import BYTES, DRAWN, RECEIVED, VALIDATION
 from mpidata.scheduler.scheduler import Scheduler
 
 PROGRAM = Program(("program",))
-# Of inference ranks, their settings: {"function": "net:answer"}.
+# For inference ranks, their settings: {"function": "net:answer"}.
 PROGRAMS = dict.fromkeys(("scheduler", "trainer", "solver"), PROGRAM) | {
     "inference": Program(("true", "eyJmdW5jdGlvbiI6ICJuZXQ6YW5zd2VyIn0"))
 }
 
 
 class Ended(BaseException):
-    """In place of the end of the process in abort."""
+    """Raised by abort instead of the end of the process."""
 
 
 class Job:
-    """Groups and trainers that behave; tests override what should not.
+    """Well-behaved groups and trainers; tests override individual calls.
 
-    Time passes in polls that find nothing, and only then do delayed events come.
+    Time passes only in polls that find nothing, and delayed events come only then.
     """
 
     def __init__(self, folder: Path, can_spawn: bool = False, **plan: Any) -> None:
@@ -62,7 +62,7 @@ class Job:
         self.parameters: NDArray[np.float64] = np.arange(2.0 * self.count).reshape(self.count, 2)
         self.now = 1000.0
         self.steps: Callable[[int], int] = lambda simulation: 10
-        self.fails: dict[int, str] = {}  # what is given up
+        self.fails: dict[int, str] = {}  # simulations that their solver abandons, and why
         self.raises: dict[int, str] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.queue: deque[Event] = deque()
@@ -73,11 +73,11 @@ class Job:
         self.stopped = False
         self.news: list[tuple[int, str]] = []
         self.loader_news: list[tuple[int, str]] = []
-        self.tries: dict[int, int] = {}  # that trainers were last told to expect
+        self.tries: dict[int, int] = {}  # the tries that trainers were last told to expect
         self.held: list[dict[int, int]] = [{} for _ in range(self.plan.trainers)]
         self.scheduler = Scheduler(self.plan, self.parameters, self, clock=lambda: self.now)
 
-    # What a test does
+    # Called by tests
 
     def event(self, kind: type[Event], index: int = 0, after: float = 0.0, **values: Any) -> None:
         of_other = values.get("of_loader") or values.get("of_inference") or values.get("of_learner")
@@ -100,7 +100,7 @@ class Job:
             self.event(Next, number, of_learner=True)
 
     def run(self) -> int:
-        """The exit status: 0 of an orderly end, that of the abort, or 1000 more if it is 0 too."""
+        """Return 0 after an orderly end, else the status of the abort, or 1000 if that is 0."""
         self.begin()
         try:
             self.scheduler.run()
@@ -120,10 +120,10 @@ class Job:
     def called(self, name: str) -> list[tuple[Any, ...]]:
         return [call[1:] for call in self.calls if call[0] == name]
 
-    # What the scheduler calls
+    # Called by the scheduler
 
     def _call(self, name: str, *values: Any) -> bool:
-        """Whether the job answers as usual."""
+        """Record the call; return whether the job answers as usual."""
         self.calls.append((name, *values))
         return name not in self.before or self.before[name](*values) is not False
 
@@ -131,7 +131,7 @@ class Job:
         if not self.queue:
             due = sorted((item for item in self.later if item[0] <= self.now + timeout_s), key=lambda item: item[:2])
             if not due:
-                # Files are written by a thread, whose work takes none of the job's time.
+                # A thread writes files; its work takes no time on the job's clock.
                 if (writing := self.scheduler.checkpoints._task) is not None:
                     writing.join(10)
                 self.now += timeout_s
@@ -154,15 +154,15 @@ class Job:
         }
 
     def finalize(self, group: int, after: float = 0.0) -> bool:
-        """False: the usual answer is not to follow."""
+        """Return False, so that the usual answer does not follow."""
         self.has_left[group] = True
         self.event(Finalized, group, after, **self.close_running(group))
         return False
 
     def die(self, group: int, rank_in_group: int = 0, after: float = 0.0, **record: Any) -> bool:
-        """A rank of the group dies, with an exit note if any is given; the simulation that it runs is never closed.
+        """Kill a rank of the group, with an exit note if any is given; the simulation that it runs is never closed.
 
-        False: the usual answer is not to follow.
+        Returns False, so that the usual answer does not follow.
         """
         self.running[group] = -1
         if record:
@@ -267,7 +267,7 @@ class Job:
         self._call("answers", inference)
 
     def lose_loader(self, loader: int, after: float = 0.0, kind: str = "loader", **record: Any) -> None:
-        """A loader, an inference rank or a learner dies, with an exit note of this."""
+        """Kill a loader, an inference rank or a learner, with this exit note."""
         path = PlannedRun(RunFolder(self.plan.run), self.plan).exit_of(kind, loader)
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"signal": 9, "exit": None, "joined": True, **record}))
@@ -279,7 +279,7 @@ class Job:
                 self.loader_news.append((group, ""))
             return
         self.running.append(-1)
-        self.has_left.append(True)  # so long as it has not joined
+        self.has_left.append(True)  # until it joins
         if self._call("spawn", group, tuple(values)):
             self.news.append((group, ""))
 
@@ -342,7 +342,7 @@ class Job:
 
 
 class Echo(Job):
-    """Answers at once and with as little work as can be, to time the scheduler alone."""
+    """Answers at once and with as little work as possible, to time the scheduler alone."""
 
     def begin(self) -> None:
         self.busy: list[int] = []

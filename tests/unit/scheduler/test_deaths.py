@@ -8,7 +8,7 @@ MakeJob = Callable[..., Any]
 
 
 def die_at(job: Any, *times: tuple[int, int], **record: Any) -> None:
-    """The group dies when it gets the simulation, for each pair of both; once."""
+    """Let a group die when it gets a simulation, once for each pair of both."""
     left = list(times)
 
     def dispatch(group: int, simulation: int) -> bool | None:
@@ -65,7 +65,7 @@ def test_a_death_without_a_record_is_looked_into_for_a_while(make_job: MakeJob) 
 
 def test_a_record_that_comes_late_counts(make_job: MakeJob) -> None:
     job = make_job(groups=2, retries=1, ranks_per_group=2)
-    # MPI has told of rank 1 first, which only followed rank 0.
+    # MPI reported rank 1 first, whose death only followed that of rank 0.
     job.before["dispatch"] = lambda group, simulation: None if group or job.die(0, rank_in_group=1) else False
     poll = job.poll
 
@@ -89,7 +89,7 @@ def test_a_group_dies_before_the_trainers_hold_what_it_has_closed(make_job: Make
             return None
         job.event(Held, 0, simulation=0, by_try=1)
         job.die(job.called("dispatch").index((0, 0)), exit=3)
-        job.event(Held, 1, after=0.5, simulation=0, by_try=1)  # too late: of the lost try
+        job.event(Held, 1, after=0.5, simulation=0, by_try=1)  # too late: from the lost try
         return False
 
     job.before["expect"] = expect

@@ -154,7 +154,7 @@ def test_an_error_in_the_last_message_ends_the_job(make_job: MakeJob) -> None:
 
 
 def run_main(job: Any, monkeypatch: pytest.MonkeyPatch, joining: Callable[[Path], None]) -> Path:
-    """Run the scheduler's program, whose joining does what is given; it must end by itself, not by an exception."""
+    """Run the scheduler's program, which joins by `joining`; it must end by itself, without an exception."""
     run = job.plan.run
     (run / "private").mkdir()
     PlannedRun(RunFolder(run), job.plan).write_plan()
@@ -210,7 +210,7 @@ UNFORESEEN = {
 def test_an_error_of_the_scheduler_before_it_begins_ends_the_job(
     whose: str, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is to be reported only where mpidata is at fault."""
+    """A bug report is requested only if mpidata is at fault."""
     error, sentence = UNFORESEEN[whose]
 
     def joining(run: Path) -> None:

@@ -28,7 +28,7 @@ def test_spares_wait_until_a_place_is_free() -> None:
     ask(groups, 3, 0, 1)
     assert list(groups.ready()) == [0, 1]
     groups.lose(0)
-    assert groups.promote() == [3]  # it waits already, 2 does not
+    assert groups.promote() == [3]  # 3 already waits, 2 does not
     assert list(groups.ready()) == [3]
     groups.leave(1)
     assert groups.promote() == [2]
@@ -96,7 +96,7 @@ def test_the_spawn_start() -> None:
     ask(groups, 0, 1, 2)
     assert groups.to_spawn(3, 0.0) == [3]
     groups.leave(1)
-    assert groups.to_spawn(9, 0.0) == [4]  # a group that leaves is replaced, too
+    assert groups.to_spawn(9, 0.0) == [4]  # a group that leaves is also replaced
 
 
 def test_in_the_split_start_a_group_that_leaves_is_replaced_by_spares_only() -> None:
@@ -113,7 +113,7 @@ def test_groups_for_one_simulation_each() -> None:
     groups.leave(0)
     assert groups.to_spawn(7, 0.0) == [2]
     groups.spawned(1)
-    for group in range(3, 40):  # that it dies before it asks is the simulation's failure, which has its own limit
+    for group in range(3, 40):  # a death before the first request counts for the simulation, which has its own limit
         groups.lose(group - 2)
         assert groups.to_spawn(7, 0.0) == [group]
         groups.spawned(group - 1)
@@ -126,7 +126,7 @@ def test_failed_spawns_are_repeated_one_at_a_time_after_growing_pauses() -> None
     groups.spawned(0)
     ask(groups, 0)
     assert groups.spawn_failed(1, 11.0)
-    assert groups.to_spawn(9, 11.4) == [] and groups.to_spawn(9, 11.6) == []  # group 2 is still on its way
+    assert groups.to_spawn(9, 11.4) == [] and groups.to_spawn(9, 11.6) == []  # group 2 is still starting
     groups.spawned(2)
     assert groups.to_spawn(9, 11.6) == [3]
     assert groups.spawn_failed(3, 12.0)
@@ -147,7 +147,7 @@ def test_where_nothing_joins_any_more_no_group_is_spawned() -> None:
     assert groups.spawn_failed(2, 120.0)
     groups.spawned(3)
     ask(groups, 3)
-    assert groups.spawn_failed(4, 240.0)  # one has joined since the failure before
+    assert groups.spawn_failed(4, 240.0)  # a group has joined since the previous failure
     assert not groups.spawn_failed(5, 240.0) and not groups.hopeless
     assert groups.to_spawn(9, 300.0) == [6, 7]
     assert groups.spawn_failed(6, 420.0) and not groups.spawn_failed(7, 420.0)

@@ -1,4 +1,4 @@
-"""Inference ranks: which the solvers are told of, what takes the place of a lost one, and when they leave."""
+"""Inference ranks: which are announced to the solvers, what replaces a lost one, and when they leave."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ def test_they_answer_from_when_they_are_ready_and_leave_after_the_solvers(make_j
 
 def test_they_stay_while_a_solver_may_wait_for_an_answer(make_job: Make) -> None:
     job = make_job(inference=1)
-    job.before["dispatch"] = lambda group, simulation: False  # it goes on for long
+    job.before["dispatch"] = lambda group, simulation: False  # a long simulation
     job.before["stop"] = lambda: job.goodbye(0) or job.finalize(0, after=3.0)
     job.event(Stop, 0, text="enough")
     begun = job.now
@@ -49,7 +49,7 @@ def test_without_any_the_job_fails(make_job: Make) -> None:
 
 
 def test_one_that_does_not_become_ready_ends_the_job_in_time(make_job: Make) -> None:
-    """Its spawn does not come to an end, or is tried again and again."""
+    """Its spawn never returns, or is repeated."""
     times = {"inference_timeout_s": 5.0, "inference_start_timeout_s": 40.0}
     job = make_job(inference=1, fault_tolerance="ulfm", can_spawn=True, **times)
     job.before["dispatch"] = lambda group, simulation: job.lose_loader(0, kind="inference") or False

@@ -1,4 +1,4 @@
-"""A stop from outside after the last batch: what was not cut short is complete."""
+"""A stop from outside after the last batch: a job that was not cut short is complete."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ ASKS = {"SIGTERM": "SIGTERM", "Ctrl-C": "SIGINT without-checkpoint", "Ctrl-C wit
 
 
 def stream(make_job: MakeJob, asks: str = "SIGTERM") -> Any:
-    """A job of two trainers that gets a stop when its stream is over; they leave where the test says so."""
+    """Return a job of two trainers that is stopped when its stream is over; the test decides when they leave."""
     job = make_job(trainers=2, checkpoint_within_s=20.0)
 
     def end_of_stream() -> bool:
@@ -31,7 +31,7 @@ def stream(make_job: MakeJob, asks: str = "SIGTERM") -> Any:
 
 
 def leave(job: Any, trainer: int, after: float, all_drawn: bool = True) -> None:
-    """Have a trainer know the end of its stream, and leave some seconds later."""
+    """Let a trainer learn of the end of its stream, and leave some seconds later."""
     job.event(Status, trainer, after=after, ended=True, all_drawn=all_drawn)
     job.event(Goodbye, trainer, after=after + 5.0)
     job.event(Status, trainer, after=after + 5.2, ended=True, all_drawn=all_drawn)

@@ -1,4 +1,4 @@
-"""The learner: which rank is asked, what takes the place of a lost one, and when it leaves."""
+"""The learner: which rank is asked, what replaces a lost one, and when it leaves."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ Make = Callable[..., Any]
 
 
 class Sampling:
-    """In place of a RemoteSampling: which learners it was to ask."""
+    """Stands for a RemoteSampling; records which learners it was to ask."""
 
     def __init__(self) -> None:
         self.needed, self.told = True, []

@@ -1,4 +1,4 @@
-"""Simulations whose parameters are drawn while the job runs are dispatched when they have them."""
+"""Simulations whose parameters are drawn during the job are dispatched once the parameters are known."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ MakeJob = Callable[..., Any]
 
 
 class Sampler:
-    """In place of a Learner: draws two simulations at a time, each time after it was asked twice."""
+    """Stands for a Learner; draws two simulations each time it has been asked twice."""
 
     def __init__(self, job: Any) -> None:
         self.job, self.asked, self.most_ahead = job, 0, 0

@@ -1,4 +1,4 @@
-"""Loaders: who takes requests, what takes the place of a lost one, and how a job with them ends."""
+"""Loaders: which take requests, what replaces a lost one, and how a job with them ends."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ NONE = {"groups": 0, "simulations": 0}
 
 
 def finishing(job: Any) -> Any:
-    """Its trainers leave a second after the first loader has begun to serve."""
+    """Let the job's trainers leave one second after the first loader starts to serve."""
 
     def serves(loader: int) -> None:
         for trainer in range(job.plan.trainers if loader == 0 else 0):
@@ -104,7 +104,7 @@ def test_a_loader_that_does_not_leave_holds_the_job_up_for_a_moment_only(make_jo
     job = finishing(make_job(**NONE, loaders=1))
     job.before["release"] = lambda loader: False
     before = job.now
-    assert job.run() == 1000  # ended, but not as failed
+    assert job.run() == 1000  # aborted, but not as failed
     assert job.summary["status"] == "complete" and 7 <= job.now - before < 10
 
 

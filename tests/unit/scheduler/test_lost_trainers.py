@@ -1,4 +1,4 @@
-"""Trainers that die while the others go on."""
+"""Trainers that die while the others continue."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ PEER = "RuntimeError: [gloo] Connection closed by peer (train.py line 9)"
 
 
 class RunOutput:
-    """Keeps the events, and whom the figures count as lost."""
+    """Records the events and the trainers that the figures count as lost."""
 
     def __init__(self) -> None:
         self.figures = self
@@ -117,7 +117,7 @@ def test_beside_a_stream_it_is_killed_where_others_go_on(tmp_path: Path) -> None
     lost, output = lost_trainers(tmp_path)
     lost.reported(1, [(EXITS, 0, 7.0)], range(3), range(3), 5.0)
     lost.tick(6.5, range(3), range(3))
-    output.drawn = [8, 7, 8]  # within two seconds: they may be about to end, too
+    output.drawn = [8, 7, 8]  # within two seconds: they may also be about to end
     lost.tick(9.0, range(3), range(3))
     lost.tick(50.0, range(3), range(3))
     assert given_up(tmp_path) == []
@@ -147,7 +147,7 @@ def test_one_for_which_the_others_wait_too_long_is_killed_and_told_of(tmp_path: 
 
 
 def test_one_that_has_just_come_to_wait_is_not_late(tmp_path: Path) -> None:
-    """It says so only after a second, in which several others report: they wait for trainer 3."""
+    """A trainer reports its wait only after a second, in which several others report: they wait for trainer 3."""
     lost, _ = lost_trainers(tmp_path, trainers_timeout_s=30.0)
     for trainer, seconds in ((0, 30.0), (1, 30.1), (0, 31.0), (1, 31.1), (2, 1.1)):
         assert lost.waits(trainer, seconds, range(4), [], 0.0) == "" and given_up(tmp_path) == []
@@ -183,13 +183,13 @@ def test_the_end_waits_for_no_lost_trainer(tmp_path: Path) -> None:
     ending = Ending(2, Groups(plan, False), Groups(plan, False))
     ending.trainer_left(1, 5.0)
     ending.trainer_lost(0)
-    assert ending.trainers == [] and not ending.is_over(5.1)  # the last figures of the one that left
+    assert ending.trainers == [] and not ending.is_over(5.1)  # waits for the last figures of trainer 1
     ending.status_came(1)
     assert ending.is_over(5.1)
     ending = Ending(2, Groups(plan, False), Groups(plan, False))
     ending.trainer_left(0, 5.0)
     ending.trainer_left_loop(1)
-    ending.trainer_lost(0)  # its figures do not come any more
+    ending.trainer_lost(0)  # its figures no longer come
     ending.trainer_lost(1)
     assert ending.is_over(5.1)
 
@@ -218,7 +218,7 @@ def test_a_lost_trainer_is_the_first_cause_only_of_what_follows_from_its_death(
 
 
 def elastic(make_job: MakeJob, trainers: int = 3, at_least: int = 1, **plan: Any) -> Any:
-    """A job of trainers that train on part files."""
+    """Return a job of trainers that train on part files."""
     return make_job(
         trainers=trainers,
         trainers_at_least=at_least,
@@ -296,7 +296,7 @@ def test_a_trainer_that_left_early_the_others_of_whom_nobody_waits_for_it(make_j
 
 
 def test_the_last_ones_may_die_when_others_have_left_in_order(make_job: MakeJob) -> None:
-    """MPI tells of a death late where it has much to tell."""
+    """MPI may report a death late if it has much to report."""
     job = elastic(make_job)
     job.event(Goodbye, 2, after=1.0)
     die(job, 1, 2.0, signal=9)
@@ -371,7 +371,7 @@ def test_a_checkpoint_that_waits_for_a_lost_trainer_is_begun_anew(make_job: Make
 
 
 def test_a_spare_that_hangs_is_killed_and_the_others_go_on(make_job: MakeJob) -> None:
-    """They wait for it where they meet, as it may take a place there."""
+    """The others wait for the spare in their meeting, because it may take a place there."""
     job = elastic(make_job, trainer_spares=1, trainers_timeout_s=30.0)
     job.event(Status, 2, after=1.0)
     for second in range(1, 40):

@@ -1,4 +1,4 @@
-"""Trainers of a stream that die while the others go on: what the others lack runs again."""
+"""Trainers of a stream that die while the others continue: simulations that the others lack run again."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ MakeJob = Callable[..., Any]
 
 
 def streaming(make_job: MakeJob, trainers: int = 3, **plan: Any) -> Any:
-    """A job of trainers that train on a stream: the simulations of `lacks` run again after the first death."""
+    """Return a job of trainers that train on a stream: the simulations of `lacks` run again after the first death."""
     job = make_job(trainers=trainers, trainers_at_least=1, fault_tolerance="ulfm", **plan)
     living, deaths = set(range(trainers)), 0
 
@@ -56,7 +56,7 @@ def test_simulations_of_which_the_others_lack_steps_run_again(make_job: MakeJob)
     assert [simulation for _, simulation in job.called("dispatch")] == [0, 1, 2, 0, 2]
     assert job.called("lose_trainer") == [(1,)] and job.summary["run_again"] == 2
     assert [event["simulation"] for event in job.events("run_again")] == [0, 2]
-    assert len(job.called("end_of_stream")) == 2  # it was told before the death
+    assert len(job.called("end_of_stream")) == 2  # it was also announced before the death
 
 
 def test_validation_samples_of_a_dead_trainer_come_again_first(make_job: MakeJob) -> None:
@@ -93,7 +93,7 @@ def test_nothing_is_dispatched_before_all_have_taken_over_their_part(make_job: M
     job = streaming(make_job, trainers=4)
     job.lacks = [1]
     die(job, 0, 2.0, signal=9)
-    die(job, 3, 3.5, signal=9)  # of which trainer 1 has heard not before it took over its part of the first
+    die(job, 3, 3.5, signal=9)  # trainer 1 learns of this only after it took over its part of trainer 0
     drain(job, [1, 2], 20.0)
     assert job.run() == 0 and job.summary["lost_trainers"] == [0, 3]
     assert job.called("lose_trainer") == [(0,), (3,)]

@@ -14,12 +14,12 @@ from mpidata.scheduler.messages import LibraryMessages, Messages, index_of
 
 
 class Library:
-    """Stands in for libmpidata: notes calls, and answers with a status."""
+    """Stands in for libmpidata: records calls, and answers with a status."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.status = SUCCESS
-        self.raw: list[Any] = []  # events that come
+        self.raw: list[Any] = []  # incoming events
 
     def __getattr__(self, name: str) -> Any:
         def call(*values: Any) -> int:

@@ -97,7 +97,7 @@ def test_a_group_that_asks_after_a_stop_is_let_go(make_job: MakeJob) -> None:
             job.news.append((0, ""))
             job.goodbye(0)
         job.stopped = True
-        return False  # the group's question is under way
+        return False  # the group's request is under way
 
     job.before["stop"] = stop
     job.event(Stop, 0, after=1.0, text="left")
@@ -107,11 +107,11 @@ def test_a_group_that_asks_after_a_stop_is_let_go(make_job: MakeJob) -> None:
 
 
 def test_what_a_job_file_may_name_in_arguments_has_a_value(make_job: MakeJob, tmp_path: Path) -> None:
-    """What `check` accepts in the arguments of a program of its own for each simulation, the scheduler gives."""
+    """The scheduler fills in every name that `check` accepts with `lifetime: simulation`."""
     job = make_job(start="spawn", lifetime="simulation", simulations=1)
     assert job.run() == 0
     names = [value.partition("=")[0] for value in job.called("spawn")[0][1]]
-    assert names.pop() == "try"  # for the case alone
+    assert names.pop() == "try"  # only `solvers.case` uses it
     program = ["python", "-c", "0", *(f"{{{name}}}" for name in names)]
     assert program[3:] == ["{alpha}", "{beta}", "{simulation}"]
     text = yaml.safe_dump(

@@ -1,4 +1,4 @@
-"""What the scheduler of a resumed run counts on from."""
+"""The counts from which the scheduler of a resumed run continues."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Other numbers of loaders and groups while the job runs."""
+"""Changes of the number of loaders and groups while the job runs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ NONE = {"groups": 0, "simulations": 0}
 
 
 class Asked:
-    """Requests to a job, and the answers once it has run."""
+    """Requests to a job, and the answers after it has run."""
 
     def __init__(self, job: Any) -> None:
         self.run = RunFolder(job.plan.run)
@@ -179,7 +179,7 @@ def test_groups_are_added(make_job: Make) -> None:
 
 
 def slow(job: Any, asked: Asked, requests: dict[int, tuple[str, int]]) -> Callable[[int, int], bool]:
-    """Simulations take a second; as some begin, there are requests."""
+    """Let simulations take a second; `requests` are made as their simulations start."""
 
     def dispatch(group: int, simulation: int) -> bool:
         if simulation in requests:

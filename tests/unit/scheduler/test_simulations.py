@@ -88,7 +88,7 @@ def test_none_at_all() -> None:
 def run(
     simulations: Simulations, group: int, simulation: int, by_try: int = 1, failed: bool = False, again: bool = True
 ) -> bool:
-    """Take the next one, which must be this, close it and let the only trainer hold it, where it is told to."""
+    """Take the next simulation, which must be this one; close it; the only trainer holds it if it is expected to."""
     assert simulations.take(group) == simulation and simulations.tries(simulation) == by_try
     return simulations.close(group, simulation, 1, failed, again) and simulations.hold(0, simulation, by_try)
 
@@ -161,7 +161,7 @@ def test_only_the_one_in_which_a_group_died_has_failed() -> None:
     assert simulations.lose(0) == (2, [0, 1]) and simulations.has_failed(2) and unfinished_tries(simulations) == {}
     assert [simulations.take(1), simulations.take(1)] == [0, 1]
     assert simulations.tries(0) == 2 and simulations.counted_tries(0) == 1
-    # Where none was running it was the last one: a program that dies behind each simulation must not run for ever.
+    # If none was running, the last one was the cause: a program that dies after each simulation must not run forever.
     simulations = Simulations(2, trainers=1, retries=0)
     for simulation in range(2):
         simulations.take(0)
@@ -230,7 +230,7 @@ def test_going_on_from_an_earlier_run() -> None:
 
 def test_what_failed_is_not_counted_among_the_complete_by_a_restore() -> None:
     simulations = Simulations(2, trainers=1)
-    simulations.restore({0: 10}, {}, [0])  # set aside, yet complete: the trainers know
+    simulations.restore({0: 10}, {}, [0])  # set aside, yet complete according to the trainers
     assert simulations.totals == [1, 0, 0, 1, 0, 0] and simulations.settled == 1
 
 
@@ -252,7 +252,7 @@ def test_what_lacks_steps_of_a_dead_trainer_runs_again_and_its_try_does_not_coun
     assert [simulations.state(i) for i in range(3)] == [PENDING, COMPLETE, COMPLETE] and simulations.settled == 2
     assert simulations.take(0) == 0 and simulations.tries(0) == 2 and simulations.counted_tries(0) == 1
     assert simulations.close(0, 0, steps=4, failed=False)
-    assert not simulations.hold(0, 0, 1)  # of the first try
+    assert not simulations.hold(0, 0, 1)  # from the first try
     assert [simulations.hold(trainer, 0, 2) for trainer in (0, 1, 2)] == [False, False, True]
     assert simulations.all_settled and simulations.totals == [0, 0, 0, 3, 0, 0]
 
@@ -274,7 +274,7 @@ def test_one_of_an_earlier_start_is_held_before_its_new_try_has_ended() -> None:
     simulations.restore({0: 4}, {}, [])
     simulations.lose_trainer(1)
     assert simulations.go_on([0]) == [0] and simulations.take(0) == 0
-    assert not simulations.hold(0, 0, 0)  # all of its steps have come, though the group has not said how many there are
+    assert not simulations.hold(0, 0, 0)  # all of its steps came, but the group has not reported their number
     assert simulations.close(0, 0, steps=4, failed=False) and simulations.hold(0, 0, 1)
     assert simulations.state(0) == COMPLETE and simulations.settled == 1
 

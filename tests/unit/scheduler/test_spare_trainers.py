@@ -1,4 +1,4 @@
-"""Spare trainers: who is told what when trainers die, and when other numbers of them are asked for."""
+"""Spare trainers: the orders sent when trainers die, and when another number of trainers is requested."""
 
 import json
 from pathlib import Path
@@ -90,7 +90,7 @@ def test_more_and_fewer_are_asked_for(tmp_path: Path) -> None:
     assert job.orders == [(1, 3), (2, 1)] and job.spares.training(job.living) == [0]
     assert job.events[-2:] == [("trainer_retired", 2), ("trainer_retired", 1)]
     assert job.figures.retired_trainers == [2, 1]
-    job.die(0)  # the job would end
+    job.die(0)  # otherwise the job would end
     assert job.orders[-1] == (3, 1)
 
 
@@ -118,7 +118,7 @@ def test_a_job_whose_spare_takes_a_place(make_job: Any) -> None:
     job.event(Report, 2, after=3.0, values=((TRAINS, 5, 1.0),))
     job.event(Goodbye, 0, after=50.0)
     job.event(Goodbye, 2, after=50.0)
-    job.event(Goodbye, 3, after=60.0)  # which waited, and is told to leave
+    job.event(Goodbye, 3, after=60.0)  # a waiting spare, which is ordered to leave
     assert job.run() == 0 and job.summary["status"] == "complete"
     assert (job.summary["lost_trainers"], job.summary["joined_trainers"]) == ([1], [2])
     progress = json.loads((job.plan.run / "progress.json").read_text())

@@ -11,7 +11,7 @@ MakeJob = Callable[..., Any]
 
 
 def times(job: Any, name: str) -> list[float]:
-    """When a call was made, filled while the job runs."""
+    """Return the times of a call, filled while the job runs."""
     seen: list[float] = []
     before = job.before.get(name)
 
@@ -84,7 +84,7 @@ def test_a_place_that_cannot_be_filled_is_given_up(make_job: MakeJob) -> None:
         job.event(Next, group, after=3.0, **job.close_running(group))
     )
     assert job.run() == 0
-    # Group 0 has asked for work meanwhile: spawning works, so the count begins anew.
+    # Group 0 has asked for work meanwhile: spawning works, so the count starts again.
     assert [group for group, _ in job.called("spawn")] == [0, 1, 2, 3]
     assert [event["again"] for event in job.events("spawn_failed")] == [True, True, False]
     assert job.summary["status"] == "complete" and job.scheduler.groups.given_up == 1

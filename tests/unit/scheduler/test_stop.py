@@ -32,7 +32,7 @@ def test_no_simulation_is_dispatched_or_counted_after_a_stop(make_job: MakeJob) 
     job = make_job(groups=2, simulations=100)
 
     def stop() -> bool:
-        # One group hears of the stop before it closes its simulation, the other one after.
+        # One group receives the stop before it closes its simulation, the other one after.
         job.event(Next, 0, **job.close_running(0))
         job.event(Next, 1)
         job.goodbye(0)
@@ -112,7 +112,7 @@ def test_late_groups_are_ended_while_scripts_go_on(make_job: MakeJob, fault_tole
     assert not any(names for now, names in seen if now < 1007)
     assert given_up(job) == ended and (not ended or min(now for now, names in seen if names) < 1010)
     assert job.now > 1060 and job.summary["status"] == "stopped" and job.events("group_lost") == []
-    assert status_of_job == (0 if ended else 1000)  # else what is left ends with the last script
+    assert status_of_job == (0 if ended else 1000)  # otherwise the rest ends with the last script
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_a_simulation_given_up_while_the_job_stops_is_listed_but_not_expected(ma
 
 @pytest.mark.parametrize("left_early", [False, True])
 def test_a_recording_that_stops_fails_the_run_at_its_end(make_job: MakeJob, left_early: bool) -> None:
-    """Not before: everything is trained on, and the ranks may take their time afterwards."""
+    """The run fails only at its end: everything is trained on, and the ranks may take their time afterwards."""
     job = make_job(trainers=2)
     job.event(RecordStopped, 1, text="Recording to x has stopped: No space left on device.")
     if left_early:
@@ -367,7 +367,7 @@ def test_a_recording_that_stops_is_no_reason_not_to_go_on_later(make_job: MakeJo
 
 
 def test_ranks_that_a_batch_system_ends_are_no_losses(make_job: MakeJob) -> None:
-    """It sends SIGTERM to all, to some a moment earlier; those that die of it have not failed."""
+    """A batch system sends SIGTERM to all, to some a moment earlier; ranks that die of it have not failed."""
     job = make_job(groups=2, retries=0, simulations=5)
 
     def dispatch(group: int, simulation: int) -> bool | None:

@@ -1,4 +1,4 @@
-"""Of several trainers that fail the first cause is named, and one that gives no sign of life is."""
+"""If several trainers fail, the first cause is named; a trainer without a sign of life is also named."""
 
 import fcntl
 import json
@@ -23,7 +23,7 @@ def leave_note(run: Path, rank: int, **note: Any) -> None:
 
 
 def reporting(make_job: MakeJob, **more: Any) -> Any:
-    """A job of three trainers in which the first one reports what the death of another makes of it."""
+    """Return a job of three trainers, the first of which reports an error that another trainer's death causes."""
     job = make_job(trainers=3, simulations=100, **more)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     job.event(Stop, 0, after=1.0, failed=1, text=PEER)

@@ -1,4 +1,4 @@
-"""mpidata.ServedEmbedding: rows on any number of servers, stepped as those of torch's embedding."""
+"""mpidata.ServedEmbedding: rows on any number of servers, stepped like those of torch's embedding."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def test_a_pull_drops_the_gradients_of_passes_before_it() -> None:
     server = ParameterServer(model, torch.optim.SGD, lr=1.0)
     server.pull()
     before = model.embedding(torch.arange(20)).detach().clone()
-    model(torch.tensor([3])).backward()  # not pushed, as its loss is not finite, say
+    model(torch.tensor([3])).backward()  # not pushed, for example because its loss is not finite
     server.pull()
     model.zero_grad()
     server.push()
@@ -88,7 +88,7 @@ def test_a_state_goes_on_with_other_servers(optimizer: Any) -> None:
     for step in range(6):
         if step == 3:
             parts = [Part(making, i, 2, one) for i, one in enumerate(cut(join([p.state() for p in parts]), making, 2))]
-        rows = torch.randperm(4).sort().values  # the last servers have none of them
+        rows = torch.randperm(4).sort().values  # the last servers hold none of these rows
         push = RowGradients(rows, torch.randn(len(rows), 2))
         table.step([push])
         bounds = making.tables[0].bounds(len(parts))

@@ -1,4 +1,4 @@
-"""The order of what the servers do: pushes whole or not at all, staleness, who is waited for."""
+"""The order of the servers' actions: complete pushes or none, staleness, and which trainers are waited for."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def begun(trainers: int = 2, servers: int = 2, staleness: int = 0) -> Order:
 
 
 def push(order: Order, trainer: int, servers: int = 2) -> list[ServerAction]:
-    """Have all servers have a push; nothing may happen before."""
+    """Give a push to all servers; nothing may happen before the last one has it."""
     for server in range(servers - 1):
         order.had(trainer, server)
         assert list(order.deeds()) == []
@@ -103,7 +103,7 @@ def test_nobody_waits_for_one_that_rests_but_for_its_last_push() -> None:
     order = begun()
     order.had(1, 0)
     order.rest(1, 1)
-    assert push(order, 0) == []  # the other's is under way
+    assert push(order, 0) == []  # the other's push is under way
     order.had(1, 1)
     assert list(order.deeds()) == [ServerAction(Do.STEP, (0, 1))]
     assert push(order, 0) == [ServerAction(Do.STEP, (0,))]
@@ -134,7 +134,7 @@ def test_a_state_is_of_all_pushes_before_it_and_holds_nobody_up() -> None:
     order.had(0, 1)
     assert list(order.deeds()) == [ServerAction(Do.STEP, (0,)), ServerAction(Do.SAVE, (0, 1))]
     push(order, 1)
-    assert order.ahead(1) == 1  # both train on
+    assert order.ahead(1) == 1  # both continue training
 
 
 def test_the_end_is_when_all_have_left_and_their_pushes_are_in() -> None:
@@ -162,7 +162,7 @@ def test_of_one_that_died_no_further_push_counts_and_nobody_waits_for_it() -> No
     assert list(order.deeds()) == []
     order.died(1)
     assert list(order.deeds()) == [ServerAction(Do.SEND, (0,))]
-    order.had(1, 1)  # which comes late
+    order.had(1, 1)  # a late message
     order.had(1, 0)
     order.pull(1, 0)
     order.save(1, 0, 1)

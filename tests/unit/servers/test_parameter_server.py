@@ -64,7 +64,7 @@ def test_sparse_gradients_are_refused() -> None:
 
 
 def test_a_script_outside_a_job_has_one_as_within_a_job() -> None:
-    with pytest.raises(StreamError, match="the optimizer is LBFGS"):  # which is none
+    with pytest.raises(StreamError, match="the optimizer is LBFGS"):  # which is not supported
         ParameterServer(torch.nn.Linear(2, 2), torch.optim.LBFGS)
     ParameterServer(torch.nn.Linear(2, 2), torch.optim.SGD)
     with pytest.raises(StreamError, match="this script already has one, or a LocalSGD. Create only one, before"):

@@ -1,4 +1,4 @@
-"""The parts of the weights: servers make the steps that one optimizer makes, and go on from a state."""
+"""The parts of the weights: servers make the same steps as one optimizer, and resume from a state."""
 
 from typing import Any
 

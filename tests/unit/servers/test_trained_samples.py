@@ -1,4 +1,4 @@
-"""What server 0 tells of the samples of pushes that count."""
+"""What server 0 reports about the samples of pushes that count."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_a_spare_is_told_what_comes_after_the_change_by_which_it_has_its_place()
     one.add(0, samples((1, 1)))
     one.change(3)
     one.add(0, samples((2, 2)))
-    one.change(3)  # another one tells it
+    one.change(3)  # reported by another trainer
     one.joined(1)
     one.change(4)
     assert one.take(1)[0].tolist() == [[2, 2]]

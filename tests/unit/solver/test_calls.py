@@ -192,7 +192,7 @@ def test_iput_keeps_the_array_until_wait(library):
     held = sys.getrefcount(array)
     assert held > before
     simulation.wait()
-    assert sys.getrefcount(array) == held  # of a sample that is not committed
+    assert sys.getrefcount(array) == held  # its sample is not committed
     simulation.step(0.0)
     simulation.wait()
     assert sys.getrefcount(array) == before

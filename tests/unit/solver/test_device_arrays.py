@@ -1,4 +1,4 @@
-"""What objects say of an array in device memory is checked before it is believed."""
+"""What objects declare about an array in device memory is checked before use."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a run of commit e88f24a left on the disk can still be read: its plan, a checkpoint, and its record."""
+"""Files of a run of commit e88f24a can still be read: its plan, a checkpoint, and its record."""
 
 import base64
 import gzip

@@ -1,4 +1,4 @@
-"""While trainers agree, and make communicators, the receive thread keeps out of MPI."""
+"""While trainers agree and create communicators, the receive thread makes no MPI calls."""
 
 import sys
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from mpidata.trainer.elastic.attempt import agree, come_together
 
 
 class Communicator:
-    """Of trainers that live, and give the same flag; it notes which calls are made while the thread is held."""
+    """A communicator of living trainers with equal flags; records which calls are made while the thread is held."""
 
     def __init__(self) -> None:
         self.holds = self.tests = 0
@@ -59,7 +59,7 @@ def communicator(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_in_an_agreement(communicator: Any) -> None:
-    # But between the tests it goes on: who has not come yet may wait for it.
+    # Between tests the thread runs, because a trainer that has not come yet may wait for it.
     assert agree(communicator, True, lambda seconds: None) == (True, True)
     assert communicator.held == ["Iagree", "Test", "Test"] and not communicator.free and not communicator.holds
 

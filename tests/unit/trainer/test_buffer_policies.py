@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parents[3] / "c_api"
 
 @functools.cache
 def built() -> ctypes.CDLL:
-    """The part of the library, whose names the library itself does not show."""
+    """Build the part of the library whose names the library itself does not export."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "buffer.so")
         mpicc = Path(sys.executable).with_name("mpicc")
@@ -32,7 +32,7 @@ def built() -> ctypes.CDLL:
 
 
 class Buffer:
-    """mpidata_buffer of buffer.h; its structure is the library's own affair."""
+    """mpidata_buffer of buffer.h, whose structure is private to the library."""
 
     def __init__(self, policy: int, capacity: int, watermark: int, seed: int, stream: int = 0) -> None:
         self.library = built()

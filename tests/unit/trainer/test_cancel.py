@@ -10,7 +10,7 @@ from mpidata.trainer.cancel.stream_methods import cancel
 
 
 class Library:
-    """Takes even ids."""
+    """Accepts even ids."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []

@@ -40,7 +40,7 @@ def test_samples_with_lengths_are_not_stacked(monkeypatch):
             next(iter(DataLoader(dataset, batch_size=2)))
     assert iter(DataLoader(stream, batch_size=2, collate_fn=PackedCollate(stream.fields)))._dataset_fetcher
     assert iter(DataLoader(stream, batch_size=None))._dataset_fetcher
-    assert iter(DataLoader(Padded(stream), batch_size=2))._dataset_fetcher  # which may make them alike
+    assert iter(DataLoader(Padded(stream), batch_size=2))._dataset_fetcher  # its samples may have one shape
     trainer.closed = True
 
 
@@ -76,7 +76,7 @@ def test_forked_workers_are_refused_with_the_reason(library):
     )
     assert "MPI does not survive a fork. Use num_workers=0" in last
     del caught
-    gc.collect()  # torch waits for the worker when its iterator goes: here, where the wait is short
+    gc.collect()  # torch waits for the worker when its iterator is freed: here, while the wait is short
 
 
 def test_workers_that_are_not_forked_are_refused_too(library):

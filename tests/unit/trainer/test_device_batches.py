@@ -1,4 +1,4 @@
-"""Batches of a stream on a stand-in for a device: each whole, none lost, counted when the loop gets it."""
+"""Batches of a stream on a stand-in device: each complete, none lost, counted when the loop gets it."""
 
 import gc
 import itertools
@@ -22,7 +22,7 @@ BATCHES = 12
 
 
 class Library(FakeLibrary):
-    """Has a few pages, whose contents are lost when they are given back, and stands still while all are in use."""
+    """Has a few pages, whose contents are lost on return, and blocks while all are in use."""
 
     def __init__(self, pages=3, **rest):
         super().__init__(samples=2 * BATCHES, **rest)
@@ -123,7 +123,7 @@ def test_a_page_goes_back_when_it_was_copied_although_its_batch_is_kept(library,
     held = [next(stream) for _ in range(4)]
     device.copies.run_to(device.copies.given)
     held.append(next(stream))
-    assert library.in_use <= 1  # that which is copied now
+    assert library.in_use <= 1  # the batch that is copied now
     assert [numbers(batch) for batch in held[:4]] == EXPECTED[:4]
 
 

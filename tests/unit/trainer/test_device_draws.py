@@ -1,4 +1,4 @@
-"""Batches on a stand-in for a device that the real library draws: of every kind, each sample once, counted in time."""
+"""Batches of every kind that the real library draws for a stand-in device: each sample once, counted in time."""
 
 import ctypes
 from typing import Any
@@ -24,7 +24,7 @@ PATCHED = pytest.MonkeyPatch()
 
 
 def begin_on(device: FakeDevice, fields: tuple[Field, ...], pages: bool = False, **plan: Any) -> tuple[Samples, Any]:
-    """Begin the trainer of this process, whose streams go to the device."""
+    """Start the trainer of this process, whose streams go to the device."""
     samples = Samples(plan_of(fields, **plan), {"nodes": 1}, {"nodes": 9})
     PATCHED.setattr("mpidata.trainer.batches.device_prefetch.choose_device", lambda *_, **__: device)
     PATCHED.setattr("mpidata.trainer.batches.pages.buffer_is_page_locked", lambda plan: pages)
@@ -42,7 +42,7 @@ def plain(value: torch.Tensor) -> torch.Tensor:
 
 
 def check(samples: Samples, batch: dict[str, torch.Tensor], kind: str) -> list[tuple[int, int]]:
-    """Compare a batch with what was given; returns the simulations and steps of its samples."""
+    """Compare a batch with the given samples; return the simulations and steps of its samples."""
     of = list(zip(batch["simulation"].tolist(), batch["step"].tolist(), strict=True))
     steps = [samples.of(*one) for one in of]
     for number, field in enumerate(samples.plan.fields):
@@ -91,7 +91,7 @@ def test_batches_of_each_kind_come_once(kind: str, policy: str, mode: str) -> No
 def test_constants_are_held_as_long_as_the_batch(views: bool, locked: bool) -> None:
     device = FakeDevice()
     samples, trainer = begin_on(device, ONCE, locked, policy="fifo", capacity=8, watermark=1)
-    trainer.draw_page = pytest.fail  # type: ignore[method-assign]  # which would not come back before the batch is gone
+    trainer.draw_page = pytest.fail  # type: ignore[method-assign]  # its page would not return before the batch is gone
     stream = MPIStreamDataset(SIZE, device="cuda", constants="apart" if views else "batch")
     batches = iter(stream)
     batch = next(batches)
@@ -127,7 +127,7 @@ def test_a_loop_that_is_left_gives_its_batch_to_the_next_and_counts_none_twice()
 
 @alone
 def test_the_end_is_known_when_the_loop_has_asked_for_it() -> None:
-    """Not when it was looked for ahead: a script that leaves its loop at the last but one has stopped the job."""
+    """A draw ahead does not count: a script that leaves its loop at the last batch but one has stopped the job."""
     device = FakeDevice()
     samples, trainer = begin_on(device, BOX, policy="fifo", capacity=12, watermark=1)
     stream = MPIStreamDataset(SIZE, device="cuda", device_prefetch=2)
@@ -145,7 +145,7 @@ def test_the_end_is_known_when_the_loop_has_asked_for_it() -> None:
 def test_a_draw_ahead_takes_a_batch_or_nothing() -> None:
     samples, trainer = begin_on(FakeDevice(), BOX, policy="fifo", capacity=12, watermark=1)
     library = trainer.library
-    assert library.mpidata_trainer_ahead(-1.0) == ERR_AGAIN  # nobody has said how large a batch is
+    assert library.mpidata_trainer_ahead(-1.0) == ERR_AGAIN  # the batch size is not known yet
     MPIStreamDataset(SIZE, device="cuda")
     assert library.mpidata_trainer_ahead(5.0) == SUCCESS == library.mpidata_trainer_ahead(-1.0)
     assert library.mpidata_trainer_had_ahead() not in (SUCCESS, ERR_AGAIN, CHECKPOINT)

@@ -1,4 +1,4 @@
-"""Which samples the trainers make a step with: exchanged with it, whether or not there is room for all."""
+"""Which samples the trainers use in a step: exchanged with it, whether or not there is room for all."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ class Attempts:
         self.messages = 0
 
     def Iallgather(self) -> None:
-        """Stand for the call."""
+        """Stand in for the call."""
 
     Iallgatherv = Iallgather
 
@@ -39,7 +39,7 @@ class Attempts:
 
 
 def step(trainers: list[Drawn], batches: list[list[dict[str, Any]]]) -> int:
-    """Make a step; returns how many messages each trainer has sent."""
+    """Make a step; return how many messages each trainer has sent."""
     attempts: Any = Attempts()
     for trainer, drawn in zip(trainers, batches, strict=True):
         for batch in drawn:
@@ -74,11 +74,11 @@ def test_all_know_the_samples_of_a_step() -> None:
     assert step(trainers, [[batch_of((1, 2), (3, 4))], [single], []]) == 1
     assert told == [[[1, 2], [3, 4], [7, 1]]] * 3
     told.clear()
-    assert step(trainers, [[], [], []]) == 1 and told == [[]] * 3  # what counted once comes no more
+    assert step(trainers, [[], [], []]) == 1 and told == [[]] * 3  # samples that counted once do not come again
     told.clear()
     many = [[batch_of((1, 5), (1, 6)), batch_of((1, 7), (1, 8))], [single], [batch_of((2, 9))]]
     assert step(trainers, many) == 2
     assert told == [[[1, 5], [1, 6], [1, 7], [1, 8], [7, 1], [2, 9]]] * 3
-    assert step(trainers, many) == 1  # there is room for as many from then on
+    assert step(trainers, many) == 1  # from now on there is room for as many
     assert told[3:] == told[:3]
     assert counts[:3] == [[[4, 2], [5, 1], [7, 0]]] * 3 and counts[-6:] == [[[4, 4], [5, 1], [7, 1]]] * 6

@@ -44,7 +44,7 @@ def samples() -> Samples:
 
 
 def graph_of(step: Sample) -> Data:
-    """The graph of one sample, by hand."""
+    """Return the graph of one sample, made by hand."""
     of = dict(zip((field.name for field in FIELDS), map(torch.from_numpy, step.fields), strict=True))
     return Data(
         x=torch.cat([of["u"].unsqueeze(1), of["xy"]], 1),
@@ -72,7 +72,7 @@ def check_equal(one: Data, other: Data) -> None:
 @pytest.mark.parametrize("constants", [(), ("xy", "edge_index", "pairs", "drag")], ids=["none", "constants"])
 @alone
 def test_graphs_are_what_torch_geometric_makes_of_the_samples(constants: tuple[str, ...]) -> None:
-    """Constants, too, if they are asked for."""
+    """Constants are included if they are requested."""
     fields = tuple(dataclasses.replace(field, per_simulation=field.name in constants) for field in FIELDS)
     given = Samples(plan_of(fields), LEAST, MOST)
     begin(given)
@@ -99,7 +99,7 @@ def test_graphs_are_what_torch_geometric_makes_of_the_samples(constants: tuple[s
 
 @alone
 def test_a_stream_makes_graphs_of_several_kinds() -> None:
-    """Each has the constants that it asks for."""
+    """Each kind has the constants that it requests."""
     fields = tuple(
         dataclasses.replace(field, per_simulation=field.name in ("xy", "flux", "edge_index")) for field in FIELDS
     )
@@ -188,7 +188,7 @@ def test_torch_geometric_is_loaded_by_graphs_alone_and_named_if_missing() -> Non
 
 
 class Outputs(TorchDispatchMode):
-    """Notes the bytes of each storage that an operation of torch makes."""
+    """Records the bytes of each storage that an operation of torch allocates."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ def _storage(tensor: torch.Tensor) -> int:
 
 @alone
 def test_no_memory_is_made_for_what_is_copied() -> None:
-    """Columns side by side, transposed indices and the numbers of the graphs."""
+    """This covers columns side by side, transposed indices and the numbers of the graphs."""
     from mpidata.trainer.batches import pool
 
     nodes, count = 3000, 4

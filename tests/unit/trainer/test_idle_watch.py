@@ -1,4 +1,4 @@
-"""A trainer that draws nothing while its buffer is full tells where it stands, once."""
+"""A trainer that draws nothing while its buffer is full prints once where its script is."""
 
 import threading
 from pathlib import Path
@@ -12,7 +12,7 @@ from mpidata.trainer.idle_watch import IdleWatch, Pace
 
 
 class Script:
-    """One that has taken so many batches, and takes no more."""
+    """A script that has taken `batches` batches, and takes no more."""
 
     def __init__(self, batches: int = 3, holds_up: bool = True, outside: bool = False, mates: str = "") -> None:
         self.batches, self.holds_up, self.outside, self.mates = batches, holds_up, outside, mates

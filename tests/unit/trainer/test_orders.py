@@ -1,4 +1,4 @@
-"""Before which batch orders of how many are to train are carried out."""
+"""The batch before which orders for another number of trainers are carried out."""
 
 from mpidata.loading.turns import Turn, Turns
 from mpidata.trainer.elastic.orders import Orders

@@ -88,7 +88,7 @@ def test_a_dataloader_that_is_left_early_continues(library):
 def test_the_pace_says_whether_the_script_has_left_its_loop(library):
     stream = MPIStreamDataset(2)
     trainer = job.join()
-    assert not trainer._pace().outside  # it has not begun
+    assert not trainer._pace().outside  # the loop has not started
     for _ in stream:
         assert not trainer._pace().outside
         break
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_the_loop_with_a_keyboard_interrupt_once(library, tmp_path):
     batches = iter(stream)
     next(batches)
     (tmp_path / "stop").write_text("SIGINT without-checkpoint\n")
-    assert numbers(next(batches)) == [2, 3]  # the scheduler has not told the trainers yet
+    assert numbers(next(batches)) == [2, 3]  # the scheduler has not notified the trainers yet
     library.stopped.append((0, "Ctrl-C"))
     with pytest.raises(KeyboardInterrupt):
         next(batches)
@@ -159,7 +159,7 @@ def test_a_script_without_a_stream_that_was_told_of_a_stop_says_that_it_left_ear
     trainer.plan = make_plan(run=tmp_path, groups=0)
     (tmp_path / "stop").write_text("SIGINT without-checkpoint\n")
     with pytest.raises(KeyboardInterrupt):
-        trainer.raise_interrupt()  # as the wait for a batch of loaders does
+        trainer.raise_interrupt()  # as the wait for a batch from loaders does
     trainer.close()
     assert library.reports == [(LEFT_EARLY, 0)]
 

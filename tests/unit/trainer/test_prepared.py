@@ -17,7 +17,7 @@ def test_what_is_joined_has_each_sample_once(n: int, trainers: int, batch_size: 
     for number, step in enumerate(steps, start=1):
         assert len({len(batch) for batch in step}) == 1 and 0 < len(step[0]) <= batch_size
         rows = [index for batch in step for index in batch]
-        # As accelerate cuts them: by the rest of a length, divided by the batch size of all.
+        # accelerate cuts the last batch to the rest of a length, divided by the batch size of all trainers.
         real = of_all[0].real_in_last_step % (of_all[0].batch_size * of_all[0].num_processes)
         joined += rows[:real] if number == len(steps) and real else rows
     assert Counter(joined) == Counter(range(n))

@@ -10,7 +10,7 @@ from mpidata.trainer.process_group import _store
 
 
 def listening(port: int) -> set[str]:
-    """Local addresses on which this port is listened on, as the kernel writes them."""
+    """Return the local addresses with a listener on this port, as the kernel writes them."""
     lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
     return {line[1].split(":")[0] for line in lines if line[3] == "0A" and int(line[1].split(":")[1], 16) == port}
 

@@ -1,4 +1,4 @@
-"""What can be published, and what is refused with a sentence; outside a job nobody reads it."""
+"""What can be published, and what is refused with an error; outside a job nobody reads it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from mpidata.trainer.published import publish as module
 
 
 class Part:
-    """As a DTensor shows itself."""
+    """Looks like a DTensor."""
 
     def full_tensor(self) -> None:
         raise AssertionError("this would be collective")

@@ -1,4 +1,4 @@
-"""Packed, padded and nested batches of samples with lengths of their own, as NumPy and torch make them."""
+"""Packed, padded and nested batches of samples with lengths match what NumPy and torch make."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +34,7 @@ Batched = dict[str, torch.Tensor]
 
 
 def random_job(seed: int) -> Samples:
-    """Fields as the jobs of tests/mpi have them."""
+    """Return samples of fields like those in the jobs of tests/mpi."""
     keys, spec = random_fields.draw(seed)
     fields = tuple(
         Field(name, of["dtype"], tuple(of["shape"]), of.get("index", ""), of.get("base", 0), of.get("optional", False))
@@ -46,7 +46,7 @@ def random_job(seed: int) -> Samples:
 
 
 def steps_of(samples: Samples, batch: Batched) -> list[Sample]:
-    """The steps of a batch, as they were given; checks what every batch has."""
+    """Return the given steps of a batch; check what every batch has."""
     window, count = samples.plan.samples_window, len(batch["simulation"])
     simulations = batch["simulation"].repeat_interleave(window).tolist()
     steps = [samples.of(*of) for of in zip(simulations, batch["step"].reshape(-1).tolist(), strict=True)]

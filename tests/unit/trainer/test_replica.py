@@ -1,4 +1,4 @@
-"""Parts of replicas that need no job: batches as messages have them, constants that are kept, mates that come late."""
+"""Parts of replicas that need no job: batches in messages, constants that are kept, mates that come late."""
 
 import ctypes
 
@@ -15,7 +15,7 @@ from mpidata.trainer.replica.records import Facts
 
 
 class Received(link.Incoming):
-    """A message whose large arrays are here already."""
+    """A message whose large arrays have already arrived."""
 
     def __init__(self, packed: link.Bytes, large: list[link.Bytes]) -> None:
         class Link:
@@ -35,7 +35,7 @@ def through(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("n", [0, 1, 5, 1 << 14, (1 << 14) + 1, 100_000])
 def test_tensors_are_the_same_to_the_bit(n: int) -> None:
-    """Small ones in the message of the head, large ones behind it, in any order."""
+    """Small tensors are in the message of the head, large ones follow it, in any order."""
     given = {
         "bytes": torch.randint(0, 255, (n,), dtype=torch.uint8),
         "floats": torch.randn(3, n).to(torch.bfloat16),
@@ -60,7 +60,7 @@ def test_nested_tensors_of_one_length_share_their_offsets() -> None:
     assert came["a"].offsets() is came["b"].offsets() and torch.equal(came["a"].offsets(), offsets)
     for name, tensor in given.items():
         assert torch.equal(came[name].values(), tensor.values())
-    assert (came["a"] + came["b"][..., None]).shape[0] == 2  # as of one structure
+    assert (came["a"] + came["b"][..., None]).shape[0] == 2  # both have one structure
 
 
 def test_memory_of_a_batch_is_used_again_when_nothing_refers_to_it() -> None:

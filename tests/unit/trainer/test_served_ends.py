@@ -1,4 +1,4 @@
-"""Who waits for whom on the parameter servers, where a trainer has come to an end of its data."""
+"""Who waits for whom on the parameter servers when a trainer reaches an end of its data."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +14,7 @@ from mpidata.trainer.served.parameter_server import ParameterServer
 def test_who_saves_waits_for_one_at_the_end_of_an_epoch_of_rows(
     monkeypatch: pytest.MonkeyPatch, drawn: Any, said: list[str]
 ) -> None:
-    """All come to as many batches of rows, and save before the next one; a stream may have ended there."""
+    """All trainers get equally many batches of rows, and save before the next one; a stream may have ended there."""
     calls: list[str] = []
     server = ParameterServer.__new__(ParameterServer)
     server._link = SimpleNamespace(settle=lambda: calls.append("settle"), rest=lambda: calls.append("rest"))

@@ -1,4 +1,4 @@
-"""Where a trainer is in the datasets that all share, as the others are told of it."""
+"""A trainer's position in the datasets that all share, as it is reported to the others."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from mpidata.trainer.elastic.shared_datasets import SharedDatasets
 
 
 class Dataset:
-    """Is where it is put."""
+    """A dataset at a given position."""
 
     may_be_dealt_anew = True
 

@@ -14,7 +14,7 @@ from mpidata.trainer.shares.share import Share
 
 
 def sizes(total, trainer, trainers):
-    """As c_api/src/stream/shares/shares.h has them, of some batches."""
+    """Return some batch sizes, computed as in c_api/src/stream/shares/shares.h."""
     drawn = [(batch * total + trainers - 1 - trainer) // trainers for batch in range(40)]
     return [after - before for before, after in zip(drawn, drawn[1:], strict=False)]
 
@@ -85,7 +85,7 @@ def test_a_weight_is_of_what_was_drawn_since_the_last():
     share.took(22, 3)
     assert share.take() == 22 * 3 / 64 == share.take()
     share.took(32, 2)
-    assert share.take() == 1.0  # bit by bit
+    assert share.take() == 1.0  # exactly
     share.took(21, 3)
     share.took(22, 3)
     assert share.take() == pytest.approx(43 * 3 / 64)

@@ -81,10 +81,10 @@ def test_what_has_come_again_is_behind_the_others(library):
     stream = MPIStreamDataset(2)
     share = stream.validation()
     library.n_validation, steps = 4, [2, 4, 6, 8]
-    assert len(share) == 2  # as nobody can have died
+    assert len(share) == 2  # because no trainer can have died
     stream._trainer.members = SimpleNamespace(generation=1)
     assert len(share) == 4 and [int(share[i]["step"]) for i in range(4)] == [4, 8, 2, 6]
-    assert share[0]["temperature"][0, 0] == 1  # which is elsewhere now
+    assert share[0]["temperature"][0, 0] == 1  # it is held elsewhere now
     library.n_validation, steps = 5, [1, 2, 4, 6, 8]
     assert [int(sample["step"]) for sample in DataLoader(share, batch_size=None)] == [4, 8, 2, 6, 1]
     with pytest.raises(StreamError, match="cannot be used with 'trainers.elastic'"):
@@ -138,7 +138,7 @@ AROUND = {
 def test_samplers_of_datasets_around_a_share_do_not_deal_it_out_again(two_trainers, around, even):
     share = two_trainers.validation() if not even else EvenValidation(two_trainers.validation(), 6, None)
     dataset = AROUND[around](share)
-    assert len(list(DataLoader(dataset, batch_size=2))) >= 2  # whole
+    assert len(list(DataLoader(dataset, batch_size=2))) >= 2  # not dealt out again
     assert len(list(DataLoader(dataset, batch_size=2, shuffle=True))) >= 2
     assert len(list(DataLoader(share, 2, sampler=DistributedSampler(share, num_replicas=2, rank=1)))) == 3
     told = r"stream.validation\(\) a second time, and some of the samples would be on no trainer"

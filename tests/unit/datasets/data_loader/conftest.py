@@ -12,7 +12,7 @@ from mpidata.trainer.loader_access import Place
 
 
 class Alone(Batches):
-    """One batch at a time in all threads: processes would have random numbers and a get_worker_info() of their own."""
+    """One batch at a time in all threads; processes would have their own random numbers and get_worker_info()."""
 
     lock = threading.Lock()
 
@@ -44,7 +44,7 @@ class Job:
         self.be(0)
 
     def be(self, trainer):
-        """Be this trainer when the next DataLoader is made."""
+        """Become this trainer for the next DataLoader."""
         here = self.places[trainer]
         self._monkeypatch.setattr(job, "place", lambda: here)
 
@@ -54,7 +54,7 @@ class Job:
 
 @pytest.fixture(scope="session")
 def threads():
-    """A loader's program that works while others do."""
+    """Return a loader's program whose threads run concurrently."""
     return at_once
 
 

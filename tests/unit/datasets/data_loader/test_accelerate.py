@@ -1,4 +1,4 @@
-"""accelerate beside a DataLoader: metrics count each sample once, accumulation ends with the epoch, batches skipped."""
+"""accelerate with a DataLoader: metrics count each sample once, accumulation ends at epochs, batches are skipped."""
 
 import accelerate
 import pytest
@@ -17,7 +17,7 @@ def _state_of_the_process():
 
 
 def batches_of(job, n, size, trainers, **arguments):
-    """Batches of an epoch by trainer, of loaders that accelerate has prepared, and what it was told at the end."""
+    """Return each trainer's batches of an epoch, from loaders that accelerate prepared, and the last remainder."""
     batches, remainders = [], set()
     for trainer in range(trainers):
         job.be(trainer)
@@ -45,7 +45,7 @@ def test_what_the_trainers_gather_for_metrics_is_each_sample_once(job_of, n, siz
     batches, remainder = batches_of(job, n, size, trainers, shuffle=shuffle)
     gathered = []
     for step, together in enumerate(zip(*batches, strict=True)):
-        assert len({len(batch) for batch in together}) == 1  # without which accelerate's gather cannot work
+        assert len({len(batch) for batch in together}) == 1  # accelerate's gather requires it
         rows = sum(together, [])
         gathered += rows[:remainder] if step == len(batches[0]) - 1 else rows
     assert sorted(gathered) == list(range(n))
@@ -67,7 +67,7 @@ def test_without_accelerate_no_sample_comes_twice(job_of):
 
 
 def steps_of(accelerator, loader, model, epochs):
-    """Where the optimizer steps: pairs of epoch and batch."""
+    """Return where the optimizer steps, as pairs of epoch and batch."""
     accelerator.step, steps = 0, []
     for epoch in range(epochs):
         for number, x in enumerate(loader):
@@ -122,7 +122,7 @@ def test_skipped_batches_are_followed_by_those_of_an_uninterrupted_run(job_of, m
     state = None
     for resumed in (False, True):
         again = make()
-        if resumed:  # at another place, which the caller does not count from
+        if resumed:  # at another position, which the caller's count ignores
             again.load_state_dict(state)
         else:
             again.set_epoch(1)

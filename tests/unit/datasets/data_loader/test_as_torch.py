@@ -1,4 +1,4 @@
-"""What mpidata.DataLoader gives is what torch's gives, batch by batch."""
+"""mpidata.DataLoader yields the same batches as torch's DataLoader."""
 
 import collections
 import random
@@ -17,7 +17,7 @@ Pair = collections.namedtuple("Pair", ["image", "label"])
 
 
 class Images(torch_data.Dataset):
-    """A class of the test's own module: the loaders of a job could not import it."""
+    """A class in the test's module, which the loaders of a job could not import."""
 
     def __init__(self, n=23, shape=(3, 40, 30)):
         self.n, self.shape = n, shape

@@ -1,4 +1,4 @@
-"""Loaders come, go and die: each batch comes exactly once, and nothing is kept that is not wanted."""
+"""Loaders join, leave and die: each batch comes exactly once, and nothing is kept without need."""
 
 import gc
 import random
@@ -188,7 +188,7 @@ class Many(Numbers):
 
 @pytest.mark.parametrize("dataset", [Numbers(), Many()])
 def test_an_index_at_which_loaders_die_again_and_again_is_left_out(job_of, monkeypatch, dataset):
-    """The loader dies where it says that it is at index 9: it answers no more."""
+    """The loader dies when it reports index 9, and then answers no more."""
     network = job_of(loaders=1).network
     died = []
 

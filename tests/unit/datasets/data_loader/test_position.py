@@ -1,4 +1,4 @@
-"""A DataLoader goes on where its state was taken."""
+"""A DataLoader resumes where its state was taken."""
 
 import json
 
@@ -11,7 +11,7 @@ from mpidata.errors import StreamError
 
 
 class Stateful(Sampler):
-    """Goes on where its state says; drawing from it twice would show."""
+    """Resumes at the position of its state; a second draw from it would be noticed."""
 
     def __init__(self, n):
         self.n, self.place = n, 0

@@ -1,4 +1,4 @@
-"""What of the script's process a loader has, too, and in which order things are called there."""
+"""Which state of the script's process a loader shares, and in which order functions are called there."""
 
 import random
 
@@ -15,7 +15,7 @@ from mpidata.trainer import join
 
 
 class Counting(Dataset):
-    """Gives the epoch that it was told, and a number of torch's default dtype."""
+    """Returns the epoch that was set, and a number of torch's default dtype."""
 
     def __init__(self, n=8):
         self.n, self.epoch, self.calls = n, -1, 0
@@ -96,7 +96,7 @@ class Drawn(Dataset):
 
 
 def seed_worker(worker):
-    """As PyTorch's page on reproducibility has it."""
+    """As on PyTorch's page about reproducibility."""
     seed = torch.initial_seed() % 2**32
     np.random.seed(seed)
     random.seed(seed)
@@ -113,11 +113,11 @@ def test_what_worker_init_fn_seeds_is_not_what_batches_are_drawn_with(job_of):
 
 
 def made():
-    return join.join()  # as a script that is imported does
+    return join.join()  # as an imported script does
 
 
 def test_on_a_loader_nothing_of_trainers_can_be_made(monkeypatch):
-    """It would wait for a trainer that does not come."""
+    """It would wait for a trainer that never comes."""
     said = []
 
     class Ends:

@@ -1,4 +1,4 @@
-"""Samplers of the user's, resumed at any place of any epoch, draw what they draw with torch's own DataLoader."""
+"""A user's samplers, resumed at any place in any epoch, draw the same as with torch's own DataLoader."""
 
 import itertools
 import json
@@ -26,7 +26,7 @@ N, SIZE, EPOCHS = 26, 4, 3
 
 
 class Drawn(Sampler):
-    """Draws from the library that it was given."""
+    """Draws from the library that it is given."""
 
     def __init__(self, permutation):
         self.permutation = permutation
@@ -39,7 +39,7 @@ class Drawn(Sampler):
 
 
 class Lazy(Sampler):
-    """Draws each index when it is asked for it."""
+    """Draws each index when it is requested."""
 
     def __len__(self):
         return N
@@ -79,7 +79,7 @@ def made(loader_class, sampler):
 
 
 def epochs_of(loader, epochs):
-    """Batches of some epochs, and what a script draws after each."""
+    """Return the batches of several epochs, and what a script draws after each."""
     whole = []
     for _ in range(epochs):
         whole.append([batch.tolist() for batch in loader])
@@ -94,7 +94,7 @@ def test_what_is_drawn_is_what_torch_draws(job_of, sampler):
     expected = [b for b in epochs_of(made(DataLoader, sampler), EPOCHS)[::2]]
     assert all(len(sum(epoch, [])) == N for epoch in expected)
     if sampler in ("RandomSampler with its generator", "BatchSampler", "numpy", "random"):
-        # torch's own takes a number from its generator for each iteration, which the others do not see
+        # torch's own draws a number from its generator for each iteration, which the others do not see
         seed_all()
         assert [[b.tolist() for b in made_once] for made_once in [made(torch.utils.data.DataLoader, sampler)]][
             0
@@ -136,7 +136,7 @@ def test_generators_are_put_back_as_they_were():
 
 
 class Own(Sampler):
-    """Holds what it draws from."""
+    """Holds the source that it draws from."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -235,7 +235,7 @@ AS_TORCH = {
 
 
 def epochs_with(loader, numbers):
-    """Batches of these epochs, of which a DistributedSampler is told."""
+    """Return the batches of these epochs; a DistributedSampler is given each number."""
     whole = []
     for number in numbers:
         if isinstance(loader.sampler, DistributedSampler):
@@ -268,7 +268,7 @@ def test_at_every_place_comes_what_comes_of_torchs_own(job_of, sampler, trainers
 
 
 class Stateful(Sampler):
-    """Draws an epoch from the process's generator, and can say where it is in it."""
+    """Draws an epoch from the process's generator, and has a state with its position."""
 
     def __init__(self):
         self.order, self.given = [], 0
@@ -301,13 +301,13 @@ GO_ON = SAMPLERS | {
 
 
 def trained(batches):
-    """Batches, each with what the script draws beside it, as dropout does."""
+    """Return the batches, each with the script's own draws after it, as by dropout."""
     return [[batch.tolist(), torch.rand(()).item(), np.random.rand(), random.random()] for batch in batches]
 
 
 @pytest.fixture
 def own_generators(monkeypatch):
-    """The loaders, threads here, leave the generators of the trainer alone, as processes do."""
+    """Loaders, which are threads here, leave the trainer's generators alone, as processes do."""
     monkeypatch.setattr("mpidata.loaders.batches._seed_all", lambda seed: None)
     monkeypatch.setattr("mpidata.datasets.epochs.random_states._continued", [])
 
@@ -325,7 +325,7 @@ def test_epochs_after_the_resumed_one_are_those_of_a_run_without_a_break(
     iterator = iter(loader)
     trained(itertools.islice(iterator, batches))
     state = loader.state_dict()
-    if sampler != "torchdata":  # whose own has a tensor
+    if sampler != "torchdata":  # its state has a tensor
         state = json.loads(json.dumps(state))
     expected = trained(iterator) if batches < 7 else []
     expected += [trained(loader) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""share=True: every index once an epoch over all trainers, and as many batches on each."""
+"""share=True: each index once per epoch over all trainers, and equally many batches on each."""
 
 import itertools
 
@@ -32,7 +32,7 @@ def test_fewer_samples_than_trainers_are_refused():
 
 
 def epoch_of(job, trainers, size, n=103, **arguments):
-    """The global batches of two epochs."""
+    """Return the global batches of two epochs."""
     batches = []
     for trainer in range(trainers):
         job.be(trainer)

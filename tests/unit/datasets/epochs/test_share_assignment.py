@@ -1,4 +1,4 @@
-"""Which places trainers have where some of them are lost in the middle of an epoch: each once, whatever happens."""
+"""Which places trainers have if some are lost in the middle of an epoch: each place comes once, whatever happens."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from mpidata.trainer.elastic.change import without
 
 
 class Trainers:
-    """Those of a job drawn by a seed, in its first epoch."""
+    """The trainers of a job drawn by a seed, in its first epoch."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -22,10 +22,10 @@ class Trainers:
         trainers = self.dice.randint(2, 6)
         self.n = self.dice.choice([trainers, self.dice.randint(trainers, 30), self.dice.randint(trainers, 200)])
         self.begun = self.at = 0
-        self.trained: Counter[int] = Counter()  # how often each place was
+        self.trained: Counter[int] = Counter()  # how often each place was trained on
         self.start(trainers)
         self.dropped = self.n - len(self.held())
-        self.again = 0  # so many places come once more, at most
+        self.again = 0  # the largest number of places that come once more
 
     def start(self, trainers: int) -> None:
         self.batch_size = self.dice.randint(1, 6)
@@ -36,11 +36,11 @@ class Trainers:
         return [place for batch in batches for part in one.places(0, batch) for place in part]
 
     def held(self) -> list[int]:
-        """What all have and had in this start."""
+        """Return the places that all trainers have and had in this start."""
         return [place for one in self.all for place in self.places(one, self.begun)]
 
     def lose_some(self) -> None:
-        """Lose up to three trainers behind any batch: the same one, as trainers make their steps together, or any."""
+        """Lose up to three trainers after any batch: the same for all if trainers step together, else any for each."""
         numbers = self.dice.sample(range(len(self.all)), self.dice.randint(1, min(3, len(self.all) - 1)))
         self.at = self.dice.randint(self.at, self.all[0].batches(0))
         lost = {number: self.at for number in numbers}
@@ -57,7 +57,7 @@ class Trainers:
         self.check_dealt(left, kept)
 
     def go_on(self) -> None:
-        """Let another number of trainers go on behind any batch, with the history as JSON keeps it."""
+        """Resume with another number of trainers after any batch, with the history as JSON keeps it."""
         self.at = at = self.dice.randint(self.at, self.all[0].batches(0))
         history = json.loads(json.dumps(self.all[0].history(0)))
         assert all(one.history(0) == history for one in self.all)
@@ -71,7 +71,7 @@ class Trainers:
         self.check_dealt(left, [])
 
     def check_dealt(self, left: int, kept: list[int]) -> None:
-        """What was left is dealt; of what is too little for all, some comes more than once, or nothing."""
+        """Check that the rest is dealt; if too little is left for all, some places come more than once or never."""
         dealt = len(self.held()) - len(kept)
         whole = self.batch_size * len(self.all)
         if self.drop_last:
@@ -83,7 +83,7 @@ class Trainers:
         self.check_batches()
 
     def check_batches(self) -> None:
-        """All trainers have as many batches, none is too large, and the places of each ascend."""
+        """Check that all trainers have equally many batches, none is empty, and the places of each ascend."""
         assert len({one.batches(0) for one in self.all}) == 1
         for one in self.all:
             for batch in range(self.begun, one.batches(0)):
@@ -92,7 +92,7 @@ class Trainers:
                 assert all(before.stop < after.start for before, after in zip(parts, parts[1:], strict=False))
 
     def check_trained(self) -> None:
-        """Each place was trained on once, but for those that were dropped or came again."""
+        """Check that each place was trained on once, except those that were dropped or came again."""
         trained = self.trained + Counter(self.held())
         assert len(trained) == self.n - self.dropped and set(trained) <= set(range(self.n))
         assert sum(trained.values()) - len(trained) <= self.again
@@ -162,7 +162,7 @@ def test_a_trainer_of_no_batch_is_left_when_all_but_one_are_lost() -> None:
 
 def test_what_came_to_several_as_it_was_too_little_does_not_come_once_more() -> None:
     trainers = [Dealing(13, 3, number, 4, False) for number in range(4)]
-    for number, one in enumerate(trainers[:3]):  # the last one has had all but nine of its places
+    for number, one in enumerate(trainers[:3]):  # the lost trainer has had all but the first nine places
         assert one.batches(0) == 1
         one.lose(0, {3: 1}, number, 3)
         assert one.batches(0) == 1
@@ -177,7 +177,7 @@ def test_an_earlier_history_stays_as_it_was() -> None:
 
 
 def test_a_resume_behind_the_last_batch_has_nothing_left() -> None:
-    """Of 11 rows the last one is in the second batch of one of the trainers, with one more than the others."""
+    """The last of 11 rows is in one trainer's second batch, which has one row more than the others."""
     was = Dealing(11, 1, 0, 5, False)
     now = Dealing(11, 2, 0, 2, False)
     assert was.batches(0) == 2
@@ -240,19 +240,19 @@ def test_spares_go_on_with_the_others(seed: int) -> None:
     trainers.all = trainers.all[:count]
     for number, one in enumerate(trainers.all):
         one.deal_anew(0, at, number, count)
-        one.deal_anew(0, at, number, count)  # where somebody has died meanwhile
+        one.deal_anew(0, at, number, count)  # as after another death meanwhile
     for number in range(len(trainers.all), count):
         trainers.all.append(Dealing(trainers.n, size, number, count, trainers.drop_last))
         trainers.all[-1].take(state)
     trainers.begun = at
     trainers.check_dealt(left, [])
     trainers.check_trained()
-    if count > 1:  # one that has made no step since had what came before
+    if count > 1:  # a trainer that has made no step since then had what came before
         lost = trainers.dice.randrange(count)
         trainers.all = without(trainers.all, [lost])  # type: ignore[arg-type, assignment]
         kept = trainers.held()
         left = trainers.n - trainers.dropped - len({*kept, *trainers.trained})
-        had = 0 if len(trainers.all[0].history(0)) > 1 else at  # of an epoch that was dealt anew that does not matter
+        had = 0 if len(trainers.all[0].history(0)) > 1 else at  # irrelevant in an epoch that was dealt anew
         for number, one in enumerate(trainers.all):
             one.lose(0, {lost: had}, number, count - 1)
         trainers.check_dealt(left, kept)
@@ -261,10 +261,10 @@ def test_spares_go_on_with_the_others(seed: int) -> None:
 
 def test_what_is_left_of_an_epoch_are_the_places_that_this_trainer_has_not_had() -> None:
     dealing, position = Dealing(23, 4, 1, 3, drop_last=False), Position()
-    assert dealing.left(position) == 8  # of 12 and 11 places
+    assert dealing.left(position) == 8  # from global batches of 12 and 11 places
     position.batches = 1
     assert dealing.left(position) == 4
-    dealing.lose(0, {0: 0}, 1, 2)  # whose 7 places come to two
+    dealing.lose(0, {0: 0}, 1, 2)  # its 7 places go to two trainers
     assert dealing.left(position) == 8
     position.batches = dealing.batches(0)
     assert dealing.left(position) == 0

@@ -6,7 +6,7 @@ from part_files import Job
 
 @pytest.fixture(scope="package", autouse=True)
 def _imported():
-    # What is there stays until the end; looking through it after each test took most of the time.
+    # These objects live until the end; scanning them after each test took most of the time.
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""CSV files as other programs write them: each column of the kind that all of its rows have."""
+"""CSV files as other programs write them: each column gets the type that fits all of its rows."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def test_csv_has_the_kind_that_all_rows_have(rows, tmp_path):
 
 def test_csv_lines_may_be_longer_than_a_block(rows, tmp_path, monkeypatch):
     monkeypatch.setattr("mpidata.loading.formats.text._BLOCK_BYTES", 1 << 10)
-    names = [f"column{i}" for i in range(2000)]  # 22 KB: more than 16 such blocks
+    names = [f"column{i}" for i in range(2000)]  # 22 KB: more than 16 blocks
     (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(map(str, range(len(names)))) + "\n")
     assert rows(columns=["column1999"]) == {"column1999": [1999]}
 

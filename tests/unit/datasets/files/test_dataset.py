@@ -1,4 +1,4 @@
-"""FileDataset over a stand-in for MPI: each row once, in the order that seed, epoch and place say."""
+"""FileDataset over a stand-in for MPI: each row comes once, in the order given by seed, epoch and place."""
 
 import functools
 import pickle
@@ -73,7 +73,7 @@ def test_small_batches_are_asked_for_together_up_to_the_end_of_their_block(job, 
         assert sum(len(batch["y"]) for batch in data) == ROWS
     asked = [sent[4] for sent in current.network.trainers[0].sent if sent[2] == Kind.CREDIT]
     heads = [WANTED.unpack_from(payload) for payload in asked]
-    assert len([epoch for epoch, _, _ in heads if epoch == 0]) > 2 * 10  # how large rows are is not known yet
+    assert len([epoch for epoch, _, _ in heads if epoch == 0]) > 2 * 10  # the size of rows is not known yet
     # Three blocks, and two batches with rows of two blocks, from two loaders.
     assert len([epoch for epoch, _, _ in heads if epoch == 2]) <= 2 * (3 + 2 * 2)
 
@@ -87,7 +87,7 @@ def test_each_of_many_loaders_is_asked_for_two_megabytes_at_once(job, tmp_path):
         assert sum(len(batch["data"]) for batch in data) == 400
     asked = [sent[4] for sent in current.network.trainers[0].sent if sent[2] == Kind.CREDIT]
     heads = [WANTED.unpack_from(payload) for payload in asked]
-    assert len([epoch for epoch, _, _ in heads if epoch == 2]) <= 8 * 3  # 16 MB of all eight
+    assert len([epoch for epoch, _, _ in heads if epoch == 2]) <= 8 * 3  # 16 MB from all eight
 
 
 def test_places_are_sorted_once_for_all_trainers(job, tmp_path, monkeypatch):
@@ -303,7 +303,7 @@ def test_a_part_at_which_loaders_die_while_it_is_counted_is_left_out(job, tmp_pa
         assert len(lost) < 10, "loaders are lost without end"
         current.network.start()
         current.network.kill(loader, part_text(copy.files.parts[number]))
-        return 0  # nobody gets this
+        return 0  # never received
 
     count = Copy.count
     monkeypatch.setattr(Copy, "count", dies)
@@ -329,7 +329,7 @@ def test_how_far_reading_is_and_what_was_given_out_is_reported(job, tmp_path):
     assert sum(v for k, v in reported if k == "loaded.parts_read_again") > 0
     assert [v for k, v in reported if k == "loaded.epoch_end"] == [0]
     reported.clear()
-    next(iter(data))  # and the loop is left
+    next(iter(data))  # a loop that is left early
     assert ("loaded.batches", 1) in reported and "loaded.epoch_end" not in dict(reported)
 
 

@@ -1,4 +1,4 @@
-"""What comes is what pyarrow, h5py and numpy read themselves: every bit, in its dtype, or a sentence."""
+"""Columns equal what pyarrow, h5py and NumPy read, in every bit and in dtype, or an error is raised."""
 
 import itertools
 import random
@@ -16,7 +16,7 @@ SHAPES = [(), (3,)]
 
 
 def column_of(rng, dtype, shape, rows):
-    """Any bits, as far as the dtype has them; those of NaN, too."""
+    """Return random bits that are valid in the dtype, including NaN."""
     if dtype == "?":
         return rng.integers(0, 2, (rows, *shape)).astype(bool)
     wide = np.dtype(dtype).itemsize
@@ -67,7 +67,7 @@ def test_all_dtypes_come_bit_for_bit_whatever_the_order_of_columns(job, tmp_path
     expected = {name: [] for name in kinds}
     for part in range(4):
         rows, names = order.randint(1, 13), list(kinds)
-        order.shuffle(names)  # with names, their order says nothing
+        order.shuffle(names)  # columns have names, so their order does not matter
         columns = {name: column_of(rng, *kinds[name], rows) for name in names}
         WRITERS[end](tmp_path / f"{part}.{end}", columns)
         for name in names:

@@ -1,4 +1,4 @@
-"""HDF5 files as other programs leave them: links, virtual datasets, filters, what lies beside the rows."""
+"""HDF5 files from other programs: links, virtual datasets, filters, other contents beside the rows."""
 
 import h5py
 import numpy as np
@@ -24,7 +24,7 @@ def test_hdf5_names_lead_through_links_and_may_begin_with_a_slash(rows, tmp_path
     path = str(tmp_path / "a.h5")
     names = ["/g/x", "g/x", "hard", "soft", "external"]
     assert rows(path, names) == {**dict.fromkeys(names, [0, 1, 2]), "external": [0, 10, 20]}
-    assert rows(path) == {"g/x": [0, 1, 2], "external": [0, 10, 20]}  # each once
+    assert rows(path) == {"g/x": [0, 1, 2], "external": [0, 10, 20]}  # each dataset once
     refused(rows, r"a\.h5: there is no column 'g/y'. It has 'g/x', 'external'", path, ["g/y"])
     refused(rows, r"a\.h5: 'g' is a group", path, ["g"])
     (tmp_path / "other.hdf").unlink()
@@ -62,7 +62,7 @@ def test_hdf5_without_the_filter_names_it(rows, tmp_path, monkeypatch, optional)
         h5py.Dataset(h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT64, space, settings))[:] = np.arange(3)
     assert rows() == {"x": [0, 1, 2]}
     monkeypatch.setattr(h5py.h5z, "filter_avail", lambda code: False)
-    if optional:  # the rows may have been stored without it, as here
+    if optional:  # the rows may be stored without the filter, as here
         assert rows() == {"x": [0, 1, 2]}
     else:
         refused(rows, r"a\.h5: 'x' is compressed with a filter .*: 1 .*hdf5plugin.*HDF5_PLUGIN_PATH")

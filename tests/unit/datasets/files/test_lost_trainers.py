@@ -1,4 +1,4 @@
-"""A FileDataset whose trainers are lost in the middle of an epoch: the rows that come of the others."""
+"""A FileDataset that loses trainers in the middle of an epoch: which rows the others get."""
 
 import dataclasses
 import json
@@ -12,7 +12,7 @@ from mpidata.trainer.elastic.change import Change
 
 
 class Members:
-    """Keeps what the trainers share."""
+    """Keeps the datasets that the trainers share."""
 
     apart = None
 
@@ -39,7 +39,7 @@ def elastic(job, tmp_path):
 
 
 def lose(job, lost, living, before):
-    """Tell the datasets of these trainers, by their numbers from now on, that others are lost."""
+    """Report the lost trainers to the datasets of the living ones, listed by their new numbers."""
     for rank, trainer in enumerate(living):
         (shared,) = job.places[trainer].members.shared
         shared.lose(lost, Change(rank, len(living), before, tuple(lost), 1))
@@ -50,7 +50,7 @@ def rows_of(batch):
 
 
 def rest(batches):
-    """What a trainer gets until the end of its epoch; the same number of batches on all."""
+    """Return the rest of the epoch's rows; all trainers get equally many batches."""
     got = [[rows_of(batch) for batch in of] for of in batches]
     assert len({len(of) for of in got}) == 1
     return [row for of in got for batch in of for row in batch]
@@ -65,7 +65,7 @@ def test_rows_of_lost_trainers_come_at_the_end_of_the_epoch(elastic, shuffle):
     again = rest([batches[0], batches[2]])
     counts = Counter(trained + again)
     assert set(counts) == set(range(ROWS))
-    assert {row for row, count in counts.items() if count > 1} == set(trained[-3:])  # of a step that did not count
+    assert {row for row, count in counts.items() if count > 1} == set(trained[-3:])  # from a step that did not count
     assert Counter(rest([iter(sets[0]), iter(sets[2])])) == Counter(range(ROWS))
 
 
@@ -85,7 +85,7 @@ def test_a_trainer_lost_before_the_first_step_since_a_resume_had_what_came_befor
 
 
 def test_a_state_after_the_last_batch_is_of_the_next_epoch_for_any_trainers(elastic):
-    """Of 86 rows in global batches of 21 the last two are in the last batches of two trainers, which are larger."""
+    """86 rows make global batches of 21; two trainers have the last two rows in larger last batches."""
     _, sets = elastic(3, 7)
     batches = [iter(data) for data in sets]
     trained = [row for _ in range(len(sets[0])) for of in batches for row in rows_of(next(of))]

@@ -1,4 +1,4 @@
-"""Files as other programs leave them: they are read whole, or a sentence says what to do."""
+"""Files from other programs are read completely, or an error says what to do."""
 
 import mmap
 import struct
@@ -100,7 +100,7 @@ def test_folders_named_after_a_value_are_gone_through_and_are_a_column(rows, tmp
     assert rows(f"{tmp_path}/**/*.parquet", ["a", "year"]) == {"a": [1, 2, 3], "year": [2019, 2019, 2020]}
     refused(rows, r"part\.parquet: column 'month' has texts", columns=["month"])
     parquet.write_table(pa.table({"a": [4], "year": [7]}), tmp_path / "year=2020" / "own.parquet")
-    assert rows(f"{tmp_path}/year=2020/own.parquet", ["year"]) == {"year": [7]}  # the file's own
+    assert rows(f"{tmp_path}/year=2020/own.parquet", ["year"]) == {"year": [7]}  # the file's own column
 
 
 def test_a_folder_of_folders_is_named(rows, tmp_path):
@@ -243,7 +243,7 @@ def test_what_arrow_gives_a_reader_keeps_its_nulls(rows, tmp_path, monkeypatch):
 
 
 class NoHugePages(mmap.mmap):
-    """As of a kernel that was built without them."""
+    """As on a kernel built without huge pages."""
 
     def madvise(self, *_):
         raise OSError(22, "Invalid argument")

@@ -1,4 +1,4 @@
-"""Part files that were copied anew between two starts are the same ones; those with other rows are not."""
+"""Part files copied again between two starts count as the same; files with other rows do not."""
 
 import os
 import shutil

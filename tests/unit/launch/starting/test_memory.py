@@ -1,4 +1,4 @@
-"""What a plan says about memory."""
+"""The memory that a plan needs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The cause that is named, and the numbers that are advised, for figures of jobs as they can be."""
+"""The cause and the numbers that the advice names, for realistic figures of jobs."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,16 +23,16 @@ def trainers(*figures: tuple[float, float]) -> tuple[TrainerMeasured, ...]:
     "cause, changes, numbers",
     [
         ("balanced", {}, {}),
-        # 8 groups give 80 a second, training takes 320.
+        # 8 groups produce 80 samples/s, training consumes 320.
         ("solvers", {"trainers": trainers((40, 0.75), (40, 0.75)), "computing": 0.98, "room": 0.0, "starting": 0.0},
          {"groups": 31, "samples_s": 316}),
-        # 8 groups could give 320.
+        # 8 groups could produce 320 samples/s.
         ("training", {"trainers": trainers((40, 0), (40, 0)), "computing": 0.23, "room": 0.73, "starting": 0.02},
          {"trainers": 8, "samples_s": 320}),
-        # As long as buffers fill, what comes a second says little of the groups.
+        # While buffers fill, the rate of samples says little about the groups.
         ("training", {"trainers": trainers((40, 0), (40, 0)), "computing": 0.5, "room": 0.5, "group_s": 40},
          {"trainers": 8, "samples_s": 320}),
-        # Nobody waits where small samples lie on the way.
+        # No rank waits while small samples are on the way.
         ("training", {"trainers": trainers((40, 0), (40, 0)), "group_s": 20}, {"trainers": 4, "samples_s": 160}),
         ("long simulation", {"trainers": trainers((40, 0.6), (40, 0.6)), "long": LongSimulation(3, 20, 1, 0.5)}, {}),
         ("balanced", {"long": LongSimulation(3, 20, 1, 0.5)}, {}),
@@ -64,7 +64,7 @@ def test_causes(cause: str, changes: dict[str, Any], numbers: dict[str, float]) 
 
 
 def test_what_is_balanced_on_so_many_cores() -> None:
-    # A group gives 10.9 samples a second, a trainer takes 41.
+    # A group produces 10.9 samples/s, a trainer consumes 41.
     advice = advise(BALANCED, 32)
     assert (advice.cause, advice.groups, advice.trainers) == ("balanced", 19, 5)
     assert advice.samples_s == pytest.approx(206, rel=0.01)

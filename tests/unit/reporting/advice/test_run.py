@@ -1,4 +1,4 @@
-"""Advice, curves and page of a job that has loaders and no solvers."""
+"""Advice, curves and page of a job with loaders and without solvers."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from mpidata.run.folder import RunFolder
 
 
 def made_up(folder: Path, waits: float, seconds: int = 60) -> RunFolder:
-    """A run of two trainers, which load 1000 samples a second each, and wait for that share of the time."""
+    """Return a run of two trainers that each load 1000 samples/s and wait for the share `waits` of the time."""
     run = RunFolder(folder / "runs" / "parts" / "1")
     run.path.mkdir(parents=True)
     run.job.write_text("name: parts\nloaders: {ranks: 3}\n")
@@ -56,7 +56,7 @@ def test_page_and_report_show_what_loaders_bring(tmp_path: Path) -> None:
 
 
 def of_solvers(folder: Path, solvers: str) -> tuple[RunFolder, list[dict[str, Any]]]:
-    """The same of a job with solvers, and the lines of its metrics."""
+    """Return such a run of a job with solvers, and its metrics lines."""
     run = made_up(folder, 0.4)
     run.job.write_text(f"name: parts\nsolvers: {solvers}\n")
     lines = [json.loads(line) for line in run.metrics.read_text().splitlines()]
@@ -81,7 +81,7 @@ def test_ranks_that_compute_are_those_of_the_program(tmp_path: Path) -> None:
 
 def test_trainers_that_took_nothing_are_not_judged(tmp_path: Path) -> None:
     run, lines = of_solvers(tmp_path, "{groups: 2}")
-    for line in lines:  # spares that wait, and the solvers wait for room
+    for line in lines:  # spares wait, and the solvers wait for room
         line["drawn"] = line["received"] = [0, *line["drawn"], 0]
         line["fill"], line["waited_s"] = [0.0] * 4, [0.0] * 4
         line["groups"]["room_s"] = line["seconds"]

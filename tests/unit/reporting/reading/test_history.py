@@ -1,4 +1,4 @@
-"""What events tell is put together: bars, marks, and the seconds of the run."""
+"""The history that events give: bars, marks, and the seconds of the run."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_each_simulation_is_a_bar(tmp_path: Path) -> None:
         (1, "dispatch", {"simulation": 1, "group": 1}),
         (3, "simulation_run", {"simulation": 0, "group": 0, "room_s": 0.5}),
         (3, "dispatch", {"simulation": 2, "group": 0}),
-        (4, "simulation_complete", {"simulation": 0, "steps": 9}),  # the trainers held it later than its group left it
+        (4, "simulation_complete", {"simulation": 0, "steps": 9}),  # trainers held it after its group had left it
         (5, "simulation_complete", {"simulation": 1, "steps": 9}),
         (7, "group_left", {"group": 0}),
         (8, "end", {"status": "complete"}),

@@ -1,4 +1,4 @@
-"""A sampler that learns, in a thread of its own: when it is asked, what it is told, and how it goes on."""
+"""A sampler that learns, in its own thread: when it is asked, what it receives, and how it resumes."""
 
 import sys
 import time
@@ -68,7 +68,7 @@ def begin(folder: Path, kept=None, fresh=True, trainers=None):
 
 
 def take(case) -> int:
-    """What a group gets, as soon as it can be had."""
+    """Return the simulation that a group gets, as soon as one is available."""
     deadline = time.monotonic() + 5
     while (simulation := case.waiting.take(lambda _: True)) == NONE and case.waiting.starved:
         assert time.monotonic() < deadline
@@ -102,7 +102,7 @@ def test_generations_are_drawn_as_they_are_dispatched(folder):
     tell(case, [0, 1, 1, 7], [1.0, 2.0, 4.0, 9.0])
     assert [take(case) for _ in range(6)] == [2, 3, 4, 5, 6, NONE] and not case.waiting.starved
     ((ids, parameters, losses),) = sampler().told
-    assert ids.tolist() == [0, 1] and parameters.tolist() == [[0.0], [0.01]]  # none of validation
+    assert ids.tolist() == [0, 1] and parameters.tolist() == [[0.0], [0.01]]  # without validation
     assert losses["mean"].tolist() == [1.0, 3.0] and losses["max"].tolist() == [1.0, 4.0]
     assert losses.keys() == {"count", "mean", "max", "last", "excess", "difficulty", "not_finite"}
     lines = (folder / "parameters.csv").read_text().splitlines()
@@ -200,7 +200,7 @@ def test_a_checkpoint_that_knows_more_than_the_file_is_refused(folder):
 
 
 class Trainers:
-    """Publish version after version, one for each question; none before they are let."""
+    """Publish one version for each question, and nothing while `may_answer` is false."""
 
     def __init__(self):
         self.asked, self.may_answer = [], True

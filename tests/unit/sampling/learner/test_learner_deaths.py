@@ -1,4 +1,4 @@
-"""A job's sampler on learners that die at any moment draws what the scheduler's thread would draw."""
+"""A sampler on learners that die at any moment draws the same as in the scheduler's thread."""
 
 import pickle
 import random
@@ -47,7 +47,7 @@ class Sampler:
 
 
 class Ranks:
-    """Learners, each a `Worker` in this process; `kill` takes the one that serves, and what it has not answered."""
+    """Learners, each a `Worker` in this process; `kill` removes the one that serves, and its missing answers."""
 
     def __init__(self, job):
         self.job, self.number, self.asked, self.serving = job, -1, [], None
@@ -81,7 +81,7 @@ def folder(tmp_path):
 
 
 def run(folder, ranks=None, dies=lambda: False):
-    """Draw all, with losses told after every second one; `dies`: asked at each turn. Returns the parameters."""
+    """Draw all, and report losses after every second draw; `dies` is called at each turn. Return the parameters."""
     run = RunFolder(folder)
     write_parameters(run.parameters, ["a"], np.array([[0.5]]), first=COUNT, learned=True)
     table, drawn = read_parameters(run.parameters, ["a"], COUNT, 1)
@@ -96,7 +96,7 @@ def run(folder, ranks=None, dies=lambda: False):
         assert time.monotonic() < deadline
         if (simulation := waiting.take(lambda _: True)) != NONE:
             taken += 1
-            if simulation < COUNT and simulation % 4 == 3:  # all that was drawn has been taken: the next is to be asked
+            if simulation < COUNT and simulation % 4 == 3:  # all that was drawn has been taken: the next draw is due
                 while learner._observing or losses.has_news:
                     learner.turn(now, waiting, losses)
                 losses.add(of_samples(np.array([simulation]), np.array([0.25])))

@@ -1,4 +1,4 @@
-"""What is published, on its way to a sampler: it is asked for once before each use, and read as arrays."""
+"""Published data on its way to a sampler: requested once before each use, and read as arrays."""
 
 import ctypes
 

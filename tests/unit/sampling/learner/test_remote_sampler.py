@@ -1,4 +1,4 @@
-"""A sampler on a rank of its own: what the learners are asked when one of them is lost."""
+"""A sampler on its own rank: what the learners are asked when one of them is lost."""
 
 import threading
 

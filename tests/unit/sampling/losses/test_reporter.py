@@ -1,4 +1,4 @@
-"""A trainer's losses by simulation: what is told of them, how often, and what is refused."""
+"""A trainer's losses by simulation: what is reported, how often, and what is refused."""
 
 import numpy as np
 import pytest
@@ -40,9 +40,9 @@ def test_batches_are_added_up_by_simulation_and_told_once_a_second(library, tell
     assert told["sum"].tolist() == [3.0, 7.0, 9.0, 6.0] and told["max"].tolist() == [2.0, 7.0, 5.0, 6.0]
     assert told["last"].tolist() == [2.0, 7.0, 1.0, 6.0]
     excess = np.maximum(0.0, (first - first.mean()) / first.std())
-    np.testing.assert_allclose(told["excess"], [0.0, 0.0, 1.0, excess[3]])  # of 5 in (5, 1): one deviation
+    np.testing.assert_allclose(told["excess"], [0.0, 0.0, 1.0, excess[3]])  # 5 in (5, 1) is one deviation above
     logs = np.log(first) - np.log(first).mean()
-    above = np.log(5.0) / 2  # of 5 and 1, from the mean of their logarithms
+    above = np.log(5.0) / 2  # the distance of log 5 from the mean of log 5 and log 1
     np.testing.assert_allclose(told["difficulty"], [logs[0] + logs[2], 0.0, logs[1] + above - above, logs[3]])
     telling.take({"simulation": torch.tensor([1])}, [7.0])
     assert len(library.losses) == 1
@@ -75,7 +75,7 @@ def test_values_that_are_not_finite_are_counted_and_go_into_nothing_else(library
     (told,) = library.losses
     assert told["count"].tolist() == [1, 0, 1] and told["not_finite"].tolist() == [1, 1, 1]
     assert told["sum"].tolist() == [1.0, 0.0, 3.0] and told["max"].tolist() == [1.0, 0.0, 3.0]
-    assert told["excess"].tolist() == [0.0, 0.0, 1.0]  # of the two finite ones
+    assert told["excess"].tolist() == [0.0, 0.0, 1.0]  # from the two finite losses
 
 
 @pytest.mark.parametrize(

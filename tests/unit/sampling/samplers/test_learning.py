@@ -1,4 +1,4 @@
-"""The samplers that learn, without a job: with made-up losses, and after a state was restored."""
+"""Samplers that learn, without a job: with made-up losses, and from a restored state."""
 
 import pickle
 
@@ -28,20 +28,20 @@ def make(request):
 
 
 def losses_of(values):
-    """As if all were one batch."""
+    """Return losses as if all values were one batch."""
     excess = np.maximum(0.0, (values - values.mean()) / values.std())
     difficulty = np.log(values) - np.log(values).mean()
     return {"mean": values, "last": values, "max": values, "excess": excess, "difficulty": difficulty}
 
 
 def made_up(parameters):
-    """Large in a disc that is about a tenth of the plane."""
+    """Return losses that are large in a disc of about a tenth of the plane."""
     unit = PLANE.unit(parameters)
     return np.exp(-(((unit - [0.75, 0.3]) ** 2).sum(axis=1)) / 0.02) + 0.05
 
 
 def run(sampler, generations, each, first=0, observed=()):
-    """Rows of all generations; after each one, the losses of the last 60 simulations are told."""
+    """Return the rows of all generations; after each, report the losses of the last 60 simulations."""
     rows = list(observed)
     for _ in range(generations):
         rows += list(sampler.sample(each)[0])
@@ -55,7 +55,7 @@ def test_simulations_go_where_the_loss_is_large(make, seed):
     worst = np.quantile(made_up(PLANE.scale(np.random.default_rng(9).random((20000, 2)))), 0.9)
     rows = run(make(PLANE, seed), generations=50, each=8)
     assert ((rows >= [-1, 100]) & (rows <= [1, 500])).all()
-    # A polynomial of second degree does not follow so small a hill closely.
+    # A second-degree polynomial cannot follow such a small hill closely.
     assert (made_up(rows[200:]) > worst).mean() > (2 if "Adaptive" in repr(make(PLANE, seed)) else 3) * 0.1
 
 
@@ -101,9 +101,9 @@ def test_the_bred_share_rises_and_children_are_near_their_parents():
         bred = np.array(rules) == "bred"
         assert set(np.array(found)[bred]) == {3}  # the other one is no worse than the mean
         shares.append(bred.mean())
-        distance = PLANE.unit(rows[bred])  # from the corner, in which the parent lies
+        distance = PLANE.unit(rows[bred])  # from the corner, where the parent is
         assert (distance >= 0).all() and (distance < 0.3).all() and (distance > 0).any(axis=1).all()
-        assert 0.01 < distance.mean() < 0.025  # 0.04 if all were as far as they were drawn first
+        assert 0.01 < distance.mean() < 0.025  # 0.04 if all kept the distance that was drawn first
     np.testing.assert_allclose(shares, [0.2, 0.35, 0.5, 0.65, *[0.8] * 4], atol=0.06)
 
 
@@ -118,7 +118,7 @@ def test_breeding_counts_simulations_whatever_the_generation_is():
 
 
 def adaptive(difficulty, seed=0, count=300, dimensions=2, **keys):
-    """One that knows `difficulty` of uniform points."""
+    """Return a sampler that knows the `difficulty` of uniform points."""
     sampler = Adaptive(Space([(0.0, 1.0)] * dimensions), seed, AdaptiveKeys(**keys))
     points = np.random.default_rng(seed).random((count, dimensions))
     known = difficulty(points)
@@ -137,7 +137,7 @@ def test_the_density_of_an_adaptive_sampler_is_bounded_and_what_it_draws_has_it(
     assert density.mean() == pytest.approx(1.0, abs=0.05)
     rows, rules, _, weights = sampler.sample(4000)
     assert set(rules) == {"adaptive"}
-    # With the weights the mean over the rows is that over the square; they are 1 in the mean themselves.
+    # The weighted mean over the rows is the mean over the square; the mean weight is 1.
     np.testing.assert_allclose(weights, 1 / sampler.density(rows))
     assert weights.mean() == pytest.approx(1.0, abs=0.05)
     assert (weights[:, None] * rows).mean(axis=0) == pytest.approx([0.5, 0.5], abs=0.03)
@@ -155,7 +155,7 @@ def test_an_adaptive_sampler_draws_evenly_where_nothing_is_harder():
     assert density.max() < 1.3 and density.min() > 0.7
     begun = Adaptive(PLANE, 0, AdaptiveKeys(start=30))
     rows, rules, _, weights = begun.sample(40)
-    assert set(rules) == {"sobol"} and (weights == 1).all()  # no losses are known
+    assert set(rules) == {"sobol"} and (weights == 1).all()  # no losses are known yet
     begun.observe(np.arange(20), rows[:20], losses_of(made_up(rows[:20])))
     assert set(begun.sample(5)[1]) == {"adaptive"}
 

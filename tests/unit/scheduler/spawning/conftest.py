@@ -1,4 +1,4 @@
-"""An MPI and a library that only seem to be there, and the plan of a job that spawns."""
+"""Stand-ins for MPI and the library, and the plan of a job that spawns."""
 
 import sys
 from collections.abc import Iterator

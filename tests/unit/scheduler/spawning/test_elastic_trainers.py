@@ -1,4 +1,4 @@
-"""The spawner where trainers may die while a group joins."""
+"""The spawner if trainers may die while a group joins."""
 
 import dataclasses
 import threading
@@ -48,7 +48,7 @@ def test_no_script_waits_for_long_for_a_trainer_that_does_not_answer(
     spawner = make_spawner(elastic, library)
     spawner.start(7, [])
     wait_until(lambda: spawner.news(True) == [] and library.called("dismiss"))
-    assert spawner.news(True) == [] and library.called("prepare") == [7]  # not again before it has answered
+    assert spawner.news(True) == [] and library.called("prepare") == [7]  # not called again before the answer
     library.trainers = [0, 1, 2]
     spawner.ready(1, 7, "group", ANSWER_READY)
     assert news_of(spawner, 1) == [(7, "")]

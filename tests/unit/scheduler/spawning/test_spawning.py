@@ -1,4 +1,4 @@
-"""The spawner, with an MPI and a library that only seem to be there: no test process may initialise MPI."""
+"""The spawner with stand-ins for MPI and the library, because no test process may initialise MPI."""
 
 import dataclasses
 import json
@@ -150,7 +150,7 @@ def test_a_program_that_ends_before_it_joins(
     spawner.start(3, [])
     assert spawner.news(True) == []
     write_exit(plan, 3, 1, **values)
-    write_exit(plan, 3, 0, signal=15, told=True)  # as rank 1 has ended
+    write_exit(plan, 3, 0, signal=15, told=True)  # because rank 1 has ended
     assert news_of(spawner, 1) == [(3, how)]
 
 
@@ -217,7 +217,7 @@ def test_one_that_hangs_before_it_joins_is_named_and_then_given_up(
     assert news_of(spawner, 1) == [(0, "It did not join the job within 0.3 s")]
     assert told(plan).startswith("mpidata: The spawned group 0 has not answered for 0.05 s")
     monkeypatch.setattr(deadlines, "SPAWN_S", 60.0)
-    spawner.start(1, [])  # whose turn it is now
+    spawner.start(1, [])  # its turn comes now
     assert news_of(spawner, 1) == [(1, "")] and library.called("invite") == [1]
 
 

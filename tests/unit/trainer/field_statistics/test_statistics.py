@@ -18,7 +18,7 @@ from mpidata.trainer import join
 from mpidata.trainer.field_statistics.statistics import read_statistics, write_statistics
 
 FIELDS = (Field("velocity", "float32", (3, 4)), Field("count", "int32", ()))
-# Of three channels of the velocity, the last one constant, and of the count.
+# The moments of three channels of the velocity, the last one constant, and of the count.
 MOMENTS = [
     [8, 2.0, 32.0, -1.0, 5.0, 1],
     [9, -4.0, 9.0, -6.0, -3.0, 0],
