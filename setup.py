@@ -1,6 +1,6 @@
 """Builds libmpidata, its Fortran module and mpidata-rank with CMake, and puts them into the package.
 
-What is said once about the package (dependencies, entry points, tools) is in pyproject.toml; here is what needs code.
+Static metadata (dependencies, entry points, tools) is in pyproject.toml; this file has what needs code.
 """
 
 import json
@@ -21,7 +21,7 @@ from setuptools.errors import SetupError
 
 ROOT = Path(__file__).resolve().parent
 
-# launch/ and slurm_templates/ lie beside mpidata/ and install inside it.
+# launch/ and slurm_templates/ are beside mpidata/ and are installed inside it.
 PACKAGE_DIR = {
     "mpidata": "mpidata",
     "mpidata.launch": "launch",
@@ -43,13 +43,13 @@ PRODUCTS = [
 
 
 def version() -> str:
-    """Version of the package: that of the header."""
+    """Return the version of the package, which is that of the header."""
     header = (ROOT / "c_api" / "include" / "mpidata.h").read_text("utf-8")
     return ".".join(re.findall(r"^#define MPIDATA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", header, re.MULTILINE))
 
 
 def find_mpicc() -> str:
-    """Path of the mpicc to build with: as told, else that of the environment that mpidata is installed into."""
+    """Return the path of the mpicc to build with: the configured one, else that of the target environment."""
     for variable in ("MPICC", "MPI_C_COMPILER"):
         if told := os.environ.get(variable):
             path = shutil.which(told)
@@ -58,7 +58,7 @@ def find_mpicc() -> str:
                     f"{told!r} is not a program. Environment variable {variable}. Set it to a working mpicc."
                 )
             return os.path.abspath(path)
-    # pip builds in an environment of its own, but with the interpreter of the one it installs into.
+    # pip builds in a separate environment, but with the interpreter of the target environment.
     folders = [os.path.join(sys.prefix, "bin"), os.path.dirname(sys.executable)]
     if venv := os.environ.get("VIRTUAL_ENV"):
         folders.append(os.path.join(venv, "bin"))
@@ -73,7 +73,7 @@ def find_mpicc() -> str:
 
 
 def find_cmake() -> str:
-    """Path of cmake: the one installed for the build, else the system's."""
+    """Return the path of cmake: the one installed for the build, else the system's."""
     folders = [os.path.join(sys.prefix, "bin"), os.environ.get("PATH", os.defpath)]
     path = shutil.which("cmake") or shutil.which("cmake", path=os.pathsep.join(folders))
     if path is None:
@@ -82,7 +82,7 @@ def find_cmake() -> str:
 
 
 def find_build_facts(library: Path) -> Path:
-    """Path of the build.json that was installed with a libmpidata, which must be of this version."""
+    """Return the path of the build.json installed with a libmpidata, which must have this version."""
     if not library.is_file():
         raise SetupError(
             f"MPIDATA_LIBRARY names {library}, which is no file. Give the path of libmpidata.so, or unset it."
@@ -104,12 +104,12 @@ def find_build_facts(library: Path) -> Path:
 
 
 class BuildNative(build_ext):
-    """Runs CMake in c_api/ in place of compiling extension modules."""
+    """Runs CMake in c_api/ instead of compiling extension modules."""
 
     def run(self) -> None:
         """Configure, build and install into the package (into the source tree for an editable installation).
 
-        With MPIDATA_LIBRARY in the environment nothing is built: the package uses that installation of libmpidata.
+        If MPIDATA_LIBRARY is set, nothing is built: the package uses that installation of libmpidata.
         """
         in_place = self.inplace or getattr(self, "editable_mode", False)
         package = ROOT / "mpidata" if in_place else Path(self.build_lib).resolve() / "mpidata"
@@ -121,16 +121,16 @@ class BuildNative(build_ext):
             return
         mpicc = find_mpicc()
         cmake = find_cmake()
-        # mpicc itself is the compiler: CMake cannot take its flags apart when a path has blanks.
+        # mpicc itself is the compiler, because CMake cannot split its flags if a path has blanks.
         configure = [f"-DCMAKE_C_COMPILER={mpicc}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_INSTALL_LIBDIR=lib"]
         if ninja := shutil.which("ninja"):
-            # Named each time: pip's build environment, which may have held the last one, is gone.
+            # Set each time, because the last one may have been in a pip build environment that no longer exists.
             configure += ["-GNinja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
         if Path(mpicc).parent == Path(sys.prefix, "bin"):
             up = os.path.relpath(os.path.join(sys.prefix, "lib"), os.path.join(_site_packages(), "mpidata", "lib"))
             configure.append(f"-DMPIDATA_EXTRA_RPATH=$ORIGIN/{up}")
         configure += shlex.split(os.environ.get("CMAKE_ARGS", ""))
-        # A folder per compiler and generator: CMake keeps what it found the first time.
+        # A folder per compiler and generator, because CMake keeps what it found the first time.
         kind = zlib.crc32(f"{mpicc} {bool(ninja)} {os.environ.get('CMAKE_ARGS')}".encode())
         build = Path(self.build_temp).resolve() / f"native-{kind:08x}"
         _call([cmake, "-S", str(ROOT / "c_api"), "-B", str(build), *configure])
@@ -144,24 +144,24 @@ class BuildNative(build_ext):
                 raise SetupError(f"The build did not make {product}. Folder {package}. See CMake's output above.")
 
     def get_outputs(self) -> list[str]:
-        """Nothing to byte-compile or to link: CMake installs by itself."""
+        """Return nothing to byte-compile or link, because CMake installs the files."""
         return []
 
     def get_output_mapping(self) -> dict[str, str]:
-        """Nothing that an editable installation would have to link."""
+        """Return nothing, because an editable installation has nothing to link."""
         return {}
 
 
 class PlatformWheel(bdist_wheel):
-    """A wheel for this platform and any Python 3: the library knows no Python."""
+    """A wheel for this platform and any Python 3, because the library does not use Python."""
 
     def get_tag(self) -> tuple[str, str, str]:
-        """Tag of the wheel."""
+        """Return the tag of the wheel."""
         return "py3", "none", super().get_tag()[2]
 
 
 def _replace_link(link: Path) -> None:
-    """Write for the linker what a symbolic link says, as a wheel would hold a second library in its place."""
+    """Replace a symbolic link by a linker script, because a wheel would store a second copy of the library."""
     text = f"/* for the linker */\nINPUT({os.readlink(link)})\n"
     link.unlink()
     link.write_text(text, "utf-8")
@@ -186,7 +186,7 @@ setup(
     package_dir=PACKAGE_DIR,
     package_data={"mpidata": ["py.typed"], "mpidata.slurm_templates": ["*.sbatch"]},
     include_package_data=False,
-    # A name for build_ext to be run at all; no such module is made.
+    # build_ext only runs if there is a module; none is built under this name.
     ext_modules=[Extension("mpidata.native", sources=[])],
     cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},
 )

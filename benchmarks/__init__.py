@@ -1,1 +1,1 @@
-"""Measures what mpidata reaches, beside the ceiling of the machine and beside what people use today."""
+"""Measures the speed of mpidata, and compares it with the machine's limits and with other tools."""

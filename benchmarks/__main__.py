@@ -18,7 +18,7 @@ from benchmarks.rounds import forget
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """What is to be measured: contenders of the stream, the file that they go to, and further benchmarks."""
+    """What to measure: contenders of the stream benchmark, the file for their results, and other benchmarks."""
 
     contenders: list[Contender]
     file: str
@@ -26,9 +26,9 @@ class Chosen:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmarks; status 1 when a contender has failed or is missing, 130 or 143 when it was interrupted."""
+    """Run the benchmarks; return status 1 if a contender failed or is missing, 130 or 143 if interrupted."""
     given = _parser().parse_args(arguments)
-    # What was tried out must not take the place of what was measured.
+    # A quick trial must not overwrite real results.
     default = ROOT / "build" / "benchmarks" / "results" if given.quick else front.RESULTS
     output = given.output or default
     chosen = choose(given.only, given.all)
@@ -44,8 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
             forget(output / f"{name}.json")
     rounds = given.rounds or (1 if given.quick else 3 if given.all else 5)
     seconds = given.seconds or (0.5 if given.quick else 2.0)
-    os.environ.setdefault("MPIDATA_REPORT", "false")  # takes seconds after each job, and is not measured
-    before = signal.signal(signal.SIGTERM, _end)  # as SIGINT does: so that what is being measured is ended, too
+    os.environ.setdefault("MPIDATA_REPORT", "false")  # the report takes seconds after each job and is not measured
+    before = signal.signal(signal.SIGTERM, _end)  # exit as on SIGINT, so that running jobs are also ended
     try:
         without = _measure(chosen, stream.Settings(rounds, seconds, given.sizes, output, chosen.file))
     except (KeyboardInterrupt, SystemExit) as error:
@@ -92,7 +92,7 @@ def _render(chosen: Chosen, output: Path) -> None:
 
 
 def _measure(chosen: Chosen, settings: stream.Settings) -> list[str]:
-    """Measure; returns what is missing or has failed."""
+    """Measure; return what is missing or failed."""
     without = []
     if chosen.contenders:
         without += stream.run(chosen.contenders, settings)
@@ -104,7 +104,7 @@ def _measure(chosen: Chosen, settings: stream.Settings) -> list[str]:
 
 
 def choose(only: list[str] | None, all_: bool = False) -> Chosen:
-    """Contenders of the stream benchmark, and further benchmarks, that are meant by `--only` and `--all`."""
+    """Return the contenders of the stream benchmark and the other benchmarks that `--only` and `--all` select."""
     if all_ and not only:
         return Chosen(contenders(), "stream", benchmarks())
     fronts = [one for one in contenders() if any(one.row in rows for rows in front.ROWS.values())]

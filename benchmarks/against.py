@@ -1,4 +1,4 @@
-"""Is the stream as fast as in another checkout? Pairs of jobs that take turns, until the ratio is known well.
+"""Compares the stream's speed with another checkout's: pairs of jobs take turns until the ratio is known well.
 
     python -m benchmarks.against ../before --sizes 8192 262144 8388608
     python -m benchmarks.against . --sizes 65536 --here samples.statistics=true
@@ -10,21 +10,21 @@
     python -m benchmarks.against ../before --sizes 65536 1048576 --loading batches
     python -m benchmarks.against --edges staged held
 
-The other checkout has its own environment, made by `make setup`. It may be this checkout, to measure the cost of a key
-of the job file, or of: a solver that is not a rank of the job (--carried); samples whose lengths vary, 0.5 to 1.5 times
-the size (--varying); a constant of 1 MB in each simulation, of 100 steps in both jobs, which counts as moved bytes
-(--constants); 8 arrays that are lent in turn instead of put (--lent); rows of four ranks that are placed by maps, or
-gathered from strided memory (--rows, as in turns_rows.c), instead of contiguous blocks.
-With --loading there is no solver: batches of this many bytes come from one loader, by mpidata.DataLoader, or by
-FileDataset as shuffled rows. With --edges each of these edges (edges.py; all if none is named) is compared with its
-limit, hand-written code among them, at its own sizes; what has no limit beside it, as dispatches a second, is measured
-alone, until its interval is narrower than 0.06 of it. Status 1 means that a goal is missed. A pair is a job of each
-checkout; both are there at the same time, and while one moves a number of samples the other waits, in turn, so that
-both see the same machine.
-A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
-the pairs' ratios has a 90 % interval by the bootstrap (B. Efron, "Bootstrap methods: another look at the jackknife",
-Annals of Statistics 7, 1979); pairs are added until it is narrower than 0.06. Status 1 where the median is below 0.95
-or the interval ends below 0.97.
+The other checkout needs its own environment, made by `make setup`. Name this checkout itself to measure the cost of a
+job-file key, or of one of these: a solver that is not a rank of the job (--carried); samples of varying length, 0.5 to
+1.5 times the size (--varying); a constant of 1 MB per simulation, which counts as moved bytes, with simulations of 100
+steps in both jobs (--constants); 8 arrays that are lent in turn instead of put (--lent); rows of four ranks that are
+placed by maps or gathered from strided memory instead of contiguous blocks (--rows, see turns_rows.c).
+With --loading there is no solver: one loader sends batches of this many bytes, by mpidata.DataLoader or, as shuffled
+rows, by FileDataset. With --edges, each named edge (edges.py; default: all) is compared with its limit at its own
+sizes; some limits are hand-written code. Values without a limit, such as dispatches per second, are measured alone
+until their interval is narrower than 0.06 of the value. Status 1 means that a goal is missed. A pair is one job of each
+checkout. Both run at the same time and take turns: while one moves a number of samples, the other waits, so that both
+see the same machine.
+Single turns vary by half. A pair's ratio is the geometric mean over its turns without the top and bottom tenth. The
+median of the pairs' ratios has a 90 % bootstrap interval (B. Efron, "Bootstrap methods: another look at the
+jackknife", Annals of Statistics 7, 1979); pairs are added until it is narrower than 0.06. Status 1 also means that the
+median is below 0.95 or that the interval ends below 0.97.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from benchmarks.sides import CONSTANT, LOADING, ROWS, SPECIAL, STEPS, Way
 
 __all__ = ["main"]
 
-_FIGURE_S = 2.0  # of each measurement of what has no limit beside it
+_FIGURE_S = 2.0  # per measurement of a value without a limit
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, and say how the two compare at each size."""
+    """Measure, and print how the two compare at each size."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=sys.modules[__name__].__doc__)
     parser.add_argument("other", type=Path, nargs="?", default=ROOT, help="folder of the other checkout")
     figures = edges.figures(_FIGURE_S)
@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if min(given.pairs, given.most) < 2:
         parser.error("--pairs and --most are at least 2: one pair has no interval.")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # and the jobs with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # also ends the jobs
     if given.edges is not None:
         chosen = given.edges or names
         missed = [_edge(edge, given.pairs, given.most) for edge in edges.EDGES if edge.name in chosen]
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
         for size in given.sizes:
             if number >= given.pairs and Estimate.of(ratios[size]).known:
                 continue
-            # Each is started first in every other pair.
+            # The side that starts first alternates from pair to pair.
             ratio, told = compare(ways, size, given.turns, given.seconds, number % 2 == 1)
             counted = 1 + CONSTANT / (STEPS * size) if given.constants else 1.0
             ratios[size].append(counted * ratio)
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _edge(edge: edges.Edge, pairs: int, most: int) -> bool:
-    """Whether a goal is missed."""
+    """Measure an edge; return whether it misses a goal."""
     missed = False
     for size, goal in edge.goals.items():
         ratios: list[float] = []
@@ -115,7 +115,7 @@ def _edge(edge: edges.Edge, pairs: int, most: int) -> bool:
 
 
 def _figure(one: edges.Figure, times: int, most: int) -> bool:
-    """Whether its goal is missed."""
+    """Measure a figure; return whether it misses its goal."""
     values: list[float] = []
     while len(values) < most and (len(values) < times or not Estimate.of(values).known_within(NARROW)):
         values.append(one.measure())

@@ -1,4 +1,4 @@
-"""Batches of a map-style dataset: DataLoader beside torch's and RPCDataloader, one worker each."""
+"""Batches of a map-style dataset: mpidata's DataLoader compared with torch's and RPCDataloader, one worker each."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["ABOUT", "NAME", "render", "run"]
 
 NAME = "batches"
 ABOUT = "batches of a map-style dataset from one worker"
-# How it is run, and kind of programs/batches.py.
+# How each way runs, and its KIND in programs/batches.py.
 WAYS = {
     "mpidata.DataLoader": ("job", "mpidata"),
     "parcels by hand": ("mpi", "by_hand"),
     "torch DataLoader": ("process", "torch"),
     "RPCDataloader": ("peer", "rpc"),
 }
-# Bytes of a batch, and computing for each of its samples, ms.
+# Bytes of a batch, and computing time per sample in ms.
 SETTINGS = {"1 MB": (1 << 20, 0.0), "8 MB": (8 << 20, 0.0), "2 ms of work": (1 << 16, 2.0)}
 BY_HAND = "parcels by hand"
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     cases = [
         Case(_name(way, setting), partial(measure, way, setting, settings.seconds))
         for setting in SETTINGS
@@ -39,13 +39,13 @@ def _name(way: str, setting: str) -> str:
 
 
 def measure(way: str, setting: str, seconds: float) -> dict[str, float]:
-    """Run one way for some seconds."""
+    """Measure one way for `seconds`."""
     size, busy_ms = SETTINGS[setting]
     return run_way("batches", *WAYS[way], [str(size), str(busy_ms), str(seconds)])
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     quantities = {
         "GB/s": ("bytes_per_s", 1e-9),

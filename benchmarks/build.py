@@ -1,4 +1,4 @@
-"""Builds the programs in C, and starts those that use MPI as `mpidata run` starts its ranks."""
+"""Builds the C programs, and starts MPI programs as `mpidata run` starts its ranks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mpidata.launch.starting.mpirun import find_mpirun
 
 __all__ = ["PLACEMENT", "built", "mpirun"]
 
-# Those of mpidata.launch.starting.command.mpirun_command; a test compares them.
+# The options of mpidata.launch.starting.command.mpirun_command; a test compares them.
 PLACEMENT = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-PLACEMENT += ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]  # Open MPI 5, as jobs by default
+PLACEMENT += ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]  # the defaults of jobs with Open MPI 5
 _SOLVERS = ["solver", "growth", "dying", "dispatch", "meshes", "idle", "producers", "asks"]
 _FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra"]
 
@@ -30,9 +30,9 @@ def _output(command: list[str]) -> str:
 
 @functools.cache
 def built(program: str, tools: Path = Path(sys.executable).parent) -> Path:
-    """Build `programs/<program>.c`, once in a process, and return its path; raises BenchmarkError.
+    """Build `programs/<program>.c`, once per process, and return its path; raise BenchmarkError on failure.
 
-    `tools` is the folder of the programs of an environment with an MPI and mpidata, this one's if not given.
+    `tools` is the program folder of an environment with an MPI and mpidata; the default is this environment's.
     """
     own = tools == Path(sys.executable).parent
     target = ROOT / "build" / "benchmarks" / (program if own else f"{program}-{tools.parent.name}")
@@ -47,7 +47,7 @@ def built(program: str, tools: Path = Path(sys.executable).parent) -> Path:
 
 
 def mpirun(ranks: int, command: list[str], cell: Cell) -> tuple[list[str], dict[str, str]]:
-    """Command line and environment of an MPI program, bounded in time."""
+    """Return the command line, with a time limit, and the environment of an MPI program."""
     limit = ["timeout", "-k", "5", f"{cell.limit_s:.0f}"]
     variables = mpirun_environment(os.geteuid() == 0, environ=os.environ)
     return [*limit, str(find_mpirun()), "-n", str(ranks), *PLACEMENT, *command], variables

@@ -1,4 +1,4 @@
-"""What the benchmarks beside the stream's have in common: values by case and round, their page and their plots."""
+"""Shared code of the benchmarks other than the stream's: values by case and round, pages and plots."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from benchmarks.table import cell
 
 __all__ = ["Benchmark", "Case", "Results", "Settings", "curves", "exponent", "grid", "page"]
 
-Values = dict[str, dict[str, list[float | None]]]  # by case and quantity, one for each round; None if it failed
+Values = dict[str, dict[str, list[float | None]]]  # by case and quantity, one per round; None if the round failed
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How long to measure, and where the pages go."""
+    """Measuring time, and the folder for the pages."""
 
     rounds: int
     seconds: float
@@ -30,21 +30,21 @@ class Settings:
 
 
 class Benchmark(Protocol):
-    """A module with one benchmark: NAME, ABOUT, `run`, which says what has failed, and `render`."""
+    """A module with one benchmark: NAME, ABOUT, `run`, which returns what failed, and `render`."""
 
     NAME: str
     ABOUT: str
 
     def run(self, settings: Settings) -> list[str]:
-        """Measure and write the page, after every round; returns what is missing or has failed."""
+        """Measure, and write the page after every round; return what is missing or failed."""
 
     def render(self, output: Path) -> None:
-        """Write the page anew from what was measured."""
+        """Write the page from the stored results."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What is measured in turn: a name, and how; `measure` returns values by name and may raise BenchmarkError."""
+    """A case by its name; `measure` returns values by quantity and may raise BenchmarkError."""
 
     name: str
     measure: Callable[[], Mapping[str, float]]
@@ -56,7 +56,7 @@ class Results:
     Parameters
     ----------
     values : mapping
-        `values[case][quantity]` is a list with one number for each round, None where it failed.
+        `values[case][quantity]` is a list with one number per round, None if the round failed.
     """
 
     def __init__(self, values: Mapping[str, Mapping[str, Sequence[float | None]]]) -> None:
@@ -64,20 +64,20 @@ class Results:
 
     @property
     def cases(self) -> list[str]:
-        """Names of the cases, in the order of measuring."""
+        """Names of the cases, in the order of measurement."""
         return list(self._values)
 
     def spread(self, case: str, quantity: str, factor: float = 1.0) -> Spread | None:
-        """Median and ends over the rounds."""
+        """Median, minimum and maximum over the rounds."""
         return Spread.of(factor * value for value in self._of(case, quantity) if value is not None)
 
     def ratio(self, case: str, to: str, quantity: str) -> Spread | None:
-        """That of two cases, taken within each round."""
+        """Return the ratio of two cases, computed within each round."""
         pairs = zip(self._of(case, quantity), self._of(to, quantity), strict=False)
         return Spread.of(mine / other for mine, other in pairs if mine is not None and other)
 
     def difference(self, case: str, to: str, quantity: str) -> Spread | None:
-        """That of two cases, taken within each round."""
+        """Return the difference of two cases, computed within each round."""
         pairs = zip(self._of(case, quantity), self._of(to, quantity), strict=False)
         return Spread.of(mine - other for mine, other in pairs if mine is not None and other is not None)
 
@@ -88,10 +88,10 @@ class Results:
 def run_rounds(
     name: str, cases: Sequence[Case], settings: Settings, render: Callable[[Path], None], missing: Sequence[str] = ()
 ) -> list[str]:
-    """Measure all cases in turn, round after round, each round beginning with another one.
+    """Measure all cases in turn, round after round; each round starts with a different case.
 
-    What <name>.json holds under the same key is not measured again. It is written after every measurement, and rendered
-    after every round. Returns what is missing, as given, and what has failed.
+    Results in <name>.json with the same key are not measured again. The file is written after every measurement, the
+    page after every round. Return the given `missing` and what failed.
     """
     path, machine = settings.output / f"{name}.json", describe()
     key = key_of(settings.seconds, machine)
@@ -135,7 +135,7 @@ def _put(of: dict[str, list[float | None]], number: int, found: Mapping[str, flo
 
 
 def grid(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[Spread | None | str]]) -> str:
-    """Make a table of Markdown."""
+    """Return a Markdown table."""
     lines = [f"| {corner} | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns)]
     for name, entries in rows.items():
         texts = [entry if isinstance(entry, str) else cell(entry) for entry in entries]
@@ -144,7 +144,7 @@ def grid(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[Spread
 
 
 def page(name: str, title: str, contents: Mapping[str, Any], parts: Sequence[str]) -> str:
-    """Make the page of a benchmark: title, plot, parts, what is missing, machine."""
+    """Return the page of a benchmark: title, plot, parts, what is missing, machine."""
     text = [
         f"# {title}",
         contents["settings"] + f" Median (lowest–highest). [How to read it](../../docs/benchmarks.md#{name}).",
@@ -158,7 +158,7 @@ def page(name: str, title: str, contents: Mapping[str, Any], parts: Sequence[str
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float | None:
-    """Slope of the line through the points in logarithms: 1 where y grows as x, 0 where it does not."""
+    """Return the slope of the line through the points on log axes: 1 if y grows as x, 0 if y is constant."""
     logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
     if len({x for x, _ in logs}) < 2:
         return None
@@ -169,7 +169,7 @@ def exponent(points: Sequence[tuple[float, float]]) -> float | None:
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """One plot: lines by name, each with (x, spread)."""
+    """One plot: lines by name, each a list of (x, spread)."""
 
     lines: Mapping[str, Sequence[tuple[float, Spread | None]]]
     x: str
@@ -178,7 +178,7 @@ class Plot:
 
 
 def curves(path: Path, plots: Sequence[Plot]) -> None:
-    """Draw plots beside one another, and write a PNG."""
+    """Draw plots side by side, and write a PNG."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""The training loop of all contenders that are Python: it takes batches and does nothing with them."""
+"""The training loop of all contenders in Python: it takes batches and discards them."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def consume(
     Parameters
     ----------
     batches : iterator of torch.Tensor
-        Each ``[32, n]`` float32. Asked for no more batches than are needed.
+        Each ``[32, n]`` float32. No more batches are requested than needed.
     producers : int
-        That send `cell.warm` samples each before they wait.
+        Number of producers, each of which sends `cell.warm` samples before it waits.
     warmed : callable, optional
-        Whether all samples from before the clock have been seen, where batches may repeat some.
+        If batches may repeat samples: whether all samples from before the clock started have arrived.
     fresh : callable, optional
-        Number of new samples since the clock began, where batches may repeat some.
+        If batches may repeat samples: the number of new ones since the clock started.
     ahead : int
-        Batches made before the clock begins, which do not count, where nothing is held back by the gate.
+        If the gate holds nothing back: batches made before the clock starts, which do not count.
     """
     first, numbers, count = next(batches), [], 1
-    time.sleep(_FILL_S)  # all buffers are full once
+    time.sleep(_FILL_S)  # lets all buffers fill once
     batch = first
     while True:
         check_batch(batch)
@@ -71,7 +71,7 @@ def consume(
 
 
 def take_for(batches: Iterator[Any], seconds: float) -> tuple[Any, int, float]:
-    """Take batches for so many seconds; returns the last one, how many, and the seconds they took."""
+    """Take batches for `seconds`; return the last batch, their number, and the seconds they took."""
     count, start = 0, time.monotonic()
     while True:
         batch = next(batches)
@@ -82,19 +82,19 @@ def take_for(batches: Iterator[Any], seconds: float) -> tuple[Any, int, float]:
 
 
 def check_batch(batch: Any, samples: int = BATCH) -> None:
-    """Raise BenchmarkError if a batch, array or torch.Tensor ``[samples, n]``, is not of whole samples."""
+    """Raise BenchmarkError unless a batch, an array or torch.Tensor ``[samples, n]``, consists of whole samples."""
     if batch.shape[0] != samples or not bool((batch[:, 0] == batch[:, -1]).all()):
         raise BenchmarkError("A batch is not what was sent.")
 
 
 class BatchRows:
-    """Memory for batches, used in turn as a batch is forgotten at the next but one: no page is touched first time."""
+    """Two buffers for batches, used in turn: each is reused for the next batch but one, so its pages stay mapped."""
 
     def __init__(self, elements: int, samples: int = BATCH) -> None:
         self._arrays = [np.zeros((samples, elements), np.float32) for _ in range(2)]
         self._next = 0
 
     def take(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Rows to be filled, ``[samples, elements]``."""
+        """Return the rows to fill, ``[samples, elements]``."""
         self._next = 1 - self._next
         return self._arrays[self._next]

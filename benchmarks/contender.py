@@ -1,4 +1,4 @@
-"""What all contenders have in common: one measurement, and how its processes are run and ended."""
+"""Shared code of all contenders: one measurement, and how its processes are run and ended."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ENDING_S = 15.0
 
 
 class BenchmarkError(Exception):
-    """A measurement did not succeed."""
+    """A measurement failed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,19 +46,19 @@ class Cell:
     Attributes
     ----------
     folder : Path
-        For its files; empty at the start.
+        For the measurement's files; empty at the start.
     sample_bytes : int
         Bytes of one sample, float32 elements.
     seconds : float
-        From the opening of the gate; the batch that is under way then still counts, and so does its time.
+        Time from the opening of the gate; a batch that is under way at its end still counts, with its time.
     warm : int
-        Samples of each producer before the gate opens, a multiple of the batch.
+        Samples that each producer sends before the gate opens, a multiple of the batch.
     queue : int
-        Samples that may wait between producer and consumer, where the contender can say so.
+        Samples that may wait between producer and consumer, if the contender can limit them.
     setting : str
-        Of the contender.
+        A setting of the contender.
     start_s : float
-        Longest that its processes may take to start.
+        Time limit for the start of its processes.
     """
 
     folder: Path
@@ -71,13 +71,13 @@ class Cell:
 
     @classmethod
     def plan(cls, folder: Path, sample_bytes: int, seconds: float) -> Cell:
-        """A measurement with queues of 64 MiB, 64 to 1024 samples."""
+        """Return a measurement with queues of 64 MiB, 64 to 1024 samples."""
         queue = min(1024, max(2 * BATCH, (64 << 20) // sample_bytes))
         return cls(folder, sample_bytes, seconds, 2 * queue, queue)
 
     @property
     def elements(self) -> int:
-        """Of a sample, float32."""
+        """Number of float32 elements in a sample."""
         return self.sample_bytes // 4
 
     @property
@@ -86,54 +86,54 @@ class Cell:
         return self.seconds + self.start_s
 
     def write(self) -> None:
-        """Make the folder's files that the processes read."""
+        """Write the files that the processes read into the folder."""
         values = dataclasses.asdict(self) | {"folder": str(self.folder)}
         (self.folder / "cell.json").write_text(json.dumps(values))
         Gate.make(self.folder)
 
     @classmethod
     def read(cls, folder: Path) -> Cell:
-        """As `write` has left it."""
+        """Read the measurement that `write` stored."""
         values = json.loads((folder / "cell.json").read_text())
         return cls(**(values | {"folder": folder}))
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a measurement gave: samples that came in batches while the clock ran, and its seconds."""
+    """Result of a measurement: samples that arrived in batches while the clock ran, and the time in seconds."""
 
     samples: int
     seconds: float
 
 
 class Contender(Protocol):
-    """Something that brings samples from a producer to a training loop."""
+    """A way to bring samples from a producer to a training loop."""
 
     @property
     def name(self) -> str:
-        """Distinct."""
+        """A unique name."""
 
     @property
     def row(self) -> str:
-        """Row of the tables; of several contenders in one row, the best counts."""
+        """Row in the tables; if several contenders share a row, the best one counts."""
 
     @property
     def about(self) -> str:
-        """What it is and how it is set, without a full stop."""
+        """A description with its settings, without a full stop."""
 
     def missing(self) -> str | None:
-        """Say what is missing on this machine, or return None; may build programs."""
+        """Return what is missing on this machine, or None; may build programs."""
 
     def measure(self, cell: Cell) -> Result:
-        """Take one measurement; raises BenchmarkError."""
+        """Take one measurement; raise BenchmarkError on failure."""
 
 
 def run_processes(
     commands: Sequence[Sequence[str]], cell: Cell, environment: Mapping[str, str] | None = None
 ) -> Result:
-    """Run the processes of a measurement; the last one writes the result, and the others then end by themselves.
+    """Run the processes of a measurement; the last one writes the result, then the others end by themselves.
 
-    All are in sessions of their own, and are killed with all they have started when time is up.
+    Each has its own session. When time is up, all are killed with everything that they started.
     """
     processes: list[subprocess.Popen[bytes]] = []
     environ = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
@@ -182,7 +182,7 @@ def _logs(processes: Sequence[subprocess.Popen[bytes]], cell: Cell) -> str:
 
 
 def peer_python() -> str:
-    """The Python of the peers' environment."""
+    """Return the Python of the peers' environment."""
     return str(_PEERS)
 
 
@@ -195,11 +195,11 @@ class Peer:
     module : str
         File in `contenders`, run with `produce` or `consume` and the folder.
     needs : str
-        Module that must be there.
+        Module that must be installed.
     row : str
-        Row of the tables.
+        Row in the tables.
     setting : str
-        What its processes find in `Cell.setting`.
+        Value of `Cell.setting` for its processes.
     """
 
     name: str
@@ -210,7 +210,7 @@ class Peer:
     setting: str = ""
 
     def missing(self) -> str | None:
-        """Say whether the peers' environment has the module."""
+        """Return what is missing if the peers' environment lacks the module."""
         try:
             found = subprocess.run([peer_python(), "-c", f"import {self.needs}"], capture_output=True, timeout=60)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -218,17 +218,17 @@ class Peer:
         return None if found.returncode == 0 else f"no Python module {self.needs}"
 
     def measure(self, cell: Cell) -> Result:
-        """Run its processes."""
+        """Run the processes."""
         return run_processes(self.commands(cell), cell)
 
     def commands(self, cell: Cell) -> list[list[str]]:
-        """Of its processes, the consumer last."""
+        """Command lines of the processes, the consumer last."""
         start = [peer_python(), "-m", f"benchmarks.contenders.{self.module}"]
         return [[*start, role, str(cell.folder), self.setting] for role in ("produce", "consume")]
 
 
 def run_role(roles: Mapping[str, Callable[[Cell, Gate], None]]) -> None:
-    """Be one process of a peer, for a bounded time; its arguments are role, folder and setting."""
+    """Run one process of a peer with a time limit; its arguments are role, folder and setting."""
     role, folder, setting = sys.argv[1:]
     cell = dataclasses.replace(Cell.read(Path(folder)), setting=setting)
     signal.alarm(int(cell.limit_s))

@@ -1,4 +1,4 @@
-"""Dispatches in a real job: time and CPU time of one, as groups grow from 1 to 64 ranks on this machine."""
+"""Dispatches in a real job: time and CPU time per dispatch, for 1 to 64 groups of one rank on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROGRAM = ROOT / "benchmarks" / "programs" / "dispatch.py"
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     try:
         built("dispatch")
     except BenchmarkError as error:
@@ -32,9 +32,9 @@ def run(settings: Settings) -> list[str]:
 
 
 def measure(ranks: int, seconds: float) -> dict[str, float]:
-    """Run one job with as many groups of one rank."""
+    """Run one job with `ranks` groups of one rank."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
-        # Ranks that wait in MPI_Init wake up all the time, and hold up those that are still on their way there.
+        # Ranks that wait in MPI_Init wake up constantly and slow down those that are still starting.
         cell = Cell(Path(folder), 4, seconds, 0, 1024, start_s=60.0 + 2 * ranks)
         cell.write()
         (cell.folder / "job.yaml").write_text(job(cell, ranks))
@@ -63,7 +63,7 @@ buffer: {{policy: fifo, capacity: {cell.queue}}}
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     quantities = {
         "thousand dispatches a second": ("per_second", 1e-3),

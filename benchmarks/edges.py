@@ -1,4 +1,4 @@
-"""Where the stream and the loaders are furthest from what the machine can do: each beside its limit, with a goal."""
+"""Edges: the cases in which the stream and loaders are furthest from the machine's limit, each with a goal."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ KB, MB = 1 << 10, 1 << 20
 _TURNS = 20
 _RESERVOIR = ("buffer.policy=reservoir", "buffer.watermark=32")
 _FRESH_S, _TURN_S = 0.5, 0.15
-ROWS_BYTES = 8192 * 84  # of a batch, as in rows.py
+ROWS_BYTES = 8192 * 84  # bytes of a batch, as in rows.py
 
 
 @dataclasses.dataclass(frozen=True)
 class Edge:
-    """A way to move samples, and its limit: the rate of the first to that of the second, by bytes of a sample.
+    """A way to move samples, its limit, and goals for the ratio of the two rates.
 
     Attributes
     ----------
     name : str
-        A word.
+        One word.
     about : str
-        For the table.
+        Text for the table.
     ours, limit : Way
-        They take turns.
+        The compared ways, which take turns.
     goals : mapping
-        By bytes of a sample: at least.
+        Lowest accepted ratio, by bytes of a sample.
     seconds : float
-        Of a turn, about.
+        Approximate length of a turn.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Edge:
     seconds: float = _TURN_S
 
     def measure(self, size: int, swapped: bool) -> float:
-        """Ratio of one pair."""
+        """Return the ratio of one pair."""
         return compare([self.ours, self.limit], size, _TURNS, self.seconds, swapped)[0]
 
 
@@ -100,16 +100,16 @@ EDGES = [
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """Something that is measured alone, and its goal."""
+    """A value that is measured alone, and its goal."""
 
     name: str
     about: str
     measure: Callable[[], float]
     goal: float
-    most: bool  # the goal is the most that it may be
+    most: bool  # the goal is an upper bound
 
     def meets(self, value: float) -> bool:
-        """Whether this is as good as the goal."""
+        """Return whether the value meets the goal."""
         return value <= self.goal if self.most else value >= self.goal
 
 
@@ -122,7 +122,7 @@ def _dispatches(seconds: float, ranks: int) -> float:
 
 
 def figures(seconds: float) -> list[Figure]:
-    """Those with measurements of so many seconds."""
+    """Return all figures; each measurement takes `seconds`."""
     each = [
         Figure(f"dispatches {n}", f"dispatches a second, {n} ranks", partial(_dispatches, seconds, n), 50_000, False)
         for n in (2, 8, 64)
@@ -136,7 +136,7 @@ def figures(seconds: float) -> list[Figure]:
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     write_parts(STORE, ROWS)
     cases = [Case(_name(edge, size), _Pairs(edge, size)) for edge in EDGES for size in edge.goals]
     alone = [Case(one.name, partial(_value, one.measure)) for one in figures(settings.seconds)]
@@ -144,7 +144,7 @@ def run(settings: Settings) -> list[str]:
 
 
 class _Pairs:
-    """Measures an edge; each of its ways is started first in every other pair."""
+    """Measures an edge; the way that starts first alternates from pair to pair."""
 
     def __init__(self, edge: Edge, size: int) -> None:
         self._edge, self._size, self._swapped = edge, size, False
@@ -172,7 +172,7 @@ def _line(about: str, size: str, values: Sequence[float], goal: float, most: boo
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, _ = load(output, NAME)
     values = {name: [v for v in of["value"] if v is not None] for name, of in contents["values"].items() if of}
     lines = ["| what | size | median (90 % interval) | goal | |", "| --- | ---: | ---: | ---: | --- |"]

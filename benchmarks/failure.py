@@ -1,4 +1,4 @@
-"""From kill -9 of a solver rank to the first new sample of what takes its place: a spare group, or a spawned one."""
+"""Time from kill -9 of a solver rank to the first new sample of its replacement, a spare or a spawned group."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOMENTS = {
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     try:
         built("dying")
     except BenchmarkError as error:
@@ -44,7 +44,7 @@ def _name(start: str, ranks: int) -> str:
 
 
 def measure(start: str, ranks: int) -> dict[str, float]:
-    """Run one job, one rank of which dies; seconds."""
+    """Run one job in which a rank dies; return durations in seconds."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "job.yaml").write_text(_job(folder, start, ranks))
@@ -59,7 +59,7 @@ def measure(start: str, ranks: int) -> dict[str, float]:
             lost = [event["time"] for event in map(json.loads, events.open()) if event["event"] == "group_lost"][0]
         except (OSError, ValueError, IndexError) as error:
             raise BenchmarkError(f"{error}; {done.stdout[-600:]} {done.stderr[-600:]}") from None
-    # A spare has started long before; of a spawned group, its start counts from the program's first line.
+    # A spare started long before; the start of a spawned group counts from the program's first line.
     own = joined - began if began > died else 0.0
     return {"to_lost": lost - died, "to_given": given - died, "to_sample": came - died, "own_start": own}
 
@@ -76,7 +76,7 @@ buffer: {{policy: fifo, capacity: 100}}
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     names = [_name(start, ranks) for start in STARTS for ranks in RANKS]
     rows = {text: [results.spread(name, quantity) for name in names] for quantity, text in _MOMENTS.items()}

@@ -1,4 +1,4 @@
-"""Medians, spreads and ratios of what was measured."""
+"""Medians, spreads and ratios of measurements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Measurement:
 
     @property
     def rate(self) -> float:
-        """Samples a second."""
+        """Samples per second."""
         return self.samples / self.seconds
 
 
@@ -35,25 +35,25 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread | None:
-        """That of the values; None if there are none."""
+        """Return the spread of the values, or None if there are none."""
         ordered = sorted(values)
         return cls(statistics.median(ordered), ordered[0], ordered[-1]) if ordered else None
 
     def scaled(self, factor: float) -> Spread:
-        """All three times a factor."""
+        """Return all three values times a factor."""
         return Spread(self.median * factor, self.low * factor, self.high * factor)
 
 
 class Figures:
-    """What was measured, by rows of the table.
+    """The measurements, by rows of the table.
 
     Parameters
     ----------
     measurements : sequence of Measurement
-        Of all rounds.
+        Measurements of all rounds.
     rows : dict of str to sequence of str
-        The contenders of each row. Of several, the one with the highest median at a size stands for the row there: it
-        is chosen by all rounds, as the best of each round would be too high.
+        The contenders of each row. If there are several, the one with the highest median at a size represents the row
+        at that size. It is chosen by all rounds, because the best of each round would be too high.
     """
 
     def __init__(self, measurements: Sequence[Measurement], rows: dict[str, Sequence[str]]) -> None:
@@ -64,16 +64,16 @@ class Figures:
         self.sizes = sorted({one.sample_bytes for one in measurements})
 
     def best(self, row: str, sample_bytes: int) -> str | None:
-        """The contender that stands for a row at a size."""
+        """Return the contender that represents a row at a size."""
         measured = [name for name in self.rows[row] if (name, sample_bytes) in self._rates]
         return max(measured, key=lambda n: statistics.median(self._rates[n, sample_bytes].values()), default=None)
 
     def rate(self, row: str, sample_bytes: int) -> Spread | None:
-        """Samples a second."""
+        """Return samples per second."""
         return Spread.of(self._of(row, sample_bytes).values())
 
     def ratio(self, row: str, reference: str, sample_bytes: int) -> Spread | None:
-        """Rate over that of another row, both of the same round."""
+        """Return the ratio to the rate of another row, within each round."""
         rates, others = self._of(row, sample_bytes), self._of(reference, sample_bytes)
         return Spread.of(rates[n] / others[n] for n in rates.keys() & others.keys() if others[n] > 0)
 

@@ -1,4 +1,4 @@
-"""The front page of the benchmarks: mpidata beside hand-written MPI and the best of what others use."""
+"""The front page of the benchmarks: mpidata compared with hand-written MPI and with the best peer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["NAME", "ROWS", "Front", "render", "results", "write_between"]
 
 NAME = "front"
 RESULTS = ROOT / "benchmarks" / "results"
-# Each with rows of the stream benchmark; mpidata has its memory in huge pages, so hand-written MPI may, too.
+# Each with rows of the stream benchmark. mpidata keeps its memory in huge pages, so hand-written MPI may also use them.
 ROWS = {
     "mpidata fifo": ["mpidata fifo"],
     "mpidata iput": ["mpidata iput"],
@@ -31,14 +31,14 @@ _QUOTED = 64 << 10
 
 
 class Front:
-    """What the front page says.
+    """The contents of the front page.
 
     Parameters
     ----------
     own : mapping
-        Contents of front.json or stream.json, whichever was measured last: mpidata and hand-written MPI.
+        Contents of front.json or stream.json, whichever is newer: mpidata and hand-written MPI.
     all_ : mapping
-        Contents of stream.json: the peers. May be empty.
+        Contents of stream.json, for the peers. May be empty.
     """
 
     def __init__(self, own: Mapping[str, Any], all_: Mapping[str, Any]) -> None:
@@ -63,11 +63,11 @@ class Front:
         return f"{self._peer_of[best]}: {text}" if best else text
 
     def table(self) -> str:
-        """MB/s by bytes of a sample."""
+        """Return the table of MB/s by bytes of a sample."""
         return table(self.figures, self._cell)
 
     def sentence(self) -> str:
-        """The speed at one size, for the README; nothing if a row was not measured there."""
+        """Return a sentence on the speed at one size, for the README; empty if a row lacks that size."""
         rates = {row: self.figures.rate(row, _QUOTED) for row in self.figures.rows}
         gb = {row: f"{rate.median * _QUOTED / 1e9:.1f}" for row, rate in rates.items() if rate}
         if len(gb) < len(rates):
@@ -82,7 +82,7 @@ class Front:
         )
 
     def page(self) -> str:
-        """The whole page of Markdown."""
+        """Return the whole page in Markdown."""
         parts = [
             "# Front page: mpidata, hand-written MPI and the best peer",
             f"{self._own['settings']} Median (lowest–highest), MB/s in batches of 32, by bytes of a sample. "
@@ -101,7 +101,7 @@ class Front:
 
 
 def results(output: Path) -> Front | None:
-    """What a folder with front.json or stream.json, or both, says; None if it has neither."""
+    """Read front.json and stream.json of a folder; return None if both are missing."""
     paths = [output / f"{NAME}.json", output / "stream.json"]
     found = [json.loads(path.read_text(encoding="utf-8")) if path.exists() else {} for path in paths]
     own = max(found, key=lambda one: (bool(one), one.get("begun", "")))
@@ -109,7 +109,7 @@ def results(output: Path) -> Front | None:
 
 
 def render(output: Path) -> None:
-    """Write front.md and front.png, and put the results of the project itself into its pages."""
+    """Write front.md and front.png; for the project's own results, also update its pages."""
     front = results(output)
     if front is None:
         return
@@ -124,7 +124,7 @@ def render(output: Path) -> None:
 
 
 def write_between(path: Path, parts: Sequence[str]) -> None:
-    """Replace what stands between the marks in a page; raises ValueError if they are not there."""
+    """Replace the text between the marks in a page; raise ValueError if the marks are missing."""
     text = path.read_text(encoding="utf-8")
     begin, end = f"<!-- {NAME}: made by python -m benchmarks --render -->", f"<!-- {NAME} ends -->"
     inside = "\n\n".join(parts)

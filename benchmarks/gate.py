@@ -1,8 +1,8 @@
-"""The gate between producer and consumer: a few numbers in shared memory that start and end a measurement.
+"""The gate between producer and consumer: a few numbers in shared memory that start and stop a measurement.
 
-The producer sends `warm` samples, which fill every cache and pool, and waits. The consumer takes them all, starts the
-clock and opens the gate. So nothing is on its way when the clock starts, and what is still on its way when it stops
-does not count. `gate.h` is the same for C.
+The producer sends `warm` samples, which fill every cache and pool, then waits. The consumer takes them all, starts the
+clock and opens the gate. So nothing is in transit when the clock starts, and what is in transit when it stops does not
+count. `gate.h` does the same in C.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 __all__ = ["Gate", "GateError"]
 
 _SIZE = 4096
-_GO, _STOP, _MADE, _TAKEN = 0, 1, 2, 3  # word 4 is for the ranks of one group, in C
+_GO, _STOP, _MADE, _TAKEN = 0, 1, 2, 3  # word 4 is for the ranks of one group in C
 _NAME = "gate"
 _PAUSE_S = 200e-6
 
 
 class GateError(Exception):
-    """The other side has not come in time."""
+    """The other side did not respond in time."""
 
 
 class Gate:
@@ -31,9 +31,9 @@ class Gate:
     Parameters
     ----------
     folder : Path
-        Of the measurement; `Gate.make` has made the gate there.
+        Folder of the measurement, in which `Gate.make` made the gate.
     limit_s : float
-        Longest wait for the other side.
+        Time limit for the other side.
     """
 
     def __init__(self, folder: Path, limit_s: float) -> None:
@@ -47,7 +47,7 @@ class Gate:
         (folder / _NAME).write_bytes(bytes(_SIZE))
 
     def open(self) -> None:
-        """Let the producer go on."""
+        """Let the producer continue."""
         self._words[_GO] = 1
 
     def stop(self) -> None:
@@ -56,11 +56,11 @@ class Gate:
 
     @property
     def stopped(self) -> bool:
-        """Whether the producer is to end."""
+        """Whether the producer must end."""
         return bool(self._words[_STOP])
 
     def wait(self) -> None:
-        """Sleep until the gate is open, or the producer is to end."""
+        """Sleep until the gate is open or the producer must end."""
         self.wait_until(lambda: self._words[_GO] or self._words[_STOP])
 
     def wait_until(self, condition: Callable[[], object]) -> None:
@@ -72,7 +72,7 @@ class Gate:
             time.sleep(_PAUSE_S)
 
     def steps(self, warm: int) -> Iterator[int]:
-        """Numbers of the samples to send: `warm` of them, then, once the gate is open, more until the end."""
+        """Yield the numbers of the samples to send: `warm` of them, then more while the gate is open."""
         words = self._words
         for number in itertools.count():
             if number == warm:
@@ -81,7 +81,7 @@ class Gate:
                 return
             yield number
 
-    # For transports that do not say by themselves what is there, or how much is on its way.
+    # For transports that do not report what has arrived or how much is in transit.
 
     @property
     def made(self) -> int:

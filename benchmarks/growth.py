@@ -1,4 +1,4 @@
-"""How throughput and the CPU time of a sample grow with the number of groups, trainers and fields."""
+"""How throughput and CPU time per sample change with the number of groups, trainers and fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ABOUT", "NAME", "render", "run"]
 
 NAME = "growth"
 ABOUT = "throughput and CPU time of a sample as groups, trainers and fields grow"
-# What grows, from a job of 1 group (2 where trainers grow), 1 trainer and 1 field.
+# What grows, from a job of 1 group (2 if trainers grow), 1 trainer and 1 field.
 GROWING = {"groups": [1, 2, 4, 8], "trainers": [1, 2, 4], "fields": [1, 2, 4, 8, 16]}
 _SAMPLE_BYTES = 64 << 10
 _QUEUE = 128
@@ -24,7 +24,7 @@ _PROGRAM = ROOT / "benchmarks" / "programs" / "growth.py"
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     try:
         built("growth")
     except BenchmarkError as error:
@@ -73,7 +73,7 @@ buffer: {{policy: fifo, capacity: {cell.queue}}}
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     parts = [
         f"A sample has {_SAMPLE_BYTES >> 10} KB in total. In each table one number grows. The others are 1, except "

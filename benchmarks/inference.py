@@ -1,4 +1,4 @@
-"""Answers for solvers: a round trip beside hand-written MPI, and how full the calls of a function are."""
+"""Inference for solvers: round trips compared with hand-written MPI, and how full the batches of a function are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DRAIN = "import mpidata; [None for batch in mpidata.MPIStreamDataset(batch_size
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     try:
         for program in ("asks", "asks_by_hand"):
             built(program)
@@ -46,7 +46,7 @@ def _of(batch: int, wait_ms: float) -> str:
 
 
 def measure_trips(seconds: float) -> dict[str, float]:
-    """Ask an inference rank in a job, for some seconds."""
+    """Ask an inference rank in a job for `seconds`."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         cell = _cell(Path(folder), seconds)
         _run_job(cell, 1, [str(built("asks")), str(seconds)], "identity", 1024, 0.0)
@@ -54,7 +54,7 @@ def measure_trips(seconds: float) -> dict[str, float]:
 
 
 def measure_by_hand(seconds: float) -> dict[str, float]:
-    """Two ranks alone."""
+    """Measure round trips between two ranks without a job."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         cell = _cell(Path(folder), seconds)
         variables = mpirun_environment(os.geteuid() == 0, environ=os.environ)
@@ -66,20 +66,20 @@ def measure_by_hand(seconds: float) -> dict[str, float]:
 
 
 def measure_batches(batch: int, wait_ms: float, questions: int = 60) -> dict[str, float]:
-    """Share of calls with full batches, of a function that takes 10 ms; each rank asks for one row at a time."""
+    """Return the share of calls with full batches, of a 10 ms function that ranks ask one row at a time."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         cell = _cell(Path(folder), 10.0)
         program = [sys.executable, str(_PROGRAMS / "asks_often.py"), str(questions)]
         _run_job(cell, RANKS, program, "slow", batch, wait_ms)
         calls = json.loads((cell.folder / "calls.json").read_text())
-    calls = calls[5:]  # not all ranks had begun
+    calls = calls[5:]  # not all ranks had started yet
     return {"full": sum(rows == batch for rows in calls) / len(calls), "rows": sum(calls) / len(calls)}
 
 
 def _cell(folder: Path, seconds: float) -> Cell:
     cell = Cell(folder, 4, seconds, 0, 64, start_s=90.0)
     cell.write()
-    (folder / "result.json").write_text(json.dumps({"samples": 1, "seconds": seconds}))  # the programs write others
+    (folder / "result.json").write_text(json.dumps({"samples": 1, "seconds": seconds}))  # programs write other files
     return cell
 
 
@@ -102,7 +102,7 @@ def _trips(cell: Cell) -> dict[str, float]:
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     ways = ["mpidata", "by hand"]
     trips = {

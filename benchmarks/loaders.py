@@ -1,4 +1,4 @@
-"""How throughput, the CPU time of a row and the loaders' memory grow with the number of loaders and trainers."""
+"""How throughput, CPU time per row and the loaders' memory change with the number of loaders and trainers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "loaders"
 ABOUT = "throughput, CPU time of a row and memory as loaders and trainers grow"
 # (loaders, trainers)
 SIZES = [(1, 1), (2, 1), (4, 1), (8, 1), (2, 2), (4, 4), (8, 4)]
-_BATCH, _EPOCHS = 8192, 5  # of all trainers; the first epoch is not measured
+_BATCH, _EPOCHS = 8192, 5  # rows of all trainers; the first epoch is not measured
 _QUANTITIES = {
     "million rows/s": ("rows_per_s", 1e-6),
     "CPU of a row on all ranks, ns": ("cpu_ns", 1.0),
@@ -24,7 +24,7 @@ _QUANTITIES = {
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     write_parts(STORE, ROWS)
     cases = [Case(_name(*size), partial(measure, *size)) for size in SIZES]
     return run_rounds(NAME, cases, settings, render)
@@ -41,7 +41,7 @@ def measure(loaders: int, trainers: int, store: Path = STORE) -> dict[str, float
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     names = [_name(*size) for size in SIZES]
     rows = {name: [results.spread(name, quantity, by) for quantity, by in _QUANTITIES.values()] for name in names}

@@ -1,4 +1,4 @@
-"""What the benchmarks of loaders have in common: one way run to its end, with the memory of all its processes."""
+"""Shared code of the loader benchmarks: runs one way to its end and measures the memory of all its processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["run_way"]
 _LIMIT_S = 240.0
 _LOOK_EVERY_S = 0.5
 
-Sizes = tuple[int, int]  # loaders and trainers, of a job
+Sizes = tuple[int, int]  # loaders and trainers of a job
 
 
 def run_way(
@@ -31,8 +31,8 @@ def run_way(
 ) -> dict[str, float]:
     """Run programs/<program>.py KIND FOLDER ARGUMENTS...; how: job, mpi, process or peer.
 
-    Returns what it wrote, with `memory_mb`, the highest sum over its processes of memory that they share evenly or have
-    alone.
+    Return what the program wrote, plus `memory_mb`, the peak sum of its processes' memory; shared memory is divided
+    among them.
     """
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -47,7 +47,7 @@ def run_way(
             try:
                 memory_mb = _watch(process)
             finally:
-                with contextlib.suppress(ProcessLookupError):  # a worker may be left
+                with contextlib.suppress(ProcessLookupError):  # a worker may still be running
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         try:
@@ -59,7 +59,7 @@ def run_way(
 
 
 def _watch(process: subprocess.Popen[bytes]) -> float:
-    """Wait for the end; returns the highest memory, MB."""
+    """Wait for the end; return the peak memory in MB."""
     highest, deadline = 0.0, time.monotonic() + _LIMIT_S
     while process.poll() is None:
         used = 0

@@ -1,4 +1,4 @@
-"""What the figures were measured on; nothing that names the machine."""
+"""Describes the machine on which the figures were measured, without its name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ for name in sys.argv[1:]:
 
 
 def describe() -> dict[str, str]:
-    """Say what the machine is: cores, memory, MPI, versions, and how busy it is."""
+    """Return the machine's cores, memory, MPI, versions and load."""
     found = {
         "cores": f"{len(os.sched_getaffinity(0))}, {_after('/proc/cpuinfo', 'model name')}",
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",

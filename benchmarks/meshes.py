@@ -1,4 +1,4 @@
-"""Meshes whose size differs from one to the next: as they are, padded, and by what people use today."""
+"""Meshes of varying size: sent as they are, padded, and by other tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PROGRAM = ROOT / "benchmarks" / "programs" / "meshes.py"
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     cases = [
         Case(_name(way, size), partial(measure, way, size, settings.seconds)) for size in SIZES for way in WAYS
     ]  # fmt: skip
@@ -35,7 +35,7 @@ def _name(way: str, size: int) -> str:
 
 
 def measure(way: str, size: int, seconds: float) -> dict[str, float]:
-    """Run one way for some seconds; bytes are those of the meshes, without padding."""
+    """Measure one way for `seconds`; bytes exclude padding."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         cell = Cell.plan(Path(folder), size, seconds)
         cell.write()
@@ -70,7 +70,7 @@ def _peers(way: str, cell: Cell) -> list[list[str]]:
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     sizes = [size_name(size) for size in SIZES]
     rates = {way: [results.spread(_name(way, size), "bytes_per_s", 1e-6) for size in SIZES] for way in WAYS}

@@ -1,4 +1,4 @@
-"""Two ways to move samples that take turns, and what is known of their ratio."""
+"""Two ways to move samples that take turns, and the estimate of their ratio."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _START_LIMIT_S = 120.0
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """Median of the ratios, this checkout's rate to the other's, and its 90 % interval."""
+    """Median of the ratios of this checkout's rate to the other's, and its 90 % interval."""
 
     median: float
     low: float
@@ -33,7 +33,7 @@ class Estimate:
 
     @classmethod
     def of(cls, ratios: Sequence[float]) -> Estimate:
-        """From at least two pairs."""
+        """Estimate from at least two pairs."""
         interval = scipy.stats.bootstrap(
             (np.asarray(ratios),), np.median, confidence_level=0.9, method="percentile", rng=0
         ).confidence_interval
@@ -41,25 +41,25 @@ class Estimate:
 
     @property
     def known(self) -> bool:
-        """The interval is narrow enough."""
+        """Whether the interval is narrow enough."""
         return self.high - self.low < NARROW
 
     def known_within(self, part: float) -> bool:
-        """The interval is narrower than this part of the median."""
+        """Return whether the interval is narrower than this part of the median."""
         return self.high - self.low < part * abs(self.median)
 
     @property
     def as_fast(self) -> bool:
-        """This checkout is as fast as the other."""
+        """Whether this checkout is as fast as the other."""
         return self.median >= MEDIAN and self.high >= UPPER
 
     def __str__(self) -> str:
-        """For the table."""
+        """Return the text for the table."""
         return f"{self.median:.3f} ({self.low:.3f} to {self.high:.3f}), {self.pairs} pairs"
 
 
 def pair(ways: Sequence[Way], size: int, turns: int, seconds: float) -> list[float]:
-    """Ratios of the first's rate to the second's, one for each turn; raises BenchmarkError."""
+    """Return the ratios of the first way's rate to the second's, one per turn; raise BenchmarkError on failure."""
     with tempfile.TemporaryDirectory(prefix="against-") as folder, contextlib.ExitStack() as stack:
         sides = []
         for number, way in enumerate(ways):
@@ -82,7 +82,7 @@ def pair(ways: Sequence[Way], size: int, turns: int, seconds: float) -> list[flo
 
 
 def compare(ways: Sequence[Way], size: int, turns: int, seconds: float, swapped: bool) -> tuple[float, str]:
-    """Ratio of a pair, of which the second is started first where they are `swapped`, and what its turns were."""
+    """Return the ratio of a pair and a note on its turns; the second way starts first if `swapped`."""
     found = pair(ways[::-1] if swapped else ways, size, turns, seconds)
     ratio = float(np.exp(scipy.stats.trim_mean(np.log(found), 0.1)))
     return 1 / ratio if swapped else ratio, f"turns {min(found):.2f} to {max(found):.2f}"

@@ -1,4 +1,4 @@
-"""The picture of the report: throughput by size of a sample."""
+"""The plot of the report: throughput by sample size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["draw"]
 
 
 def draw(figures: Figures, path: Path) -> None:
-    """Draw all rows, with their spread, and write a PNG."""
+    """Draw all rows with their spread, and write a PNG."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""Many producers and one training loop: how many samples arrive, and how long producers are held up."""
+"""Many producers and one training loop: how many samples arrive, and how long the producers are held up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PROGRAM = ROOT / "benchmarks" / "programs" / "producers.py"
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what is missing, and what has failed."""
+    """Measure and write the page; return what is missing or failed."""
     without = {way: _missing(way) for way in WAYS}
     cases = [
         Case(case_name(way, count, size), partial(measure, way, count, size, settings.seconds))
@@ -58,12 +58,12 @@ def _missing(way: str) -> str | None:
 
 
 def case_name(way: str, producers: int, size: int) -> str:
-    """Of a measurement, in the file."""
+    """Return the name of a measurement in the file."""
     return f"{way}, {producers} of {size_name(size)}"
 
 
 def measure(way: str, producers: int, size: int, seconds: float) -> dict[str, float]:
-    """Run one way for some seconds; `held` is the share of the time that a producer is held up by its puts."""
+    """Measure one way for `seconds`; `held` is the share of time that a producer is held up by its puts."""
     memory = "/dev/shm" if MODULES.get(way) == "files" else None
     with tempfile.TemporaryDirectory(prefix="bench-", dir=memory, ignore_cleanup_errors=True) as folder:
         cell = plan(Path(folder), size, producers, seconds)
@@ -78,7 +78,7 @@ def _job(way: str, cell: Cell, producers: int) -> list[list[str]]:
     computing = f"{1e6 * COMPUTE_S:.0f}"
     arguments = [str(cell.folder), str(producers), str(cell.elements), str(cell.warm), computing, OURS[way]]
     program = [str(built("producers")), *arguments]
-    # Two batches in the buffer, as the others have memory for two beside their queues.
+    # Two batches in the buffer: the other ways also have memory for two batches besides their queues.
     in_flight = min(4, cell.queue)
     capacity = 2 * BATCH + producers * (cell.queue - in_flight)
     (cell.folder / "job.yaml").write_text(f"""\
@@ -102,7 +102,7 @@ def _peers(way: str, cell: Cell, producers: int) -> list[list[str]]:
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     columns = [f"{count} producers" for count in PRODUCERS]
     held = {f"{size_name(size)}, {way}": _spreads(results, way, size, "held", 100.0) for size in SIZES for way in WAYS}
@@ -135,7 +135,7 @@ def _plot(results: Results, size: int, quantity: str, factor: float, axis: str, 
 
 
 def made(producers: int) -> float:
-    """Samples a second of producers that are not held up."""
+    """Return the samples per second of producers that are not held up."""
     return producers / COMPUTE_S
 
 
@@ -144,7 +144,7 @@ def _spreads(results: Results, way: str, size: int, quantity: str, factor: float
 
 
 def _rates(results: Results, of_bytes: float | None = None) -> dict[str, list[Spread | None]]:
-    """Rates of all ways by size, below what producers make: samples, or bytes times a factor."""
+    """Return the rates by size, what the producers make first, then all ways: samples, or bytes times a factor."""
     rows: dict[str, list[Spread | None]] = {}
     for size in SIZES:
         scale = of_bytes * size if of_bytes else 1.0
@@ -167,7 +167,7 @@ def _ratios(results: Results) -> dict[str, list[Spread | None]]:
 
 
 def _goals(results: Results) -> list[str]:
-    """A line for each goal: in how many cases it is met, of those where it can be."""
+    """Return a line per goal: in how many of the possible cases it is met."""
     every = [(count, size) for size in SIZES for count in PRODUCERS]
     lines = []
     for to, goal in GOALS.items():

@@ -1,4 +1,4 @@
-"""What publishing costs: a call beside a memcpy, and the steps of a training that publishes while one reads."""
+"""Cost of publishing: a call compared with a memcpy, and the training steps while a solver reads the versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EVERY_S, _TRAINING = 10.0, "published every 10 s"
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     cases = [Case(name, partial(measure_call, size, settings.seconds)) for name, size in SIZES.items()]
     every = _EVERY_S if settings.seconds >= 2 else settings.seconds
     cases.append(Case(_TRAINING, partial(measure_training, 100_000_000, every, 8)))
@@ -30,7 +30,7 @@ def run(settings: Settings) -> list[str]:
 
 
 def measure_call(size: int, seconds: float) -> dict[str, float]:
-    """Publish for some seconds without a job, and copy into memory that is used again."""
+    """Publish for `seconds` without a job, and copy into reused memory."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         cell = Cell(Path(folder), 4, seconds, 0, 64)
         cell.write()
@@ -43,7 +43,7 @@ def measure_call(size: int, seconds: float) -> dict[str, float]:
 
 
 def measure_training(size: int, every_s: float, versions: int) -> dict[str, float]:
-    """Run one job that publishes again and again, while a solver reads."""
+    """Run one job that publishes repeatedly while a solver reads."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         cell = Cell(Path(folder), 4, versions * every_s, 0, 64, start_s=60.0)
         cell.write()
@@ -70,7 +70,7 @@ buffer: {{policy: fifo, capacity: 64}}
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     quantities = {
         "publish, ms": ("publish_ms", 1.0),

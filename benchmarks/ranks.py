@@ -1,4 +1,4 @@
-"""How start, end, opened files and memory grow with the solver ranks of a job, beside ranks that only start MPI."""
+"""How start, end, opened files and memory of a job grow with its solver ranks, compared with ranks of MPI alone."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ABOUT = "start, end, files and memory of a job with 2 to 128 solver ranks, with 
 RANKS = [2, 4, 8, 16, 32, 64, 128]
 KINDS = ["job", "bare"]
 MPICH = "MPICH"
-_LIMIT_S = 180.0  # to the last first dispatch, and from there to the end
-_BOUNDED = ["timeout", "-k", "5", f"{2 * _LIMIT_S:.0f}"]  # should the benchmark itself be killed
+_LIMIT_S = 180.0  # until the last first dispatch, and from then to the end
+_BOUNDED = ["timeout", "-k", "5", f"{2 * _LIMIT_S:.0f}"]  # in case the benchmark itself is killed
 _OWN = Path(sys.executable).parent
 _QUANTITIES = {
     "first dispatch, s": ("first_s", 1.0),
@@ -44,22 +44,22 @@ _QUANTITIES = {
 
 @dataclasses.dataclass(frozen=True)
 class Mpi:
-    """An MPI, and the programs of an environment whose mpidata was built for it."""
+    """An MPI, and the program folder of an environment whose mpidata was built for it."""
 
     name: str
     tools: Path
     mpirun: tuple[str, ...]
 
     def environ(self) -> dict[str, str]:
-        """As in the activated environment."""
+        """Return the variables of the activated environment."""
         variables = mpirun_environment(os.geteuid() == 0, environ=os.environ)
         path = os.pathsep.join([str(self.tools), os.environ.get("PATH", os.defpath)])
-        # Its own mpidata, not that of this folder.
+        # Without PYTHONPATH, the environment imports its own mpidata instead of this folder's.
         return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables | {"PATH": path}
 
 
 def _mpich() -> Mpi:
-    """Debian's MPICH, with mpidata built for it as it is now; raises BenchmarkError."""
+    """Build the current mpidata for Debian's MPICH; raise BenchmarkError on failure."""
     mpirun = shutil.which("mpirun.mpich")
     if mpirun is None or shutil.which("mpicc.mpich") is None:
         raise BenchmarkError("no mpirun.mpich and mpicc.mpich; `make test-packages` installs them")
@@ -75,7 +75,7 @@ def _mpich() -> Mpi:
 
 
 def mpis(missing: list[str]) -> list[Mpi]:
-    """Those that are here; `missing` gets a line for what is not."""
+    """Return the available MPIs; append a line to `missing` for each other one."""
     found = [Mpi("Open MPI", _OWN, (str(find_mpirun()), *PLACEMENT))]
     try:
         found.append(_mpich())
@@ -85,7 +85,7 @@ def mpis(missing: list[str]) -> list[Mpi]:
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure once, whatever the rounds, and write the page; returns what is missing or has failed."""
+    """Measure once, whatever the rounds, and write the page; return what is missing or failed."""
     missing = [] if shutil.which("strace") else ["files: no strace, which counts them"]
     cases = [
         Case(_name(mpi.name, kind, ranks), partial(measure, mpi, kind, ranks))
@@ -101,7 +101,7 @@ def _name(mpi: str, kind: str, ranks: int) -> str:
 
 
 def measure(mpi: Mpi, kind: str, ranks: int) -> dict[str, float]:
-    """Run it twice: as it is, and under strace, which counts the files."""
+    """Run the job twice: as it is, and under strace, which counts the files."""
     with cell_folder(_LIMIT_S) as cell:
         command = _job(mpi, cell, ranks) if kind == "job" else _bare(mpi, cell, ranks)
         found = _timed(command, mpi, cell, ranks)
@@ -115,7 +115,7 @@ def _bare(mpi: Mpi, cell: Cell, ranks: int) -> list[str]:
 
 
 def _job(mpi: Mpi, cell: Cell, ranks: int) -> list[str]:
-    """Each group has one rank, and one simulation."""
+    """Write a job whose groups have one rank and one simulation each; return its command."""
     trainer = "import mpidata; [None for batch in mpidata.MPIStreamDataset(batch_size=1)]"
     (cell.folder / "job.yaml").write_text(f"""\
 trainers: {{ranks: 1, program: [python, -c, {trainer!r}]}}
@@ -127,7 +127,7 @@ fields: {{u: {{dtype: float32, shape: []}}}}
 
 
 def _timed(command: list[str], mpi: Mpi, cell: Cell, ranks: int) -> dict[str, float]:
-    """Seconds to the first dispatch and to the end, less those in which the memory is read while all ranks wait."""
+    """Return the seconds to the first dispatch and to the end, without the time to read the memory while ranks wait."""
     started, gate = time.monotonic(), Gate(cell.folder, _LIMIT_S)
     with running(command, cell.folder, mpi.environ()) as process:
         wait_for(gate, process, 1, cell.folder, _LIMIT_S)
@@ -152,7 +152,7 @@ def _end(gate: Gate, process: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def _rank_mb(pid: int, folder: Path, ranks: int) -> float:
-    """Memory of a solver rank, its `mpidata-rank` included; what processes share is divided among them (PSS)."""
+    """Return the memory of a solver rank with its `mpidata-rank`; shared memory is divided among processes (PSS)."""
     programs, parents = [], []
     for one in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -167,7 +167,7 @@ def _rank_mb(pid: int, folder: Path, ranks: int) -> float:
 
 
 def _files(command: list[str], mpi: Mpi, cell: Cell, ranks: int) -> dict[str, float]:
-    """How many files all processes open; nothing without strace."""
+    """Return how many files all processes open; empty without strace."""
     strace = shutil.which("strace")
     if strace is None:
         return {}
@@ -181,13 +181,13 @@ def _files(command: list[str], mpi: Mpi, cell: Cell, ranks: int) -> dict[str, fl
 
 
 def opened(table: str) -> int:
-    """Calls that succeeded, of strace's table."""
+    """Return the number of successful calls in strace's table."""
     words = next(line.split() for line in table.splitlines() if line.split()[-1:] == ["total"])
     return int(words[0]) - (int(words[1]) if len(words) > 2 else 0)
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     names = dict.fromkeys(case.partition(", ")[0] for case in results.cases)
     parts = [

@@ -1,4 +1,4 @@
-"""Measurements in rounds, kept in a file after each, so that a run that was interrupted resumes from there."""
+"""Measurements in rounds, stored in a file after each one, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _KINDS = {".c", ".h", ".map", ".py", ".sh", ".txt"}
 
 
 def key_of(seconds: float, machine: Mapping[str, str]) -> str:
-    """A digest of what has to be the same for measurements to go together: sources, machine, seconds of each."""
+    """Return a digest of what comparable measurements share: sources, machine and seconds per measurement."""
     same = (sources(), seconds, {**machine, "load before": ""})
     return hashlib.sha256(repr(same).encode()).hexdigest()
 
 
 def sources() -> str:
-    """A digest of the sources of mpidata and of the benchmarks."""
+    """Return a digest of the sources of mpidata and of the benchmarks."""
     digest = hashlib.sha256()
     for folder in _SOURCES:
         for path in sorted((ROOT / folder).rglob("*")):
@@ -37,7 +37,7 @@ def sources() -> str:
 
 
 def resume(path: Path, key: str) -> dict[str, Any]:
-    """Return what the file holds if it was measured under this key, else nothing."""
+    """Return the contents of the file if they have this key, else an empty dict."""
     if not path.exists():
         return {}
     contents: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -49,34 +49,34 @@ def resume(path: Path, key: str) -> dict[str, Any]:
 
 
 def keep(path: Path, contents: Mapping[str, Any]) -> None:
-    """Write the file whole or not at all."""
+    """Write the file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
 
 
 def forget(path: Path) -> None:
-    """Keep what was measured from being resumed; it stays until something new is measured."""
+    """Mark results as not resumable; they stay until a new measurement replaces them."""
     if path.exists():
         contents = json.loads(path.read_text(encoding="utf-8"))
         keep(path, {name: value for name, value in contents.items() if name != "key"})
 
 
 class Due(NamedTuple):
-    """A measurement that is to be made: its name, and what makes it and keeps its result; may raise BenchmarkError."""
+    """A measurement to make: its name, and the call that makes and stores it; this may raise BenchmarkError."""
 
     name: str
     measure: Callable[[], None]
 
 
 def take(due: Sequence[Sequence[Due]], save: Callable[[Sequence[str]], None], render: Callable[[], None]) -> list[str]:
-    """Make what is due, round after round; returns what has failed.
+    """Make what is due, round after round; return what failed.
 
     Parameters
     ----------
     due : sequence of sequences of Due
-        By round.
+        The measurements by round.
     save : callable
-        Called after each measurement with what is missing: those that failed, and how many are left.
+        Called after each measurement with what is missing: the failed ones, and how many are left.
     render : callable
         Called after each round in which something was measured, or once if nothing was due.
     """
@@ -99,11 +99,11 @@ def take(due: Sequence[Sequence[Due]], save: Callable[[Sequence[str]], None], re
 
 
 def turned(items: Sequence[T], number: int) -> list[T]:
-    """The items in the order of a round: each round begins with another one."""
+    """Return the items in the order of a round: each round starts with a different one."""
     first = number % max(1, len(items))
     return [*items[first:], *items[:first]]
 
 
 def sentence(rounds: int, seconds: float) -> str:
-    """For a page."""
+    """Return a sentence for the page."""
     return f"{rounds} {'round' if rounds == 1 else 'rounds'} of {seconds:g} s each, alternated."

@@ -1,4 +1,4 @@
-"""Shuffled rows of files: FileDataset beside what people use today, one loader and one trainer."""
+"""Shuffled rows of files: FileDataset compared with other tools, with one loader and one trainer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ABOUT", "COLUMNS", "NAME", "PARTS", "ROWS", "STORE", "render", "run"
 
 NAME = "rows"
 ABOUT = "shuffled batches of the rows of part files"
-# How it is run, kind of programs/rows.py, format of the parts.
+# How each way runs, its KIND in programs/rows.py, and the format of the parts.
 WAYS = {
     "FileDataset, npy": ("job", "mpidata", "npy"),
     "FileDataset, Parquet": ("job", "mpidata", "parquet"),
@@ -27,7 +27,7 @@ WAYS = {
 }
 BY_HAND = "MPI by hand"
 _BATCH, _EPOCHS, PARTS, COLUMNS = 8192, 4, 8, 21
-ROWS = 250_000  # of a part
+ROWS = 250_000  # per part
 STORE = ROOT / "build" / "benchmarks" / "rows"
 _QUANTITIES = {
     "million rows/s": ("rows_per_s", 1e-6),
@@ -41,20 +41,20 @@ _QUANTITIES = {
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     write_parts(STORE, ROWS)
     cases = [Case(name, partial(measure, name)) for name in WAYS]
     return run_rounds(NAME, cases, settings, render)
 
 
 def measure(name: str, store: Path = STORE) -> dict[str, float]:
-    """Run one way over all epochs."""
+    """Measure one way over all epochs."""
     how, kind, form = WAYS[name]
     return run_way("rows", how, kind, [str(store), form, str(_BATCH), str(_EPOCHS)])
 
 
 def write_parts(store: Path, rows: int) -> None:
-    """Make the part files, if they are not there."""
+    """Make the part files if they do not exist."""
     import pyarrow
     import pyarrow.parquet
 
@@ -70,7 +70,7 @@ def write_parts(store: Path, rows: int) -> None:
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     table = {
         name: [results.spread(name, quantity, factor) for quantity, factor in _QUANTITIES.values()] for name in WAYS

@@ -1,4 +1,4 @@
-"""The scheduler alone: dispatches a second and memory, with a million queued simulations and 1 to 10,000 groups."""
+"""The scheduler alone: dispatches per second and memory, with a million queued simulations and 1 to 10,000 groups."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SIMULATIONS = 1_000_000
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     cases = [Case(f"{groups} groups", partial(measure, groups, settings.seconds)) for groups in GROUPS]
     return run_rounds(NAME, cases, settings, render)
 
 
 def measure(groups: int, seconds: float) -> dict[str, float]:
-    """Run the scheduler in a process of its own."""
+    """Run the scheduler in its own process."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         arguments = [folder, str(groups), str(SIMULATIONS), str(seconds)]
         command = [sys.executable, "-m", "benchmarks.programs.scheduling", *arguments]
@@ -38,7 +38,7 @@ def measure(groups: int, seconds: float) -> dict[str, float]:
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     sizes = {int(case.split()[0]): case for case in results.cases}
     columns = [f"{groups:,}" for groups in sizes]

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the peers need: set-up-peers.sh <python of their environment>, from the top folder.
-# One that cannot be had is left out; the table says so.
+# Installs what the peers need: set-up-peers.sh <python of their environment>, run from the top folder.
+# A peer that cannot be installed is left out; the table notes it.
 set -u
 python=$1
 grep -v '^#' benchmarks/requirements.txt | while read -r package; do

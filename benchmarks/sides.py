@@ -1,4 +1,4 @@
-"""What is compared in pairs: a job of a checkout, or hand-written code, that moves samples when it is its turn."""
+"""The sides of a pair: a checkout's job or hand-written code, each of which moves samples when it is its turn."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from benchmarks.contender import ROOT, BenchmarkError, Cell
 
 __all__ = ["BY_HAND", "CONSTANT", "LOADING", "ROWS", "SPECIAL", "STEPS", "Side", "Way"]
 
-CONSTANT, STEPS = 1 << 20, 100  # bytes, and steps of a simulation, as in turns.c
+CONSTANT, STEPS = 1 << 20, 100  # bytes of a constant and steps of a simulation, as in turns.c
 ROWS = ("numbered", "dealt", "random", "strided")
 LOADING = ("batches", "rows")
 SPECIAL = ("carried", "varying", "constants", "lent", "arrays", "halves", "fresh")
-# Hand-written code: how programs/ceiling.c keeps batches, and in which pages; None: another program.
+# Hand-written code: how programs/ceiling.c keeps batches and in which pages; None for another program.
 BY_HAND: dict[str, tuple[str, str] | None] = {
     "gathered": ("gather", "small"),
     "held": ("hold", "huge"),
@@ -45,21 +45,21 @@ _PAUSE_S = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How samples are moved.
+    """A way to move samples.
 
     Attributes
     ----------
     checkout : Path
-        Whose job it is.
+        The checkout whose job runs.
     changes : sequence of str
-        Of its job file: ``key=value``.
+        Changes to its job file: ``key=value``.
     special : str
         One of SPECIAL: a `carried` solver, `varying` samples, `lent` arrays or 8 `arrays` that are put in turn, two
-        ranks that put `halves`, only `fresh` samples that count, simulations with `constants`, or short `simulations`
-        without; or four ranks that put `blocks` of rows, or one of ROWS; or one of LOADING, without a solver; or one of
-        BY_HAND, without a job.
+        ranks that put `halves`, a count of `fresh` samples only, or simulations with `constants`; or short
+        `simulations` without constants; or four ranks that put `blocks` of rows, or one of ROWS; or one of LOADING,
+        without a solver; or one of BY_HAND, without a job.
     row_bytes : int
-        Of the rows that four ranks put.
+        Bytes of each row that four ranks put.
     """
 
     checkout: Path
@@ -69,10 +69,10 @@ class Way:
 
 
 class Side:
-    """One that moves samples when it is its turn; started as it is made.
+    """A process that moves samples when it is its turn; the constructor starts it.
 
-    Between its turns its processes are stopped: where they waited, those of a job took 10 % of the time from
-    hand-written code, which took as much as 30 % from a job.
+    Between its turns its processes are stopped: when they waited instead, a job took 10 % of the time from hand-written
+    code, which took as much as 30 % from a job.
     """
 
     def __init__(self, way: Way, cell: Cell) -> None:
@@ -86,14 +86,14 @@ class Side:
         if way.special in (*LOADING, *BY_HAND):
             environ["OMP_NUM_THREADS"] = "1"
         with open(cell.folder / "log.txt", "wb") as log:
-            self._processes: list[psutil.Process] = []  # of it, once its first turn is over
+            self._processes: list[psutil.Process] = []  # filled after the first turn
             self._job = subprocess.Popen(
                 command, cwd=cell.folder, env=environ,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 
     def turn(self, batches: int, limit_s: float = _TURN_LIMIT_S) -> float:
-        """Let it move so many batches; returns the seconds they took."""
+        """Let the side move a number of batches; return the seconds they took."""
         self._signal(signal.SIGCONT)
         self._words[_COUNT] = batches
         self._words[_TURN] += 1
@@ -102,7 +102,7 @@ class Side:
             if self._job.poll() is not None or time.monotonic() > deadline:
                 raise BenchmarkError(f"{self._folder}: {(self._folder / 'log.txt').read_text(errors='replace')[-800:]}")
             time.sleep(_PAUSE_S)
-        if not self._processes:  # by now all are there
+        if not self._processes:  # all have started by now
             self._processes = psutil.Process(self._job.pid).children(recursive=True)
         self._signal(signal.SIGSTOP)
         return float(memoryview(self._memory).cast("d")[_SECONDS])
@@ -113,7 +113,7 @@ class Side:
                 process.send_signal(number)
 
     def close(self) -> None:
-        """Let it end, or end it."""
+        """Let the side end, or kill it after a time limit."""
         self._signal(signal.SIGCONT)
         self._words[_STOP] = 1
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -124,7 +124,7 @@ class Side:
 
 
 def _environ() -> dict[str, str]:
-    """Without what would lead the other checkout's Python to this one's packages."""
+    """Return the environment without PYTHONPATH, so that the other checkout does not import this one's packages."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
@@ -153,7 +153,7 @@ def _parts() -> Path:
 
 
 def _loading(kind: str, cell: Cell) -> str:
-    """Job file where a loader brings batches, of as many bytes as a sample of the others."""
+    """Return a job file in which a loader sends batches of as many bytes as a sample of the other jobs."""
     parts = f", {str(_parts())!r}" if kind == "rows" else ""
     words = f"{str(_PROGRAMS / 'turns_loading.py')!r}, {str(cell.folder)!r}, {kind}, '{cell.sample_bytes}'{parts}"
     program = f"[python, {words}]"
@@ -161,7 +161,7 @@ def _loading(kind: str, cell: Cell) -> str:
 
 
 def _streaming(tools: Path, way: Way, cell: Cell) -> str:
-    """Job file of a stream, whose solver is compiled for the checkout."""
+    """Return a job file of a stream; the solver is compiled for the checkout."""
     special = way.special
     by_rows = special in ("blocks", *ROWS)
     solver = _compile(tools, "turns_rows.c" if by_rows else "turns.c", cell.folder / "turns", special == "carried")

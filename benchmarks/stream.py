@@ -1,4 +1,4 @@
-"""Runs the stream benchmark: all contenders in turn, at every size, round after round."""
+"""Runs the stream benchmark: all contenders in turn, at each size, round after round."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZES = [1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20]
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How long to measure, what, and which file it goes to: that of all contenders, or that of the front page."""
+    """Measuring time, sizes, and the file for the results: that of all contenders or that of the front page."""
 
     rounds: int
     seconds: float
@@ -36,9 +36,9 @@ class Settings:
 
 
 def run(contenders: Sequence[Contender], settings: Settings) -> list[str]:
-    """Measure and write the page, after every round; returns what is missing or has failed.
+    """Measure, and write the page after every round; return what is missing or failed.
 
-    What the file holds under the same key is not measured again. It is written after every measurement.
+    Results in the file with the same key are not measured again. The file is written after every measurement.
     """
     path, machine = settings.output / f"{settings.name}.json", describe()
     key = key_of(settings.seconds, machine)
@@ -76,7 +76,7 @@ def _now() -> str:
 
 
 def _rows(contenders: Sequence[Contender], before: Mapping[str, Any]) -> dict[str, Any]:
-    """The contenders of each row, and what each row is, with those that were measured before."""
+    """Return the contenders and the description of each row, including those measured before."""
     rows: dict[str, list[str]] = {row: list(names) for row, names in before.get("rows", {}).items()}
     about: dict[str, str] = dict(before.get("about", {}))
     for contender in contenders:
@@ -87,7 +87,7 @@ def _rows(contenders: Sequence[Contender], before: Mapping[str, Any]) -> dict[st
 
 
 def measure(contender: Contender, size: int, number: int, seconds: float) -> Measurement:
-    """Take one measurement, in a folder of its own; raises BenchmarkError."""
+    """Take one measurement in its own folder; raise BenchmarkError on failure."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         cell = Cell.plan(Path(folder), size, seconds)
         cell.write()
@@ -98,7 +98,7 @@ def measure(contender: Contender, size: int, number: int, seconds: float) -> Mea
 
 
 def render(output: Path) -> None:
-    """Write stream.md and stream.png anew from stream.json, and the front page from what there is."""
+    """Write stream.md and stream.png from stream.json, and the front page from the stored results."""
     if (output / "stream.json").exists():
         _render_all(output)
     front.render(output)

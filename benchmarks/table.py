@@ -1,4 +1,4 @@
-"""The report: what was measured as a page of Markdown."""
+"""The report: the measurements as a Markdown page."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from benchmarks.figures import Figures, Spread
 
 __all__ = ["REFERENCES", "page", "size_name"]
 
-# Rows that the others are compared with.
+# Rows with which the others are compared.
 REFERENCES = ["MPI, gathered", "MPI, not gathered", "pyzmq, pickle", "mpidata fifo"]
 _NOTHING = "–"
 
 
 def size_name(sample_bytes: int) -> str:
-    """8192 is '8 KB'."""
+    """Return the name of a size, such as '8 KB' for 8192."""
     for unit, name in ((1 << 20, "MB"), (1 << 10, "KB")):
         if sample_bytes >= unit:
             return f"{sample_bytes / unit:g} {name}"
@@ -22,14 +22,14 @@ def size_name(sample_bytes: int) -> str:
 
 
 def number(value: float) -> str:
-    """With about three digits that count."""
+    """Return a number with about three significant digits."""
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def cell(spread: Spread | None) -> str:
-    """Median and spread, or a dash."""
+    """Return median and spread, or a dash."""
     if spread is None:
         return _NOTHING
     if spread.low == spread.high:
@@ -38,7 +38,7 @@ def cell(spread: Spread | None) -> str:
 
 
 def table(figures: Figures, value: Callable[[str, int], str]) -> str:
-    """Rows by sizes."""
+    """Return a table of rows by sizes."""
     lines = [
         "| | " + " | ".join(size_name(size) for size in figures.sizes) + " |",
         "| --- |" + " ---: |" * len(figures.sizes),
@@ -56,22 +56,22 @@ def page(
     about: Mapping[str, str],
     without: Sequence[str],
 ) -> str:
-    """The whole page.
+    """Return the whole page.
 
     Parameters
     ----------
     figures : Figures
-        By row.
+        Figures by row.
     ways : Figures
-        By contender, for those that share a row.
+        Figures by contender, for those that share a row.
     machine : mapping
-        Of what is said about the machine.
+        Description of the machine.
     settings : str
         Rounds and seconds, as a sentence.
     about : mapping
-        What each row is.
+        Description of each row.
     without : sequence of str
-        What is missing or has failed, and why.
+        What is missing or failed, and why.
     """
     parts = [
         "# Stream: from the put to a batch of 32",

@@ -1,4 +1,4 @@
-"""Training: the step of a small and a medium model, with the data in memory, from the stream, and from files."""
+"""Training: the step time of a small and a medium model, with data in memory, from the stream and from files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PROGRAM = ROOT / "benchmarks" / "programs" / "training.py"
 
 
 def run(settings: Settings) -> list[str]:
-    """Measure and write the page; returns what has failed."""
+    """Measure and write the page; return what failed."""
     try:
         built("solver")
         _write_record()
@@ -48,7 +48,7 @@ def run(settings: Settings) -> list[str]:
 
 
 def measure(model: str, source: str, seconds: float) -> dict[str, float]:
-    """Train for some seconds."""
+    """Train for `seconds`."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         cell = Cell(Path(folder), _SAMPLE_BYTES, seconds, 0, _QUEUE)
         cell.write()
@@ -85,7 +85,7 @@ buffer: {{policy: {policy}, capacity: {cell.queue}{watermark}}}
 
 
 def _write_record() -> None:
-    """Make the files that are read, if they are not there."""
+    """Make the files to read if they do not exist."""
     whole = _STORE / f"{_RECORDED}.whole"
     if whole.exists():
         return
@@ -122,7 +122,7 @@ def _forget() -> None:
 
 
 def render(output: Path) -> None:
-    """Write the page anew."""
+    """Write the page from the stored results."""
     contents, results = load(output, NAME)
     steps = {s: [results.spread(f"{m}, {s}", "step_ms") for m in MODELS] for s in SOURCES}
     ratios = {s: [results.ratio(f"{m}, {s}", f"{m}, memory", "step_ms") for m in MODELS] for s in SOURCES[1:]}

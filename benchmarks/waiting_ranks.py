@@ -1,4 +1,4 @@
-"""Many ranks on few cores: how long they take until all have a simulation, and what they cost while they wait."""
+"""Many ranks on few cores: time until all have a simulation, and CPU time while they wait."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BARE_TRAINER = "import torch; from mpi4py import MPI; MPI.COMM_WORLD.Barrier()"
 
 @contextlib.contextmanager
 def running(command: list[str], folder: Path, environ: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A program in a session of its own, ended afterwards with all that it has started."""
+    """Run a program in its own session; afterwards end it with everything that it started."""
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
             command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -52,7 +52,7 @@ def running(command: list[str], folder: Path, environ: Mapping[str, str]) -> Ite
 
 
 def wait_for(gate: Gate, process: subprocess.Popen[bytes], made: int, folder: Path, limit_s: float = _LIMIT_S) -> None:
-    """Wait until so many ranks have come; raises BenchmarkError when they do not."""
+    """Wait until `made` ranks have arrived; raise BenchmarkError if they do not."""
     deadline = time.monotonic() + limit_s
     while gate.made < made:
         if process.poll() is not None or time.monotonic() > deadline:
@@ -61,13 +61,13 @@ def wait_for(gate: Gate, process: subprocess.Popen[bytes], made: int, folder: Pa
 
 
 def log_of(folder: Path) -> str:
-    """The end of what was printed."""
+    """Return the end of the output."""
     return (folder / "log").read_text(errors="replace")[-800:]
 
 
 @contextlib.contextmanager
 def cell_folder(limit_s: float = _LIMIT_S) -> Iterator[Cell]:
-    """A folder with a closed gate."""
+    """Make a temporary folder with a closed gate."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
         cell = Cell(Path(name), 4, 1e-3, 0, 1024, start_s=limit_s)
         cell.write()
@@ -83,7 +83,7 @@ def _mpidata() -> list[str]:
 
 
 def first_dispatch_s(ranks: int = _RANKS) -> float:
-    """Seconds from `mpidata run` until each of so many groups of one rank has its first simulation."""
+    """Return the seconds from `mpidata run` until each of `ranks` groups of one rank has its first simulation."""
     with cell_folder() as cell:
         (cell.folder / "job.yaml").write_text(dispatching.job(cell, ranks))
         started, gate = time.monotonic(), Gate(cell.folder, _LIMIT_S)
@@ -93,7 +93,7 @@ def first_dispatch_s(ranks: int = _RANKS) -> float:
 
 
 def start_bare_s(ranks: int = _RANKS) -> float:
-    """Seconds from mpirun until as many ranks, one that imports torch and one more have come to a barrier."""
+    """Return the seconds from mpirun until `ranks` ranks, one more and one that imports torch reach a barrier."""
     with cell_folder() as cell:
         started, gate = time.monotonic(), Gate(cell.folder, _LIMIT_S)
         trainer = ["-n", "1", *PLACEMENT, sys.executable, "-c", _BARE_TRAINER]
@@ -106,12 +106,12 @@ def start_bare_s(ranks: int = _RANKS) -> float:
 
 
 def start_beside_bare() -> float:
-    """By how many seconds the first dispatches come later than ranks that start bare."""
+    """Return by how many seconds the first dispatches come later than ranks that only start MPI."""
     return first_dispatch_s() - start_bare_s()
 
 
 def idle_share(ranks: int = _RANKS) -> float:
-    """CPU time of all processes of a job that waits for one slow step, in seconds a second."""
+    """Return the CPU time of all processes of a job that waits for a slow step, in seconds per second."""
     with cell_folder() as cell:
         (cell.folder / "job.yaml").write_text(_idle_job(cell, ranks))
         with running(_mpidata(), cell.folder, _environ()) as process:
@@ -123,7 +123,7 @@ def idle_share(ranks: int = _RANKS) -> float:
 
 
 def _idle_job(cell: Cell, ranks: int) -> str:
-    """A group has the only simulation; half of the others wait in `mpidata_next`, and half are spares."""
+    """Return a job with one simulation; of the idle groups, half wait in `mpidata_next` and half are spares."""
     trainer = "import mpidata; [None for batch in mpidata.MPIStreamDataset(batch_size=1)]"
     waiting = ranks // 2
     return f"""\

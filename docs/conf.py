@@ -1,4 +1,4 @@
-"""How Sphinx builds the site, from the top folder (`make docs`): so links work there as they do between the files."""
+"""Sphinx configuration of the site, which is built from the top folder (`make docs`), so that file links work on it."""
 
 import re
 import sys
@@ -25,7 +25,7 @@ html_title = "mpidata"
 html_copy_source = False
 myst_heading_anchors = 4
 default_role = "code"
-smartquotes = False  # options begin with two dashes
+smartquotes = False  # options start with two dashes
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 # Types in docstrings are words ("array of float32, shape (nx, ny)"), not names to look up.
@@ -55,7 +55,7 @@ FRONT = (
 
 
 def make_pages(_app: Sphinx) -> None:
-    """Make the pages of the C header and of the Fortran module; those that are as before keep their time."""
+    """Make the pages of the C header and of the Fortran module; unchanged pages keep their mtime."""
     pages = ROOT / "build" / "pages"
     pages.mkdir(parents=True, exist_ok=True)
     for name, page in (
@@ -67,7 +67,7 @@ def make_pages(_app: Sphinx) -> None:
 
 
 def adapt(app: Sphinx, name: str, source: list[str]) -> None:
-    """Give the front page the list of all pages; a folder, which the site cannot show, loses its link."""
+    """Add the list of all pages to the front page; remove links to folders, which the site cannot show."""
     folder = (ROOT / name).parent
     source[0] = re.sub(
         r"\[([^]]+)\]\(([^)#:]+)\)", lambda link: link[1] if (folder / link[2]).is_dir() else link[0], source[0]
@@ -79,13 +79,13 @@ def adapt(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def add_front(app: Sphinx, error: Exception | None) -> None:
-    """Lead from index.html to the front page."""
+    """Redirect index.html to the front page."""
     if error is None:
         (Path(app.outdir) / "index.html").write_text(FRONT)
 
 
 def setup(app: Sphinx) -> None:
-    """Connect what is above."""
+    """Connect the functions above to Sphinx's events."""
     app.connect("builder-inited", make_pages)
     app.connect("source-read", adapt)
     app.connect("build-finished", add_front)

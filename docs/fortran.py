@@ -1,4 +1,4 @@
-"""Makes a page of Markdown from the comments of the Fortran module: python docs/fortran.py fortran_api/mpidata.f90."""
+"""Makes a Markdown page from the comments of the Fortran module: python docs/fortran.py fortran_api/mpidata.f90."""
 
 import re
 import sys
@@ -19,7 +19,7 @@ _ARGUMENT = re.compile(r"^(\w+) {2,}(\S.*(?:\n +.*)*)", re.MULTILINE)
 
 
 def page(module: str) -> str:
-    """Return the page: the words at the top, the constants, then each call with its comment."""
+    """Return the page: the introduction, the constants, then each call with its comment."""
     top = _TOP.match(module)
     assert top is not None
     names = ", ".join(_LIST.findall(module)).split(", ")

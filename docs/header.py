@@ -1,4 +1,4 @@
-"""Makes a page of Markdown from the comments of a C header: python docs/header.py c_api/include/mpidata.h."""
+"""Makes a Markdown page from the comments of a C header: python docs/header.py c_api/include/mpidata.h."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ _NAME = re.compile(r"`[^`]*`|\b(?:mpidata|MPIDATA)_\w+(?:<\w+>)?(?:\(\))?")
 
 
 def page(header: str) -> str:
-    """Return the page: the words at the top, the constants, then each call with its comment."""
+    """Return the page: the introduction, the constants, then each call with its comment."""
     top = _COMMENT.search(header)
     assert top is not None
     parts = ["# The C header", "`#include <mpidata.h>`", prose(_lines(top[1]), "c")]
@@ -31,13 +31,13 @@ def _lines(comment: str) -> str:
 
 
 def constants(found: list[tuple[str, str, str]]) -> str:
-    """Return the table of these constants: name, value and meaning of each."""
+    """Return a table with the name, value and meaning of each constant."""
     rows = [f"| `{name}` | {value} | {meaning} |" for name, value, meaning in found]
     return "\n".join(["| name | value | meaning |", "| --- | --- | --- |", *rows])
 
 
 def prose(text: str, language: str) -> str:
-    """Return a comment as Markdown: what is indented by four blanks is code in this language."""
+    """Return a comment as Markdown; text indented by four blanks is code in this language."""
     parts: list[str] = []
     for part in re.split(r"\n(?: *\n)+", text):
         if part.startswith("    ") and parts and parts[-1].startswith("    "):  # a blank line within code

@@ -83,7 +83,7 @@ def picture() -> str:
         *_group(322, 2),
         *_trainer(130, 0),
         *_trainer(294, 1),
-        # who gets which simulation; what the trainers have to expect
+        # the assignment of simulations, and the steps that trainers expect
         _arrow("M330,59 H155 V128", SCHEDULER, dashed, both=True),
         _text(164, 100, "next / parameters", 12, SCHEDULER),
         _arrow("M510,59 H710 V128", SCHEDULER, dashed, both=True),

@@ -1,4 +1,4 @@
-"""Draws docs/rooms.svg, the rooms of the code and who needs whom, from the imports: python docs/rooms.py [file]."""
+"""Draws docs/rooms.svg, the rooms of the code and their dependencies by imports: python docs/rooms.py [file]."""
 
 import ast
 import re
@@ -13,9 +13,9 @@ Arrows = dict[str, set[str]]
 
 
 def python_rooms() -> Arrows:
-    """Rooms of mpidata/ and launch/, sub-rooms included, and those each imports.
+    """Return the rooms of mpidata/ and launch/, with their subfolders, and the rooms that each imports.
 
-    What is for type checkers alone does not count.
+    Imports for type checkers alone do not count.
     """
     folders = [f for top in ("mpidata", "launch") for f in (ROOT / top).iterdir() if (f / "__init__.py").exists()]
     arrows: Arrows = {f"{folder.parent.name}/{folder.name}": set() for folder in folders}
@@ -30,7 +30,7 @@ def python_rooms() -> Arrows:
 
 
 def imported(tree: ast.AST) -> set[str]:
-    """Names of all modules that a file imports."""
+    """Return the names of all modules that a file imports."""
     names: set[str] = set()
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -45,7 +45,7 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def c_rooms() -> Arrows:
-    """Rooms of c_api/src, and those whose headers each includes."""
+    """Return the rooms of c_api/src, and the rooms whose headers each includes."""
     folders = [folder for folder in (ROOT / "c_api" / "src").iterdir() if any(folder.glob("*.c"))]
     arrows: Arrows = {f"src/{folder.name}": set() for folder in folders}
     for folder in folders:
@@ -56,7 +56,7 @@ def c_rooms() -> Arrows:
 
 
 def reachable(arrows: Arrows, start: str) -> set[str]:
-    """All that one room needs, also through others."""
+    """Return all rooms that a room needs, directly or through others."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
@@ -67,7 +67,7 @@ def reachable(arrows: Arrows, start: str) -> set[str]:
 
 
 def floors(arrows: Arrows) -> list[list[str]]:
-    """Rooms by floor, the top one first: each room stands above all it needs; those of a circle on one floor."""
+    """Return the rooms by floor, from the top: each is above those that it needs; rooms in a cycle share a floor."""
     below = {room: reachable(arrows, room) for room in arrows}
 
     def height(room: str) -> int:
@@ -78,7 +78,7 @@ def floors(arrows: Arrows) -> list[list[str]]:
 
 
 def drawn(arrows: Arrows) -> list[tuple[str, str]]:
-    """Return the arrows that do not follow from others."""
+    """Return the arrows that other arrows do not imply."""
     below = {room: reachable(arrows, room) for room in arrows}
     return [
         (room, other)
@@ -89,12 +89,12 @@ def drawn(arrows: Arrows) -> list[tuple[str, str]]:
 
 
 def colour(room: str) -> str:
-    """Return the colour of the role whose room it is, as in picture.svg."""
+    """Return the colour of the room's role, as in picture.svg."""
     return {"solver": SOLVER, "trainer": TRAINER, "scheduler": SCHEDULER}.get(room.split("/")[1], GREY)
 
 
 def part(title: str, arrows: Arrows, top: int, width: int) -> tuple[list[str], int]:
-    """Draw one language's rooms below `top`; return where they end."""
+    """Draw one language's rooms below `top`; return the drawing and its lower end."""
     rows = floors(arrows)
     place = {
         room: (round(width / 2 + STEP * (i - (len(row) - 1) / 2)) - BOX // 2, top + 40 + FLOOR * level)

@@ -1,1 +1,1 @@
-"""Experiments: what training online changes about the model, with the same data, steps or time. `make experiments`."""
+"""Experiments: how online training changes the model, with equal data, steps or time. `make experiments` runs them."""

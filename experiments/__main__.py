@@ -20,7 +20,7 @@ _PARTS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Make the experiments that are not made yet; status 1 where some are left."""
+    """Run the experiments that are still missing; return status 1 if some are left."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description=sys.modules["experiments"].__doc__)
     parser.add_argument(
         "--quick", action="store_true", help="smaller ones with fewer seeds, to try it; not to be quoted"
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--at-once", type=int, default=1, help="so many runs at the same time; 1 if not given")
     parser.add_argument("--output", type=Path, help="folder for the results; else experiments/results")
     given = parser.parse_args(arguments)
-    # What was tried out must not take the place of what was measured.
+    # A quick trial must not overwrite real results.
     default = ROOT / "build" / "experiments" if given.quick else ROOT / "experiments" / "results"
     output = given.output or default
     names = given.only or list(_PARTS)

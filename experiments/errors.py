@@ -1,4 +1,4 @@
-"""The errors of a model on simulations that nobody trained on, as a few numbers."""
+"""The errors of a model on held-out simulations, as a few numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORST = 0.05
 
 
 def quantities(errors: np.ndarray[Any, Any]) -> dict[str, float]:
-    """Sum up the errors of simulations, [n]: mean of the worst 5 %, mean, median, 99th percentile and greatest."""
+    """Summarize the errors of simulations, [n]: mean of the worst 5 %, mean, median, 99th percentile and maximum."""
     ordered = np.sort(errors)
     worst = ordered[-max(1, round(_WORST * len(ordered))) :].mean()
     found = (worst, errors.mean(), np.median(errors), np.quantile(errors, 0.99), ordered[-1])

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 __all__ = ["Ratio", "holm", "spread"]
 
-# So many pairs have a million ways to change their signs.
+# This number of pairs has a million sign changes.
 _MOST_EXACT = 20
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Geometric mean of ratios over seeds, its interval of 95 %, and how surprising it were without a difference.
+    """Geometric mean of ratios over seeds, its 95 % interval, and its p-value if the arms did not differ.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Ratio:
 
     @cached_property
     def p(self) -> float:
-        """Of the exact sign-flip test of the mean, two-sided (Fisher, The Design of Experiments, 1935, section 21)."""
+        """Two-sided p of the exact sign-flip test of the mean (Fisher, The Design of Experiments, 1935, section 21)."""
         from scipy import stats
 
         if self.low == self.high:
@@ -45,12 +45,12 @@ class Ratio:
 
     @property
     def distinguishable(self) -> bool:
-        """Whether the interval leaves out 1."""
+        """Whether the interval excludes 1."""
         return self.low > 1 or self.high < 1
 
     @classmethod
     def of(cls, ours: Sequence[float], others: Sequence[float]) -> Ratio:
-        """Compare two arms, seed by seed; of one seed, or where all ratios are equal, the interval has no width."""
+        """Compare two arms seed by seed; with one seed, or if all ratios are equal, the interval has no width."""
         from scipy import stats
 
         logs = np.log(np.asarray(ours, float) / np.asarray(others, float))
@@ -66,7 +66,7 @@ class Ratio:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Adjust p-values for being several (Holm, Scandinavian Journal of Statistics 6, 1979)."""
+    """Adjust p-values for multiple tests (Holm, Scandinavian Journal of Statistics 6, 1979)."""
     order = np.argsort(values)
     adjusted = np.empty(len(values))
     adjusted[order] = np.maximum.accumulate(np.sort(values) * np.arange(len(values), 0, -1))
@@ -74,5 +74,5 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Give the standard deviation of the logarithms."""
+    """Return the standard deviation of the logarithms."""
     return float(np.log(np.asarray(values, float)).std(ddof=1))

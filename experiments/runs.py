@@ -1,4 +1,4 @@
-"""The runs of an experiment: each is made once, and kept as a line of a file, so that they can be made in parts."""
+"""The runs of an experiment: each runs once and is stored as a line of a file, so that they can run in portions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Results = dict[str, dict[str, Any]]  # by the names of runs
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its name, and how it is made; `make` gets a folder to work in, and the results that are there.
+    """One run: its name, and `make`, which gets a working folder and the available results.
 
-    Where a run is `needed`, none of those behind it begins before it is made.
+    No later run starts before a `needed` one has ended.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Part:
     Attributes
     ----------
     name : str
-        As its files.
+        Also the name of its files.
     runs : sequence of Run
-        In an order in which those that need others come after them.
+        The runs; those that need others come after them.
     render : callable
-        Writes the page, of what there is, into a folder.
+        Writes the page of the available results into a folder.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Part:
 
 
 def make(part: Part, output: Path, minutes: float, at_once: int = 1) -> bool:
-    """Make runs that are not there, one at least and for so long, and write the page. Returns whether all are there."""
+    """Make missing runs, at least one and for `minutes`, and write the page. Return whether all are complete."""
     output.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + 60 * minutes
     results = read(part, output)
@@ -89,7 +89,7 @@ def _timed(run: Run, results: Results) -> tuple[dict[str, Any], float]:
 
 
 def read(part: Part, output: Path) -> Results:
-    """Read the results that are there of an experiment's runs."""
+    """Read the available results of an experiment's runs."""
     path = output / f"{part.name}.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     found = {result.pop("run"): result for result in map(json.loads, lines)}
@@ -103,7 +103,7 @@ def _write(part: Part, results: Results, output: Path) -> None:
 
 
 def digits(value: Any, count: int = 4) -> Any:
-    """Round all numbers in a result to so many digits that count."""
+    """Round all numbers in a result to `count` significant digits."""
     if isinstance(value, dict):
         return {name: digits(one, count) for name, one in value.items()}
     if isinstance(value, list):
@@ -112,13 +112,13 @@ def digits(value: Any, count: int = 4) -> Any:
 
 
 def mpidata(folder: Path, job: Path, *settings: str, **variables: str) -> None:
-    """Run a job with settings and environment variables, its run folder in `folder`."""
+    """Run a job with settings and environment variables; its run folder is in `folder`."""
     command = [str(Path(sys.executable).parent / "mpidata"), "run", str(job), "--set", f"output={folder / 'runs'}"]
     call(folder, [*command, *(word for setting in settings for word in ("--set", setting))], **variables)
 
 
 def call(folder: Path, command: Sequence[str], **variables: str) -> None:
-    """Run a program to its end; raises RuntimeError with the end of its log where it fails."""
+    """Run a program to its end; raise RuntimeError with the end of its log if it fails."""
     with open(folder / "log", "ab") as log:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
         status = subprocess.run(command, stdout=log, stderr=log, env=environment, timeout=1800).returncode

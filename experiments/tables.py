@@ -1,4 +1,4 @@
-"""Tables of errors, an arm a line, with ratios to one of them."""
+"""Tables of errors, one line per arm, with ratios to one of the arms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Mark = Mapping[str, Any]
 
 
 def by_arm(results: Mapping[str, Any], arms: Sequence[str], seeds: Sequence[int]) -> dict[str, list[Any]]:
-    """Sort results of runs that are named `arm seed`; of the seeds that all arms have, so that all are pairs.
+    """Group the results of runs named `arm seed`, for the seeds that all arms have, so that all are pairs.
 
     Arms without any result are left out.
     """
@@ -26,7 +26,7 @@ def by_arm(results: Mapping[str, Any], arms: Sequence[str], seeds: Sequence[int]
 
 
 def table(found: Mapping[str, Sequence[Any]], reference: str, at: Callable[[Any], Mark | None]) -> str:
-    """Make a table from the results of each arm's seeds; `at` gives the errors of a result, None where it has none."""
+    """Return a table of each arm's results by seed; `at` returns the errors of a result, or None if it has none."""
     known = [
         name for name in QUANTITIES if any(name in (at(one) or {}) for results in found.values() for one in results)
     ]

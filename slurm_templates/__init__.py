@@ -1,1 +1,1 @@
-"""Templates of batch scripts, rendered by `mpidata.launch`. A data package: it holds no code."""
+"""Templates of batch scripts, which `mpidata.launch` renders. A data package without code."""

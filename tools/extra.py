@@ -1,4 +1,4 @@
-"""Print what an extra of the installed mpidata needs: extra.py test. To install these builds nothing anew."""
+"""Print the requirements of an extra of the installed mpidata, to install them without a rebuild: extra.py test."""
 
 import sys
 from importlib.metadata import requires

@@ -1,9 +1,9 @@
 #!/bin/sh
-# A Debian of another release, with packages: make-chroot.sh <suite> <folder> <package>... Needs root, debootstrap and Debian's
-# archive. <folder> is absolute. It is left as it is if the same was made there before.
+# Makes a chroot of another Debian release with packages: make-chroot.sh <suite> <folder> <package>... Needs root,
+# debootstrap and Debian's archive. <folder> is absolute. If it has this suite and these packages, nothing is done.
 #
-# Who removes a folder in which the machine's own /dev is mounted, removes the machine's devices. So all of this runs in a mount
-# namespace of its own, with which its mounts go.
+# Removing a folder in which the machine's own /dev is mounted removes the machine's devices. So everything runs in a
+# separate mount namespace, whose mounts end with it.
 set -eu
 suite=$1
 folder=$2
@@ -17,7 +17,7 @@ fi
 sh "$(dirname "$0")/system-packages.sh" debootstrap=debootstrap unshare=util-linux
 rm -rf --one-file-system "$folder"
 mkdir -p "$folder"
-unset TMPDIR # is not in there
+unset TMPDIR # that folder is not in the chroot
 # shellcheck disable=SC2016 # for the inner shell
 unshare --mount --propagation private sh -euc '
     suite=$1 folder=$2

@@ -1,8 +1,8 @@
 #!/bin/sh
-# An environment with another MPI than that of .venv, and mpidata built for it: make-mpi.sh <mpi> <folder> <python>
-# <mpi>: mpich (5, from PyPI), debian-mpich (4.0) or debian-openmpi (4.1). What else mpidata needs is taken from the
-# environment of <python>. <folder> is absolute, without blanks. Run from the top folder. Fails with a sentence where
-# packages are missing.
+# Makes an environment with a different MPI from .venv's, and builds mpidata for it: make-mpi.sh <mpi> <folder> <python>
+# <mpi>: mpich (5, from PyPI), debian-mpich (4.0) or debian-openmpi (4.1). All other packages come from the environment
+# of <python>. <folder> is absolute, without blanks. Run it from the top folder. If packages are missing, it fails
+# with a message.
 set -eu
 mpi=$1
 venv=$2
@@ -25,12 +25,12 @@ pip="$venv/bin/python -m pip --disable-pip-version-check"
 if [ ! -e "$venv/packages.stamp" ] || [ -n "$(find "$0" constraints.txt -newer "$venv/packages.stamp")" ]; then
     site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     "$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$site/shared.pth"
-    # Its own, whatever is in the shared folder: they find the MPI beside them.
+    # Installed here even if the shared folder has them, because they find the MPI beside them.
     # shellcheck disable=SC2086 # words
     $pip install -q --ignore-installed -c constraints.txt setuptools cmake ninja $from_pypi
     $pip install -q --ignore-installed --no-deps -c constraints.txt mpi4py
     if [ "$mpi" = debian-mpich ]; then
-        # mpi4py's wheel asks for libmpi.so.12, as MPICH calls it; Debian calls it otherwise.
+        # mpi4py's wheel needs libmpi.so.12, MPICH's name of its library; Debian's library has a different name.
         cc -shared -o "$venv/lib/libmpi.so.12" -Wl,-soname,libmpi.so.12 -Wl,--no-as-needed -lmpich
     fi
     touch "$venv/packages.stamp"

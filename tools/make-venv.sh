@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a virtual environment with pip in it: make-venv.sh <python> <folder>
-# Also where Debian's python3 has come without its venv package, and where pip is all there is.
+# Also works if Debian's python3 lacks its venv package, or if only pip is available.
 set -u
 python=$1
 venv=$2
@@ -22,7 +22,7 @@ usable && exit 0
 "$python" -m venv "$venv" >/dev/null 2>&1
 usable && exit 0
 rm -rf "$venv"
-# A name that is no command is always missing: the package is wanted whatever commands there are.
+# This name is never a command, so the package is always installed.
 sh "$here/system-packages.sh" "python$version-venv=python$version-venv" && "$python" -m venv "$venv"
 usable && exit 0
 rm -rf "$venv"

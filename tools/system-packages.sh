@@ -1,13 +1,13 @@
 #!/bin/sh
 # Installs Debian packages for the commands that are missing: system-packages.sh <command>=<package> ...
-# A name that begins with a slash is that of a file, and may hold wildcards.
-# Where it may not (not root, not Debian) it says what is missing and ends with status 1.
+# A name that starts with a slash is a file, and may contain wildcards.
+# Without permission (not root, not Debian) it prints what is missing and ends with status 1.
 set -u
 missing=""
 packages=""
 there() {
     case $1 in
-        # shellcheck disable=SC2086 # to fill in the wildcards
+        # shellcheck disable=SC2086 # to expand the wildcards
         /*) ls $1 >/dev/null 2>&1 ;;
         *) command -v "$1" >/dev/null 2>&1 ;;
     esac

@@ -1,5 +1,5 @@
 #!/bin/sh
-# mypy --strict over the packages as they are installed: launch/ is mpidata.launch there, which mypy cannot be told.
+# Runs mypy --strict on the packages as installed, where launch/ is mpidata.launch; mypy has no option for that.
 # Usage: typecheck.sh <python>, from the top folder.
 set -eu
 types=build/types

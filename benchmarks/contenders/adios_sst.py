@@ -16,7 +16,7 @@ def open_stream(cell: Cell) -> tuple[Any, Any, Any]:
     os.environ["ADIOS2_IP"] = "127.0.0.1"
     from adios2 import bindings
 
-    adios = bindings.ADIOS()  # which must live as long as what it has made
+    adios = bindings.ADIOS()  # must outlive the objects that it made
     io = adios.DeclareIO("stream")
     io.SetEngine("SST")
     io.SetParameters(
@@ -46,7 +46,7 @@ def produce(cell: Cell, gate: Gate) -> None:
         engine.BeginStep()
         engine.Put(variable, values, bindings.Mode.Deferred)
         engine.EndStep()
-    os._exit(0)  # closing waits for a reader that has gone
+    os._exit(0)  # closing would wait for a reader that has exited
 
 
 def consume(cell: Cell, gate: Gate) -> None:

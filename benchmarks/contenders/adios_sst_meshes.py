@@ -32,7 +32,7 @@ def produce(cell: Cell, gate: Gate) -> None:
             variable.SetSelection([[0] * array.ndim, shape])
             engine.Put(variable, array[:count], bindings.Mode.Deferred)
         engine.EndStep()
-    os._exit(0)  # closing waits for a reader that has gone
+    os._exit(0)  # closing would wait for a reader that has exited
 
 
 def consume(cell: Cell, gate: Gate) -> None:

@@ -24,7 +24,7 @@ def _not_built(program: str) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class HandWritten:
-    """One way to send, to receive and to keep batches; see programs/ceiling.c."""
+    """One way to send, receive and keep batches; see programs/ceiling.c."""
 
     send: str
     receive: str
@@ -33,12 +33,12 @@ class HandWritten:
 
     @property
     def name(self) -> str:
-        """Distinct for each way."""
+        """A unique name for each way."""
         return f"MPI {self.keep}: {self.send}, {self.receive}" + (", huge pages" if self.pages == "huge" else "")
 
     @property
     def row(self) -> str:
-        """By what is done with a batch."""
+        """Row in the tables, by what is done with a batch."""
         return _KEEP[self.keep][0] + (", huge pages" if self.pages == "huge" else "")
 
     @property
@@ -49,7 +49,7 @@ class HandWritten:
         return _KEEP[self.keep][1]
 
     def missing(self) -> str | None:
-        """Build it."""
+        """Build the program; return the error if that fails."""
         return _not_built("ceiling")
 
     def measure(self, cell: Cell) -> Result:
@@ -67,11 +67,11 @@ class MemoryCopy:
     about = "samples are copied into batches, no transport"
 
     def missing(self) -> str | None:
-        """Build it."""
+        """Build the program; return the error if that fails."""
         return _not_built("copy")
 
     def measure(self, cell: Cell) -> Result:
-        """Run it."""
+        """Run the program."""
         return run_processes([[str(built("copy")), str(cell.folder), str(cell.sample_bytes), str(cell.seconds)]], cell)
 
 

@@ -1,4 +1,4 @@
-"""HDF5 files on disk, one for each simulation, read in random order with a cold page cache: training offline."""
+"""Offline training: HDF5 files on disk, one per simulation, read in random order with a cold page cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STORE = ROOT / "build" / "benchmarks" / "hdf5"
 _FILE_BYTES = 64 << 20
 _MOST_BYTES = 3 << 30
 _MOST_SAMPLES = 100_000
-_EXPECTED = 1_200 << 20  # bytes a second; more than any cold disk has given here
+_EXPECTED = 1_200 << 20  # bytes/s; more than any disk delivered here with a cold cache
 _PROCESSES = 2
 _WARM_BATCHES = 2
 
@@ -28,7 +28,7 @@ _WARM_BATCHES = 2
 @dataclasses.dataclass(frozen=True)
 class _Hdf5(Peer):
     def measure(self, cell: Cell) -> Result:
-        """Write the files if they are not there, forget them, and read."""
+        """Write the files if they do not exist, drop them from the page cache, and read."""
         folder = _STORE / str(cell.sample_bytes)
         count = _count(cell)
         if not (folder / f"{count}.whole").exists():
@@ -61,7 +61,7 @@ def _samples_in_file(cell: Cell) -> int:
 
 
 def _forget(folder: Path) -> None:
-    """Drop the files from the page cache; they have been written back."""
+    """Drop the files, which are already on disk, from the page cache."""
     for path in folder.glob("*.h5"):
         with open(path, "rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -87,7 +87,7 @@ def produce(cell: Cell, gate: Gate) -> None:
 
 
 class Samples:
-    """A map-style dataset whose items are batches: (number of the batch, numbers of its samples)."""
+    """A map-style dataset whose items are batches: (batch number, sample numbers)."""
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
@@ -98,7 +98,7 @@ class Samples:
     def _field(self, number: int) -> Any:
         import h5py
 
-        if number not in self._fields:  # in the reading process, as HDF5 does not survive a fork
+        if number not in self._fields:  # opened in the reading process: HDF5 does not survive a fork
             self._fields[number] = h5py.File(_STORE / str(self._cell.sample_bytes) / f"{number}.h5", "r")["u"]
         return self._fields[number]
 
@@ -107,7 +107,7 @@ class Samples:
         import torch
 
         batch, numbers = task
-        if batch >= _WARM_BATCHES:  # nothing is read ahead of the clock
+        if batch >= _WARM_BATCHES:  # nothing is read before the clock starts
             self._gate = self._gate or Gate(self._cell.folder, self._cell.limit_s)
             self._gate.wait()
         rows = np.empty((len(numbers), self._cell.elements), np.float32)

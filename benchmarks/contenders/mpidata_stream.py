@@ -1,4 +1,4 @@
-"""mpidata: a solver in C and an ordinary loop over MPIStreamDataset, started by `mpidata run`."""
+"""mpidata: a C solver and an ordinary loop over MPIStreamDataset, started by `mpidata run`."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Stream:
 
     @property
     def row(self) -> str:
-        """A row of its own."""
+        """Row in the tables: one per contender."""
         return self.name
 
     def missing(self) -> str | None:
-        """Build the solver."""
+        """Build the solver; return the error if that fails."""
         try:
             built("solver")
         except BenchmarkError as error:
@@ -39,7 +39,7 @@ class Stream:
 
     def measure(self, cell: Cell) -> Result:
         """Run the job."""
-        # Each group sends its part of the samples before the clock.
+        # Each group sends its part of the samples before the clock starts.
         own = dataclasses.replace(cell, warm=-(-cell.warm // self.groups // BATCH) * BATCH)
         own.write()
         (cell.folder / "job.yaml").write_text(self.job(own))
@@ -47,7 +47,7 @@ class Stream:
         return run_processes([["timeout", "-k", "5", f"{cell.limit_s:.0f}", mpidata, "run", "job.yaml"]], cell)
 
     def job(self, cell: Cell) -> str:
-        """The job file; what it does not say is as mpidata has it."""
+        """Return the job file; all other keys have mpidata's defaults."""
         watermark = f", watermark: {BATCH}" if self.policy == "reservoir" else ""
         return f"""\
 trainers: {{ranks: 1, program: [python, {str(_TRAINER)!r}, {str(cell.folder)!r}, {self.count}, "{self.groups}"]}}

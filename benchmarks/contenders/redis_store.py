@@ -1,4 +1,4 @@
-"""A Redis server in memory: one SET by the producer and one GET by the consumer for each sample."""
+"""An in-memory Redis server: one SET by the producer and one GET by the consumer per sample."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def produce(cell: Cell, gate: Gate) -> None:
     data = values.data.cast("B")
     for number in gate.steps(cell.warm):
         stamp(values, number)
-        # Redis itself would neither hold the producer back nor tell the consumer: shared memory does, at no cost.
+        # Redis neither holds the producer back nor notifies the consumer: shared memory does both at no cost.
         if number - gate.taken >= cell.queue:
             gate.wait_until(functools.partial(_has_room, gate, number - cell.queue))
         store.set(f"sample{number}", data)

@@ -1,4 +1,4 @@
-"""RPCDataloader: its worker makes the samples that the training process asks for, collated into batches."""
+"""RPCDataloader: its worker makes the samples that the training process requests, collated into batches."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _ENDLESS = 1 << 40
 
 
 class Samples:
-    """The dataset, on the worker: a sample is there when it is asked for.
+    """The dataset on the worker: a sample is available when requested.
 
-    It does not wait at the gate: the worker takes requests in any order, so one that waits may hold up one before it.
+    It does not wait at the gate: the worker takes requests in any order, so a waiting one could block an earlier one.
     """
 
     def __init__(self, folder: str) -> None:
@@ -62,7 +62,7 @@ def produce(cell: Cell, gate: Gate) -> None:
     (cell.folder / "new").rename(cell.folder / "port")
     gate.wait_until(lambda: gate.stopped)
     time.sleep(0.5)
-    os._exit(0)  # with threads of the worker in the middle of something
+    os._exit(0)  # threads of the worker are still busy
 
 
 def consume(cell: Cell, gate: Gate) -> None:
@@ -75,7 +75,7 @@ def consume(cell: Cell, gate: Gate) -> None:
         return path.read_text() if path.exists() else ""
 
     gate.wait_until(port)
-    # By its name in the package, so that the worker finds it.
+    # Imported by its name in the package, so that the worker finds it.
     from benchmarks.contenders.rpc_dataloader import Samples as dataset
 
     remote = rpcdataloader.RPCDataset([f"127.0.0.1:{port()}"], dataset, str(cell.folder))

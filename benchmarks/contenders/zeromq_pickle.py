@@ -1,4 +1,4 @@
-"""pyzmq PUSH/PULL with pickled arrays, as in the demo that online training is often begun with."""
+"""pyzmq PUSH/PULL with pickled arrays, as in the demo from which online training often starts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CONTENDERS = [
 
 
 def open_socket(cell: Cell, gate: Gate, role: str) -> Any:
-    """A socket whose queues hold what the other contenders' hold."""
+    """Return a socket whose queues are as long as those of the other contenders."""
     import zmq
 
     socket = zmq.Context.instance().socket(zmq.PUSH if role == "produce" else zmq.PULL)
-    socket.set_hwm(max(2, cell.queue // 2))  # of each side
+    socket.set_hwm(max(2, cell.queue // 2))  # on each side
     socket.linger = 0
     address = cell.folder / "address"
     if role == "produce":

@@ -1,4 +1,4 @@
-"""pyzmq PUSH/PULL with pickled meshes, which are joined to a batch."""
+"""pyzmq PUSH/PULL with pickled meshes, which the consumer joins into batches."""
 
 from __future__ import annotations
 

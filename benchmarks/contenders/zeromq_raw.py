@@ -1,4 +1,4 @@
-"""pyzmq PUSH/PULL of the arrays' own memory: no pickle, and no copy that can be avoided."""
+"""pyzmq PUSH/PULL of the arrays' own memory: no pickle, and no avoidable copies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def produce(cell: Cell, gate: Gate) -> None:
 
     socket = open_socket(cell, gate, "produce")
     socket.sndtimeo = 100
-    lent = cell.sample_bytes > zmq.COPY_THRESHOLD  # below it pyzmq copies, as that is faster
+    lent = cell.sample_bytes > zmq.COPY_THRESHOLD  # below it pyzmq copies, which is faster
     pool = [np.ones(cell.elements, np.float32) for _ in range(cell.queue if lent else 1)]
     trackers: list[zmq.MessageTracker | None] = [None] * len(pool)
     for number in gate.steps(cell.warm):

@@ -1,1 +1,1 @@
-"""Many producers, one training loop: what all ways have in common, and the ways other than mpidata."""
+"""Many producers and one training loop: code shared by all ways, and the ways other than mpidata."""

@@ -1,4 +1,4 @@
-"""ADIOS2 with its engine SST: each producer has a stream of its own, an ADIOS step for each sample."""
+"""ADIOS2 with its engine SST: each producer has its own stream, with one ADIOS step per sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _declare(cell: Cell, producer: int) -> tuple[Any, Any, Any, str]:
     os.environ["ADIOS2_IP"] = "127.0.0.1"
     from adios2 import bindings
 
-    adios = bindings.ADIOS()  # which must live as long as what it has made
+    adios = bindings.ADIOS()  # must outlive the objects that it made
     io = adios.DeclareIO(f"stream-{producer}")
     io.SetEngine("SST")
     io.SetParameters(
@@ -47,11 +47,11 @@ def put_steps(cell: Cell, board: Board, producer: int, producers: int) -> None:
         engine.EndStep()
 
     produce(cell, board, producer, producers, put)
-    os._exit(0)  # closing waits for a reader that has gone
+    os._exit(0)  # closing would wait for a reader that has exited
 
 
 def take_steps(cell: Cell, board: Board, producers: int) -> None:
-    """Take a step of each stream in turn: all producers make as many."""
+    """Take a step from each stream in turn; all producers make the same number."""
     streams = []
     for producer in range(producers):
         bindings, adios, io, name = _declare(cell, producer)

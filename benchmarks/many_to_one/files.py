@@ -1,4 +1,4 @@
-"""Files in memory: a producer writes one for each sample and renames it; the loop reads and removes it."""
+"""Files in memory: a producer writes and renames one per sample; the loop reads and removes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.many_to_one.roles import run_role
 
 
 def put_files(cell: Cell, board: Board, producer: int, producers: int) -> None:
-    """Put each sample in a file of its own, which has its name when it is whole."""
+    """Write each sample to its own file, which is renamed when complete."""
     ready = make_folder(cell)
 
     def put(number: int, values: Any) -> None:
@@ -33,14 +33,14 @@ def put_files(cell: Cell, board: Board, producer: int, producers: int) -> None:
 
 
 def make_folder(cell: Cell) -> Path:
-    """Where whole files are."""
+    """Make the folder for complete files."""
     ready = cell.folder / "ready"
     ready.mkdir(exist_ok=True)
     return ready
 
 
 def take_files(cell: Cell, board: Board, producers: int) -> None:
-    """Read what is there into batches, in the order of the listings."""
+    """Read the available files into batches, in the order of the listings."""
     ready, memory = make_folder(cell), BatchRows(cell.elements, BATCH)
 
     def names() -> Iterator[str]:
@@ -65,7 +65,7 @@ def take_files(cell: Cell, board: Board, producers: int) -> None:
 
 
 def read_whole(file: int, row: Any) -> None:
-    """Read a file into memory that is used again."""
+    """Read a file into reused memory."""
     data = row.data.cast("B")
     while data:
         data = data[os.readv(file, [data]) :]

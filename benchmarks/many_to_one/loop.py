@@ -1,4 +1,4 @@
-"""The training loop of all ways: it takes batches from many producers and does nothing with them."""
+"""The training loop of all ways: it takes batches from many producers and discards them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def consume(batches: Iterator[Any], cell: Cell, board: Board, producers: int) ->
     Parameters
     ----------
     batches : iterator of array or torch.Tensor
-        Each ``[8, n]`` float32; the first and the last number of a row are those of the sample.
+        Each ``[8, n]`` float32; the first and last value of a row are the sample's number.
     """
     first = next(batches)
-    time.sleep(_FILL_S)  # all queues are full once
+    time.sleep(_FILL_S)  # lets all queues fill once
     numbers, batch = [], first
     for count in range(producers * cell.warm // BATCH):
         batch = batch if count == 0 else next(batches)

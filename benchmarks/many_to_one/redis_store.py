@@ -1,4 +1,4 @@
-"""A Redis server in memory: a SET by the producer and a GETDEL by the training loop for each sample."""
+"""An in-memory Redis server: a SET by the producer and a GETDEL by the training loop per sample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.many_to_one.loop import consume
 from benchmarks.many_to_one.roles import run_role
 
 _PIPELINE_BYTES = 4 << 20
-_READ = 256 << 10  # bytes at once; a quarter more samples of 4 MB than with the default of 64 KiB
+_READ = 256 << 10  # bytes per read; a quarter more 4 MB samples than with the default of 64 KiB
 
 
 def _connect(cell: Cell, board: Board) -> Any:
@@ -29,7 +29,7 @@ def _connect(cell: Cell, board: Board) -> Any:
 
 
 def put_values(cell: Cell, board: Board, producer: int, producers: int) -> None:
-    """SET each sample; how many are there goes through shared memory, at no cost to Redis."""
+    """SET each sample; shared memory counts them at no cost to Redis."""
     store = _connect(cell, board)
 
     def put(number: int, values: Any) -> None:
@@ -41,7 +41,7 @@ def put_values(cell: Cell, board: Board, producer: int, producers: int) -> None:
 
 
 def take_values(cell: Cell, board: Board, producers: int) -> None:
-    """GETDEL what is there, each producer's in turn."""
+    """GETDEL the available samples, from each producer in turn."""
     store, memory = _connect(cell, board), BatchRows(cell.elements, BATCH)
     most = max(1, _PIPELINE_BYTES // cell.sample_bytes)
 

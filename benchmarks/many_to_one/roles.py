@@ -1,4 +1,4 @@
-"""What a process of the ways in Python is: `produce FOLDER NUMBER PRODUCERS`, or `consume FOLDER PRODUCERS`."""
+"""A process of a way in Python: `produce FOLDER NUMBER PRODUCERS` or `consume FOLDER PRODUCERS`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["run_role"]
 
 
 def run_role(put: Callable[[Cell, Board, int, int], None], take: Callable[[Cell, Board, int], None]) -> None:
-    """Be one process, for a bounded time."""
+    """Run one process with a time limit."""
     role, folder, *numbers = sys.argv[1:]
     cell = Cell.read(Path(folder))
     signal.alarm(int(cell.limit_s))

@@ -1,4 +1,4 @@
-/* A solver of one rank that asks an inference rank again and again. Argument: seconds. */
+/* A solver of one rank that asks an inference rank repeatedly. Argument: seconds. */
 #include <mpi.h>
 #include <mpidata.h>
 

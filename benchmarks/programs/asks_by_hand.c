@@ -1,4 +1,4 @@
-/* The same by hand, of rank 1 of asks_by_hand.py: a send, then yields until the answer is there. Argument: seconds. */
+/* asks.c in hand-written MPI: sends to asks_by_hand.py, rank 1; yields until the answer arrives. Argument: seconds. */
 #include <mpi.h>
 #include <sched.h>
 
@@ -19,6 +19,6 @@ int main(int argc, char **argv) {
     if (argc != 2) return 2;
     MPI_Init(&argc, &argv);
     trips_run(atof(argv[1]), trip);
-    MPI_Send(NULL, 0, MPI_FLOAT, 1, 1, MPI_COMM_WORLD); /* the end */
+    MPI_Send(NULL, 0, MPI_FLOAT, 1, 1, MPI_COMM_WORLD); /* asks rank 1 to end */
     return MPI_Finalize();
 }

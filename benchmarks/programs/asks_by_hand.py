@@ -1,4 +1,4 @@
-"""Answers rank 0, which is asks_by_hand.c, by hand: the same call of the function, and yields between probes."""
+"""Answers asks_by_hand.c, which is rank 0, in hand-written MPI: calls the same function, and yields between probes."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A solver that asks for a row again and again, and computes nothing: QUESTIONS."""
+"""A solver that asks for one row repeatedly and computes nothing. Argument: QUESTIONS."""
 
 import sys
 

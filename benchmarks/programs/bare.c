@@ -1,5 +1,5 @@
-/* What MPI itself takes to start and to end: a barrier of all ranks, then the number of those that have left it, and the end
- * as soon as the gate is closed. Argument: folder. */
+/* What MPI itself takes to start and end: after a barrier of all ranks, each counts itself in the gate and ends as soon
+ * as the gate asks for it. Argument: folder. */
 #include "gate.h"
 
 #include <mpi.h>

@@ -1,7 +1,7 @@
-"""A training loop over a map-style dataset, without training: batches.py KIND FOLDER BYTES BUSY_MS SECONDS.
+"""A loop over a map-style dataset without training: batches.py KIND FOLDER BYTES BUSY_MS SECONDS.
 
-A batch has 8 samples, of BYTES together, each of which takes BUSY_MS of computing. The loop reads every number.
-Writes batches.json into the folder: bytes/s and batches/s after the first four, seconds to the first.
+A batch has 8 samples of BYTES in total, each of which takes BUSY_MS to compute. The loop reads every number.
+Writes batches.json into the folder: bytes/s and batches/s after the first four batches, and seconds to the first.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ ENDLESS = 1 << 20
 
 
 def ahead(size: int) -> int:
-    """How many batches are asked for in advance: as many as mpidata.DataLoader does by itself."""
+    """Number of batches requested in advance, the same as in mpidata.DataLoader."""
     return max(2, min(16, (8 << 20) // size))
 
 
 class Samples(Dataset[torch.Tensor]):
-    """Some samples in memory, again and again."""
+    """A few samples in memory, repeated."""
 
     def __init__(self, size: int, busy_s: float) -> None:
         self.samples = [torch.full((size // BATCH // 4,), float(i)) for i in range(16)]
@@ -58,7 +58,7 @@ def main(kind: str, folder: str, size: str, busy_ms: str, seconds: str) -> None:
 
 
 def loop(batches: Iterator[torch.Tensor], seconds: float, begun: float) -> dict[str, float]:
-    """Take batches for some seconds."""
+    """Take batches for `seconds`."""
     waits: list[float] = []
     first, moved, started, before = 0.0, 0, 0.0, 0.0
     for number, batch in enumerate(batches):
@@ -84,19 +84,19 @@ def loop(batches: Iterator[torch.Tensor], seconds: float, begun: float) -> dict[
 
 
 def mpidata(samples: Samples) -> Iterator[torch.Tensor]:
-    """As its users would."""
+    """Use mpidata as its users would."""
     import mpidata
 
     return iter(mpidata.DataLoader(samples, BATCH))
 
 
 def torchs(samples: Samples) -> Iterator[torch.Tensor]:
-    """torch's own, with one worker."""
+    """torch's DataLoader with one worker."""
     return iter(DataLoader(samples, BATCH, num_workers=1, prefetch_factor=samples.ahead))
 
 
 def by_hand(samples: Samples) -> Iterator[torch.Tensor] | None:
-    """Parcels of two ranks: stack, pickle with the memory beside it, Issend of both; some asked for in advance."""
+    """Send batches between two ranks by Issend of a pickled header and of the memory; some are requested in advance."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -121,7 +121,7 @@ def answer(world: Any, samples: Samples) -> None:
 def ask(world: Any, samples: Samples) -> Iterator[torch.Tensor]:
     from mpi4py import MPI
 
-    # Each is free again when the loop has done with it.
+    # A buffer is free again when the loop no longer needs its batch.
     buffers = [np.empty(samples.samples[0].numel() * 4 * BATCH, np.uint8) for _ in range(samples.ahead + 2)]
     header = np.empty(4096, np.uint8)
     for number in range(samples.ahead):
@@ -140,7 +140,7 @@ def ask(world: Any, samples: Samples) -> Iterator[torch.Tensor]:
 
 
 def rpc(samples: Samples) -> Iterator[torch.Tensor]:
-    """RPCDataloader with one worker, which is a process of its own."""
+    """RPCDataloader with one worker, which is a separate process."""
     import socket
     import subprocess
 
@@ -157,7 +157,7 @@ def rpc(samples: Samples) -> Iterator[torch.Tensor]:
                 break
         assert worker.poll() is None
         time.sleep(0.05)
-    # By the name of a module, so that the worker finds it.
+    # Imported by the name of a module, so that the worker finds it.
     from batches import Samples as Named
 
     remote = rpcdataloader.RPCDataset(

@@ -1,13 +1,13 @@
-/* The ceiling: what MPI itself reaches in hand-written code that knows nothing but this one stream.
+/* The ceiling: the speed of MPI in hand-written code that handles only this one stream.
  *
  * Rank 1 sends samples from a pool; rank 0 receives into slots and makes batches of 32. Arguments: folder, bytes of a
- * sample, samples before the clock, seconds (0: it takes turns, as turns.py),
+ * sample, samples before the clock starts, seconds (0: take turns as turns.py does),
  *   isend | issend      how rank 1 sends
  *   prepost | probe     MPI_Irecv ahead of the messages, or MPI_Improbe and MPI_Imrecv after them
- *   gather | hold | drop | stage  a batch is copied together; or is 32 slots, given back together; or slots are given
- *                       back at once, so that there is no batch at all, and memory stays in cache; or it is as with
- *                       hold, but what is sent is copied into the pool first, from 8 arrays in turn
- *   small | huge        pages of memory */
+ *   gather | hold | drop | stage  gather: samples are copied to a batch; hold: a batch is 32 slots, released together;
+ *                       drop: each slot is released at once, so there is no batch and memory stays in cache;
+ *                       stage: like hold, but sent data is first copied into the pool, from 8 arrays in turn
+ *   small | huge        memory pages */
 #include "gate.h"
 
 #include <mpi.h>
@@ -31,7 +31,7 @@ static float *memory(size_t size) { return huge ? gate_huge(size) : gate_memory(
 
 static void wait_for_gate(volatile int64_t *gate) {
     while (!gate[GATE_GO] && !gate[GATE_STOP]) {
-        int flag; /* MPI moves data only inside its calls */
+        int flag; /* MPI moves data only inside MPI calls */
         must(MPI_Iprobe(0, TAG_END, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
         (void)usleep(200);
     }
@@ -84,7 +84,7 @@ static int free_slots[SLOTS], n_free;
 static MPI_Request requests[DEPTH];
 static int slot_of[DEPTH], active;
 
-/* Begin to receive what can be; the slot freed last comes first, as it is still in cache. */
+/* Start all possible receives; the slot freed last is used first because it is still in cache. */
 static int receive_more(void) {
     int any = 0;
     for (int r = 0; r < DEPTH && n_free > 0; r++) {
@@ -110,7 +110,7 @@ static float *batch;
 static int held[GATE_BATCH], n_held;
 static int64_t received;
 
-/* The samples before the clock: whole, and each of them once. */
+/* Check that the samples before the clock starts are whole, and that each arrives once. */
 static void check(const float *sample) {
     static double sum = 0.0;
     double expected = (double)(warm * (warm - 1) / 2);
@@ -127,7 +127,7 @@ static void finish_batch(void) {
     n_held = 0;
 }
 
-/* Take what has come; the number of batches that this completed. */
+/* Take the samples that have arrived; return the number of batches that they completed. */
 static int take(void) {
     int done[DEPTH], n = 0, batches = 0;
     if (!active) return 0;
@@ -149,7 +149,7 @@ static int take(void) {
 static int64_t batches;
 static double start;
 
-/* Measure from the last sample before the clock until time is up. */
+/* Start the clock after the last warm-up sample, and stop it when time is up. */
 static void measure(volatile int64_t *gate, int completed) {
     const double now = gate_now();
     if (start > 0.0) batches += completed;
@@ -162,7 +162,7 @@ static void measure(volatile int64_t *gate, int completed) {
     }
 }
 
-/* Take batches, and wait for the next turn where this one has its own. */
+/* Take batches; when the turn's batches are complete, wait for the next turn. */
 static void take_turns(volatile int64_t *gate, int completed) {
     batches -= completed;
     if (batches > 0 || gate[GATE_STOP]) return;

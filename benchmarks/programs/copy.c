@@ -1,4 +1,4 @@
-/* memcpy: batches of 32 gathered from memory that is there. Arguments: folder, bytes of a sample, seconds. */
+/* memcpy: batches of 32 gathered from existing memory. Arguments: folder, bytes of a sample, seconds. */
 #include "gate.h"
 
 #include <string.h>
@@ -12,11 +12,11 @@ int main(int argc, char **argv) {
     do {
         if (batches == 0) start = gate_now();
         for (int64_t i = 0; i < GATE_BATCH; i++) {
-            int64_t from = (i * 7 + batches) % GATE_BATCH; /* as slots come: in no order */
+            int64_t from = (i * 7 + batches) % GATE_BATCH; /* in no order, like received slots */
             slots[(size_t)from * bytes] = (char)batches;
             memcpy(batch + (size_t)i * bytes, slots + (size_t)from * bytes, bytes);
         }
-        __asm__ volatile("" : : "r"(batch) : "memory"); /* as if the batch were used */
+        __asm__ volatile("" : : "r"(batch) : "memory"); /* makes the compiler treat the batch as used */
         batches++;
         now = gate_now();
     } while (now - start < seconds);

@@ -1,5 +1,5 @@
-/* A solver of one rank with simulations of one step, of which it computes nothing. Writes how often it asked for the next one
- * while the gate was open, and how long it waited for all answers. Argument: folder. */
+/* A solver of one rank with simulations of one step, which computes nothing. Writes how often it requested the next
+ * simulation while the gate was open, and how long it waited for all answers. Argument: folder. */
 #include "gate.h"
 
 #include <mpidata.h>

@@ -17,20 +17,20 @@ VARIABLE = "PMIX_RANK" if "PMIX_RANK" in os.environ else "PMI_RANK"
 
 
 def of_scheduler() -> list[Path]:
-    """The processes of rank 0 of this job, which has this folder."""
+    """Return the processes of rank 0 of the job with this folder."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             environ = (process / "environ").read_bytes().split(b"\0")
             if f"{VARIABLE}=0".encode() in environ and os.readlink(process / "cwd") == os.getcwd():
                 found.append(process)
-        except OSError:  # another user's, or it has just ended
+        except OSError:  # belongs to another user, or has just ended
             continue
     return found
 
 
 def cpu_s() -> float:
-    """CPU time of the scheduler, on all its threads."""
+    """Return the CPU time of the scheduler in all its threads."""
     ticks = 0
     for process in scheduler:
         fields = (process / "stat").read_text().rpartition(")")[2].split()

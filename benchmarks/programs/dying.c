@@ -1,6 +1,6 @@
-/* A solver whose first try of simulation 0 dies at step 5 by SIGKILL, on its last rank, which alone puts; not before the
- * other group is at work. That goes on until the second try has begun, so that nobody but the replacement can have it.
- * Notes the moments in files. Argument: folder. */
+/* A solver whose first try of simulation 0 dies at step 5: its last rank, the only one that puts, sends itself SIGKILL
+ * once the other group is at work. That group continues until the second try has started, so that only the replacement
+ * can get it. Writes the times into files. Argument: folder. */
 #include <mpidata.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
         given = now();
         int second = simulation == 0 && access(died, F_OK) == 0;
         for (int64_t step = 0; step < MOST_STEPS; step++) {
-            /* With two ranks, both leave at the same step: the file is looked at by one, which tells the other. */
+            /* Both ranks of a group leave at the same step: one checks the file and sends the result to the other. */
             int over = rank == 0 && (simulation == 0 ? step >= STEPS : step >= STEPS && access(again, F_OK) == 0);
             if (size > 1) MPI_Bcast(&over, 1, MPI_INT, 0, group);
             if (over) break;

@@ -1,4 +1,4 @@
-"""Trainer: notes when the first sample comes that the lost try had not sent. Argument: folder."""
+"""Trainer: records when the first sample arrives that the lost try had not sent. Argument: folder."""
 
 import sys
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import mpidata
 
-DIES_AT = 5  # of dying.c
+DIES_AT = 5  # as in dying.c
 
 folder = Path(sys.argv[1])
 for sample in mpidata.MPIStreamDataset():

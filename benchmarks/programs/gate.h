@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 enum { GATE_GO = 0, GATE_STOP = 1, GATE_MADE = 2, GATE_LAST = 4, GATE_SIZE = 4096, GATE_BATCH = 32 };
-/* Where turns are taken, as in turns.py: how far the producer may go, number of the turn, the last one that is done, how
- * many seconds it took, and how many batches one is to have. */
+/* Words for turns, as in turns.py: how far the producer may go, the number of the turn, the last finished turn, its
+ * seconds, and the batches of a turn. */
 enum { GATE_LAST_STEP = 5, GATE_TURN = 6, GATE_DONE = 7, GATE_SECONDS = 8, GATE_COUNT = 9 };
 
 static inline volatile int64_t *gate_map(const char *folder) {
@@ -52,7 +52,7 @@ static inline void gate_turn_done(volatile int64_t *gate, double seconds) {
     gate[GATE_DONE] = gate[GATE_TURN];
 }
 
-/* Memory whose pages are there. */
+/* Allocate memory and touch all its pages. */
 static inline float *gate_memory(size_t bytes) {
     float *memory = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
     if (!memory) {
@@ -63,7 +63,7 @@ static inline float *gate_memory(size_t bytes) {
     return memory;
 }
 
-/* Of huge pages, in a whole number of which it ends. */
+/* The same in huge pages, rounded up to a whole number of them. */
 static inline float *gate_huge(size_t bytes) {
     const size_t page = 2 << 20, all = (bytes + page - 1) / page * page;
     float *memory = aligned_alloc(page, all);

@@ -1,5 +1,5 @@
-/* A solver of one rank that computes nothing and sends samples of several fields as fast as it can, until it is told to
- * stop. Writes the CPU time it used while the gate was open. Arguments: folder, elements (float32) of a field, fields. */
+/* A solver of one rank that computes nothing and sends samples of several fields as fast as it can until the gate stops
+ * it. Writes its CPU time while the gate was open. Arguments: folder, elements (float32) of a field, fields. */
 #include "gate.h"
 
 #include <mpidata.h>

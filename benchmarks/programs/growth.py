@@ -1,4 +1,4 @@
-"""Trainer: takes batches for some seconds, and writes what came and the CPU time it took. Argument: folder."""
+"""Trainer: takes batches for some seconds, and writes their number and its CPU time. Argument: folder."""
 
 import ctypes
 import json

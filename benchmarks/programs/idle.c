@@ -1,4 +1,4 @@
-/* A solver whose first steps take until the gate is closed. Argument: folder. */
+/* A solver whose first step of a simulation lasts until the gate stops it. Argument: folder. */
 #include "gate.h"
 
 #include <mpidata.h>

@@ -1,4 +1,4 @@
-"""What the inference ranks of the benchmark call."""
+"""Functions that the inference ranks of the benchmark call."""
 
 import json
 import time
@@ -10,12 +10,12 @@ _calls: list[int] = []
 
 
 def identity(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Give back what came."""
+    """Return the input."""
     return {"y": inputs["x"]}
 
 
 def slow(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Take 10 ms, and note how many rows each call has had."""
+    """Take 10 ms, and record the number of rows of each call."""
     _calls.append(len(inputs["x"]))
     time.sleep(0.01)
     if len(_calls) % 50 == 0:

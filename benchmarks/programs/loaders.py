@@ -1,7 +1,7 @@
-"""A training loop over rows of files, without training, on every trainer: loaders.py KIND FOLDER PARTS BATCH EPOCHS.
+"""A loop over rows of files without training, on each trainer: loaders.py KIND FOLDER PARTS BATCH EPOCHS.
 
-The first trainer writes loaders.json into the folder: rows/s of all trainers and CPU time of a row on all ranks from
-the second epoch on, and the memory of the loaders at the end.
+The first trainer writes loaders.json into the folder: from the second epoch on, rows/s of all trainers and CPU time per
+row on all ranks; at the end, the memory of the loaders.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main(kind: str, folder: str, parts: str, batch: str, epochs: str) -> None:
 
 
 def _ranks(word: str) -> list[psutil.Process]:
-    """Programs of the job's ranks that have this in their command."""
+    """Return the job's processes whose command contains a word."""
     launcher = next(one for one in psutil.Process().parents() if one.name() in ("mpirun", "prterun"))
     return [one for one in launcher.children(recursive=True) if word in " ".join(one.cmdline())]
 

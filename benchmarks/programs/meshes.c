@@ -1,5 +1,5 @@
-/* A solver that sends meshes of different sizes as fast as it can: the first and the last value of u are the step.
- * Arguments: folder, largest number of nodes, samples before the clock, packed | padded */
+/* A solver that sends meshes of different sizes as fast as it can; the first and last value of u are the step number.
+ * Arguments: folder, largest number of nodes, samples before the clock starts, packed | padded */
 #include "gate.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ static void must(int status) {
     exit(1);
 }
 
-/* Nodes of each step's mesh, as mesh_sizes.py has written them; they repeat after *count steps. */
+/* Read the node counts per step that mesh_sizes.py wrote; they repeat after *count steps. */
 static int64_t *read_nodes(const char *folder, int64_t *count) {
     char path[4096];
     (void)snprintf(path, sizeof path, "%s/nodes", folder);

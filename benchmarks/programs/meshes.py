@@ -1,4 +1,4 @@
-"""Trainer: takes batches of meshes from the stream. Arguments: packed or padded, folder."""
+"""Trainer: takes batches of meshes from the stream. Arguments: `packed` or `padded`, folder."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ stream = mpidata.MPIStreamDataset(batch_size=BATCH)
 
 
 def ends():
-    """First and last value of each mesh."""
+    """Return the first and last value of each mesh."""
     for batch in stream:
         u = batch["u"]
         if kind == "packed":
@@ -28,4 +28,4 @@ def ends():
 
 consume(ends(), cell, Gate(folder, cell.limit_s))
 for _ in stream:
-    pass  # to the end, so that the job ends in order
+    pass  # drain the stream so that the job ends normally

@@ -1,12 +1,12 @@
-/* A producer of many: computes, then puts a sample, until the end; computing is a sleep, which needs no core.
- * Element 0 and the last one are the number of the sample among all. Arguments: folder, producers, elements (float32)
- * of a sample, samples before the clock, microseconds of computing, put | iput */
+/* One of many producers: computes, then puts a sample, until the end; computing is a sleep, which needs no core. The
+ * first and last element are the sample's number among all. Arguments: folder, producers, elements (float32) of a
+ * sample, samples before the clock starts, microseconds of computing, put | iput */
 #include "gate.h"
 
 #include <mpidata.h>
 #include <string.h>
 
-/* First words of those that each producer has for itself, as in board.py. */
+/* First words of the arrays with one word per producer, as in board.py. */
 enum { HELD = 64, BEGAN = 128, ARRAYS = 2 };
 
 static void must(int status) {
@@ -44,13 +44,13 @@ int main(int argc, char **argv) {
     while (mpidata_next(&producer) == MPIDATA_SUCCESS) /* one simulation each */
         for (int64_t step = 0;; step++) {
             while (step == warm && !gate[GATE_GO] && !gate[GATE_STOP]) {
-                must(mpidata_wait()); /* sends what was packed, and lets MPI move it */
+                must(mpidata_wait()); /* sends packed samples and lets MPI move them */
                 (void)usleep(200);
             }
             if (gate[GATE_STOP]) break;
             float *values = u[step % arrays];
             begin_put(gate, producer);
-            if (lend) must(mpidata_wait_for(values)); /* computing writes it */
+            if (lend) must(mpidata_wait_for(values)); /* the computation overwrites it */
             end_put(gate, producer);
             if (step >= warm) (void)usleep(computing);
             values[0] = values[elements - 1] = (float)(step * producers + producer);

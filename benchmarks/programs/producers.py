@@ -12,4 +12,4 @@ cell = Cell.read(Path(sys.argv[1]))
 stream = mpidata.MPIStreamDataset(batch_size=BATCH)
 consume((batch["u"] for batch in stream), cell, Board(cell.folder, cell.limit_s), int(sys.argv[2]))
 for _ in stream:
-    pass  # to the end, so that the job ends in order
+    pass  # drain the stream so that the job ends normally

@@ -1,8 +1,8 @@
-"""Trainer: steps of a small network, which publishes SIZE bytes every EVERY seconds, VERSIONS times in all.
+"""Trainer: trains a small network, and publishes SIZE bytes every EVERY seconds, VERSIONS times in all.
 
-SIZE EVERY VERSIONS FOLDER. What a version costs is over after some tenths of a second: those of the two seconds that
-begin with the call are compared with those of the two before, as the machine's speed changes within ten. Writes for
-each version the steps of EVERY seconds with it, to those without.
+Arguments: SIZE EVERY VERSIONS FOLDER. A version slows training for some tenths of a second. The steps in the two
+seconds from the call are compared with those in the two seconds before, because the machine's speed changes within ten.
+Writes for each version the ratio of the steps in EVERY seconds with it to those without it.
 """
 
 import json
@@ -22,11 +22,11 @@ model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
 optimizer = torch.optim.SGD(model.parameters(), 1e-3)
 weights = torch.zeros(size // 4)
 inputs = torch.randn(64, 256)
-near = min(2.0, every / 4)  # s, before the call, and from it on
+near = min(2.0, every / 4)  # seconds before the call, and from the call on
 
 
 def steps_per_s(seconds: float, publishes: bool = False) -> float:
-    """Steps in a second, for so many seconds."""
+    """Train for `seconds`; return the steps per second."""
     begin = time.perf_counter()
     if publishes:
         mpidata.publish({"weights": weights})
@@ -41,7 +41,7 @@ def steps_per_s(seconds: float, publishes: bool = False) -> float:
 
 
 for _ in range(3):
-    mpidata.publish({"weights": weights})  # memory is taken
+    mpidata.publish({"weights": weights})  # allocates the memory
 ratios, rates = [], []
 for _ in range(versions):
     steps_per_s(every - 2 * near)

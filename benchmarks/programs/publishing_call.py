@@ -1,4 +1,4 @@
-"""Time of calls of publish, and of copies into memory that is used again, in turn: SIZE SECONDS."""
+"""Times calls of publish and copies into reused memory, in turn. Arguments: SIZE SECONDS."""
 
 import ctypes
 import json
@@ -25,7 +25,7 @@ while number < 6 or time.perf_counter() < end:
     between = time.perf_counter()
     ctypes.memmove(copies[number % 2].ctypes.data, values.ctypes.data, values.nbytes)
     after = time.perf_counter()
-    if number > 2:  # the first ones take new memory
+    if number > 2:  # the first calls allocate memory
         took["publish_ms"].append(1e3 * (between - before))
         took["memcpy_ms"].append(1e3 * (after - between))
     number += 1

@@ -1,4 +1,4 @@
-"""Solver: asks every 50 ms for what is published, until FOLDER/over is there; writes how many versions it has read."""
+"""Solver: polls for published versions every 50 ms until FOLDER/over exists; writes how many versions it read."""
 
 import json
 import sys

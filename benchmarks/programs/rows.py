@@ -1,8 +1,8 @@
-"""A training loop over rows of files, without training: rows.py KIND FOLDER PARTS FORMAT BATCH EPOCHS.
+"""A loop over rows of files without training: rows.py KIND FOLDER PARTS FORMAT BATCH EPOCHS.
 
 Each KIND is a way to bring shuffled batches to the loop, which reads every number. Writes rows.json into the folder:
-seconds to the first batch and rows/s from the second epoch on, the loop's wait for a batch, and the same where each
-step sleeps longer than a batch takes.
+seconds to the first batch, rows/s from the second epoch on, the loop's wait for a batch, and this wait if each step
+sleeps longer than a batch takes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(kind: str, folder: str, parts: str, form: str, batch: str, epochs: str)
 
 
 def loop(make: Epochs, epochs: int, begun: float) -> dict[str, float]:
-    """Measure all epochs; the last one with a step that sleeps."""
+    """Measure all epochs; in the last one, each step sleeps."""
     waits: list[float] = []
     rows, seconds, first = 0, 0.0, 0.0
     for epoch in range(epochs):
@@ -62,7 +62,7 @@ def loop(make: Epochs, epochs: int, begun: float) -> dict[str, float]:
 
 
 def _with_sleeps(batches: Iterator[Array], step: float) -> tuple[list[float], list[float]]:
-    """Waits beside steps that sleep, without the first ten; and how much too late sleeps ended."""
+    """Return the waits between steps that sleep, without the first ten, and by how much each sleep ended late."""
     slept, late = [], []
     before = time.perf_counter()
     for batch in batches:
@@ -77,7 +77,7 @@ def _with_sleeps(batches: Iterator[Array], step: float) -> tuple[list[float], li
 
 
 def mpidata(names: list[str], batch: int) -> Epochs:
-    """As its users would; the FileDataset counts the epochs itself."""
+    """Use mpidata as its users would; FileDataset counts the epochs itself."""
     import mpidata
 
     npy = names[0].endswith(".npy")
@@ -87,7 +87,7 @@ def mpidata(names: list[str], batch: int) -> Epochs:
 
 
 def by_hand(names: list[str], batch: int) -> Epochs | None:
-    """Loader and trainer of two ranks: the loader takes rows in a random order and sends, one batch ahead."""
+    """Hand-written loader and trainer on two ranks: the loader sends rows in random order, one batch ahead."""
     from mpi4py import MPI
 
     if MPI.COMM_WORLD.rank == 0:
@@ -97,13 +97,13 @@ def by_hand(names: list[str], batch: int) -> Epochs | None:
 
 
 def receive_rows(world: Any, batch: int) -> Epochs:
-    """Receive what `send_rows` sends."""
+    """Yield the batches that `send_rows` sends."""
     from mpi4py import MPI
 
     count = world.recv(source=0)
 
     def receive(epoch: int) -> Iterator[Array]:
-        # One buffer is received into while the loop has the other.
+        # One buffer receives while the loop uses the other.
         buffers = [np.empty((batch, COLUMNS), np.float32) for _ in range(2)]
         world.send(epoch, 0)
         numbers = range(-(-count // batch))
@@ -121,7 +121,7 @@ def receive_rows(world: Any, batch: int) -> Epochs:
 
 
 def send_rows(world: Any, names: list[str], batch: int, epochs: int, wait: Callable[[Any], object]) -> None:
-    """Send all rows once an epoch, when rank 1 asks for them."""
+    """Send all rows once per epoch, when rank 1 requests them."""
     from mpi4py import MPI
 
     rows = _rows(names)
@@ -151,7 +151,7 @@ def _rows(names: list[str]) -> Array:
 
 
 def in_memory(names: list[str], batch: int) -> Epochs:
-    """Without a loader: all rows in this process, index_select."""
+    """No loader: all rows are in this process, and index_select takes batches."""
     import torch
 
     rows = torch.from_numpy(_rows(names))
@@ -165,7 +165,7 @@ def in_memory(names: list[str], batch: int) -> Epochs:
 
 
 def torch_loader(names: list[str], batch: int) -> Epochs:
-    """DataLoader with one worker, of a TensorDataset and a DistributedSampler."""
+    """torch's DataLoader with one worker, over a TensorDataset with a DistributedSampler."""
     import torch
     from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
@@ -181,7 +181,7 @@ def torch_loader(names: list[str], batch: int) -> Epochs:
 
 
 def torch_batches(names: list[str], batch: int) -> Epochs:
-    """DataLoader with one worker, of a dataset that takes a batch at once."""
+    """torch's DataLoader with one worker, over a dataset that returns a whole batch at once."""
     import torch
     from torch.utils.data import DataLoader, DistributedSampler
 

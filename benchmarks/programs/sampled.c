@@ -1,5 +1,5 @@
-/* Batches of 32 random samples out of a pool in memory, without transport, each time it is its turn, as turns.py.
- * Arguments: folder, bytes of a sample, samples of the pool. Memory is in huge pages, as mpidata has its own. */
+/* Batches of 32 random samples from a pool in memory, without transport, each time it is its turn, as in turns.py.
+ * Arguments: folder, bytes of a sample, samples in the pool. Memory is in huge pages, as in mpidata. */
 #include "gate.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
                 chance = chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
                 memcpy(batch + i * bytes, pool + (size_t)((chance >> 33) % samples) * bytes, bytes);
             }
-            __asm__ volatile("" : : "r"(batch) : "memory"); /* as if the batch were used */
+            __asm__ volatile("" : : "r"(batch) : "memory"); /* makes the compiler treat the batch as used */
         }
         gate_turn_done(gate, gate_now() - start);
     }

@@ -1,4 +1,4 @@
-"""The scheduler alone: made-up groups and trainers answer at once. Arguments: folder, groups, simulations, seconds."""
+"""The scheduler alone: fake groups and trainers answer at once. Arguments: folder, groups, simulations, seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Done(BaseException):
 
 
 class Answers:
-    """Each group asks for the next simulation as soon as it has one; the trainer holds all of it at once."""
+    """Each group requests the next simulation as soon as it has one; the trainer has all its samples at once."""
 
     can_spawn = False
 
@@ -76,12 +76,12 @@ class Answers:
     def spawned(self, *_: object) -> Sequence[tuple[int, str]]:
         return []
 
-    def __getattr__(self, name: str) -> Any:  # nothing else matters here
+    def __getattr__(self, name: str) -> Any:  # other messages do not matter here
         return lambda *_: None
 
 
 def resident_mb() -> float:
-    """Memory of this process now."""
+    """Return the current memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 

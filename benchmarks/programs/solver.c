@@ -1,11 +1,11 @@
-/* A solver that computes nothing and sends samples as fast as it can: element 0 and the last one are the step.
- * Arguments: folder, elements (float32) of a sample, samples before the clock, put | iput */
+/* A solver that computes nothing and sends samples as fast as it can; the first and last element are the step number.
+ * Arguments: folder, elements (float32) of a sample, samples before the clock starts, put | iput */
 #include "gate.h"
 
 #include <mpidata.h>
 #include <string.h>
 
-enum { ARRAYS = 8 }; /* as many as the ceiling sends from */
+enum { ARRAYS = 8 }; /* as many as in ceiling.c */
 
 static void must(int status) {
     if (status == MPIDATA_SUCCESS || status == MPIDATA_END) return;
@@ -31,10 +31,10 @@ int main(int argc, char **argv) {
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
         for (int64_t step = 0;; step++) {
             while (step == warm && !gate[GATE_GO] && !gate[GATE_STOP]) {
-                must(mpidata_wait()); /* sends what was packed, and lets MPI move it */
+                must(mpidata_wait()); /* sends packed samples and lets MPI move them */
                 (void)usleep(200);
             }
-            /* All ranks of a group must leave at the same step, and are less than 32 steps apart. */
+            /* All ranks of a group must leave at the same step; they are less than 32 steps apart. */
             if (rank == 0 && gate[GATE_STOP] && (size == 1 || !gate[GATE_LAST])) gate[GATE_LAST] = step + (size > 1) * 64;
             if (gate[GATE_STOP] && (size == 1 || (gate[GATE_LAST] && step >= gate[GATE_LAST]))) break;
             float *values = u[step % arrays];

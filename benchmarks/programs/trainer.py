@@ -1,7 +1,7 @@
-"""Trainer: takes batches from the stream. Arguments: folder, what counts, number of groups.
+"""Trainer: takes batches from the stream. Arguments: folder, what to count, number of groups.
 
-What counts: `once`, the samples of a stream that brings each once; where it repeats them, `fresh`, those not seen
-before, or `draws`, all.
+What to count: `once`, the samples of a stream that brings each one once; if samples repeat, `fresh` for those not seen
+before, or `draws` for all.
 """
 
 import sys
@@ -14,7 +14,7 @@ from benchmarks.consume import consume
 from benchmarks.contender import BATCH, Cell
 from benchmarks.gate import Gate
 
-MOST_STEPS = 1 << 26  # of memory that is not touched costs nothing
+MOST_STEPS = 1 << 26  # untouched memory costs nothing
 
 cell = Cell.read(Path(sys.argv[1]))
 gate = Gate(cell.folder, cell.limit_s)
@@ -43,4 +43,4 @@ if counting == "once":
 else:
     consume(marked(), cell, gate, warmed=lambda: seen[cell.warm - 1], fresh=fresh if counting == "fresh" else None)
 for _ in stream:
-    pass  # to the end, so that the job ends in order
+    pass  # drain the stream so that the job ends normally

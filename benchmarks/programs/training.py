@@ -1,4 +1,4 @@
-"""A training loop, with one of several sources of data. Arguments: folder of the measurement, source, model, record."""
+"""A training loop with one of several data sources. Arguments: folder of the measurement, source, model, record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Batch = dict[str, torch.Tensor]
 
 
 def model_of(name: str, elements: int) -> nn.Module:
-    """From a parameter and the time to the field."""
+    """Return a model from a parameter and the time to the field."""
     width, layers = {"small": (64, 1), "medium": (512, 3)}[name]
     inner: list[nn.Module] = []
     for _ in range(layers - 1):
@@ -31,7 +31,7 @@ def model_of(name: str, elements: int) -> nn.Module:
 
 
 def memory(elements: int) -> Iterator[Batch]:
-    """Random batches of tensors that are there."""
+    """Yield random batches of tensors in memory."""
     data = {"u": torch.randn(IN_MEMORY, elements), "parameters": torch.rand(IN_MEMORY, 1).double()}
     data["time"] = torch.rand(IN_MEMORY).double()
     while True:
@@ -40,7 +40,7 @@ def memory(elements: int) -> Iterator[Batch]:
 
 
 def stream() -> Iterator[Batch]:
-    """What the job's solver sends."""
+    """Yield the batches of the job's solver."""
     import mpidata
 
     return iter(mpidata.MPIStreamDataset(batch_size=BATCH))
@@ -87,7 +87,7 @@ def main() -> None:
     (folder / "result.json").write_text(json.dumps({"samples": count * BATCH, "seconds": now - start}))
     if source == "stream":
         for _ in batches:
-            pass  # to the end, so that the job ends in order
+            pass  # drain the stream so that the job ends normally
 
 
 if __name__ == "__main__":

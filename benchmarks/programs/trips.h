@@ -1,4 +1,4 @@
-/* Round trips of one row of 1024 float32: each is timed, but for the first ones; medians are written to trips.json. */
+/* Round trips of one row of 1024 float32. Each is timed, except the first ones; quantiles are written to trips.json. */
 #ifndef TRIPS_H
 #define TRIPS_H
 
@@ -34,7 +34,7 @@ static void trips_write(double *times, int n) {
     }
 }
 
-/* Ask for so many seconds; returns 0 if `trip` says that there is no more to ask. */
+/* Ask for a number of seconds; ends the program if `trip` fails. */
 static void trips_run(double seconds, int (*trip)(const float *asked, float *answered)) {
     static float asked[TRIP_VALUES], answered[TRIP_VALUES];
     static double times[TRIPS_MOST];

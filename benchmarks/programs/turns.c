@@ -1,8 +1,8 @@
-/* The solver of turns.py: computes nothing, and sends a number of samples each time it is its turn; each of its ranks
- * puts its part of them. Arguments: folder, elements (float32) of a sample, and `varying` for samples of 0.5 to 1.5 times
- * as many, `lent` for arrays that are lent, 8 in turn, `arrays` for 8 that are put in turn, `simulations` for such ones of
- * 100 steps, or `constants` if these put 1 MB before. With CARRIED it is not a rank of the job. Its arrays are in huge pages, as
- * those of the hand-written code beside which it is measured (ceiling.c). */
+/* The solver of turns.py: computes nothing, and sends a number of samples each time it is its turn; each rank puts its
+ * part. Arguments: folder, elements (float32) of a sample, and one of: `varying`, 0.5 to 1.5 times as many elements;
+ * `lent`, 8 arrays lent in turn; `arrays`, 8 arrays put in turn; `simulations`, which have 100 steps; `constants`, the
+ * same with 1 MB put before each. Compiled with CARRIED it is not a rank of the job. Its arrays are in huge pages, like
+ * those of the hand-written code with which it is compared (ceiling.c). */
 #include "gate.h"
 
 #include <string.h>
@@ -63,10 +63,10 @@ int main(int argc, char **argv) {
         if (constants) must(mpidata_put("mesh", mesh, MPIDATA_FLOAT32, 1, &constant));
         for (int64_t i = 0; i < steps; i++, step++) {
             while (step >= gate[GATE_LAST_STEP] && !gate[GATE_STOP]) {
-                must(mpidata_wait()); /* sends what was packed, and lets MPI move it */
+                must(mpidata_wait()); /* sends packed samples and lets MPI move them */
                 (void)usleep(PAUSE_US);
             }
-            /* Ranks of a group leave at the same step: where all have come to. */
+            /* All ranks of a group leave at the same step, which all have reached. */
             if (gate[GATE_STOP] && step >= gate[GATE_LAST_STEP]) break;
             chance = chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             const int64_t extent = varying ? elements / 2 + (int64_t)((chance >> 33) % (uint64_t)elements) : elements;

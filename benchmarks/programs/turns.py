@@ -1,9 +1,9 @@
-"""Trainer: takes a number of samples each time it is its turn, and says how long that took.
+"""Trainer: takes a number of samples each time it is its turn, and reports how long that took.
 
-Arguments: FOLDER, and `fresh` where only samples count that were not drawn before. The solver is ahead of it by a few
-samples, so that a buffer with a watermark, or of windows, has what is drawn; with `fresh` it sends as fast as it can.
+Arguments: FOLDER, and `fresh` to count only samples that were not drawn before. The solver is a few samples ahead, so
+that a buffer with a watermark or windows has enough to draw; with `fresh` the solver sends as fast as it can.
 
-Alone in its file, and with no other import of the benchmarks, because it also runs in the other checkout's environment.
+The file imports nothing else from the benchmarks, because it also runs in the other checkout's environment.
 """
 
 import mmap
@@ -19,7 +19,7 @@ BATCH = 32
 STOP, LAST_STEP, TURN, DONE, SECONDS, COUNT = 1, 5, 6, 7, 8, 9
 PAUSE_S = 0.5e-3
 AHEAD = 2 * BATCH
-MOST_STEPS = 1 << 30  # of memory that is not touched costs nothing
+MOST_STEPS = 1 << 30  # untouched memory costs nothing
 
 with open(sys.argv[1] + "/gate", "r+b") as file:
     memory = mmap.mmap(file.fileno(), 4096)
@@ -32,7 +32,7 @@ seen = np.zeros(MOST_STEPS, bool)
 
 
 def take(count: int) -> dict:
-    """Take so many batches; returns the last one."""
+    """Take a number of batches; return the last one."""
     words[LAST_STEP] += count * BATCH
     for _ in range(count):
         whole = next(batches)
@@ -40,7 +40,7 @@ def take(count: int) -> dict:
 
 
 def take_fresh(count: int) -> dict:
-    """Take batches until as many samples as so many batches have were drawn for the first time."""
+    """Take batches until the number of first-time samples equals that of the given batches."""
     wanted, words[LAST_STEP] = count * BATCH, MOST_STEPS
     while wanted > 0:
         whole = next(batches)
@@ -71,4 +71,4 @@ while True:
     struct.pack_into("d", memory, 8 * SECONDS, seconds)
     turn = words[DONE] = words[TURN]
 for _ in batches:
-    pass  # to the end, so that the job ends in order
+    pass  # drain the stream so that the job ends normally

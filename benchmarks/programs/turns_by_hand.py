@@ -1,7 +1,7 @@
-"""Two ranks of hand-written MPI that move batches when it is their turn, as turns_loading.py.
+"""Two ranks of hand-written MPI that move batches when it is their turn, as turns_loading.py does.
 
 Arguments: FOLDER KIND BYTES [PARTS].
-KIND is `parcels`, 8 samples of BYTES together as in batches.py, or `rows sent`, shuffled rows of PARTS as in rows.py.
+KIND is `parcels`, 8 samples of BYTES in total as in batches.py, or `rows sent`, shuffled rows of PARTS as in rows.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENDLESS = 1 << 40
 
 
 class World:
-    """MPI.COMM_WORLD, of which a rank that waits for another one sleeps while it is nobody's turn."""
+    """MPI.COMM_WORLD in which a rank that waits for another one sleeps between turns."""
 
     def __init__(self, words: Any) -> None:
         self._words = words
@@ -49,7 +49,7 @@ class World:
 
 
 def parcels(world: Any, size: int) -> Iterator[Any] | None:
-    """Batches of samples, for ever."""
+    """Yield batches of samples without end."""
     samples = batches.Samples(size, 0.0)
     if world.rank == 0:
         batches.answer(world, samples)
@@ -58,7 +58,7 @@ def parcels(world: Any, size: int) -> Iterator[Any] | None:
 
 
 def sent_rows(world: World, parts: str, batch: int) -> Iterator[Any] | None:
-    """Batches of rows in random order, for ever."""
+    """Yield batches of rows in random order without end."""
     if world.rank == 0:
         names = sorted(str(path) for path in Path(parts).glob("*.npy"))
         rows.send_rows(world, names, batch, ENDLESS, world.wait)
@@ -68,7 +68,7 @@ def sent_rows(world: World, parts: str, batch: int) -> Iterator[Any] | None:
 
 
 def main(folder: str, kind: str, size: str, *parts: str) -> None:
-    """Be one of the ranks."""
+    """Run one of the ranks."""
     torch.set_num_threads(1)
     words, memory = gate(folder)
     world = World(words)

@@ -1,9 +1,9 @@
 """Trainer: takes batches from a loader each time it is its turn. Arguments: FOLDER KIND BYTES [PARTS].
 
-KIND is `batches`, 8 samples of BYTES together from a DataLoader, or `rows`, shuffled rows of float32 of PARTS, files of
-.npy, from a FileDataset. The loop reads every number, as in batches.py and rows.py.
+KIND is `batches`, 8 samples of BYTES in total from a DataLoader, or `rows`, shuffled float32 rows from a FileDataset
+over PARTS, which are .npy files. The loop reads every number, as in batches.py and rows.py.
 
-Alone in its file, and with no other import of the benchmarks, because it also runs in the other checkout's environment.
+The file imports nothing else from the benchmarks, because it also runs in the other checkout's environment.
 """
 
 import glob
@@ -24,7 +24,7 @@ BATCH, COLUMNS = 8, 21
 
 
 class Samples(torch.utils.data.Dataset[torch.Tensor]):
-    """Some samples in memory, again and again."""
+    """A few samples in memory, repeated."""
 
     def __init__(self, size: int) -> None:
         self.samples = [torch.full((size // BATCH // 4,), float(i)) for i in range(16)]
@@ -37,7 +37,7 @@ class Samples(torch.utils.data.Dataset[torch.Tensor]):
 
 
 def batches(kind: str, size: int, parts: str = "") -> Iterator[np.ndarray]:
-    """Give batches for ever."""
+    """Yield batches without end."""
     if kind == "batches":
         yield from (one.numpy() for one in mpidata.DataLoader(Samples(size), BATCH))
     rows = mpidata.FileDataset(sorted(glob.glob(parts + "/*.npy")), size // (4 * COLUMNS))
@@ -46,14 +46,14 @@ def batches(kind: str, size: int, parts: str = "") -> Iterator[np.ndarray]:
 
 
 def gate(folder: str) -> tuple[memoryview, mmap.mmap]:
-    """Give the words of the gate, and its memory."""
+    """Return the words of the gate and its memory."""
     with open(folder + "/gate", "r+b") as file:
         memory = mmap.mmap(file.fileno(), 4096)
     return memoryview(memory).cast("q"), memory
 
 
 def take_turns(words: memoryview, memory: mmap.mmap, given: Iterator[np.ndarray]) -> None:
-    """Take turns until it is told to stop."""
+    """Take turns until the gate stops it."""
     turn = 0
     while True:
         while words[TURN] == turn and not words[STOP]:
@@ -68,7 +68,7 @@ def take_turns(words: memoryview, memory: mmap.mmap, given: Iterator[np.ndarray]
 
 
 def main(folder: str, kind: str, size: str, *parts: str) -> None:
-    """Bring batches when it is their turn."""
+    """Take batches when it is this side's turn."""
     torch.set_num_threads(1)
     take_turns(*gate(folder), batches(kind, int(size), *parts))
 

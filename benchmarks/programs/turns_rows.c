@@ -1,7 +1,7 @@
 /* A solver of four ranks for turns.py: each puts a quarter of the rows of a field each time it is its turn.
- * Arguments: folder, elements (float32) of a sample, how, bytes of a row. How: `blocks`, contiguous quarters; by maps of a
- * partition whose rows are numbered rank by rank (`numbered`), or dealt out by chance, ascending in each rank (`dealt`) or
- * in random order (`random`); or `strided`, the quarters out of memory in which every other row is left out. */
+ * Arguments: folder, elements (float32) of a sample, how, bytes of a row. How: `blocks`, contiguous quarters;
+ * `numbered`, maps whose rows are numbered rank by rank; `dealt` or `random`, maps whose rows are dealt out by chance,
+ * ascending in each rank or in random order; `strided`, quarters from memory in which every other row is skipped. */
 #include "gate.h"
 
 #include <mpidata.h>
@@ -27,7 +27,7 @@ static int64_t below(int64_t n) {
     return (int64_t)((state >> 33) % (uint64_t)n);
 }
 
-/* The same permutation on all ranks. */
+/* Returns the same permutation on all ranks. */
 static int64_t *permutation(int64_t rows) {
     int64_t *of = malloc((size_t)rows * sizeof *of);
     if (!of) exit(1);
@@ -85,7 +85,7 @@ int main(int argc, char **argv) {
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
         for (;; step++) {
             while (step == gate[GATE_LAST_STEP] && !gate[GATE_STOP]) {
-                must(mpidata_wait()); /* sends what was packed, and lets MPI move it */
+                must(mpidata_wait()); /* sends packed samples and lets MPI move them */
                 (void)usleep(PAUSE_US);
             }
             if (gate[GATE_STOP]) break;

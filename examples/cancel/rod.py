@@ -1,4 +1,4 @@
-"""A rod between two ends at fixed temperatures: the function of the job file."""
+"""A rod between two ends at fixed temperatures; the job file names the function."""
 
 import time
 
@@ -12,5 +12,5 @@ def simulate(alpha, left):
     u[0] = left
     for _ in range(STEPS):
         u[1:-1] += alpha * (u[:-2] - 2 * u[1:-1] + u[2:])
-        time.sleep(0.002)  # a real solver needs longer
+        time.sleep(0.002)  # a real solver takes longer
         yield {"u": u.astype(np.float32)}

@@ -1,4 +1,4 @@
-"""Learn one step of the rod, and cancel the simulations that the model knows already."""
+"""Learn one step of the rod, and cancel the simulations that the model already knows."""
 
 from collections import Counter
 
@@ -6,8 +6,8 @@ import torch
 
 import mpidata
 
-KNOWN = 1e-5  # loss below which a sample is known ...
-ENOUGH = 20  # ... and how many in a row, so that the simulation has nothing new to show
+KNOWN = 1e-5  # a sample is known if its loss is lower
+ENOUGH = 20  # known samples in a row after which a simulation is cancelled
 
 stream = mpidata.MPIStreamDataset(batch_size=8)
 model = torch.nn.Conv1d(1, 1, kernel_size=3, bias=False)

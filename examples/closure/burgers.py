@@ -1,8 +1,8 @@
 """Burgers' equation u_t + (u^2/2)_x = nu u_xx on a fine and a coarse periodic grid, the coarse one with a closure.
 
-The fine solution shows which flux the coarse scheme lacks at each face: that is what is learned from. A coarse run
-beside it takes the flux that it lacks from a small network, in every step: it reads the newest weights and evaluates
-them itself (`python burgers.py reads`), or asks a rank that does (`python burgers.py asks`).
+The fine solution gives the missing flux of the coarse scheme at each face, from which a small network learns. In every
+step, a coarse run beside it takes the missing flux from this network: it reads the newest weights and evaluates them
+itself (`python burgers.py reads`), or asks an inference rank (`python burgers.py asks`).
 """
 
 import sys
@@ -12,12 +12,12 @@ import numpy as np
 import mpidata
 
 COARSE, FINER, STEPS = 64, 8, 100
-WIDTH, TIME = 2 * np.pi / COARSE, 0.016  # of a coarse cell and step
-VISCOSITY, LONGEST = 0.01, 20  # steps of a coarse run, before it begins again at what the fine one has
+WIDTH, TIME = 2 * np.pi / COARSE, 0.016  # of a coarse cell and a coarse step
+VISCOSITY, LONGEST = 0.01, 20  # steps of a coarse run before it restarts from the fine solution
 
 
 def flux(u, width):
-    """Flux through the right face of each cell: local Lax-Friedrichs, and diffusion."""
+    """Return the flux through the right face of each cell: local Lax-Friedrichs and diffusion."""
     right = np.roll(u, -1)
     speed = np.maximum(abs(u), abs(right))
     return (u**2 + right**2) / 4 - (speed / 2 + VISCOSITY / width) * (right - u)
@@ -28,12 +28,12 @@ def advance(u, through, width, time):
 
 
 def stencils(u):
-    """Values of the two cells on either side of each right face."""
+    """Return the values of the two cells on either side of each right face."""
     return np.stack([np.roll(u, shift) for shift in (1, 0, -1, -2)], axis=1)
 
 
 def reads(u):
-    """What the network of net.py adds to the flux, in NumPy. Nothing, as long as there is none."""
+    """Evaluate the network of net.py in NumPy; return 0 before the first weights are published."""
     mpidata.solver.refresh()
     weights = mpidata.solver.published()
     if not weights:
@@ -43,7 +43,7 @@ def reads(u):
 
 
 def asks(u):
-    """The same, from a rank that runs `answer` of net.py."""
+    """Ask an inference rank, which runs `answer` of net.py."""
     question = {"stencils": stencils(u).astype(np.float32)}
     return mpidata.solver.infer(question, {"fluxes": ((COARSE,), np.float32)})["fluxes"]
 

@@ -1,4 +1,4 @@
-"""The flux that the coarse grid lacks at a face, from the values of the two cells on either side of it."""
+"""The missing flux of the coarse grid at a face, from the values of the two cells on either side of it."""
 
 import torch
 from torch import nn
@@ -8,6 +8,6 @@ net = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 1))
 
 
 def answer(inputs, weights):
-    """What an inference rank runs for the solvers: any number of faces at once, [faces, 4] to [faces]."""
+    """Called by an inference rank for the solvers: maps any number of faces at once, [faces, 4] to [faces]."""
     lacking = functional_call(net, weights, inputs["stencils"])
     return {"fluxes": torch.clamp(lacking[..., 0], -0.2, 0.2)}

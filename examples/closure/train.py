@@ -1,4 +1,4 @@
-"""Learn the flux that a coarse grid lacks, and publish the weights for the solvers every few batches."""
+"""Learn the missing flux of a coarse grid, and publish the weights for the solvers every few batches."""
 
 import torch
 from net import net as model
@@ -7,11 +7,11 @@ from torch import nn
 import mpidata
 
 stream = mpidata.MPIStreamDataset(batch_size=16)
-nn.init.zeros_(model[2].weight)  # so that it adds nothing to begin with
+nn.init.zeros_(model[2].weight)  # so that it adds nothing at first
 nn.init.zeros_(model[2].bias)
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 mpidata.register(model=model, optimizer=optimizer)
-mpidata.publish(model.state_dict())  # who asks before the first batch waits for weights
+mpidata.publish(model.state_dict())  # solvers that ask before the first batch wait for weights
 
 for number, batch in enumerate(stream):
     loss = nn.functional.mse_loss(model(batch["stencils"])[..., 0], batch["fluxes"])

@@ -1,4 +1,4 @@
-"""Run the job as it is, and once more with the death of a trainer; draw what both have learned into curves.png."""
+"""Run the job once as it is and once with the death of a trainer; draw the errors of both into curves.png."""
 
 import os
 import subprocess

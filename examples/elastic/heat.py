@@ -8,7 +8,7 @@ STEPS = 50
 
 
 def simulate(alpha: float) -> Iterator[tuple[float, dict[str, np.ndarray]]]:
-    """Cool a rod that is hot in its middle, at the rate alpha."""
+    """Cool a rod that is hot in its middle, with diffusivity alpha."""
     temperature = np.zeros(64)
     temperature[24:40] = 1.0
     for step in range(STEPS):

@@ -1,4 +1,4 @@
-"""Learn the heat equation from its solvers, on trainers that may die: DIES_AT=150 kills the third one in that step."""
+"""Learn the heat equation on trainers that may die: DIES_AT=150 kills the third trainer in training step 150."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ BATCH = 20
 
 
 def held_out() -> tuple[torch.Tensor, torch.Tensor]:
-    """Simulate what no trainer learns from: inputs (alpha, time), and temperatures."""
+    """Simulate validation data: inputs (alpha, time), and temperatures."""
     steps = [(alpha, time, fields["temperature"].copy())
              for alpha in np.linspace(0.06, 0.44, 16) for time, fields in simulate(alpha)]  # fmt: skip
     inputs = torch.tensor([step[:2] for step in steps], dtype=torch.float32)

@@ -7,14 +7,14 @@ from gest_api.vocs import VOCS, ContinuousVariable, DiscreteVariable
 
 
 class GestSampler:
-    """A sampler that asks a generator which simulations to run, and tells it how hard each is, to be maximised.
+    """A sampler whose simulations a generator suggests; the objective, to be maximised, is how hard each one is.
 
-    A class that derives from this one has a method `make(vocs, seed)`, which returns the generator. Each simulation is
-    told once, as soon as the losses of `enough` samples of it are known, by the `measure` of samplers that learn.
+    A derived class defines `make(vocs, seed)`, which returns the generator. This gets each simulation once, when the
+    losses of `enough` of its samples are known, as the `measure` of samplers that learn.
     """
 
     enough = 8
-    measure = "excess"  # compares simulations although the losses fall
+    measure = "excess"  # comparable between simulations although the losses fall
 
     def __init__(self, space, seed):
         self.names = list(space)
@@ -23,7 +23,7 @@ class GestSampler:
         constants = {name: axis.value for name, axis in self.axes.items() if isinstance(axis, _Constant)}
         vocs = VOCS(variables=variables, constants=constants, objectives={"loss": "MAXIMIZE"})
         self.generator = self.make(vocs, seed)
-        self.suggested = []  # by simulation
+        self.suggested = []  # by simulation number
         self.told = set()
         atexit.register(lambda: self.generator.finalize())
 
@@ -50,8 +50,8 @@ class GestSampler:
         if results:
             self.generator.ingest(results)
 
-    # The generator as a whole: pickle takes most of them. Without these two a resumed job begins with a new generator,
-    # which suggests what it has suggested before.
+    # The whole generator is stored; most can be pickled. Without these two methods a resumed job starts with a new
+    # generator, which repeats its suggestions.
     def state_dict(self):
         return {"generator": self.generator, "suggested": self.suggested, "told": self.told}
 
@@ -81,7 +81,7 @@ class _Constant:
 
 
 def _axis(given):
-    """What a parameter of the job file is to a generator; a text is its place in the list, as samplers have it."""
+    """Return the variable for a parameter of the job file; a text is its index in the list, as in samplers."""
     if isinstance(given, list):
         return _Continuous(domain=given)
     if "integers" in given:

@@ -1,4 +1,4 @@
-"""A front with waves behind it, which moves: the function of the job file."""
+"""A moving front with waves behind it; the job file names the function."""
 
 import time
 
@@ -12,5 +12,5 @@ def simulate(centre, width, waves, height):
     for step in range(STEPS):
         at = x - (centre + 0.02 * step)
         u = height * 0.5 * (1.0 + np.tanh(at / width)) * np.cos(np.pi * waves * at)
-        time.sleep(0.02)  # a real solver needs longer
+        time.sleep(0.02)  # a real solver takes longer
         yield {"u": u.astype(np.float32)}

@@ -1,4 +1,4 @@
-"""The sampler of the job file, and a generator of its own: children of the points with the largest loss."""
+"""The sampler of the job file and its generator, which suggests points near those with the largest loss."""
 
 import numpy as np
 from adapter import GestSampler
@@ -7,7 +7,7 @@ from gest_api.vocs import ContinuousVariable
 
 
 class NearTheWorst(Generator):
-    """Suggests, in turn, a point anywhere and one near a point that is among the worst tenth."""
+    """Suggests in turn a point anywhere and one near a point of the worst tenth."""
 
     returns_id = True
 
@@ -46,4 +46,4 @@ class NearTheWorst(Generator):
 
 class Search(GestSampler):
     def make(self, vocs, seed):
-        return NearTheWorst(vocs, seed)  # or one of Xopt, say: NelderMeadGenerator(vocs=vocs)
+        return NearTheWorst(vocs, seed)  # or, for example, one of Xopt: NelderMeadGenerator(vocs=vocs)

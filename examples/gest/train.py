@@ -1,4 +1,4 @@
-"""Learn the front from its parameters and the step, and tell the loss of each sample, for the generator."""
+"""Learn the front from its parameters and the step, and report the loss of each sample for the generator."""
 
 import torch
 

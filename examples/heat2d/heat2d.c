@@ -1,13 +1,13 @@
 /* Heat equation u_t = alpha (u_xx + u_yy) on the unit square: one simulation of the ensemble per parameter set.
  *
  * 64 x 64 interior points, second-order differences in space, explicit Euler in time; the four sides keep their
- * temperature. The grid is split over the ranks of the group in both directions, each rank sends its own block of every
+ * temperature. The grid is split over the ranks of the group in both directions; each rank sends its own block of every
  * sample. u[j][i] is the temperature at x = (i + 1) h, y = (j + 1) h.
  *
  *     ./heat2d             a solver of the job (see heat2d.yaml), or one simulation when started alone
  *     ./heat2d --verify    compare with an analytic solution on two grids; also under mpirun
  *
- * No return code of MPI is checked: the error handlers of MPI_COMM_WORLD and of the group end this rank on an error. */
+ * MPI return codes are not checked: the error handlers of MPI_COMM_WORLD and of the group end this rank on an error. */
 #include <math.h>
 #include <mpi.h>
 #include <mpidata.h>
@@ -21,10 +21,10 @@ static const double STEP_TIME = 0.005;
 typedef struct {
     MPI_Comm comm; /* Cartesian */
     int n;         /* points per direction of the whole grid */
-    int rows, columns, row, column; /* this rank's block and where it starts */
+    int rows, columns, row, column; /* this rank's block and its start */
     int down, up, west, east;       /* neighbours, or MPI_PROC_NULL at a side */
     MPI_Datatype column_type;
-    double *u, *next; /* (rows + 2) x (columns + 2): the block with a halo, which at a side holds the boundary values */
+    double *u, *next; /* (rows + 2) x (columns + 2): the block with a halo, which holds the boundary values at a side */
     double *block;    /* rows x columns, to send */
 } grid;
 
@@ -87,7 +87,7 @@ static void exchange_halo(grid *g) {
                  g->comm, MPI_STATUS_IGNORE);
 }
 
-/* Advance by `time`, in as many substeps as alpha dt / h^2 <= 0.2 needs (the scheme is stable up to 0.25). */
+/* Advance by `time`, with enough substeps that alpha dt / h^2 <= 0.2 (the scheme is stable up to 0.25). */
 static void advance(grid *g, double alpha, double time) {
     double h = 1.0 / (g->n + 1);
     int substeps = (int)ceil(alpha * time / (0.2 * (h * h)));
@@ -99,7 +99,7 @@ static void advance(grid *g, double alpha, double time) {
         for (int j = 0; j < g->rows; j++) {
             const double *u = &g->u[at(g, j, 0)];
             double *next = &g->next[at(g, j, 0)];
-            for (int i = 0; i < g->columns; i++) /* the brackets fix the order, so that every decomposition agrees */
+            for (int i = 0; i < g->columns; i++) /* the brackets fix the order, so that all decompositions agree */
                 next[i] = u[i] + factor * (((u[i - 1] + u[i + 1]) + ((u - width)[i] + u[width + (size_t)i])) - 4.0 * u[i]);
         }
         double *swap = g->u;
@@ -114,7 +114,7 @@ static const double *block_of(grid *g) {
     return g->block;
 }
 
-/* Largest error at t = 0.1 against sin(pi x) sin(pi y) exp(-2 pi^2 alpha t), whose sides are 0. */
+/* Return the largest error at t = 0.1 against sin(pi x) sin(pi y) exp(-2 pi^2 alpha t), which is 0 at the sides. */
 static double error_on_grid(MPI_Comm comm, int n) {
     const double pi = acos(-1.0), alpha = 0.5, time = 0.1, h = 1.0 / (n + 1);
     double error = 0, largest;

@@ -1,13 +1,13 @@
 ! Heat equation u_t = alpha (u_xx + u_yy) on the unit square: one simulation of the ensemble per parameter set.
 !
 ! 64 x 64 interior points, second-order differences in space, explicit Euler in time; the four sides keep their
-! temperature. The grid is split over the ranks of the group along y, each rank sends its own block of every sample.
+! temperature. The grid is split over the ranks of the group along y; each rank sends its own block of every sample.
 ! u(i, j) is the temperature at x = i h, y = j h, and arrives as tensor[j-1, i-1].
 !
 !     ./heat2d_f             a solver of the job (see heat2d.yaml), or one simulation when started alone
 !     ./heat2d_f --verify    compare with an analytic solution on two grids; also under mpirun
 !
-! No return code of MPI is checked: the error handlers of MPI_COMM_WORLD and of the group end this rank on an error.
+! MPI return codes are not checked: the error handlers of MPI_COMM_WORLD and of the group end this rank on an error.
 program heat2d
   use mpidata
   use, intrinsic :: iso_fortran_env, only: int64, real64
@@ -74,8 +74,8 @@ contains
     last = n * (rank + 1) / ranks
   end subroutine split
 
-  !> Advance by `time`, in as many substeps as alpha dt / h^2 <= 0.2 needs (the scheme is stable up to 0.25).
-  !> u has a halo of one, which at a side holds the boundary values.
+  !> Advance by `time`, with enough substeps that alpha dt / h^2 <= 0.2 (the scheme is stable up to 0.25).
+  !> u has a halo of one, which holds the boundary values at a side.
   subroutine advance(comm, u, alpha, time)
     integer, intent(in) :: comm
     real(real64), intent(inout) :: u(0:, 0:)
@@ -94,7 +94,7 @@ contains
       call exchange_halo(comm, u, nx, ny)
       old = u
       do j = 1, ny
-        do i = 1, nx ! the brackets fix the order, so that every decomposition agrees
+        do i = 1, nx ! the brackets fix the order, so that all decompositions agree
           u(i, j) = old(i, j) + factor * (((old(i - 1, j) + old(i + 1, j)) + (old(i, j - 1) + old(i, j + 1))) &
             - 4.0_real64 * old(i, j))
         end do
@@ -128,7 +128,7 @@ contains
       ' on 63 x 63: order ', log(coarse / fine) / log(2.0_real64)
   end subroutine verify
 
-  !> Largest error at t = 0.1 against sin(pi x) sin(pi y) exp(-2 pi^2 alpha t), whose sides are 0.
+  !> Return the largest error at t = 0.1 against sin(pi x) sin(pi y) exp(-2 pi^2 alpha t), which is 0 at the sides.
   real(real64) function error_on_grid(comm, n) result(largest)
     integer, intent(in) :: comm, n
     real(real64), parameter :: pi = acos(-1.0_real64), alpha = 0.5_real64, time = 0.1_real64

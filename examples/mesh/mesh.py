@@ -1,8 +1,8 @@
 """Heat equation u_t = alpha (u_xx + u_yy) on an ellipse, with linear finite elements on a triangle mesh.
 
-Each simulation has a mesh of its own: the width of the ellipse and the spacing of the nodes are parameters. The
-boundary has temperature 0; backward Euler in time. Each rank of the group puts its part of the nodes, and the edges
-that begin there; an edge names its nodes by their numbers in the whole mesh, from 0.
+Each simulation has its own mesh: the width of the ellipse and the spacing of the nodes are parameters. The boundary has
+temperature 0; backward Euler in time. Each rank of the group puts its part of the nodes, and the edges that start
+there; an edge names its nodes by their numbers in the whole mesh, from 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def make_nodes(width: float, spacing: float, chance: np.random.Generator) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Place nodes on and within the ellipse, ordered by x: (nodes, 2), and which of them are within."""
+    """Place nodes on and inside the ellipse, ordered by x; return them, (nodes, 2), and which ones are inside."""
     angles = np.linspace(0, 2 * np.pi, int(np.pi * (width + 1) / 2 / spacing), endpoint=False)
     boundary = np.stack([np.cos(angles), np.sin(angles)], 1)
     grid = np.stack(np.meshgrid(np.arange(-width / 2, width / 2, spacing), np.arange(-0.5, 0.5, spacing)), -1).reshape(
@@ -35,13 +35,13 @@ def make_nodes(width: float, spacing: float, chance: np.random.Generator) -> tup
 
 
 def find_edges(triangles: Integers) -> Integers:
-    """List each edge of the mesh once: (2, edges), by its first node."""
+    """Return each edge of the mesh once, ordered by its first node: (2, edges)."""
     pairs = np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
     return np.unique(pairs, axis=0).T
 
 
 def assemble(xy: Floats, triangles: Integers) -> tuple[Floats, csc_matrix]:
-    """Lumped masses, (nodes,), and the stiffness matrix."""
+    """Return the lumped masses, (nodes,), and the stiffness matrix."""
     a, b, c = (xy[triangles[:, i]] for i in range(3))
     area = np.abs((b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0]) / 2
     sides = np.stack([c - b, a - c, b - a], 1)  # opposite to each corner
@@ -52,7 +52,7 @@ def assemble(xy: Floats, triangles: Integers) -> tuple[Floats, csc_matrix]:
 
 
 def initial(xy: Floats, chance: np.random.Generator) -> Floats:
-    """Some hot spots."""
+    """Return temperatures with some hot spots."""
     centres, heights = chance.uniform(-0.4, 0.4, (4, 2)), chance.uniform(0.5, 1, 4)
     squares = ((xy[:, None] - centres) ** 2).sum(-1)
     return np.asarray((heights * np.exp(-squares / 0.02)).sum(1))
@@ -70,7 +70,7 @@ def main() -> None:
         triangles = Delaunay(xy).simplices.astype(np.int64)
         edges = find_edges(triangles)
         masses, stiffness = assemble(xy, triangles)
-        # Within: (M + dt alpha K) u_next = M u; on the boundary: u_next = 0. So small that each rank solves all of it.
+        # Inside: (M + dt alpha K) u_next = M u; on the boundary: u_next = 0. Each rank solves the whole small system.
         free = diags(inner.astype(float))
         matrix = free @ (diags(masses) + STEP_TIME * parameters["alpha"] * stiffness) + diags(1.0 - inner)
         solve = splu(matrix.tocsc()).solve

@@ -1,7 +1,7 @@
 """Train a graph network that makes a time step of the heat equation on any mesh.
 
-A batch has the nodes of its graphs one behind another, and the edges name nodes of the batch, so that the graphs are
-one large graph of parts that are not connected. Writes prediction.png into the run folder.
+A batch concatenates the nodes of its graphs, and the edges name nodes of the batch, so that the graphs form one large
+disconnected graph. Writes prediction.png into the run folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def layers(inputs: int, outputs: int, width: int = 32) -> nn.Sequential:
 
 
 class GraphNetwork(nn.Module):
-    """Passes messages along the edges, in both directions; gives the change of the temperature."""
+    """Passes messages along the edges in both directions, and returns the change of the temperature."""
 
     def __init__(self, width: int = 32, rounds: int = 3) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class GraphNetwork(nn.Module):
 
 
 def evaluate(model: nn.Module, samples: Iterable[Sample]) -> tuple[float, float]:
-    """Mean squared error of the model, and of the guess that nothing changes, over all nodes of all samples."""
+    """Return the mean squared error, over all nodes of all samples, of the model and of predicting no change."""
     total = torch.zeros(3, dtype=torch.float64)
     with torch.no_grad():
         for sample in samples:
@@ -58,7 +58,7 @@ def evaluate(model: nn.Module, samples: Iterable[Sample]) -> tuple[float, float]
 
 
 def plot(path: Path, model: nn.Module, sample: Sample) -> None:
-    """Draw how the temperature of a sample changes in its time step, as it is and as it is predicted."""
+    """Draw the true and the predicted temperature change of a sample in its time step."""
     from matplotlib import pyplot
 
     with torch.no_grad():
@@ -74,7 +74,7 @@ def plot(path: Path, model: nn.Module, sample: Sample) -> None:
     figure, axes = pyplot.subplots(1, 3, figsize=(15, 4), layout="constrained")
     for axis, (title, values, options) in zip(
         axes, drawn, strict=True
-    ):  # a convex domain: these are the solver's triangles
+    ):  # the domain is convex, so these are the solver's triangles
         figure.colorbar(axis.tripcolor(x, y, values, edgecolors="white", linewidth=0.1, **options), ax=axis)
         axis.set(title=title, aspect="equal")
     figure.savefig(path)

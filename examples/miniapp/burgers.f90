@@ -1,6 +1,6 @@
-! Viscous Burgers equation u_t + u u_x = nu u_xx on a ring of n points, split over all ranks of MPI_COMM_WORLD: a program as
-! many are, with its parameters in a namelist, one run, and its world to itself. The lines that end with !m are all that it
-! takes to stream u at every step to the trainers of a job; without a job the program runs as before.
+! Viscous Burgers equation u_t + u u_x = nu u_xx on a ring of n points, split over all ranks of MPI_COMM_WORLD. A
+! typical program: its parameters are in a namelist, it makes one run, and it has its world to itself. The lines ending
+! with !m stream u at every step to the trainers of a job; without a job the program runs as before.
 program burgers
   use mpidata_carried !m
   use, intrinsic :: iso_fortran_env, only: real64, int64

@@ -1,4 +1,4 @@
-"""Trains a network that gives u on the whole ring from the parameters and the time."""
+"""Trains a network that maps the parameters and the time to u on the whole ring."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A rod between two ends at fixed temperatures: the function of the job file."""
+"""A rod between two ends at fixed temperatures; the job file names the function."""
 
 import numpy as np
 

@@ -10,7 +10,7 @@ import mpidata
 
 
 class Rod(nn.Module):
-    """Temperatures from alpha, the temperature of the left end, and the time; they are proportional to the second."""
+    """Maps alpha, the left end's temperature and the time to temperatures, which are proportional to the second."""
 
     def __init__(self) -> None:
         super().__init__()

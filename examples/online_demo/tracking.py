@@ -1,6 +1,6 @@
-"""Gives what the training script reports to Weights & Biases, or to MLflow: `log: ["tracking:WandB"]` in the job file.
+"""Passes the training script's reports to Weights & Biases or MLflow: `log: ["tracking:WandB"]` in the job file.
 
-All calls come from one thread of the scheduler; what they raise is said once, and does not disturb the job.
+All calls come from one thread of the scheduler; an exception is reported once and does not disturb the job.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Training script of the online demo: from feed, kill and the time to both species on 256 x 256 points."""
+"""Training script of the online demo: maps feed, kill and the time to both species on 256 x 256 points."""
 
 import torch
 from torch import nn

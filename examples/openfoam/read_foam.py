@@ -1,4 +1,4 @@
-"""Reads what laplacianFoam writes: for each time and rank a file of text."""
+"""Reads the output of laplacianFoam: a text file per time and rank."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ COLUMNS = 20
 
 
 def fields(path, simulation):
-    """Yield the field of one time; `path` is the first rank's part of it, processor0/<time>/T."""
+    """Yield the field of one time; `path` is the first rank's part, processor0/<time>/T."""
     time, case = path.parent.name, path.parents[2]
     whole = np.empty(COLUMNS * COLUMNS, np.float32)
     for rank in sorted(case.glob("processor*")):

@@ -1,4 +1,4 @@
-"""Trains a network that gives the temperature of the plate from the parameters and the time."""
+"""Trains a network that maps the parameters and the time to the temperature of the plate."""
 
 import torch
 

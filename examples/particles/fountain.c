@@ -1,8 +1,8 @@
-/* A fountain: each rank of the group has a nozzle, from which particles come at random moments; they fly in a parabola and
- * vanish when they fall to the ground. Each rank puts its own particles, as many as it has: in the first step there are
- * none. A trainer gets those of all ranks, those of the first rank first.
+/* A fountain: each rank of the group has a nozzle that emits particles at random times; they fly in a parabola and
+ * vanish when they reach the ground. Each rank puts all of its own particles; in the first step there are none. A
+ * trainer gets the particles of all ranks in rank order.
  *
- * No return code of MPI is checked: the error handlers of MPI_COMM_WORLD and of the group end this rank on an error. */
+ * MPI return codes are not checked: the error handlers of MPI_COMM_WORLD and of the group end this rank on an error. */
 #include <math.h>
 #include <mpi.h>
 #include <mpidata.h>
@@ -22,13 +22,13 @@ typedef struct {
     double nozzle;
 } fountain;
 
-/* From 0 to 1: the same numbers on every machine (Knuth's MMIX). */
+/* Random numbers from 0 to 1, the same on every machine (Knuth's MMIX). */
 static double draw(fountain *f) {
     f->chance = f->chance * 6364136223846793005u + 1442695040888963407u;
     return (double)(f->chance >> 11) / 9007199254740992.0;
 }
 
-/* Between none and twice the rate of them. */
+/* Emit between none and twice `rate` particles. */
 static void emit(fountain *f, double rate, double speed) {
     for (int64_t born = (int64_t)(2 * rate * draw(f) + 0.5); born > 0 && f->count < MOST; born--) {
         double angle = 1.5707963 + draw(f) - 0.5, pace = speed * (0.5 + draw(f));
@@ -48,7 +48,7 @@ static void advance(fountain *f, double gravity) {
     f->count = left;
 }
 
-/* Of the particles of all ranks. */
+/* Energy of the particles of all ranks. */
 static double energy(const fountain *f, MPI_Comm group) {
     double own = 0, all;
     for (int64_t i = 0; i < f->count; i++) own += 0.5 * (f->list[i].u * f->list[i].u + f->list[i].v * f->list[i].v);
@@ -56,7 +56,7 @@ static double energy(const fountain *f, MPI_Comm group) {
     return all;
 }
 
-/* One step; returns what the library says. */
+/* Make one step; return the library's status. */
 static int make_step(fountain *f, int step, MPI_Comm group, int rank) {
     double rate, speed, gravity;
     mpidata_param("rate", &rate);

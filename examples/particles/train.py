@@ -1,6 +1,6 @@
-"""Train a DeepSets network: from a set of particles of any size to their kinetic energy in the next step.
+"""Train a DeepSets network that maps a set of particles of any size to their kinetic energy in the next step.
 
-The network is applied to each particle, and what it gives is summed over the particles of each sample
+The network is applied to each particle, and its outputs are summed over the particles of each sample
 (https://arxiv.org/abs/1703.06114), so that neither their number nor their order matters. Writes prediction.png into the
 run folder.
 """
@@ -21,7 +21,7 @@ Sample = dict[str, torch.Tensor]
 
 
 class DeepSets(nn.Module):
-    """Gives a number for each sample of a batch: (B,)."""
+    """Returns one number per sample of a batch: (B,)."""
 
     def __init__(self, width: int = 64) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class DeepSets(nn.Module):
 
 
 def collate(samples: list[Sample]) -> Sample:
-    """Join single samples as the stream joins those of a batch."""
+    """Join single samples as the stream does for a batch."""
     batch = {name: torch.stack([sample[name] for sample in samples]) for name in samples[0] if name != "state"}
     batch["state"] = torch.cat([sample["state"] for sample in samples])
     batch["particles_offsets"] = nn.functional.pad(batch["particles"].cumsum(0), (1, 0))
@@ -44,7 +44,7 @@ def collate(samples: list[Sample]) -> Sample:
 
 
 def plot(path: Path, batch: Sample, predicted: torch.Tensor) -> None:
-    """Draw true and predicted energies over time, of the first simulations; and predicted ones over true ones."""
+    """Draw the true and predicted energies of the first simulations over time, and predicted over true energies."""
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, 2, figsize=(12, 4), layout="constrained")

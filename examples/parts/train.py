@@ -1,4 +1,4 @@
-"""Tell signals from noise, by the rows of part files that the job's loaders read and shuffle."""
+"""Tell signals from noise, with the rows of part files that the job's loaders read and shuffle."""
 
 import torch
 import torch.distributed as dist

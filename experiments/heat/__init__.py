@@ -26,16 +26,16 @@ class _Size:
     seeds: int
     held_out: int
     few: int  # simulations of the limited set
-    repeats: int  # how often the reservoir and the offline arms use a sample of all
+    repeats: int  # how often the reservoir and the arms with all files use each sample
 
     @property
     def once(self) -> int:
-        """Steps of training that use each sample once."""
+        """Number of training steps that use each sample once."""
         return self.simulations * 100 // 16
 
 
 _WHOLE, _QUICK = _Size(1000, 5, 1000, 100, 4), _Size(160, 2, 200, 16, 4)
-# Sampler and weights have other seeds for each seed; those of the record belong to no other run.
+# Each seed gives the sampler and the weights different seeds; no other run has those of the record.
 _ONLINE = {
     "fifo": ["buffer.policy=fifo"],
     "firo": ["buffer.policy=firo"],
@@ -45,7 +45,7 @@ _OFFLINE = ("offline, few", "offline, all")
 
 
 def part(quick: bool) -> Part:
-    """Make the experiment."""
+    """Return the experiment."""
     size = _QUICK if quick else _WHOLE
     runs = [Run(_PRODUCED, partial(_produce, size), needed=True)]
     for seed in range(size.seeds):
@@ -70,7 +70,7 @@ _BUFFERS = {
 
 
 def buffers(quick: bool) -> Part:
-    """Make the experiment with policies and capacities of the buffer."""
+    """Return the experiment with policies and capacities of the buffer."""
     size, seeds = (_QUICK, range(2)) if quick else (_WHOLE, range(10))
     runs = [Run(_PRODUCED, partial(_produce, size), needed=True)]
     for seed in seeds:
@@ -95,8 +95,8 @@ def _online(size: _Size, arm: str, seed: int, folder: Path, results: Results) ->
 
 
 def _produce(size: _Size, folder: Path, results: Results) -> dict[str, Any]:
-    """Record all samples, as the offline arms need them; nobody trains meanwhile."""
-    shutil.rmtree(_record(size), ignore_errors=True)  # of another run
+    """Record all samples for the offline arms, without training."""
+    shutil.rmtree(_record(size), ignore_errors=True)  # from another run
     _record(size).parent.mkdir(exist_ok=True)
     return _job(folder, size, -1, 0, "buffer.policy=fifo", f"record.path={_record(size)}")
 

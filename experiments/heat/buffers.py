@@ -1,4 +1,4 @@
-"""Policies of a buffer, on the numbers of samples alone, to be tried before they are built."""
+"""Buffer policies that handle sample numbers only, to try them before they are implemented."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 Ids = npt.NDArray[np.int64]
-# Of so many that may be evicted, chosen by chance, one is; and of so many for each that is drawn, the least drawn ones.
+# Number of random candidates for each eviction, and for each sample of a batch.
 _CANDIDATES, _DRAWN_OF = 8, 4
 
 
 class Reservoir:
-    """Draws any sample that is there; a new one takes the place of one that was drawn, or waits.
+    """Draws any sample in the buffer; a new one replaces one that was drawn, or waits.
 
     Parameters
     ----------
     capacity, repeats : int
-        The buffer's, and how often a sample is drawn in the mean.
+        The buffer's capacity, and how often a sample is drawn on average.
     simulations : ndarray of int, shape (n,)
-        Of each sample.
+        The simulation of each sample.
     random : numpy.random.Generator
     choose : callable
-        From samples that may be evicted, and the buffer: the index of the one that is. Not for firo.
+        Called with the candidates for eviction and the buffer; returns the index of the one to evict. Unused by firo.
     """
 
     def __init__(
@@ -40,19 +40,19 @@ class Reservoir:
         self.of_simulation = np.zeros(int(simulations.max()) + 1, np.int64)
         self._random, self._choose = random, choose
         self._there = np.empty(capacity, np.int64)
-        self._count, self._unseen = 0, 0  # those that were never drawn come first
+        self._count, self._unseen = 0, 0  # samples that were never drawn come first
         self._ended = False
 
     def full(self) -> bool:
-        """Whether no sample can be added."""
+        """Return whether no sample can be added."""
         return self._count == self.capacity == self._unseen
 
     def ready(self, batch: int) -> bool:
-        """Whether a batch can be drawn: from 500 samples on, or half the capacity, before the end."""
+        """Return whether a batch can be drawn: before the end, from 500 samples or half the capacity on."""
         return self._count >= batch and (self._ended or self._count >= min(500, self.capacity // 2))
 
     def add(self, sample: int) -> None:
-        """Add a sample for which there is room."""
+        """Add a sample; there must be room."""
         place = self._count
         if self._count == self.capacity:
             candidates = self._random.integers(self._unseen, self._count, _CANDIDATES)
@@ -66,7 +66,7 @@ class Reservoir:
         self.of_simulation[self.simulations[sample]] += 1
 
     def draw(self, batch: int) -> Ids:
-        """Draw so many different samples."""
+        """Draw a batch of different samples."""
         drawn = np.empty(batch, np.int64)
         places = self._places(batch)
         for i, place in enumerate(sorted(places.tolist(), reverse=True)):
@@ -81,12 +81,12 @@ class Reservoir:
         return self._random.choice(self._count, batch, replace=False, shuffle=False)
 
     def end(self) -> None:
-        """Note that no more come."""
+        """Note that no more samples come."""
         self._ended = True
 
 
 class Even(Reservoir):
-    """Draws, of four times as many as a batch has, chosen by chance, those that were drawn least."""
+    """Draws the least drawn of four times as many random samples as a batch has."""
 
     def _places(self, batch: int) -> Ids:
         places = self._random.choice(self._count, min(self._count, _DRAWN_OF * batch), replace=False)
@@ -94,18 +94,18 @@ class Even(Reservoir):
 
 
 class Firo(Reservoir):
-    """Draws any sample that is there, each `repeats` times, after which it is gone."""
+    """Draws any sample in the buffer, and removes it after `repeats` draws."""
 
     def full(self) -> bool:
-        """Whether no sample can be added."""
+        """Return whether no sample can be added."""
         return self._count == self.capacity
 
     def ready(self, batch: int) -> bool:
-        """Whether a batch can be drawn: from nine tenths of the capacity on, before the end."""
+        """Return whether a batch can be drawn: before the end, from nine tenths of the capacity on."""
         return self._count >= batch if self._ended else self._count >= 0.9 * self.capacity
 
     def draw(self, batch: int) -> Ids:
-        """Draw so many different samples."""
+        """Draw a batch of different samples."""
         places = self._places(batch)
         drawn = self._there[places]
         self.draws[drawn] += 1
@@ -126,7 +126,7 @@ _EVICTIONS = {
 
 
 def make_buffer(policy: str, part: float, repeats: int, simulations: Ids, random: np.random.Generator) -> Reservoir:
-    """Make one whose capacity is a part of all samples."""
+    """Return a buffer with a policy, whose capacity is a part of all samples."""
     capacity = round(part * len(simulations))
     if policy == "firo":
         return Firo(capacity, repeats, simulations, random)

@@ -1,4 +1,4 @@
-"""The page of the experiment with policies and capacities of the buffer."""
+"""The page of the experiment on policies and capacities of the buffer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REFERENCE = "all kept"
 
 
 def render(arms: Sequence[str], seeds: Sequence[int], simulations: int, results: Results, output: Path) -> None:
-    """Write buffers.md from the results that are there."""
+    """Write buffers.md from the available results."""
     found = by_arm(results, arms, seeds)
     if not found:
         return

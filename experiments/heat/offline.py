@@ -1,7 +1,7 @@
-"""The training of the offline arms: offline.py SEED MARKS HELD_OUT RESULT RECORD SIMULATIONS STEPS RATE.
+"""Training script of the offline arms: offline.py SEED MARKS HELD_OUT RESULT RECORD SIMULATIONS STEPS RATE.
 
-The first SIMULATIONS of a record are read into memory, which counts, and drawn from there, so that no loader holds the
-training up; each epoch in another order. With the RATE `cosine` the rate goes down to 0.
+The first SIMULATIONS of a record are read into memory, which counts as time, and drawn from there, so that no loader
+delays the training. Each epoch has a different order. With the RATE `cosine` the learning rate decreases to 0.
 """
 
 import json
@@ -18,7 +18,7 @@ from surrogate import BATCH, Training
 def main(
     seed: int, marks: int, held_out: int, result: Path, record: str, simulations: int, steps: int, rate: str
 ) -> None:
-    """Train for so many steps."""
+    """Train for the given number of steps."""
     begun = time.perf_counter()
     parameters, times, fields, _ = read(record, simulations)
     known = steps if rate == "cosine" else None
@@ -34,10 +34,10 @@ def main(
 
 
 def read(record: str, simulations: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Read all steps of the first simulations, as they came.
+    """Read all steps of the first simulations, in order of arrival.
 
-    Returns their parameters [n, 6], times [n], temperatures [n, 32, 32], and the ids of their simulations [n]. The file
-    of the one trainer at once, as docs/recording.md describes it: sample by sample it would take a minute.
+    Return parameters [n, 6], times [n], temperatures [n, 32, 32] and simulation ids [n]. The trainer's file is read as
+    a whole (see docs/recording.md), because single samples would take a minute.
     """
     with h5py.File(Path(record) / "trainer-0000.h5") as file:
         rows = np.flatnonzero(file["simulation"][()] < simulations)

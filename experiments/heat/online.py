@@ -1,4 +1,4 @@
-"""The training script of the online arms: online.py SEED MARKS HELD_OUT RESULT; SEED -1 only takes the samples."""
+"""Training script of the online arms: online.py SEED MARKS HELD_OUT RESULT; SEED -1 takes samples without training."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ import mpidata
 
 
 def main(seed: int, marks: int, held_out: int, result: Path) -> None:
-    """Train with all that comes."""
+    """Train with all samples of the stream."""
     stream = mpidata.MPIStreamDataset(batch_size=BATCH)
     begun = time.perf_counter()
     training = Training(seed, marks)

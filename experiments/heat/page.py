@@ -20,7 +20,7 @@ _REFERENCE = "reservoir"
 
 
 def render(arms: Sequence[str], seeds: Sequence[int], once: int, results: Results, output: Path) -> None:
-    """Write heat.md and heat.png from the results that are there."""
+    """Write heat.md and heat.png from the available results."""
     found: Found = by_arm(results, arms, seeds)
     if not found:
         return
@@ -45,7 +45,7 @@ def render(arms: Sequence[str], seeds: Sequence[int], once: int, results: Result
 
 
 def _with_least_times(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Take an arm's times as the least over its seeds: what else runs on a machine only adds to them."""
+    """Set an arm's times to the minimum over its seeds, because other programs on the machine only add time."""
     for marks in zip(*(result["marks"] for result in results), strict=False):
         least = min(mark["seconds"] for mark in marks)
         for mark in marks:
@@ -69,20 +69,20 @@ def _end(result: dict[str, Any]) -> Mark:
 
 
 def _at_steps(steps: float, result: dict[str, Any]) -> Mark | None:
-    """Give the last mark up to so many steps; None where the training ended long before."""
+    """Return the last mark up to a number of steps, or None if the training ended much earlier."""
     marks = [mark for mark in result["marks"] if mark["steps"] <= steps]
     return marks[-1] if marks and marks[-1]["steps"] > 0.95 * steps else None
 
 
 def _at_time(result: dict[str, Any], second: float, produced: bool) -> Mark | None:
-    """Give the last mark up to so many seconds; None where the training has none yet."""
+    """Return the last mark up to a number of seconds, or None if there is none yet."""
     before = result.get("produced_s", 0.0) if produced else 0.0
     marks = [mark for mark in result["marks"] if before + mark["seconds"] <= second]
     return marks[-1] if marks else None
 
 
 def _worth(found: Found) -> str:
-    """Say what training online is not worth here."""
+    """Return a paragraph on the cost of the runs and the limits of online training."""
     told = []
     for arm, results in found.items():
         seconds = sorted(_end(result).get("own_seconds", _end(result)["seconds"]) for result in results)

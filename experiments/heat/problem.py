@@ -1,8 +1,8 @@
-"""The heat equation u_t = alpha (u_xx + u_yy) on the unit square, whose sides keep their temperature.
+"""The heat equation u_t = alpha (u_xx + u_yy) on the unit square with sides at fixed temperatures.
 
-32 x 32 points, second-order differences in space, explicit Euler in time. Parameters are alpha and the temperatures at
-the start and of the left, right, bottom and top side, as in the study of the reservoir (Meyer et al., High Throughput
-Training of Deep Surrogates from Large Ensemble Runs, SC 2023), but with alpha.
+32 x 32 points, second-order differences in space, explicit Euler in time. Parameters are alpha, the initial temperature
+and those of the left, right, bottom and top side, as in the study of the reservoir (Meyer et al., High Throughput
+Training of Deep Surrogates from Large Ensemble Runs, SC 2023), with alpha added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HIGH = np.array([0.1, 500, 500, 500, 500, 500])
 
 
 def solve(parameters: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    """Give the temperatures, [n, 32, 32], after each of the 100 steps, for parameters [n, 6]."""
+    """Yield the temperatures, [n, 32, 32], after each of the 100 steps, for parameters [n, 6]."""
     alpha, initial, left, right, bottom, top = np.asarray(parameters, np.float32).T[:, :, None]
     u = np.empty((len(parameters), POINTS + 2, POINTS + 2), np.float32)
     u[:] = initial[:, :, None]
@@ -38,7 +38,7 @@ def solve(parameters: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
 def simulate(
     alpha: float, initial: float, left: float, right: float, bottom: float, top: float, pace: float
 ) -> Iterator[tuple[float, dict[str, npt.NDArray[Any]]]]:
-    """Run one simulation of the job, one step each `pace` seconds: most of that time is slept, as on other nodes."""
+    """Run one simulation of the job, a step every `pace` seconds; it mostly sleeps, as if it ran on other nodes."""
     due = time.perf_counter()
     for step, u in enumerate(solve(np.array([[alpha, initial, left, right, bottom, top]])), start=1):
         due = max(due + pace, time.perf_counter() - pace)
@@ -47,7 +47,7 @@ def simulate(
 
 
 def held_out(count: int, every: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Make simulations that are never trained on: parameters [n, 6] and temperatures [n, steps, 32, 32], float32."""
+    """Make held-out simulations: parameters [n, 6] and temperatures [n, steps, 32, 32], float32."""
     parameters = np.random.default_rng(20230611).uniform(LOW, HIGH, (count, 6))
     fields = [u.copy() for step, u in enumerate(solve(parameters), start=1) if step % every == 0]
     return parameters, np.stack(fields, axis=1)

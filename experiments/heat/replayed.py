@@ -1,7 +1,7 @@
-"""The training of arms that differ in the buffer, with the samples of a record as they came, and no job around it.
+"""Training of arms that differ in the buffer, on a record's samples in order of arrival, without a job.
 
-replayed.py SEED MARKS HELD_OUT RESULT RECORD SIMULATIONS REPEATS POLICY PART: each sample that comes allows REPEATS
-draws in the mean, as `buffer.repeats` does, so that a run is the same whatever else the machine does; the capacity of
+replayed.py SEED MARKS HELD_OUT RESULT RECORD SIMULATIONS REPEATS POLICY PART: each sample that arrives allows REPEATS
+draws on average, as with `buffer.repeats`, so that a run does not depend on the load of the machine. The capacity of
 the buffer is a PART of all samples.
 """
 
@@ -19,7 +19,7 @@ from surrogate import BATCH, Training
 
 
 def main(training: Training, buffer: Buffer, samples: Sequence[torch.Tensor], repeats: int) -> list[int]:
-    """Train until the budget of draws is used up; returns how many samples were drawn 0, 1, 2 ... times."""
+    """Train until the budget of draws is used up; return how many samples were drawn 0, 1, 2 ... times."""
     parameters, times, fields, _ = samples
     count = len(times)
 

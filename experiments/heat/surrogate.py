@@ -1,7 +1,7 @@
-"""The surrogate, its training, and its errors: the same for all arms.
+"""The surrogate, its training and its errors, which are the same for all arms.
 
-From the parameters and the time to all temperatures at once, by three layers of 256, with Adam: the direct surrogate of
-the SC 2023 study, where the learning rate is halved now and then, too.
+It maps the parameters and the time to all temperatures at once, with three layers of 256, trained by Adam. This is the
+direct surrogate of the SC 2023 study, which also halves the learning rate at intervals.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _EVERY = 5  # steps of a held-out simulation that are compared
 
 
 class Training:
-    """A model, and how far it was at some moments.
+    """A model, and its progress at some moments.
 
     Parameters
     ----------
     seed : int
-        Of the model's weights.
+        Seed of the model's weights.
     marks : int
-        Steps of training from one mark to the next.
+        Training steps between marks.
     seconds : float
-        Time that has passed already.
+        Time that has already passed.
     steps : int, optional
-        How many there will be: the rate rises over the first tenth, and goes down to 0 along half a cosine. If not
-        given, it is halved now and then.
+        Number of training steps: the learning rate rises over the first tenth, then decreases to 0 along half a cosine.
+        If not given, the rate is halved at intervals.
     """
 
     def __init__(self, seed: int, marks: int, seconds: float = 0.0, steps: int | None = None) -> None:
@@ -64,7 +64,7 @@ class Training:
             self._mark()
 
     def result(self, simulations: int) -> dict[str, Any]:
-        """Errors of the model at each mark and at the end, on held-out simulations."""
+        """Return the errors of the model at each mark and at the end, on held-out simulations."""
         if not self._marked or self._marked[-1][0] != self.steps:
             self._mark()
         parameters, truth = held_out(simulations, _EVERY)
@@ -90,7 +90,7 @@ class Training:
         return 2 * (values - self._low) / (self._high - self._low) - 1
 
     def _errors(self, parameters: np.ndarray[Any, Any], truth: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Root mean square error of each simulation over its steps and points, in kelvin."""
+        """Return the root mean square error of each simulation over its steps and points, in kelvin."""
         squares = np.zeros(len(parameters))
         known = torch.from_numpy(parameters)
         with torch.no_grad():

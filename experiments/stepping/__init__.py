@@ -1,4 +1,4 @@
-"""Ways to choose the simulations that a surrogate which steps forward in time is trained on."""
+"""Ways to choose simulations for training a surrogate that steps forward in time."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from experiments.stepping.problem import EQUATIONS
 __all__ = ["EQUATIONS", "confirmation", "tuning", "why"]
 
 _HERE = Path(__file__).resolve().parent
-_REPEATS, _BATCH, _WINDOWS = 4, 32, 39  # windows of a simulation
+_REPEATS, _BATCH, _WINDOWS = 4, 32, 39  # windows per simulation
 _QUARTERS, _BINS = 4, 10
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A sampler, its settings, whether losses have the weight 1 / density, and how long its runs are, to others."""
+    """A sampler, its settings, whether losses have the weight 1 / density, and the relative length of its runs."""
 
     sampler: str
     keys: Mapping[str, Any] = field(default_factory=dict)
@@ -45,14 +45,14 @@ class _Size:
 
     @property
     def batches(self) -> int:
-        """How many a run has."""
+        """Number of batches in a run."""
         return self.simulations * _WINDOWS * _REPEATS // _BATCH
 
 
 _WHOLE, _QUICK = _Size(400, 1000), _Size(100, 200)
 _TUNED = ("burgers", "kuramoto-sivashinsky")
 _COMPARED = (*_TUNED, "gray-scott")
-_WITH_TORCH = ("diffusion", "committee")  # on a rank of their own
+_WITH_TORCH = ("diffusion", "committee")  # need their own rank
 _EVEN = {"uniform": Arm("uniform"), "sobol": Arm("sobol")}
 _TRIED = _EVEN | {
     "breed": Arm("breed"),
@@ -66,7 +66,7 @@ _TRIED = _EVEN | {
     "committee": Arm("committee"),
     "uniform, twice as long": Arm("uniform", length=2),
 }
-# The first of breed is what its defaults were, whose breakpoint was 10 generations, of 2 simulations each.
+# The first `breed` arm has the former defaults: the breakpoint was 10 generations of 2 simulations each.
 _WATCHED = {
     "uniform": Arm("uniform"),
     "breed, breakpoint 20": Arm("breed", {"breakpoint": 20}),
@@ -84,14 +84,14 @@ _CONFIRMED = _CHOSEN | {"power": Arm("power"), "breed": Arm("breed")}
 
 
 def tuning(quick: bool) -> Part:
-    """Make the runs that choose a sampler and its settings."""
+    """Return the runs that choose a sampler and its settings."""
     return _part("tuning", _TUNED, _TRIED, range(2 if quick else 5), quick)
 
 
 def confirmation(quick: bool) -> Part:
-    """Make the runs that compare samplers on seeds of their own: the one that was chosen first, then the others.
+    """Return the runs that compare samplers on separate seeds: the chosen sampler first, then the others.
 
-    The others have the equation first on which they were best while settings were chosen.
+    The others start with the equation on which they were best when settings were chosen.
     """
     part = _part("samplers", _COMPARED, _CONFIRMED, range(100, 102 if quick else 120), quick)
     chosen = [run for run in part.runs if any(f" {arm} " in run.name for arm in _CHOSEN)]
@@ -101,7 +101,7 @@ def confirmation(quick: bool) -> Part:
 
 
 def why(quick: bool) -> Part:
-    """Make the runs that are watched more closely."""
+    """Return the runs that are watched more closely."""
     return _part("why", _TUNED[:1], _WATCHED, range(50, 52 if quick else 55), quick)
 
 
@@ -143,7 +143,7 @@ def _run(
 
 
 def _drawn(folder: Path, size: _Size, axis: tuple[str, tuple[float, float]]) -> list[list[int]]:
-    """Count simulations along the first parameter, in ten parts of its range, for each quarter of the simulations."""
+    """Count the simulations in tenths of the first parameter's range, for each quarter of the simulations."""
     with _file_of(folder, "parameters.csv").open(newline="") as file:
         rows = np.array([float(row[axis[0]]) for row in csv.DictReader(file)])[: size.simulations]
     return [np.histogram(part, _BINS, axis[1])[0].tolist() for part in np.array_split(rows, _QUARTERS)]

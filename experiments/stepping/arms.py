@@ -1,4 +1,4 @@
-"""The samplers of the arms: all run the same uniform simulations first, and say how much time the sampler took."""
+"""The samplers of the arms: all start with the same uniform simulations, and report the time the sampler took."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from mpidata.sampling.samplers.power import Power
 from mpidata.sampling.space import Space
 
 FIRST = 50
-OTHERS = ("pace",)  # parameters of the job that are none of the equation
-PUBLISHED = ("committee",)  # samplers that are told of the model
+OTHERS = ("pace",)  # parameters of the job that do not belong to the equation
+PUBLISHED = ("committee",)  # samplers that receive the model
 Array = npt.NDArray[np.float64]
 
 
 class Arm:
-    """The sampler that the environment variable `EXPERIMENT_ARM` describes, behind the first uniform simulations.
+    """The sampler that the environment variable `EXPERIMENT_ARM` describes, after the first uniform simulations.
 
     Its value is JSON: `{"sampler": "adaptive", "keys": {...}, "weighted": false, "equation": "burgers", "times":
-    "FILE"}`. The file gets the seconds of the CPU. With `weighted` simulations have the sampler's weights, else 1.
+    "FILE"}`. FILE receives the CPU seconds. With `weighted`, simulations have the sampler's weights, else 1.
     """
 
     def __init__(self, space: dict[str, Any], seed: int) -> None:
@@ -43,7 +43,7 @@ class Arm:
         self._times, self._seconds, self._drawn = Path(given["times"]), 0.0, 0
 
     def sample(self, count: int) -> tuple[Array, list[str], list[int], Array]:
-        """Draw rows: what is left of the first ones, then those of the sampler."""
+        """Draw rows: the rest of the first uniform ones, then the sampler's."""
         first = self._first[self._drawn : self._drawn + count]
         self._drawn += count
         rows, rules, parents = first, ["first"] * len(first), [-1] * len(first)
@@ -57,7 +57,7 @@ class Arm:
         return table, rules, parents, weights
 
     def observe(self, simulations: npt.NDArray[np.int64], parameters: Array, losses: dict[str, Array]) -> None:
-        """Tell the sampler of losses."""
+        """Pass losses to the sampler."""
         if hasattr(self._sampler, "observe"):
             self._timed(lambda: self._sampler.observe(simulations, parameters[:, self._columns], losses))
         self._times.write_text(f"{self._seconds:.3f}")
@@ -70,18 +70,18 @@ class Arm:
 
 
 class PublishedArm(Arm):
-    """One whose sampler is told what was published, and no losses."""
+    """An arm whose sampler receives the published model instead of losses."""
 
     def observe(
         self, simulations: npt.NDArray[np.int64], parameters: Array, losses: dict[str, Array], published: Any = None
     ) -> None:
-        """Tell the sampler of the model."""
+        """Pass the model to the sampler."""
         self._timed(lambda: self._sampler.observe(published))
         self._times.write_text(f"{self._seconds:.3f}")
 
 
 class _Even:
-    """Points that know no losses."""
+    """Points that do not depend on losses."""
 
     def __init__(self, space: Space, draw: Any, rule: str) -> None:
         self._space, self._draw, self._rule = space, draw, rule

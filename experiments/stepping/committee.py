@@ -22,7 +22,7 @@ class Committee:
     """Chooses from a pool where the model's two newest published versions disagree, and far from each other.
 
     After AL4PDE (Musekamp et al., Active Learning for Neural PDE Solvers, ICLR 2025): stochastic batches, with
-    probabilities in proportion to the disagreement, here times the squared distance to what was chosen before (Arthur
+    probabilities in proportion to the disagreement, here times the squared distance to the points chosen before (Arthur
     and Vassilvitskii, k-means++, SODA 2007). A part `uniform` of the simulations is independent and uniform.
     """
 
@@ -36,7 +36,7 @@ class Committee:
         self._chosen: list[Array] = []
 
     def observe(self, published: Any) -> None:
-        """Take what the training has published last, or None."""
+        """Take the model's last published version, or None."""
         if published is None or published.version in self._versions:
             return
         self._versions = [*self._versions, published.version][-2:]
@@ -44,7 +44,7 @@ class Committee:
         self._members[-1].load_state_dict({name: torch.as_tensor(array.copy()) for name, array in published.items()})
 
     def sample(self, count: int) -> tuple[Array, list[str], list[int]]:
-        """Draw so many rows."""
+        """Draw `count` rows."""
         rules = np.where(self._random.random(count) < self._uniform, "uniform", "committee").tolist()
         if len(self._versions) < 2:
             rules = ["uniform"] * count
@@ -72,7 +72,7 @@ class Committee:
         return [pool[i] for i in chosen]
 
     def _disagreement(self, pool: Array) -> Array:
-        """Mean square difference of both, over the first half of a simulation: [n]."""
+        """Return the mean square difference of both versions over the first half of a simulation, [n]."""
         parameters = self._space.scale(pool)
         seen = told_of(self._equation, torch.from_numpy(parameters))
         states = [torch.from_numpy(self._equation.initial(parameters)).float()] * 2

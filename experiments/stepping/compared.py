@@ -1,4 +1,4 @@
-"""What an experiment compares, and its results by arm."""
+"""The arms that an experiment compares, and its results by arm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Found = dict[str, list[dict[str, Any]]]  # results of an arm's seeds
 
 @dataclass(frozen=True)
 class Compared:
-    """Arms on equations: `name` is the experiment's, and each run has so many simulations."""
+    """Arms on equations; `name` is the experiment's, and each run has `simulations` simulations."""
 
     name: str
     equations: Sequence[str]
@@ -25,6 +25,6 @@ class Compared:
     simulations: int
 
     def found(self, equation: str, results: Results) -> Found:
-        """Sort results of runs that are named `equation arm seed`; empty where no seed has all arms."""
+        """Group the results of runs named `equation arm seed`; empty if no seed has all arms."""
         of_equation = {run.removeprefix(f"{equation} "): result for run, result in results.items()}
         return by_arm(of_equation, self.arms, self.seeds)

@@ -1,4 +1,4 @@
-"""What the measures of losses.csv say of the errors of the model."""
+"""How the measures in losses.csv relate to the errors of the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEASURES = ("mean", "excess", "difficulty")
 
 
 def correlations(losses: Path, errors: dict[str, float]) -> dict[str, float]:
-    """Compare what losses.csv says of simulations with the errors in them: Spearman's rank correlation, by measure."""
+    """Return Spearman's rank correlation between each measure in losses.csv and the errors of the simulations."""
     with losses.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["simulation"] in errors]
     known = [errors[row["simulation"]] for row in rows]

@@ -1,4 +1,4 @@
-"""Simulations that a small diffusion model makes."""
+"""Simulations that a small diffusion model generates."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["Diffusion"]
 Array = npt.NDArray[np.float64]
 _LEAST_KNOWN, _WINDOW = 10, 400
 _NOISES, _WIDTH, _RATE = 50, 64, 1e-3
-_TRAINED, _BATCH = 50, 128  # steps of training each time that losses are told, and points in each
-_HARD = 3.0  # of the quantiles that are asked for, whose density is 3 q^2
+_TRAINED, _BATCH = 50, 128  # training steps each time losses arrive, and points per step
+_HARD = 3.0  # the requested quantiles have the density 3 q^2
 
 
 class Diffusion:
-    """Draws points of which a diffusion model says that their difficulty is among the highest.
+    """Draws points that a diffusion model expects to be among the most difficult.
 
     After OGAS (Learning Where to Simulate: Generative Active Sampling for Online PDE Surrogate Training, arXiv
-    2606.09949): a model of the points that were simulated, given the quantile of their difficulty, is trained while the
-    job runs (Ho et al., Denoising Diffusion Probabilistic Models, NeurIPS 2020, with the noises of Nichol and Dhariwal,
-    2021), and is asked for high quantiles. A part `uniform` of the simulations is independent and uniform.
+    2606.09949): a model of the simulated points, given the quantile of their difficulty, is trained while the job runs
+    (Ho et al., Denoising Diffusion Probabilistic Models, NeurIPS 2020, with the noise schedule of Nichol and Dhariwal,
+    2021), and samples points for high quantiles. A part `uniform` of the simulations is independent and uniform.
     """
 
     def __init__(self, space: Space, seed: int, uniform: float = 0.3) -> None:
@@ -43,11 +43,11 @@ class Diffusion:
         at = torch.arange(_NOISES + 1) / _NOISES
         kept = torch.cos((at + 0.008) / 1.008 * torch.pi / 2) ** 2
         self._betas = (1 - kept[1:] / kept[:-1]).clamp(max=0.999)
-        self._kept = torch.cumprod(1 - self._betas, 0)  # of the signal, squared
+        self._kept = torch.cumprod(1 - self._betas, 0)  # squared factor of the signal
         self._observed = Observed(len(space), _WINDOW)
 
     def observe(self, simulations: npt.NDArray[np.int64], parameters: Array, losses: dict[str, Array]) -> None:
-        """Take the difficulties of simulations, and train the model for some steps."""
+        """Take the difficulties of simulations and train the model for some steps."""
         self._observed.add(simulations, self._space.unit(parameters), losses["difficulty"])
         if len(self._observed) < _LEAST_KNOWN:
             return
@@ -64,7 +64,7 @@ class Diffusion:
             self._optimizer.step()
 
     def sample(self, count: int) -> tuple[Array, list[str], list[int]]:
-        """Draw so many rows."""
+        """Draw `count` rows."""
         made = self._random.random(count) >= self._uniform
         if len(self._observed) < _LEAST_KNOWN:
             made[:] = False

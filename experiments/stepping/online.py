@@ -1,4 +1,4 @@
-"""The training script of all arms: online.py EQUATION SEED BATCHES HELD_OUT RESULT, and `watched` for more to see."""
+"""Training script of all arms: online.py EQUATION SEED BATCHES HELD_OUT RESULT, and `watched` for more details."""
 
 import json
 import os
@@ -17,10 +17,10 @@ _PUBLISHED_EVERY = 50
 
 
 def main(equation: str, seed: int, batches: int, held_out: int, result: Path, watched: bool = False) -> None:
-    """Train with all that comes, each sample by the weight of its simulation, and tell the losses."""
+    """Train with all samples of the stream, each weighted by its simulation's weight, and pass the losses back."""
     stream = mpidata.MPIStreamDataset(batch_size=BATCH)
     training = Training(EQUATIONS[equation], seed, batches)
-    # The job has more parameters, in an order of its own.
+    # The job has more parameters, in a different order.
     columns = [stream.parameter_names.index(name) for name in EQUATIONS[equation].space]
     watch = Watch(EQUATIONS[equation], batches) if watched else None
     published = json.loads(os.environ["EXPERIMENT_ARM"])["sampler"] in PUBLISHED

@@ -1,4 +1,4 @@
-"""The page of the experiments with surrogates that step forward in time."""
+"""The page of the experiments on surrogates that step forward in time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADS = {"tuning": "Tuning of the samplers", "samplers": "Comparison of sampler
 
 
 def render(compared: Compared, results: Results, output: Path) -> None:
-    """Write a page and a picture of the results that are there."""
+    """Write a page and a plot of the available results."""
     name, by_equation = compared.name, {one: compared.found(one, results) for one in compared.equations}
     found = {equation: of_arms for equation, of_arms in by_equation.items() if of_arms}
     if not found:
@@ -70,13 +70,13 @@ def _cost(found: Found) -> str:
 
 
 def _hours(results: Results) -> str:
-    """Count the time of the CPU of all runs, of seeds that not all arms have, too."""
+    """Return a sentence on the CPU time of all runs, including seeds that not all arms have."""
     seconds = sum(result["training_s"] + result["sampler_s"] for result in results.values())
     return f"The {len(results)} runs took {seconds / 3600:.1f} hours of CPU time for training and samplers."
 
 
 def _tested(found: Mapping[str, Found]) -> str:
-    """Make a table of the exact tests of the worst 5 %, adjusted for the problems."""
+    """Return a table of the exact tests of the worst 5 %, adjusted for the number of problems."""
     lines = ["| arm | problem | ratio of the worst 5 % | p | p, adjusted |", "| --- | --- | ---: | ---: | ---: |"]
     arms = dict.fromkeys(arm for of_arms in found.values() for arm in of_arms if arm != _REFERENCE)
     for arm in arms:

@@ -1,7 +1,7 @@
 """Burgers' equation, the Kuramoto-Sivashinsky equation and the Gray-Scott system, from a few parameters.
 
 All are u_t = L u + N(u) on a periodic interval with 128 points, with L diagonal in Fourier space and N = -q (u^2 / 2)_x
-in the first two. Products are dealiased by the rule of two thirds, and in time it is ETDRK4 (Kassam and Trefethen,
+in the first two. Products are dealiased by the two-thirds rule. The integrator is ETDRK4 (Kassam and Trefethen,
 Fourth-Order Time-Stepping for Stiff PDEs, SIAM J. Sci. Comput. 26, 2005), whose coefficients are means over a circle.
 The Gray-Scott system has two fields (Pearson, Complex Patterns in a Simple System, Science 261, 1993), the others one.
 """
@@ -32,16 +32,16 @@ class Equation:
     Attributes
     ----------
     space : dict of str to (float, float)
-        Ranges of its parameters, in their order.
+        Ranges of its parameters, in order.
     step_time : float
-        Time from step to step.
+        Time between steps.
     substeps : int
-        Of the integrator, in a step.
+        Substeps of the integrator in a step.
     linear, nonlinear, initial : callable
         From parameters [n, p]: L by wave number [n, fields, 65], N as a function of Fourier coefficients
         [n, fields, 65], and u at the start [n, fields, 128].
     seen : callable
-        From parameters [n, p]: what the surrogate is told of them, of the order of 1: [n, told].
+        From parameters [n, p]: the surrogate's inputs for them, of the order of 1, [n, told].
     fields, told : int
     """
 
@@ -57,7 +57,7 @@ class Equation:
 
 
 def _advection(speed: Array) -> Change:
-    """Make -q (u^2 / 2)_x, for q [n or 1, 1, 1]."""
+    """Return -q (u^2 / 2)_x, for q [n or 1, 1, 1]."""
     factor = -0.5j * speed * _WAVES * _KEPT
     return lambda v: factor * np.fft.rfft(np.fft.irfft(v, POINTS) ** 2)
 
@@ -80,9 +80,9 @@ def _ks_linear(p: Array) -> Array:
     return found
 
 
-# In units in which two neighbouring points are 1 apart. A pulse is about 15 wide.
+# In units of the distance between neighbouring points. A pulse is about 15 wide.
 _DIFFUSIVITIES = np.array([1.0, 0.5])[:, None]
-_FIRST, _BETWEEN = 40, 24  # where the two bumps of the start are
+_FIRST, _BETWEEN = 40, 24  # the first of the two initial bumps, and the distance to the second
 
 
 def _gray_scott_start(p: Array) -> Array:
@@ -170,7 +170,7 @@ class _Integrator:
 
 
 def solve(equation: Equation, parameters: Array) -> Iterator[Array]:
-    """Give u, [n, fields, 128] float32, at the start and after each of the 40 steps, for parameters [n, p]."""
+    """Yield u, [n, fields, 128] float32, at the start and after each of the 40 steps, for parameters [n, p]."""
     integrator, u = _Integrator(equation, parameters), equation.initial(parameters)
     v = np.fft.rfft(u) * _KEPT
     for _ in range(STEPS):
@@ -182,7 +182,7 @@ def solve(equation: Equation, parameters: Array) -> Iterator[Array]:
 
 
 def _simulate(name: str, pace: float, values: dict[str, float]) -> Iterator[tuple[float, dict[str, Array]]]:
-    """Run one simulation of the job, one step each `pace` seconds: part of that is slept, as on other nodes."""
+    """Run one simulation of the job, a step every `pace` seconds; it partly sleeps, as if it ran on other nodes."""
     equation = EQUATIONS[name]
     due = time.perf_counter()
     for step, u in enumerate(solve(equation, np.array([list(values.values())]))):
@@ -207,7 +207,7 @@ def gray_scott(pace: float, **values: float) -> Iterator[tuple[float, dict[str, 
 
 
 def held_out(equation: Equation, count: int) -> tuple[Array, Array]:
-    """Make simulations that are never trained on, uniform in the space: parameters [n, p], u [n, 41, fields, 128]."""
+    """Make held-out simulations, uniform in the space: parameters [n, p], u [n, 41, fields, 128]."""
     low, high = np.array(list(equation.space.values())).T
     parameters = np.random.default_rng(20241008).uniform(low, high, (count, len(low)))
     return parameters, np.stack(list(solve(equation, parameters)), axis=1)

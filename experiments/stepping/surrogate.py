@@ -1,10 +1,10 @@
-"""The surrogate, its training on windows of three steps, and its errors: the same for all arms.
+"""The surrogate, its training on windows of three steps, and its errors, which are the same for all arms.
 
-From u at one step and a parameter or two to u at the next, by four periodic convolutions with growing dilation, with
-Adam.
-It is trained to make two steps, the second from its own first, and the first from a state with a little noise, without
-which it would not stay near the solution for 40 steps (Sanchez-Gonzalez et al., Learning to Simulate Complex Physics
-with Graph Networks, ICML 2020, section 4.3).
+It maps u at one step and one or two parameters to u at the next, with four periodic convolutions of growing dilation,
+trained by Adam.
+It is trained to make two steps, the second from the output of the first. The first starts from a state with a little
+noise, without which it would not stay near the solution for 40 steps (Sanchez-Gonzalez et al., Learning to Simulate
+Complex Physics with Graph Networks, ICML 2020, section 4.3).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from experiments.errors import quantities
 
 BATCH, WINDOW = 32, 3
 _WIDTH, _KERNEL, _DILATIONS, _RATE, _NOISE = 24, 5, (1, 2, 4, 8), 2e-3, 0.02
-_AVERAGED = 0.2  # of the training, at its end
-_FEW = 50  # simulations at a time, which a cache holds
+_AVERAGED = 0.2  # the part at the end of training over which weights are averaged
+_FEW = 50  # simulations at a time, so that they fit into a cache
 
 
 def network(equation: Equation) -> nn.Sequential:
-    """Make the surrogate, which `forward` uses."""
+    """Return the surrogate, which `forward` uses."""
     layers: list[nn.Module] = []
     for inputs, dilation in zip((equation.fields + equation.told, _WIDTH, _WIDTH, _WIDTH), _DILATIONS, strict=True):
         outputs = equation.fields if dilation == _DILATIONS[-1] else _WIDTH
@@ -36,18 +36,18 @@ def network(equation: Equation) -> nn.Sequential:
 
 
 def forward(model: nn.Module, seen: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
-    """Make a step: from what is told of the parameters, [n, told], and u [n, fields, 128]."""
+    """Make a step from the inputs for the parameters, [n, told], and u [n, fields, 128]."""
     step: torch.Tensor = u + 0.1 * model(torch.cat([u, seen[:, :, None].expand(-1, -1, POINTS)], dim=1))
     return step
 
 
 def told_of(equation: Equation, parameters: torch.Tensor) -> torch.Tensor:
-    """Give what the surrogate is told of parameters [n, p]: [n, told]."""
+    """Return the surrogate's inputs for parameters [n, p]: [n, told]."""
     return torch.from_numpy(equation.seen(parameters.numpy())).float()
 
 
 class Training:
-    """A model, trained for a number of batches that is known before: the rate goes down to 0 along half a cosine."""
+    """A model trained for a known number of batches: the learning rate decreases to 0 along half a cosine."""
 
     def __init__(self, equation: Equation, seed: int, batches: int) -> None:
         torch.set_num_threads(1)
@@ -59,7 +59,7 @@ class Training:
         self.steps = 0
 
     def step(self, parameters: torch.Tensor, u: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """Train with a batch: parameters [B, p], u [B, 3, fields, 128], weights [B]. Returns the losses, [B]."""
+        """Train with a batch: parameters [B, p], u [B, 3, fields, 128], weights [B]. Return the losses, [B]."""
         seen, now = told_of(self._equation, parameters), u[:, 0] + _NOISE * torch.randn(u[:, 0].shape)
         losses = torch.zeros(len(u))
         for i in range(1, WINDOW):
@@ -75,13 +75,13 @@ class Training:
         return losses.detach()
 
     def result(self, simulations: int) -> dict[str, Any]:
-        """Errors on held-out simulations, of the average of the weights, and of the last ones."""
+        """Return the errors on held-out simulations, with the averaged weights and with the last ones."""
         parameters, truth = (torch.from_numpy(array) for array in held_out(self._equation, simulations))
         errors = {name: self.errors(parameters, truth, name == "average").numpy() for name in ("average", "last")}
         return quantities(errors["average"]) | {"last": quantities(errors["last"]), "steps": self.steps}
 
     def errors(self, parameters: torch.Tensor, truth: torch.Tensor, average: bool = True) -> torch.Tensor:
-        """Root mean square error of each simulation over its steps and points, of which only the start is given: [n].
+        """Return the root mean square error of each simulation over its steps and points, [n], from the start alone.
 
         Parameters [n, p], truth [n, 41, fields, 128].
         """
@@ -91,7 +91,7 @@ class Training:
             now, squares = u[:, 0], torch.zeros(len(u))
             with torch.no_grad():
                 for i in range(1, STEPS + 1):
-                    now = forward(model, seen, now).clamp(-10, 10)  # one that diverges is wrong, not infinite
+                    now = forward(model, seen, now).clamp(-10, 10)  # divergence is wrong, not infinite
                     squares += (now - u[:, i]).square().mean((1, 2))
             found.append((squares / STEPS).sqrt())
         return torch.cat(found)

@@ -1,4 +1,4 @@
-"""What a training is given, and what is known of how hard it is: for the page that says why samplers win or lose."""
+"""The simulations that a training gets and their difficulty, for the page that explains why samplers win or lose."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _QUARTERS, _BINS = 4, 10
 
 
 class Watch:
-    """The batches of a training, by quarters of it."""
+    """The batches of a training, by quarter."""
 
     def __init__(self, equation: Equation, batches: int) -> None:
         self._equation, self._batches = equation, batches
@@ -24,7 +24,7 @@ class Watch:
         self._simulations: dict[int, torch.Tensor] = {}
 
     def batch(self, simulations: torch.Tensor, parameters: torch.Tensor) -> None:
-        """Take the ids [B] of a batch's simulations and their parameters [B, p]."""
+        """Record the ids [B] of a batch's simulations and their parameters [B, p]."""
         quarter = min(_QUARTERS - 1, _QUARTERS * self._steps // self._batches)
         self._newest, self._steps = max(self._newest, int(simulations.max())), self._steps + 1
         self._ages[quarter].append(float(self._newest - simulations.double().mean()))
@@ -32,7 +32,7 @@ class Watch:
         self._simulations.update(zip(simulations.tolist(), parameters, strict=True))
 
     def result(self, training: Training) -> dict[str, Any]:
-        """Tell what was seen, with the error of the model at the end in each simulation that was trained on."""
+        """Return what was recorded, with the final error of the model in each simulation used for training."""
         ids = sorted(self._simulations)
         parameters = torch.stack([self._simulations[number] for number in ids])
         truth = np.stack(list(solve(self._equation, parameters.numpy())), axis=1)

@@ -1,4 +1,4 @@
-"""The page that says why samplers win or lose."""
+"""The page that explains why samplers win or lose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORST = 2  # tenths of the viscosity where the errors are largest
 
 
 def render(compared: Compared, results: Results, output: Path) -> None:
-    """Write a page and a picture of the results that are there, of one equation."""
+    """Write a page and a plot of the available results for one equation."""
     found = compared.found(compared.equations[0], results)
     if not found:
         return

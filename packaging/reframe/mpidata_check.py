@@ -1,8 +1,8 @@
-"""A check for ReFrame: `mpidata doctor --test` on the nodes of a partition, after a new MPI, driver or image, say.
+"""A ReFrame check: `mpidata doctor --test` on the nodes of a partition, for example after a new MPI, driver or image.
 
     reframe -C settings.py -c mpidata_check.py -r
 
-Modules of the site are given by -S modules=mpidata/0.2.0, nodes by -S num_tasks=2 -S num_tasks_per_node=1.
+Set the site's modules with -S modules=mpidata/0.2.0, and the nodes with -S num_tasks=2 -S num_tasks_per_node=1.
 """
 
 import reframe as rfm
@@ -13,7 +13,7 @@ from reframe.core.builtins import performance_function, run_before, sanity_funct
 
 @rfm.simple_test
 class MpidataDoctor(rfm.RunOnlyRegressionTest):
-    """Both of its small jobs have each value right."""
+    """Every value of doctor's two small jobs is correct."""
 
     descr = "mpidata: two small jobs, whose every value is compared"
     valid_systems = ["*"]
@@ -25,16 +25,16 @@ class MpidataDoctor(rfm.RunOnlyRegressionTest):
 
     @run_before("run")
     def is_started_once(self):
-        """Not by srun or mpirun, as `mpidata` itself starts them."""
+        """Run the command without srun or mpirun, because `mpidata` starts these itself."""
         self.job.launcher = getlauncher("local")()
 
     @sanity_function
     def all_is_well(self):
-        """Its exit status is 0, and it says so of both jobs."""
+        """Check that the exit status is 0 and that both jobs are reported as ok."""
         jobs = [sn.assert_found(rf"job in {language} +ok", self.stdout) for language in ("Python", "C")]
         return sn.all([sn.assert_eq(self.job.exitcode, 0), *jobs])
 
     @performance_function("s")
     def seconds_of_a_job(self):
-        """How long the longer job took, from `mpidata run` to its end."""
+        """Return the time of the longer job, from the start of `mpidata run` to its end."""
         return sn.max(sn.extractall(r"all correct, in ([\d.]+) s", self.stdout, 1, float))

@@ -1,4 +1,4 @@
-"""The pages of the documentation, taken apart."""
+"""Parses the pages of the documentation."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _FENCE = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTAL
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code: its language, and its file's name, `fragment`, or nothing."""
+    """A code block: its language, and the name of its file, `fragment`, or nothing."""
 
     page: Path
     line: int
@@ -26,7 +26,7 @@ class Block:
 
 
 def blocks(*languages: str, page: Path | None = None) -> list[Block]:
-    """All blocks in these languages, of one page or of all."""
+    """Return all blocks in these languages, from one page or from all."""
     found = []
     for path in [page] if page else PAGES:
         text = path.read_text()
@@ -39,22 +39,22 @@ def blocks(*languages: str, page: Path | None = None) -> list[Block]:
 
 
 def files(page: Path) -> dict[str, str]:
-    """The named files of a page."""
+    """Return the named files of a page."""
     return {block.name: block.text for block in blocks(page=page) if block.name and block.name != "fragment"}
 
 
 def prose(page: Path) -> str:
-    """A page without its blocks."""
+    """Return a page without its blocks."""
     return _FENCE.sub("", page.read_text())
 
 
 def spans(page: Path) -> list[str]:
-    """The code within the prose, line ends taken as blanks."""
+    """Return the inline code in the prose, with line ends replaced by blanks."""
     return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose(page))]
 
 
 def table(page: Path, heading: str) -> list[str]:
-    """Code in the first column of the first table after a text."""
+    """Return the code in the first column of the first table after a text."""
     _, found, rest = page.read_text().partition(heading)
     assert found, f"{page.name} has no {heading!r}"
     rows = re.search(r"^\|.*?(?=\n[^|]|\Z)", rest, re.MULTILINE | re.DOTALL)

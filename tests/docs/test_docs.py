@@ -1,4 +1,4 @@
-"""What the pages say holds: names, links, options, keys and messages exist, and pieces of code compile."""
+"""The names, links, options, keys and messages on the pages exist, and their code compiles."""
 
 import difflib
 import inspect
@@ -78,7 +78,7 @@ def ids(found: list[Block]) -> dict[str, object]:
 
 
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
-    """Blocks that are to be read only say `text`."""
+    """Blocks that are not tested are marked `text`."""
     languages = {"c", "cmake", "cpp", "diff", "fortran", "python", "sh", "text", "yaml"}
     assert [str(block) for block in blocks() if block.language not in languages] == []
     nameless = [str(b) for b in blocks("c", "cmake", "cpp", "fortran", "python") if b.name is None]
@@ -269,7 +269,7 @@ def test_the_table_of_calls_has_all_of_the_header() -> None:
 
 
 def test_the_table_of_cpp_has_all_calls() -> None:
-    """Those of mpidata.hpp that come without their twin `try_`, and those that they stand for."""
+    """The table has the calls of mpidata.hpp without their `try_` twins, and the C calls that they replace."""
     header = (ROOT / "c_api" / "include" / "mpidata.hpp").read_text()
     page = (ROOT / "docs" / "cpp.md").read_text().partition("## Arrays")[0]
     twins = set(re.findall(r"\bint try_(\w+)\(", header))

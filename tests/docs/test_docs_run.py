@@ -1,4 +1,4 @@
-"""The programs on the pages run as jobs, and their commands work, in a folder as a reader would make it."""
+"""The programs on the pages run as jobs, and their commands work, in a folder made as a reader would."""
 
 import re
 import shlex
@@ -25,7 +25,7 @@ SMALL = ["--set", "name=job", "--set", "parameters.count=8"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[JobFolder]:
-    """A folder with all files of the README."""
+    """Yield a folder with all files of the README."""
     for name, text in files(README).items():
         (tmp_path / name).write_text(text)
     job_folder = JobFolder(tmp_path)
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Iterator[JobFolder]:
 
 
 def shell(folder: Path, commands: str) -> str:
-    if " " in sys.prefix:  # as docs/solver.md says
+    if " " in sys.prefix:  # as in docs/solver.md
         commands = re.sub(r"^.*\$\((?:mpidata config|pkg-config) .*$", r'eval "\g<0>"', commands, flags=re.MULTILINE)
     variables = environment() | {"ROOT": str(ROOT)}
     done = subprocess.run(
@@ -45,7 +45,7 @@ def shell(folder: Path, commands: str) -> str:
 
 
 def harmless(line: str) -> str:
-    """The same command, without what takes long: targets are only looked up, jobs only prepared, in loops, too."""
+    """Return a fast version of a command: make only looks up targets, and jobs are only prepared, also in loops."""
     words = shlex.split(line, comments=True) or [""]
     if words[0] == "make":
         return f'make -n -C "$ROOT" {shlex.join(words[1:])}'
@@ -54,11 +54,11 @@ def harmless(line: str) -> str:
 
 
 def commands(page: Path) -> list[Block]:
-    """Blocks of commands; one with a name is the script of a batch system."""
+    """Return the blocks of commands; blocks with a name are scripts of batch systems."""
     return [block for block in blocks("sh", page=page) if block.name is None]
 
 
-TUTORIAL = ROOT / "docs" / "tutorial.md"  # test_tutorial.py runs it whole
+TUTORIAL = ROOT / "docs" / "tutorial.md"  # test_tutorial.py runs all of it
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ LSF = {"LSB_JOBID": "41", "LSB_DJOB_HOSTFILE": "nodes"}
 @pytest.mark.parametrize(("script", "variables"), [("job.pbs", PBS), ("job.lsf", LSF)])
 @pytest.mark.parametrize("status", [0, 75])
 def test_scripts_of_batch_systems(folder: JobFolder, script: str, variables: dict[str, str], status: int) -> None:
-    """They name the hosts as `mpidata run` wants them, and go back into the queue when a checkpoint is written."""
+    """The scripts name the hosts in the form of `mpidata run`, and requeue the job after a checkpoint."""
     path, name = folder.path, f"{script[-3:]}-41"
     told = f'printf "%s\\n" "$0" "$@" "$PRTE_MCA_plm_ssh_agent" >>{path}/told'
     for program, ending in {"mpidata": status, "qsub": 0, "pbs_tmrsh": 0, "blaunch": 0}.items():
@@ -112,7 +112,7 @@ def test_the_solver_of_the_readme_is_cplusplus(folder: JobFolder, compiler: str,
 
 
 def test_an_exception_of_the_solver_in_cplusplus(folder: JobFolder, require: Callable[[str], str]) -> None:
-    """Its text is printed, and the status is 1, in the scope of the job as in its constructor."""
+    """The exception's text is printed and the status is 1, both in the scope of the job and in its constructor."""
     require("g++")
     thrown = 'void solve(mpidata::job &job) {\n    if (job.group()) throw std::runtime_error("no mesh");'
     text = files(CPP)["solver.cpp"].replace("void solve(mpidata::job &job) {", thrown)
@@ -155,7 +155,7 @@ def test_the_job_of_the_readme(folder: JobFolder, solver: str, require: Callable
     assert result.status == 0, result.logs()
     assert result.summary["status"] == "complete"
     assert result.summary["samples"]["received"] == (8 if solver == "carried c++" else 800)
-    if solver != "carried c++":  # which computes nothing
+    if solver != "carried c++":  # the program computes nothing
         loss = result.summary["training"]["training_loss"]
         assert loss["last"] < loss["first"]
 

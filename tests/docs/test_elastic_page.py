@@ -1,4 +1,4 @@
-"""The job of docs/elastic.md goes on when a trainer of it is killed."""
+"""The job of docs/elastic.md continues when one of its trainers is killed."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from waiting import wait_until
 
 
 def _trainer(folder: Path) -> psutil.Process | None:
-    """The second trainer's script, once it trains."""
+    """Return the process of the second trainer's script once it trains, else None."""
     if '"epoch"' not in (text := next(iter((folder / "runs").glob("*/*/events.jsonl")), Path(os.devnull)).read_text()):
         return None
     assert '"end"' not in text, text

@@ -1,4 +1,4 @@
-"""Each script of docs/frameworks.md trains, with one trainer and with two, in the README's job."""
+"""Each script of docs/frameworks.md trains in the README's job, with one and with two trainers."""
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ FRAMEWORKS, SOLVER = ROOT / "docs" / "frameworks.md", ROOT / "docs" / "solver.md
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[JobFolder]:
-    """A folder with the README's files, and a solver in Python."""
+    """Return a folder with the README's files and a solver in Python."""
     for name, text in (files(README) | files(FRAMEWORKS)).items():
         (tmp_path / name).write_text(text)
     (tmp_path / "rod.py").write_text(files(SOLVER)["rod.py"])

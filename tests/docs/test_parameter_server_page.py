@@ -16,7 +16,7 @@ def write(folder: Path) -> None:
 
 
 def check(folder: Path) -> None:
-    """The model has learned the sum."""
+    """Check that the model has learned the sum."""
     model = torch.nn.Linear(4, 1)
     model.load_state_dict(torch.load(folder / "model.pt"))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The tutorial's commands work, in the order of the page, and its model agrees with its solver."""
+"""The tutorial's commands work in the order of the page, and its model agrees with its solver."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ def test_it_ends_with_a_model_that_predicts(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     variables = environment() | {"MPIDATA_REPORT": "true"}
     commands = "\n".join(block.text for block in blocks("sh", page=PAGE) if block.name is None)
-    if " " in str(ROOT):  # as docs/solver.md says
+    if " " in str(ROOT):  # as in docs/solver.md
         commands = re.sub(r"^.*\$\(mpidata config .*$", r'eval "\g<0>"', commands, flags=re.MULTILINE)
     done = subprocess.run(
         ["sh", "-eu", "-c", commands], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=170

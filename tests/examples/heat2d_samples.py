@@ -1,4 +1,4 @@
-"""All samples of one simulation of the Python solver, on several ranks: heat2d_samples.py <parameters> <file.npy>."""
+"""Writes all samples of one simulation of the Python solver on several ranks: heat2d_samples.py PARAMETERS FILE.npy."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The example that cancels: most simulations end before their last step, and the model has learned the step."""
+"""In the example that cancels, most simulations end before their last step, and the model has learned the step."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The example of a solver with a closure that is being trained: its errors fall below those of the plain scheme."""
+"""In the example of a closure that is trained in the loop, its errors fall below those of the plain scheme."""
 
 from pathlib import Path
 

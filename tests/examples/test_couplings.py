@@ -1,4 +1,4 @@
-"""The worked couplings of programs that are no ranks of the job, where their packages are there."""
+"""The example couplings of programs that are not ranks of the job, if their packages are installed."""
 
 import math
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run_example(tmp_path: Path, name: str, count: int, job_file: str = "") -> JobFolder:
-    """Run some simulations of an example, and record them."""
+    """Run `count` simulations of an example and record them."""
     folder = tmp_path / name
     if not folder.exists():
         copy_example(name, folder)
@@ -46,8 +46,8 @@ def test_a_fortran_program_keeps_its_mpi_and_its_world(tmp_path: Path, require: 
     for i in range(len(samples)):
         u = samples[i]["u"].double()
         amplitude = float(samples[i]["parameters"][1])
-        assert abs(float(u.mean()) - 1) < 1e-5  # it is conserved
-        assert 0 < float((u - 1).abs().max()) < amplitude * 1.001  # and has no new extremes
+        assert abs(float(u.mean()) - 1) < 1e-5  # the mean is conserved
+        assert 0 < float((u - 1).abs().max()) < amplitude * 1.001  # there are no new extremes
 
 
 @pytest.mark.full
@@ -85,11 +85,11 @@ def test_a_function_object_of_openfoam_puts_what_it_would_write(tmp_path: Path) 
     put = {key(samples[i]): samples[i] for i in range(len(samples))}
     shutil.rmtree(tmp_path / "openfoam" / "record")
     written = RecordedDataset(run_example(tmp_path, "openfoam", 3).path / "record")
-    assert len(written) == 3 * 19  # all but the last
+    assert len(written) == 3 * 19  # all steps but the last
     for i in range(len(written)):
         same = put[key(written[i])]
         assert same["parameters"].tolist() == written[i]["parameters"].tolist()
-        assert float((same["temperature"] - written[i]["temperature"]).abs().max()) < 1e-4  # that has nine digits
+        assert float((same["temperature"] - written[i]["temperature"]).abs().max()) < 1e-4  # files have nine digits
 
 
 def key(sample: "dict[str, torch.Tensor]") -> tuple[int, float]:
@@ -114,7 +114,7 @@ def test_lammps_keeps_its_mpi_and_its_world(tmp_path: Path) -> None:
     assert len(samples) == 4 * 30
     for i in range(len(samples)):
         rdf, (temperature, _, potential, kinetic) = samples[i]["rdf"], samples[i]["state"].tolist()
-        # With 864 atoms, none of which may come close to another, in a box that does not move.
+        # The 864 atoms may not come close to each other, and the box does not move.
         assert math.isclose(kinetic, 1.5 * temperature * (1 - 1 / 864), rel_tol=1e-5)
         assert float(rdf[:30].abs().max()) == 0 and 0.7 < float(rdf[-20:].mean()) < 1.4 and potential < -2
         assert abs(float(samples[i]["time"]) - 0.1 * (int(samples[i]["step"]) + 1)) < 1e-9

@@ -1,4 +1,4 @@
-"""The example of a job that loses a trainer learns as much as the undisturbed one."""
+"""The example whose job loses a trainer learns as much as an undisturbed job."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The example with a generator of gest-api: it says which simulations run, and hears of each that was trained on."""
+"""In the gest-api example, the generator chooses the simulations, and receives each one that was trained on."""
 
 import importlib
 import pickle
@@ -41,7 +41,7 @@ def test_a_generator_hears_of_what_it_has_suggested_under_its_id(search) -> None
     assert [(result["_id"], result["loss"], result["v"]) for result in results] == [(2, 7.0, 3.0), (1, 5.0, 3.0)]
     assert [results[0][name] for name in "anct"] == table[2, :4].tolist()
     sampler.observe(np.array([2, 3]), table[[2, 3]], losses(9.0, 1.0))
-    assert sorted(result["_id"] for result in sampler.generator.results) == [1, 2, 3]  # each once
+    assert sorted(result["_id"] for result in sampler.generator.results) == [1, 2, 3]  # each one once
     sampler.observe(np.array([0]), table[[0]], losses(9.0, count=7))
     assert len(sampler.generator.results) == 3
 
@@ -70,8 +70,8 @@ def test_the_example_as_it_is(tmp_path: Path) -> None:
 
 def test_it_draws_where_the_model_is_wrong(tmp_path: Path) -> None:
     copy_example("gest", tmp_path)
-    # A model that never learns more than one wave: which losses are largest does not depend on the timing. By fifo the
-    # losses of all but the last few simulations are known whenever one is drawn.
+    # The model never learns more than one wave, so the order of the losses does not depend on the timing. With fifo,
+    # the losses of all but the last few simulations are known at each draw.
     script = (tmp_path / "train.py").read_text()
     known = script.replace("each.detach()", 'torch.where(batch["parameters"][:, 2] > 1, 1.0, 0.0)')
     assert known != script

@@ -1,4 +1,4 @@
-"""The heat equation's three solvers: against an analytic solution, against one another, and on 1, 2 and 4 ranks.
+"""The three heat solvers agree with an analytic solution and with each other, on 1, 2 and 4 ranks.
 
 The C and Fortran solvers are linked with a recorder of the calls (tests/fortran/recorder.c) instead of libmpidata.
 """
@@ -31,7 +31,7 @@ Samples = npt.NDArray[np.float64]
 
 
 def mpirun(ranks: int, *command: str | Path, **environment: str) -> str:
-    """Run the command on so many ranks; returns its output."""
+    """Run a command on `ranks` ranks; return its output."""
     options = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
     done = subprocess.run(
         [BIN / "mpirun", *options, "-n", str(ranks), *command],
@@ -45,7 +45,7 @@ def mpirun(ranks: int, *command: str | Path, **environment: str) -> str:
 
 
 def command(language: str, folder: Path) -> list[str | Path]:
-    """Command line of a language's solver."""
+    """Return the command line of a language's solver."""
     if language == "fortran" and shutil.which("gfortran") is None:
         pytest.skip("gfortran is not installed")
     solvers: dict[str, list[str | Path]] = {
@@ -58,7 +58,7 @@ def command(language: str, folder: Path) -> list[str | Path]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the C and, where there is a compiler, the Fortran solver in a copy of the example, with its Makefile."""
+    """Build the C solver and, if there is a compiler, the Fortran solver with the Makefile in a copy of the example."""
     folder = tmp_path_factory.mktemp("heat2d")
     copy_example("heat2d", folder)
     recorder = folder / "recorder.o"
@@ -89,7 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recorded(path: Path, ranks: int) -> Samples:
-    """Put the blocks that all ranks recorded together: (steps, 64, 64)."""
+    """Assemble the blocks recorded by all ranks: (steps, 64, 64)."""
     samples: list[Samples] = []
     for rank in range(ranks):
         step = 0
@@ -111,7 +111,7 @@ def recorded(path: Path, ranks: int) -> Samples:
 
 
 def samples(language: str, ranks: int, folder: Path) -> Samples:
-    """Run one simulation; (100, 64, 64)."""
+    """Run one simulation; return its samples, (100, 64, 64)."""
     if language == "python":
         out = folder / f"python{ranks}.npy"
         driver = Path(__file__).with_name("heat2d_samples.py")
@@ -126,7 +126,7 @@ def samples(language: str, ranks: int, folder: Path) -> Samples:
 
 @pytest.fixture(scope="module")
 def reference(folder: Path) -> Samples:
-    """The C solver's samples on one rank."""
+    """Return the C solver's samples on one rank."""
     return samples("c", 1, folder)
 
 

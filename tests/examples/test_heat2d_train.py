@@ -1,4 +1,4 @@
-"""The training scripts of the examples, as far as they can be seen without a job."""
+"""The training scripts of the examples, as far as they can be tested without a job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAT = EXAMPLES / "heat2d"
 
 
 def load(path: Path) -> ModuleType:
-    """Import a script that lies in no package."""
+    """Import a script that is not in a package."""
     spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -83,7 +83,7 @@ def test_the_plain_script_runs(tmp_path: Path) -> None:
         text=True,
         timeout=120,
     )
-    # Of a thread of gloo that lets go of its last tensor when Python has ended already (pytorch issue 190489).
+    # From a gloo thread that releases its last tensor after Python has ended (pytorch issue 190489).
     assert done.returncode == 0 or "terminate called without an active exception" in done.stderr, done.stderr
     assert done.stdout.startswith("batch 0: loss ")
 

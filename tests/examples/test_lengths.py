@@ -1,4 +1,4 @@
-"""The examples whose samples have lengths of their own learn more than that nothing changes."""
+"""The models of the examples with varying lengths predict better than no change."""
 
 import subprocess
 from pathlib import Path

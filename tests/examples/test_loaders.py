@@ -1,4 +1,4 @@
-"""The examples with loaders: the script of one is torch's but for an import, and both learn."""
+"""The examples with loaders learn, and the script of one differs from torch's in an import only."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ def test_the_script_differs_in_an_import_only() -> None:
 
 
 def job_of(example: Path, folder: Path) -> JobFolder:
-    """An example in a folder of the test's own, under the name of the tests' jobs."""
+    """Return a copy of an example in the test's folder, with the job name that the tests use."""
     for path in example.glob("*.py"):
         shutil.copy(path, folder)
     (job,) = example.glob("*.yaml")

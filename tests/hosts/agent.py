@@ -1,7 +1,7 @@
-"""Stands in for ssh between the hosts of these tests: agent.py HOST COMMAND...
+"""Replaces ssh between the hosts of these tests: agent.py HOST COMMAND...
 
-Like ssh it runs one line of shell in a clean environment and returns its exit status, and like ssh it hangs when the
-other host does not answer. MPIDATA_TEST_HOSTS names the folder of the hosts' sockets.
+Like ssh, it runs one shell line in a clean environment, returns its exit status, and hangs if the other host does not
+answer. MPIDATA_TEST_HOSTS names the folder of the hosts' sockets.
 """
 
 import array
@@ -16,7 +16,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def run_on(folder: str, host: str, command: list[str], cwd: str, environment: dict[str, str]) -> int:
-    """Run a command on a host with the output of this process; returns its exit status."""
+    """Run a command on a host with the output of this process; return its exit status."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         try:
             connection.connect(f"{folder}/{host}.sock")
@@ -26,7 +26,7 @@ def run_on(folder: str, host: str, command: list[str], cwd: str, environment: di
             answer = connection.recv(64)
         except OSError:
             answer = b""
-        while not answer:  # switched off
+        while not answer:  # the host is switched off
             signal.pause()
     status = int(answer)
     return status if status >= 0 else 128 - status
@@ -36,6 +36,6 @@ if __name__ == "__main__":
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     clean = {name: os.environ[name] for name in ("HOME", "MPIDATA_TEST_HOSTS") if name in os.environ}
     clean |= {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR": "/dev/shm"}
-    # mpirun quotes nothing: it starts no daemons from a path with blanks, as that of a clone may be.
+    # mpirun does not quote, so it cannot start daemons from a path with blanks, which a clone's path may have.
     line = ["sh", "-c", " ".join(sys.argv[2:]).replace(sys.prefix, sys.prefix.replace(" ", "\\ "))]
     sys.exit(run_on(os.environ["MPIDATA_TEST_HOSTS"], sys.argv[1], line, clean.get("HOME", "/"), clean))

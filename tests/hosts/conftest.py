@@ -1,4 +1,4 @@
-"""Fixtures of the tests over several hosts."""
+"""Fixtures of the tests on several hosts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from jobs import ranks_of
 
 @pytest.fixture
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    """Three hosts, for one test: it may break them."""
+    """Yield three hosts for one test, which may break them."""
     problem = missing()
     if problem is not None:
         pytest.skip(problem)

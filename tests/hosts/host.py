@@ -1,7 +1,7 @@
-"""A host of its own on this machine, in namespaces: its name, network, processes and shared memory are its alone.
+"""A separate host on this machine, in namespaces with its own name, network, processes and shared memory.
 
-host.py NAME SOCKET HOSTS: started by `unshare` in new namespaces, it runs the commands that agent.py brings, as sshd
-does.
+host.py NAME SOCKET HOSTS: `unshare` starts it in new namespaces, where it runs the commands that agent.py sends, like
+sshd.
 """
 
 import array
@@ -21,7 +21,7 @@ _SIOCGIFFLAGS, _IFF_RUNNING = 0x8913, 0x40
 
 
 def make_host(name: str, hosts: str) -> None:
-    """Give the new namespaces what a host has."""
+    """Set up the new namespaces as a host."""
     socket.sethostname(name)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/dev/shm"], check=True)
     subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
@@ -29,7 +29,7 @@ def make_host(name: str, hosts: str) -> None:
 
 
 def is_connected() -> bool:
-    """Whether the cable is in."""
+    """Return whether the network cable is plugged in."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         try:
             answer = fcntl.ioctl(any_socket, _SIOCGIFFLAGS, struct.pack("16sh14x", b"eth0", 0))
@@ -39,7 +39,7 @@ def is_connected() -> bool:
 
 
 def start(connection: socket.socket) -> int:
-    """Run the command of a request, with the output that came with it; returns the process id."""
+    """Run the command of a request, with the output that it passed; return the process id."""
     size = array.array("i").itemsize
     data, ancillary, _, _ = connection.recvmsg(1 << 20, socket.CMSG_SPACE(2 * size))
     outputs = array.array("i", ancillary[0][2])
@@ -55,7 +55,7 @@ def start(connection: socket.socket) -> int:
     )
     for output in outputs:
         os.close(output)
-    process.returncode = 0  # reaped by the loop below, as are the orphans of the host
+    process.returncode = 0  # the loop below reaps it, like the host's orphans
     return process.pid
 
 

@@ -1,4 +1,4 @@
-"""Several hosts on one machine, with a network between them that can be cut. Needs root."""
+"""Several hosts on one machine, connected by a network that can be cut. Needs root."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _NAMESPACES = ["--net", "--uts", "--ipc", "--pid", "--mount", "--fork", "--mount
 
 
 def missing() -> str | None:
-    """What this machine lacks for hosts of its own."""
+    """Return what this machine lacks to run several hosts, or None."""
     if os.geteuid() != 0:
         return "hosts of their own need root"
     absent = [name for name in ("ip", "unshare", "nsenter") if shutil.which(name) is None]
@@ -24,14 +24,14 @@ def missing() -> str | None:
 
 
 class Hosts:
-    """Hosts node1, node2, ... on a network of their own, 10.77.0.0/24; they share all files but /dev/shm.
+    """Hosts node1, node2, ... on their own network, 10.77.0.0/24; they share all files except /dev/shm.
 
     Parameters
     ----------
     folder : Path
-        For sockets and files.
+        Folder for sockets and files.
     count : int
-        How many.
+        Number of hosts.
     """
 
     def __init__(self, folder: Path, count: int) -> None:
@@ -77,7 +77,7 @@ class Hosts:
         self.heal(name)
 
     def spoil(self, name: str, delay_ms: float, loss_percent: float, seed: int = 0) -> "subprocess.Popen[bytes]":
-        """Let the line of a host be slow and lose frames, both ways; the process returned prints an x for each."""
+        """Make the line of a host slow and lossy, both ways; return a process that prints an x per lost frame."""
         self._on_switch("ip", "link", "delete", name)
         program = [sys.executable, str(_HERE / "relay.py"), str(self._pids[name]), str(self._switch), name]
         line = subprocess.Popen([*program, str(delay_ms), str(loss_percent), str(seed)], stdout=subprocess.PIPE)
@@ -87,20 +87,20 @@ class Hosts:
         return line
 
     def cut(self, name: str) -> None:
-        """Pull the cable of a host: its processes go on."""
+        """Unplug a host; its processes continue."""
         self._on_switch("ip", "link", "set", name, "down")
 
     def heal(self, name: str) -> None:
-        """Plug it in again."""
+        """Plug the host in again."""
         self._on_switch("ip", "link", "set", name, "up")
 
     def power_off(self, name: str) -> None:
-        """End all processes of a host, of which the others hear nothing."""
+        """Kill all processes of a host without notice to the others."""
         self.cut(name)
-        os.kill(self._pids[name], 9)  # the others of its PID namespace go with it
+        os.kill(self._pids[name], 9)  # ends all processes in its PID namespace
 
     def processes(self, name: str) -> list[psutil.Process]:
-        """All processes of a host but its first."""
+        """Return all processes of a host except its first."""
         space = os.readlink(f"/proc/{self._pids[name]}/ns/pid")
         found = []
         for process in psutil.process_iter():
@@ -120,16 +120,16 @@ class Hosts:
         wait_until(lambda: not left(), 5, every_s=0.1, told=lambda: f"still there: {left()}")
 
     def temporary_files(self, name: str) -> list[str]:
-        """What lies in the /dev/shm of a host, its folder for temporary files."""
+        """Return the files in a host's /dev/shm, its folder for temporary files."""
         return self.call(name, "find", "/dev/shm", "-mindepth", "1").splitlines()
 
     def call(self, name: str, *command: str) -> str:
-        """Run a command with the files of a host; returns what it prints."""
+        """Run a command with the files of a host; return its output."""
         inside = ["nsenter", "-t", str(self._pids[name]), "-m", *command]
         return subprocess.run(inside, check=True, capture_output=True, text=True).stdout
 
     def start(self, name: str, command: list[str], cwd: Path, environment: dict[str, str]) -> "subprocess.Popen[str]":
-        """Start a command on a host; the process returned stands for it: its output and its exit status."""
+        """Start a command on a host; the returned process has its output and exit status."""
         request = self.folder / "request.json"
         variables = {**environment, **self.variables}
         request.write_text(json.dumps([str(self.folder), name, command, str(cwd), variables]))
@@ -143,7 +143,7 @@ class Hosts:
 
     @property
     def agent(self) -> Path:
-        """The command in place of ssh, whose path has no blanks: mpirun takes it apart at these."""
+        """The command that replaces ssh; its path has no blanks, because mpirun splits it there."""
         command = self.folder / "agent"
         if not command.exists():
             command.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{_HERE / 'agent.py'}' \"$@\"\n")
@@ -152,9 +152,9 @@ class Hosts:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What mpirun needs to know of them."""
+        """Environment variables with which mpirun uses the hosts."""
         return {
-            "TMPDIR": "/dev/shm",  # the only folder that is each host's own
+            "TMPDIR": "/dev/shm",  # the only folder that the hosts do not share
             "MPIDATA_TEST_HOSTS": str(self.folder),
             "PRTE_MCA_plm_ssh_agent": str(self.agent),
         }

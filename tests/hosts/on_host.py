@@ -1,4 +1,4 @@
-"""The command of a request, run on a host: on_host.py <request.json>; its output and exit status are the command's."""
+"""Runs the command of a request on a host, with its output and exit status: on_host.py <request.json>."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
 """A bad line between a host and the switch: relay.py HOST_PID SWITCH_PID NAME DELAY_MS LOSS_PERCENT SEED
 
-In place of their cable it gives each side a TAP device, eth0 and NAME, and carries the frames between the two: late,
-and not all of them. It prints an x for each that is lost. A kernel with sch_netem could do it alone; not all have it.
+Instead of a cable, each side gets a TAP device, eth0 and NAME. The relay carries the frames between the two with a
+delay, and prints an x for each one that it drops. The kernel's sch_netem could do this, but not all kernels have it.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""The scripts of the page for PBS and LSF over three hosts, with stand-ins for what these systems bring."""
+"""The page's scripts for PBS and LSF run on three hosts, with replacements for the systems' commands."""
 
 import re
 import signal
@@ -49,10 +49,10 @@ def test_a_job_goes_on_after_its_time_is_up(hosts: Hosts, tmp_path: Path, built_
     started, first = time.monotonic(), start()
     wait_for_event(tmp_path, "simulation_complete", timeout_s=90)
     (clock,) = named(hosts.processes("node1"), "timeout")
-    clock.send_signal(signal.SIGUSR1)  # which it passes on, as it does when the time is up
+    clock.send_signal(signal.SIGUSR1)  # it passes the signal on, as at the time limit
     assert folder.finish(first, 100, started).status == 75, folder.result(75, "", 0).logs()
     assert not pbs or (tmp_path / "again").read_text() == "-v name=pbs-41 job.pbs\n"
-    variables |= {"PBS_JOBID": "42.a", "name": "pbs-41"}  # as qsub gives it; LSF keeps the number
+    variables |= {"PBS_JOBID": "42.a", "name": "pbs-41"}  # as with qsub; LSF keeps the number
     assert folder.finish(start(), 120, started).status == 0, folder.result(0, "", 0).logs()
     result = folder.result(0, (tmp_path / f"{script[-3:]}-41.out").read_text(), 0)
     assert result.run is not None and result.run.name == "1" and "Resuming" in result.output

@@ -1,4 +1,4 @@
-"""Carried programs with another libc, in a root, PID, IPC and network namespace of their own, as in a container."""
+"""Carried programs run with a different libc in their own root, PID, IPC and network namespaces, as in a container."""
 
 import shlex
 import shutil
@@ -21,17 +21,17 @@ exec unshare --mount --pid --ipc --net --fork --kill-child sh -c '
 
 
 class Container:
-    """A folder with a musl as its libc, and programs."""
+    """A root folder with musl as its libc, and programs."""
 
     def __init__(self, folder: JobFolder, require: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self._compiler = folder, require("musl-gcc")
         self._root = folder.path / "root"
         (self._root / "lib").mkdir(parents=True)
-        self.temporary = Path(tempfile.mkdtemp(prefix="mpidata-test-"))  # the name of a socket must be short
+        self.temporary = Path(tempfile.mkdtemp(prefix="mpidata-test-"))  # socket names must be short
         monkeypatch.setenv("TMPDIR", str(self.temporary))
 
     def build(self, name: str, *flags: str) -> Path:
-        """Compile a program of the tests into the root; returns what runs it there."""
+        """Compile a program of the tests into the root; return a script that runs it there."""
         source, program = PROGRAMS / "solvers" / f"{name}.c", self._root / name
         command = [self._compiler, "-O1", *flags[:1], source, "-o", program, *flags[1:]]
         subprocess.run(command, check=True)

@@ -1,4 +1,4 @@
-"""A carried program of four ranks on two hosts, each of which has a carrier of its group."""
+"""A carried program with four ranks on two hosts, each with one carrier of its group."""
 
 import contextlib
 import time
@@ -16,11 +16,11 @@ from waiting import wait_until
 SILENCE_S = 4.0
 RANKS = 4
 
-AT_WORK_S = 1.0  # for which the program runs before its host is lost
+AT_WORK_S = 1.0  # time that the program runs before its host is lost
 
 
 class CarriedJob:
-    """The scheduler and the trainer on node1, a carrier each on node2 and node3; room for another on node1."""
+    """The scheduler and the trainer on node1, one carrier each on node2 and node3, and room for one on node1."""
 
     def __init__(self, hosts: Hosts, path: Path, program: Path) -> None:
         self.folder, self._hosts, self._program = JobFolder(path), hosts, program
@@ -43,7 +43,7 @@ class CarriedJob:
     def running_on(self, name: str) -> int:
         count = 0
         for process in self._hosts.processes(name):
-            with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            with contextlib.suppress(psutil.NoSuchProcess):  # the process has just ended
                 count += process.name() == self._program.name
         return count
 

@@ -1,4 +1,4 @@
-"""Jobs over three hosts, some of which are lost."""
+"""Jobs on three hosts, some of which are lost."""
 
 import signal
 import subprocess
@@ -57,7 +57,7 @@ class HostsJob:
         check_exactly_once(self.folder, result.run, COUNT)
 
     def check_noticed(self, lost: str) -> None:
-        """Check that the loss of a host is noticed in time, and the job completed on the others."""
+        """Check that the loss of a host is noticed in time and the job completes on the others."""
         summaries = "runs/job/1/summary*.json"
         wait_until(
             lambda: list(self.folder.path.glob(summaries)), SILENCE_S + 20, told=lambda: "the loss was not noticed"
@@ -101,7 +101,7 @@ def test_spare_groups_come_and_go_by_mpidata_scale(hosts: Hosts, job: Callable[.
     heat = job(pause_s=0.1, spares=1)
     heat.start()
     wait_for_event(heat.folder.path, "dispatch")
-    run = heat.folder.path / "runs/job/1"  # asked from here: the job may be over before a command has started
+    run = heat.folder.path / "runs/job/1"  # called in this process, because the job may end before a command starts
     with pytest.raises(MpidataError, match="4 groups would be 2 more, but the job has 1 to spare"):
         scale(run, {"groups": 4})
     assert scale(run, {"groups": 3})[0].startswith("3 groups from now on, there were 2: 1 of the spare ones.")
@@ -127,7 +127,7 @@ def test_delay_and_loss_change_nothing_but_speed(hosts: Hosts, job: Callable[...
 
 
 def test_a_program_that_is_missing_on_one_host(hosts: Hosts, job: Callable[..., HostsJob]) -> None:
-    hosts.call("node1", "cp", "/bin/true", "/dev/shm/solver")  # a folder that each host has to itself
+    hosts.call("node1", "cp", "/bin/true", "/dev/shm/solver")  # a folder that the hosts do not share
     heat = job(program=["/dev/shm/solver"])
     heat.start()
     result = heat.finish(timeout=20)
@@ -139,8 +139,8 @@ def test_a_program_that_is_missing_on_one_host(hosts: Hosts, job: Callable[..., 
 @pytest.mark.parametrize(
     ("how", "lost"),
     [
-        ("cut", "node2"),  # a trainer's
-        pytest.param("cut", "node3", marks=pytest.mark.full),  # that of the groups
+        ("cut", "node2"),  # has a trainer
+        pytest.param("cut", "node3", marks=pytest.mark.full),  # has the groups
         pytest.param("power_off", "node2", marks=pytest.mark.full),
         pytest.param("power_off", "node3", marks=pytest.mark.full),
     ],
@@ -151,7 +151,7 @@ def test_a_host_that_is_lost_is_done_without(hosts: Hosts, job: Callable[..., Ho
     wait_for_event(heat.folder.path, "checkpoint")
     getattr(hosts, how)(lost)
     heat.check_noticed(lost)
-    if how == "cut":  # its daemon may go on until its TCP gives up; the ranks may not
+    if how == "cut":  # its daemon may run until its TCP times out, but the ranks must end
         assert not named(hosts.processes(lost), "mpidata-rank")
 
 

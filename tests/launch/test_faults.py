@@ -1,4 +1,4 @@
-"""`mpidata run` when ranks die, when it is asked to stop, and when a run is resumed; with the true mpirun."""
+"""`mpidata run` with the real mpirun when ranks die, when asked to stop, and when a run is resumed."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def test_asked_to_stop_before_all_have_joined(job: Run) -> None:
 
 
 def test_a_stray_signal_to_a_rank_before_all_have_joined_starts_again(job: Run) -> None:
-    """Nobody of the job has told the rank to end, so its death is one like any other."""
+    """The job did not ask the rank to end, so its death is handled like any other."""
     stray = f"{pulse(0)}; touch again; kill -TERM $PPID; exec sleep 60"
     trainer = f'if test "$RANK" = 1 && test ! -e again; then {stray}; fi'
     job.start(write_job(job.folder, trainer=trainer), TEST_JOIN="{run}/../../../go")

@@ -1,4 +1,4 @@
-"""The preparation of a start is killed, or finds the disk full, at each of its system calls: then it is done again."""
+"""If the preparation of a start is killed or finds the disk full, at any system call, it can be repeated."""
 
 import json
 import os
@@ -27,7 +27,7 @@ solvers: {groups: 2, program: [./heat2d]}
 parameters: {count: 8, space: {alpha: [0.01, 0.1]}}
 fields: {u: {shape: [4]}}
 """
-# All that can change a folder. What strace does not know on this machine it is not asked for: see `?`.
+# All calls that can change a folder. `?` below makes strace ignore the calls that it does not know on this machine.
 CALLS = (
     *("openat", "write", "pwrite64", "mkdir", "mkdirat", "rename", "renameat", "renameat2", "unlink", "unlinkat"),
     *("rmdir", "link", "linkat", "symlink", "symlinkat", "chmod", "fchmod", "fchmodat", "ftruncate", "truncate"),
@@ -50,7 +50,7 @@ def traced(require: Callable[[str], str], tmp_path: Path) -> Callable[..., tuple
     strace, log = require("strace"), tmp_path / "strace.log"
 
     def run(act: Act, *options: str) -> tuple[int, str]:
-        """Do something in a child under strace; returns its status, 7 for a LaunchError, and its system calls."""
+        """Run `act` in a child under strace; return its status, 7 for a LaunchError, and its system calls."""
         wait, go = os.pipe()
         child = os.fork()
         if child == 0:
@@ -77,7 +77,7 @@ def traced(require: Callable[[str], str], tmp_path: Path) -> Callable[..., tuple
 
 
 def changes(log: str) -> Iterator[tuple[str, int]]:
-    """The calls that change something: name, and which one of that name."""
+    """Yield the calls that change something: the name, and its count so far."""
     count: dict[str, int] = {}
     for name, arguments in re.findall(r"^(\w+)\((.*)", log, re.MULTILINE):
         count[name] = count.get(name, 0) + 1
@@ -86,9 +86,9 @@ def changes(log: str) -> Iterator[tuple[str, int]]:
 
 
 def interrupted(traced: Callable[..., tuple[int, str]], act: Act, reset: Act, fault: str) -> Iterator[str]:
-    """Do something, interrupted at each call that changes something; yields after each."""
+    """Run `act`, interrupted at each call that changes something; yield after each interruption."""
     reset()
-    act()  # so that all modules are loaded
+    act()  # loads all modules
     reset()
     status, log = traced(act)
     assert status == 0
@@ -147,7 +147,7 @@ def test_a_resume_can_be_prepared_again(
     counted = contents(run.path)
     for where in interrupted(traced, lambda: resume(run), reset, fault):
         assert contents(run.path).keys() >= {"job.yaml", "private/plan", "events.jsonl", "parameters.csv"}, where
-        has_its_plan = Plan.read(run.plan).attempt == 2  # what is left to do is to see it safely on the disk
+        has_its_plan = Plan.read(run.plan).attempt == 2  # only the fsync is left to do
         resume(run)
         assert contents(run.path) == (counted if has_its_plan else expected), where
 

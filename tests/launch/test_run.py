@@ -1,4 +1,4 @@
-"""`mpidata run` with the true mpirun and a job of shell scripts: its end, signals, and what is left behind."""
+"""`mpidata run` with the real mpirun and a job of shell scripts: its end, signals, and leftovers."""
 
 import os
 import re
@@ -89,7 +89,7 @@ def test_a_run_folder_that_is_removed(job: Run) -> None:
 
 
 def test_no_launcher_at_all(job: Run) -> None:
-    # An mpirun that gives up before any rank has started: what it said is shown.
+    # If mpirun fails before any rank has started, its output is shown.
     job.start(write_job(job.folder), PRTE_MCA_prte_tmpdir_base="/proc/none")
     status, _, stderr = job.finish()
     assert status == 1 and "before any rank had started" in stderr and "launcher.log:\n" in stderr
@@ -135,20 +135,20 @@ def test_a_signal_ends_the_job(job: Run) -> None:
 
 
 def is_pending(pid: int, number: int) -> bool:
-    """Whether a signal has been sent to a stopped process."""
+    """Return whether a signal is pending for a stopped process."""
     pending = re.search(r"^ShdPnd:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return pending is not None and bool(int(pending[1], 16) >> (number - 1) & 1)
 
 
 def test_a_second_signal_does_not_wait(job: Run) -> None:
     program = "echo started; sleep 60"
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would be ignored there, too
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # with nohup, the process would also ignore it
     process = job.start(write_job(job.folder, program, program), TEST_UNTIL="/never")
     signal.signal(signal.SIGHUP, before)
     job.wait_for_ranks()
     launcher = [pid for pid in processes_of(job.run) if Path(f"/proc/{pid}/comm").read_text() == "prterun\n"]
     assert len(launcher) == 1
-    os.kill(launcher[0], signal.SIGSTOP)  # an mpirun that hangs
+    os.kill(launcher[0], signal.SIGSTOP)  # makes mpirun hang
     process.send_signal(signal.SIGHUP)
     wait_until(lambda: is_pending(launcher[0], signal.SIGTERM))
     process.send_signal(signal.SIGINT)
@@ -162,7 +162,7 @@ def test_nothing_outlives_a_kill(job: Run, victim: str) -> None:
     program = "trap '' TERM; echo started; sleep 60 & sleep 60"
     process = job.start(write_job(job.folder, program, program), TEST_UNTIL="/never")
     job.wait_for_ranks()
-    job.wait_for((job.run / "events.jsonl").exists)  # or it would be started again
+    job.wait_for((job.run / "events.jsonl").exists)  # before that, the job would be restarted
     launcher = [pid for pid in processes_of(job.run) if Path(f"/proc/{pid}/comm").read_text() == "prterun\n"]
     os.kill(process.pid if victim == "mpidata" else launcher[0], signal.SIGKILL)
     status = job.finish()[0]
@@ -222,13 +222,13 @@ def test_dry_run_of_a_run_with_a_name(job: Run) -> None:
         assert (job.folder / "runs").exists() == ("complete" in expected)
         job.start(path, "--as", "nightly")
         assert job.finish()[0] == 0
-    (job.run / "summary.json").unlink()  # of a run that was killed
+    (job.run / "summary.json").unlink()  # as if the run had been killed
     job.start(path, "--as", "nightly", "--dry-run")
     assert f"; run folder {job.run}\n" in job.finish()[1]
 
 
 def test_folders_are_where_they_should(job: Run) -> None:
-    # Otherwise nothing_left would look in the wrong place.
+    # Otherwise `nothing_left` would check the wrong folder.
     go = job.folder / "go"
     names = "PMIX_SERVER_TMPDIR", "OMPI_MCA_btl_sm_backing_directory"
     program = f"echo started; env | grep -E '^({'|'.join(names)})='"

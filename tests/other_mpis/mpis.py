@@ -1,4 +1,4 @@
-"""Environments with other MPIs, made once and kept in build/mpis as long as the sources stay the same."""
+"""Environments with other MPIs, made once and kept in build/mpis until the sources change."""
 
 import fcntl
 import hashlib
@@ -32,7 +32,7 @@ class Mpi:
 
     @property
     def environment(self) -> dict[str, str]:
-        """As in an activated environment, in which the programs of tests/mpi find numpy_stream."""
+        """Variables of the activated environment, with which the programs of tests/mpi find numpy_stream."""
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.getuid() == 0 else {}
         paths = {"PATH": f"{self.bin}{os.pathsep}/usr/bin{os.pathsep}/bin", "PYTHONPATH": str(_PROGRAMS)}
         return {**os.environ, **root, **paths}
@@ -65,7 +65,7 @@ def _digest() -> str:
 
 
 def _all() -> Path:
-    """The folder of all of them, without blanks in its path, which the scripts mpicc of MPICH do not quote."""
+    """Return the folder of all environments; its path has no blanks, because MPICH's mpicc does not quote them."""
     folder = ROOT / "build" / "mpis"
     if " " not in str(folder):
         return folder
@@ -78,10 +78,10 @@ def make(kind: str) -> Mpi:
     digest = f"{sys.executable} {_digest()}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another pytest may be making it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another pytest process may be making it
         if not stamp.exists() or stamp.read_text() != digest:
             command = ["sh", "tools/make-mpi.sh", kind, str(folder), sys.executable]
-            quickly = os.environ | {"CMAKE_ARGS": "-DCMAKE_BUILD_TYPE=Debug"}  # which is built in half the time
+            quickly = os.environ | {"CMAKE_ARGS": "-DCMAKE_BUILD_TYPE=Debug"}  # builds in half the time
             done = subprocess.run(command, cwd=ROOT, env=quickly, capture_output=True, text=True, timeout=900)
             assert done.returncode == 0, f"no environment with {kind}: {done.stderr[-3000:]}"
             stamp.write_text(digest)

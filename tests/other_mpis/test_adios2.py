@@ -1,4 +1,4 @@
-"""Programs that write with the ADIOS2 and the Open MPI of Debian 13, in a chroot, stream by their XML file alone."""
+"""Programs that write with Debian 13's ADIOS2 and Open MPI, in a chroot, stream if only their XML file is changed."""
 
 import fcntl
 import shutil
@@ -20,8 +20,8 @@ PACKAGES = [
     *("libadios2-mpi-c++11-dev", "libadios2-mpi-core-dev", "libadios2-mpi-fortran-dev"),
 ]
 INNER = FIELDS | {"inner": {"shape": [11, 5]}}
-# Of this machine's files the program sees the folders of the socket and of the job. Its arguments: the number of
-# ranks, then assignments and the program.
+# The only files of this machine that the program sees are the folders of the socket and of the job. Arguments: the
+# number of ranks, then assignments and the program.
 ENTER = """#!/bin/sh
 exec unshare --mount sh -c '
     for folder in "$TMPDIR" "JOB" /proc /sys /dev; do
@@ -42,7 +42,7 @@ mpifort -I/usr/include/adios2/fortran writes.f90 -o writes_f -ladios2_mpi_fortra
 
 @pytest.fixture(scope="module")
 def trixie() -> Path:
-    """A chroot with the engine in /mpidata/engine, and the program, /mpidata/writes."""
+    """Return a chroot with the engine in /mpidata/engine and the program /mpidata/writes."""
     problem = missing()
     if problem is not None:
         pytest.skip(problem)
@@ -66,7 +66,7 @@ def trixie() -> Path:
 @pytest.fixture
 def inside(tmp_path: Path, trixie: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobFolder]:
     folder, temporary = JobFolder(tmp_path), Path(tempfile.mkdtemp(prefix="mpidata-test-"))
-    monkeypatch.setenv("TMPDIR", str(temporary))  # the name of a socket must be short
+    monkeypatch.setenv("TMPDIR", str(temporary))  # socket names must be short
     (tmp_path / "enter.sh").write_text(ENTER.replace("ROOT", str(trixie)).replace("JOB", str(tmp_path)))
     (tmp_path / "enter.sh").chmod(0o755)
     folder.variables["ADIOS2_PLUGIN_PATH"] = "/mpidata/engine"

@@ -1,4 +1,4 @@
-"""Jobs with MPICH 5, and with Debian's MPICH 4.0 and Open MPI 4.1."""
+"""Jobs with MPICH 5 and with Debian's MPICH 4.0 and Open MPI 4.1."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def check_complete(mpi: Mpi, folder: Path) -> None:
 
 
 def check_heat(mpi: Mpi, folder: Path, solvers: list[str], count: int) -> None:
-    """Build the heat example as a user does, and run it with each of its solvers."""
+    """Build the heat example as a user would, and run it with each of its solvers."""
     example = copy_example("heat2d", folder / "heat2d")
     made = mpi.run("make", cwd=example)
     assert made.returncode == 0, made.stdout + made.stderr
@@ -43,7 +43,7 @@ def check_heat(mpi: Mpi, folder: Path, solvers: list[str], count: int) -> None:
 
 
 def test_the_heat_example_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
-    check_heat(mpich, tmp_path, ["heat2d"], count=2)  # that of PyPI has no Fortran
+    check_heat(mpich, tmp_path, ["heat2d"], count=2)  # PyPI's MPICH has no Fortran
 
 
 CARRIED_PROGRAM = """
@@ -58,7 +58,7 @@ for simulation in mpidata.solver.simulations():
 
 
 def test_two_carriers_leave_in_order_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
-    """MPICH 5 frees no communicator with messages that nobody has taken."""
+    """MPICH 5 does not free a communicator with messages that were not received."""
     (tmp_path / "solver.py").write_text(CARRIED_PROGRAM)
     carried = {"ranks": 2, "launcher": ["mpirun", "-n", "{ranks}"]}
     write_job(tmp_path, groups=2, ranks_per_group=2, carried=carried, program=["python", "solver.py"])
@@ -128,7 +128,7 @@ def test_the_doctor(mpi: Mpi, tmp_path: Path) -> None:
     assert found["one MPI"].count(f"{mpi.name}.") == 3
 
 
-CARRIED = "carried_campaign"  # long, and marked so
+CARRIED = "carried_campaign"  # long, and marked as such
 PARTS = [CARRIED, "exactness", "backpressure", "early_stop", "misuse", "heat2d_job", "checkpoint", "give_up"]
 PARTS += ["restarts", "cancel", "published", "inference", "inference_leaving", "learner_rank"]
 PARTS += ["cpp", "replicas/replicas"]
@@ -138,7 +138,7 @@ NEEDS_ULFM = "an_exception_ends_its_rank"
 @pytest.mark.full
 @pytest.mark.parametrize("part", PARTS)
 def test_the_tests_of_jobs(mpi: Mpi, part: str) -> None:
-    """The same tests as with Open MPI 5, run by the Python of the other environment."""
+    """The tests that run with Open MPI 5 pass with the Python of the other environment."""
     tests = ROOT / "tests" / "mpi" / Path(part).with_name(f"test_{Path(part).name}.py")
     command = ["python", "-m", "pytest", "-c", ROOT / "pyproject.toml", tests, "-q"]
     chosen = ["-k", f"not {NEEDS_ULFM}" + (" and not fortran" if mpi.kind == "mpich" else "")]

@@ -1,4 +1,4 @@
-"""Two MPIs in one job: refused within 20 s, by name, with what to do."""
+"""Two MPIs in one job are refused within 20 s, with their names and a remedy."""
 
 import sys
 import time
@@ -53,7 +53,7 @@ def test_a_solver_of_another_mpi(mpich: Mpi, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("ours", [False, True])
 def test_a_solver_of_another_environment(mpich: Mpi, tmp_path: Path, ours: bool) -> None:
-    """It has a libmpidata of its own, which fits its MPI, but neither fits the job."""
+    """The solver has its own MPI and a libmpidata built for it, and neither matches the job's."""
     own, job = (OURS, mpich) if ours else (mpich, OURS)
     flags = own.config("cflags", "libs", cwd=tmp_path)
     built = own.run(own.mpicc, PATTERN, "-o", "solver", *flags, "-lm", cwd=tmp_path)
@@ -66,7 +66,7 @@ def test_a_solver_of_another_environment(mpich: Mpi, tmp_path: Path, ours: bool)
 
 @pytest.mark.full
 def test_a_libmpidata_of_another_mpi(mpich: Mpi, tmp_path: Path) -> None:
-    """libmpidata is that of Open MPI, mpi4py and mpirun are those of MPICH."""
+    """libmpidata is built for Open MPI, but mpi4py and mpirun belong to MPICH."""
     (tmp_path / "sim.py").write_text(SIM)
     write_job(tmp_path, groups=1, function="sim:simulate")
     library = f"MPIDATA_LIBRARY={ROOT / 'mpidata' / 'lib' / 'libmpidata.so.0'}"

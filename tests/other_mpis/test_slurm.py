@@ -1,4 +1,4 @@
-"""Every template of `mpidata submit` with MPICH 5 and Debian's MPICH 4.0 and Open MPI 4.1, against a real Slurm."""
+"""Every template of `mpidata submit` works with MPICH 5 and Debian's MPICH 4.0 and Open MPI 4.1, on a real Slurm."""
 
 import subprocess
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ COUNT = 20
 
 
 class MpiFolder(BatchFolder):
-    """A folder with a job file of the heat example, submitted as in an environment with another MPI."""
+    """A folder with a job file of the heat example, submitted from an environment with a different MPI."""
 
     def __init__(self, path: Path, cluster: Cluster, mpi: Mpi) -> None:
         super().__init__(path, cluster)
@@ -65,7 +65,7 @@ def folder(cluster: Cluster, mpi: Mpi, tmp_path: Path) -> Iterator[MpiFolder]:
 @pytest.mark.parametrize("template", ["homogeneous", "heterogeneous", "preemptible"])
 def test_a_template(folder: MpiFolder, template: str) -> None:
     folder.write(template)
-    nodes = 2 if template == "heterogeneous" else 4  # there, of the trainers
+    nodes = 2 if template == "heterogeneous" else 4  # nodes of the trainers if heterogeneous
     job = folder.submit("--set", "trainers.per_node=1", "--set", f"slurm.nodes={nodes}")
     folder.check_whole(job, starts=1, timeout=200)
 

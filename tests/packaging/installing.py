@@ -13,7 +13,7 @@ BUILT_IN_PLACE = ["bin", "include", "lib", "share"]
 
 
 def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
-    """Return the output of a command, which must succeed. It gets PATH, HOME and the given environment."""
+    """Run a command with PATH, HOME and the given environment; return its output. The command must succeed."""
     kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
     done = subprocess.run(
         [str(word) for word in command],
@@ -29,7 +29,7 @@ def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> st
 
 
 def make_environment(folder: Path) -> Path:
-    """Make a virtual environment without mpidata that sees the packages of this one; return its interpreter."""
+    """Make a virtual environment without mpidata that shares this one's packages; return its interpreter."""
     run(sys.executable, "-m", "venv", "--without-pip", folder)
     python = folder / "bin" / "python"
     site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
@@ -39,7 +39,7 @@ def make_environment(folder: Path) -> Path:
 
 
 def copy_sources(folder: Path) -> Path:
-    """Copy what an installation is made of, without anything that was built in place."""
+    """Copy the sources of an installation, without files that were built in place."""
     for name in SOURCES:
         if (ROOT / name).is_dir():
             ignored = ["__pycache__", *(BUILT_IN_PLACE if name == "mpidata" else [])]

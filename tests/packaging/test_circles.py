@@ -1,4 +1,4 @@
-"""No file depends on itself through others, no room on a role, and no folder is too full to be looked through."""
+"""No file depends on itself through others, no room depends on a role, and no folder has too many files."""
 
 import ast
 import importlib
@@ -25,7 +25,7 @@ Arrows = dict[str, set[str]]
 
 
 def circle(arrows: Arrows) -> list[str]:
-    """One circle of the arrows, its first name again at the end; [] where there is none."""
+    """Return one cycle of the arrows, with its first name repeated at the end, or [] if there is none."""
     done: set[str] = set()
 
     def walk(path: list[str]) -> list[str]:
@@ -40,7 +40,7 @@ def circle(arrows: Arrows) -> list[str]:
     return next((found for name in sorted(arrows) if (found := walk([name]))), [])
 
 
-# -- C: a .c and its .h are one ---------------------------------------------------------------------------------------
+# -- C: a .c and its .h count as one file -----------------------------------------------------------------------------
 
 
 def c_files(folder: Path) -> list[Path]:
@@ -61,7 +61,7 @@ def from_top(folder: Path, path: Path) -> str:
 
 
 def newest_build() -> Path:
-    """The folder that `make setup` built in; another test may just build for another MPI beside it."""
+    """Return the build folder of `make setup`; another test may be building for another MPI beside it."""
     mpicc = build_facts()["mpicc"]
     caches = [
         path for path in (ROOT / "build").glob("temp.*/native-*/CMakeCache.txt") if f"={mpicc}\n" in path.read_text()
@@ -71,14 +71,14 @@ def newest_build() -> Path:
 
 
 def symbols(folder: Path) -> Iterator[tuple[str, str]]:
-    """Who needs what another one defines, by the objects of the last `make setup`."""
+    """Return pairs of a file and the file whose symbol it uses, from the objects of the last `make setup`."""
     built = [str(path) for path in newest_build().rglob("*.c.o")]
     objects = {}
     for path in folder.rglob("*.c"):
         name = path.relative_to(folder).with_suffix("")
         found = [place for place in built if place.endswith(f"{folder.name}/{name}.c.o")]
         assert found, f"There is no object of {path.relative_to(ROOT)}. Run `make setup`."
-        # Others are left of sources that were moved, or are of libmpidata_carried, which has less of each file.
+        # Other objects come from moved sources, or from libmpidata_carried, which has only parts of each file.
         objects[max(found, key=lambda place: ("_carried" not in place, os.path.getmtime(place)))] = str(name)
     listed = subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout
     needed, defined = [], {}
@@ -126,7 +126,7 @@ def modules() -> dict[str, Path]:
 
 
 class Imports(ast.NodeVisitor):
-    """What a module imports, in its functions too, but for its annotations' sake."""
+    """Collects the imports of a module, also those in functions, except those for annotations."""
 
     def __init__(self, known: Iterable[str]) -> None:
         self.known = set(known)

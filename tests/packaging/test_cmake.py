@@ -1,4 +1,4 @@
-"""libmpidata is built by CMake alone, and found by CMake and pkg-config, in the ways of sites that install it."""
+"""CMake alone builds libmpidata, and CMake and pkg-config find it, in the ways in which sites install it."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from installing import ROOT, copy_sources, make_environment
 
-# Not those of the environment of this Python, which has another MPI first.
+# PATH without this Python's environment, in which another MPI would be found first.
 PATH = os.pathsep.join(part for part in os.environ["PATH"].split(os.pathsep) if not part.startswith(sys.prefix))
 
 C_SOLVER = """
@@ -70,7 +70,7 @@ def run(*command: str | Path, **environment: str) -> str:
 
 @dataclass(frozen=True)
 class Installed:
-    """A build and what it installed."""
+    """A build and its installation."""
 
     cmake: str
     build: Path
@@ -78,7 +78,7 @@ class Installed:
     mpicc: str
 
     def project(self, folder: Path, source: str, text: str, **words: str) -> "subprocess.CompletedProcess[str]":
-        """Configure and build a project that finds mpidata by its prefix; what went wrong is in the output."""
+        """Configure and build a project that finds mpidata by its prefix; the output has any errors."""
         (folder / source).write_text(text)
         filled = {"languages": "C", "before": "", "components": "", "after": "", "target": "mpidata::mpidata"} | words
         (folder / "CMakeLists.txt").write_text(PROJECT.format(source=source, **filled))
@@ -91,7 +91,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def make(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Callable[..., Installed]:
-    """Build with MPICH, and install, without Python."""
+    """Return a function that builds with MPICH and installs, without Python."""
 
     def build(*options: str) -> Installed:
         cmake, mpicc, folder = require("cmake"), require("mpicc.mpich"), tmp_path_factory.mktemp("cmake")
@@ -114,7 +114,7 @@ def shared(make: Callable[..., Installed]) -> Installed:
 
 @pytest.fixture(scope="module")
 def static(make: Callable[..., Installed]) -> Installed:
-    """Static libraries in folders that are no parts of the prefix, built as for another machine."""
+    """Return static libraries in folders outside the prefix, cross-compiled as for another machine."""
     version, file = "MPICH Version: 4.0.2", "/usr/lib/x86_64-linux-gnu/libmpich.so.12"
     return make(
         "-DBUILD_SHARED_LIBS=OFF",
@@ -128,7 +128,7 @@ def static(make: Callable[..., Installed]) -> Installed:
 
 @pytest.fixture(scope="module")
 def configured(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    """A build folder of static libraries, with the files that an installation would copy; nothing is compiled."""
+    """Return a build folder of static libraries with the files to install; nothing is compiled."""
     folder = tmp_path_factory.mktemp("configured")
     folders = {"PREFIX": folder / "the prefix", "LIBDIR": folder / "all libraries", "INCLUDEDIR": "all headers"}
     options = [f"-DCMAKE_INSTALL_{name}={path}" for name, path in folders.items()]
@@ -138,7 +138,7 @@ def configured(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str]
 
 
 def check_runs(solver: Path) -> None:
-    """Start a solver alone, and see that it says so."""
+    """Start a solver alone, and check that it reports this."""
     done = subprocess.run([solver], env={"HOME": os.environ["HOME"]}, capture_output=True, text=True, timeout=60)
     assert "started outside a job" in done.stderr, done.stdout + done.stderr
 
@@ -149,7 +149,7 @@ KINDS = ["shared", pytest.param("static", marks=pytest.mark.full)]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("language", ["C", "CXX", "C Fortran"])
 def test_a_solver_by_cmake(request: pytest.FixtureRequest, tmp_path: Path, kind: str, language: str) -> None:
-    """In Fortran the MPI's own module comes with the component."""
+    """In Fortran, the component also provides the MPI's own module."""
     installed, fortran = request.getfixturevalue(kind), "Fortran" in language
     source, text = ("solver.f90", FORTRAN_SOLVER) if fortran else ("solver.c" + "pp" * (language == "CXX"), C_SOLVER)
     words = {"components": "COMPONENTS fortran", "target": "mpidata::fortran"} if fortran else {}
@@ -187,7 +187,7 @@ def test_a_program_by_pkg_config(
 def test_flags_for_static_libraries_in_folders_with_blanks(
     configured: Path, require: Callable[[str], str], package: str
 ) -> None:
-    """All that is needed to link is there without `--static`, which only those know who know how it was built."""
+    """The flags suffice to link without `--static`, so users need not know how the library was built."""
     told = run(require("pkg-config"), "--cflags", "--libs", package, PKG_CONFIG_PATH=str(configured))
     needed = ["-lmpidata", "-lpthread", "-lm"] if package == "mpidata" else ["-lmpidata_carried", "-lm"]
     folders = [f"-I{configured.parent}/the prefix/all headers", f"-L{configured.parent}/all libraries"]
@@ -214,7 +214,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_projects_that_are_refused(shared: Installed, tmp_path: Path, require: Callable[[str], str], case: str) -> None:
-    """With a sentence of mpidata's, before anything is built."""
+    """A project is refused with a message of mpidata before anything is built."""
     words, sentence = REFUSED[case]
     if case == "another MPI":
         without_blanks(require("mpicc"))
@@ -287,7 +287,7 @@ PIP = ["-m", "pip", "install", "--no-deps", "--no-build-isolation", "--ignore-in
 
 @pytest.mark.full
 def test_python_on_top_of_an_installed_library(shared: Installed, tmp_path: Path) -> None:
-    """Nothing is built, and all built parts are those of the library."""
+    """Nothing is built, and all compiled parts come from the installed library."""
     (tmp_path / "sources").mkdir()
     sources, python = copy_sources(tmp_path / "sources"), make_environment(tmp_path / "venv")
     library = shared.prefix / "lib" / "libmpidata.so"

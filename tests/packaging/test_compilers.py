@@ -1,4 +1,4 @@
-"""The C sources give no warnings, whichever compiler builds them, nor does the one-file source in strict programs."""
+"""The C sources compile without warnings by any compiler, and so does the one-file source in strict programs."""
 
 import shutil
 import subprocess
@@ -9,10 +9,10 @@ import pytest
 from jobs import config
 
 ROOT = Path(__file__).parents[2]
-CLANGS = [version for version in range(14, 40) if shutil.which(f"clang-{version}")] or [0]  # 0: there is none
+CLANGS = [version for version in range(14, 40) if shutil.which(f"clang-{version}")] or [0]  # 0 if there is none
 FOLDERS = [".", "c_api/src", "c_api/include", "launch/parents", "tests/c", "tests/devices"]
 STRICT = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only"]
-# glibc 2.43 gives what these find in a const text as const, as C23 does.
+# In glibc 2.43, as in C23, these return a const pointer for a const text.
 CONST_SEARCHES = """
 #define _GNU_SOURCE
 #include <string.h>

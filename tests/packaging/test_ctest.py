@@ -1,4 +1,4 @@
-"""The C tests in tests/c, each one a test here; their build allows no warning."""
+"""Each C test in tests/c runs as a test here; the build fails on warnings."""
 
 import subprocess
 from collections.abc import Callable
@@ -12,7 +12,7 @@ NAMES += ["test_device_cuda_1", "test_device_amdhip64_5", "test_device_amdhip64_
 
 
 def build(require: Callable[[str], str], folder: Path, *options: str) -> Path:
-    """Configure and build library and tests in the folder, with as little optimization as shows all warnings."""
+    """Configure and build library and tests in the folder, with the least optimization that shows all warnings."""
     cmake, mpicc = require("cmake"), require("mpicc")
     options = ("-DCMAKE_C_FLAGS_RELEASE=-O1", *options)
     configure = [cmake, "-S", ROOT / "c_api", "-B", folder, f"-DCMAKE_C_COMPILER={mpicc}", "-DMPIDATA_TESTS=ON"]
@@ -53,5 +53,5 @@ def test_c_sanitized(
 ) -> None:
     # MPI libraries leak by design.
     monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")
-    monkeypatch.setenv("UCX_MEM_EVENTS", "no")  # its hooks call the sanitizer from a thread that is not set up yet
+    monkeypatch.setenv("UCX_MEM_EVENTS", "no")  # its hooks call the sanitizer from a thread that is not set up
     run(require("ctest"), sanitized, name)

@@ -1,4 +1,4 @@
-"""Plans, pieces of samples, orders and tasks that nobody meant, under the sanitizers (tests/c/fuzz.c)."""
+"""Random plans, pieces of samples, orders and tasks pass under the sanitizers (tests/c/fuzz.c)."""
 
 import random
 import subprocess
@@ -15,7 +15,7 @@ SANITIZER = "address,undefined"
 def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fuzz")
     compile_c(SANITIZER, "-shared", *objects(SANITIZER, tmp_path_factory), "-o", folder / "libmpidata.so", *LIBRARIES)
-    # The fuzzer's own MPI takes the place of the one that the library is linked to.
+    # The fuzzer's own MPI replaces the one that the library is linked to.
     library = [f"-L{folder}", "-lmpidata", f"-Wl,-rpath,{folder}"]
     compile_c(SANITIZER, f"-I{SOURCES}", SOURCES / "fuzz.c", *library, "-o", folder / "fuzz")
     return folder / "fuzz"
@@ -25,7 +25,7 @@ def run(fuzz: Path, folder: Path, count: int, seed: int) -> None:
     input_file = folder / "input"
     print(f"{fuzz.name} {input_file} {count} {seed}; one failing input again: {fuzz.name} {input_file}")
     command = [fuzz, input_file, str(count), str(seed)]
-    # What a window has under way when it is closed is MPI's: it is no leak.
+    # Operations of a window that are pending when it is closed belong to MPI, and are not leaks.
     environment = {"ASAN_OPTIONS": "detect_leaks=0"}
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
     assert done.returncode == 0, done.stdout[-6000:]

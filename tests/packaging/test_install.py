@@ -1,4 +1,4 @@
-"""`pip install .` gives all that a solver's build needs, in each way of building one; the solvers run as they are."""
+"""`pip install .` installs all that a solver's build needs, in each way to build one; the solvers run directly."""
 
 import os
 import shlex
@@ -60,7 +60,7 @@ def install(folder: Path, mpicc: str, *more: str) -> Path:
     python = make_environment(folder / "venv")
     path = os.pathsep.join([os.path.dirname(mpicc), os.environ.get("PATH", os.defpath)])
     options = ["--no-deps", "--no-build-isolation", "--ignore-installed", "--no-index", "-q"]
-    arguments = " ".join(("-DCMAKE_BUILD_TYPE=Debug", *more))  # which is built in half the time
+    arguments = " ".join(("-DCMAKE_BUILD_TYPE=Debug", *more))  # builds in half the time
     run(python, "-m", "pip", "install", *options, ".", cwd=sources, PATH=path, CMAKE_ARGS=arguments)
     return python.parent
 
@@ -82,7 +82,7 @@ def config(programs: Path) -> Callable[..., list[str]]:
 
 @pytest.fixture(scope="module")
 def solver_source() -> str:
-    """The solver that opens the header, as a reader would copy it, with the function that it leaves out."""
+    """Return the solver at the top of the header, as a reader would copy it, plus the function that it omits."""
     header = (ROOT / "c_api" / "include" / "mpidata.h").read_text()
     lines = header.split("Build it with")[0].splitlines()
     text = "\n".join(line.removeprefix(" *").removeprefix("     ") for line in lines)
@@ -92,13 +92,13 @@ def solver_source() -> str:
 
 
 def build_by_cmake(cmake: str, folder: Path, prefix: str) -> None:
-    """Configure and build the project in the folder, which finds mpidata by its prefix alone."""
+    """Configure and build the project in the folder, which finds mpidata only by its prefix."""
     run(cmake, "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
     run(cmake, "--build", folder / "build")
 
 
 def check_runs(solver: Path) -> None:
-    """Start a solver alone, with nothing in the environment but what MPI asks for, and see that it says so."""
+    """Start a solver alone, with only the environment that MPI needs, and check that it reports this."""
     done = subprocess.run([solver], env={"HOME": os.environ["HOME"]}, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "mpidata" in done.stderr
@@ -231,7 +231,7 @@ def test_the_header_and_its_solver_are_cplusplus(
 ) -> None:
     compiler = require("g++")
     (tmp_path / "solver.cpp").write_text(solver_source)
-    # A C compiler's wrapper takes another compiler's name; -x says the language.
+    # The C compiler's wrapper is given a different compiler; -x sets the language.
     run(mpicc, "-x", "c++", "-std=c++11", *STRICT, *config("cflags"), "solver.cpp", cwd=tmp_path, OMPI_CC=compiler)
 
 

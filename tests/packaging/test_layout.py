@@ -1,4 +1,4 @@
-"""What is said in two places is the same in both: version, packages, dependencies and their pins."""
+"""Version, packages, dependencies and their pins are the same wherever they are repeated."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ def test_the_version_is_that_of_the_header() -> None:
 
 
 def test_every_package_is_listed() -> None:
-    # The list is explicit, as a search would install a top-level package `launch`.
+    # The list is explicit, because a search would install a top-level package `launch`.
     code = (
         "import setuptools, sys; setuptools.setup = lambda **said: print(*sorted(said['packages']));"
         "sys.argv = ['setup.py']; exec(open('setup.py').read(), {'__file__': 'setup.py', '__name__': 'setup'})"

@@ -1,4 +1,4 @@
-"""The Python files keep the project's form: ruff, and mypy --strict over the packages as they are installed."""
+"""The Python files pass ruff, and the packages as installed pass mypy --strict."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What needs the trainer's lock says so in its name, asserts it, and is called only where the lock is held."""
+"""A function that needs the trainer's lock has this in its name, asserts it, and is called only with the lock held."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ SOURCES = Path(__file__).parents[2] / "c_api" / "src"
 
 
 def functions() -> dict[str, str]:
-    """The body of each function of the library; wrappers of pthread in base/lock.h aside."""
+    """Return the body of each function of the library, without the wrappers of pthread in base/lock.h."""
     found = {}
     for path in SOURCES.rglob("*.c"):
         text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)

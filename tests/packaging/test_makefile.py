@@ -1,4 +1,4 @@
-"""The Makefile and .ci/run: what each target installs, and in which environment the two commands run."""
+"""The Makefile and .ci/run: the packages that each target installs, and the environment of the two commands."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""With the oldest versions that pyproject.toml allows; torch and mpi4py are those of this environment."""
+"""The unit tests pass with the oldest versions in pyproject.toml; torch and mpi4py are this environment's."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import pytest
 import tomllib
 from installing import ROOT, make_environment, run
 
-# torch would bring gigabytes, mpi4py is built for this MPI, and a test needs newer ones of these.
+# torch is gigabytes, mpi4py is built for this MPI, and a test needs a newer typing-extensions.
 KEPT = {"torch", "mpi4py", "typing-extensions"}
 
 
@@ -23,7 +23,7 @@ def test_the_oldest_versions(tmp_path: Path) -> None:
     lowest = dict(re.match(r"([\w-]+)>=([\d.]+)$", one).groups() for one in allowed)  # type: ignore[union-attr]
     python = make_environment(tmp_path / "oldest")
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-    for editable in Path(sysconfig.get_path("purelib")).glob("__editable__*mpidata*"):  # with its finder
+    for editable in Path(sysconfig.get_path("purelib")).glob("__editable__*mpidata*"):  # also copies its finder
         shutil.copy(editable, site)
     run(python, "-m", "ensurepip")
     versions = [f"{name}=={version}" for name, version in lowest.items() if name not in KEPT]

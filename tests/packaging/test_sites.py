@@ -1,4 +1,4 @@
-"""What is in packaging/ for sites: each of it is run."""
+"""Each recipe for sites in packaging/ works."""
 
 import json
 import os
@@ -16,13 +16,13 @@ from installing import ROOT, copy_sources, run
 import mpidata
 
 PACKAGING = ROOT / "packaging"
-CERTIFICATES = Path(os.environ.get("PIP_CERT", "/etc/ssl/certs/ca-certificates.crt"))  # that this machine trusts
+CERTIFICATES = Path(os.environ.get("PIP_CERT", "/etc/ssl/certs/ca-certificates.crt"))  # this machine's
 LMOD = "/usr/share/lmod/lmod/init/bash"
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1500)]
 
 
 def bash(script: str, **variables: str) -> str:
-    """Run a script of bash that knows `module`; return its output."""
+    """Run a bash script in which `module` is defined; return its output."""
     done = subprocess.run(
         ["bash", "-euc", f"set +u; . {LMOD}; set -u\n{script}"],
         env={"HOME": os.environ["HOME"], "PATH": os.environ["PATH"], **variables},
@@ -104,7 +104,7 @@ def test_reframe_runs_the_check(tmp_path: Path, tools: Path) -> None:
 
 @pytest.mark.parametrize("suite", ["bookworm", "trixie"])
 def test_the_lines_of_the_dockerfile(suite: str) -> None:
-    """In a chroot, as images need more rights than a test has: of the Debian that it names, and of the next one."""
+    """The lines run in a chroot of its Debian and of the next one, because images need more rights than a test has."""
     image = ROOT / "build" / "chroots" / suite
     run("sh", ROOT / "tools/make-chroot.sh", suite, image)
     shutil.rmtree(image / "opt/mpidata", ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Jobs for the tests of Slurm: submitted, waited for, looked at."""
+"""Submits, awaits and inspects jobs for the Slurm tests."""
 
 import json
 import os
@@ -24,14 +24,14 @@ class BatchFolder(JobFolder):
         self.cluster = cluster
 
     def heat2d(self, built: Path, count: int, pause: float = 0.0, **keys: object) -> None:
-        """Write a job of the heat example, whose trainers sleep after each batch of 5 samples."""
+        """Write a job of the heat example whose trainers sleep after each batch of 5 samples."""
         program = python("trainers/census/census_resumed.py", pause)
         write_heat2d_job(
             self, built, count, {"groups": 2, "timeout_s": 30, "start_timeout_s": 30}, program=program, **keys
         )
 
     def call(self, *command: str, timeout: float = 30) -> "subprocess.CompletedProcess[str]":
-        """Run a command as a user of the cluster does."""
+        """Run a command as a user of the cluster."""
         return subprocess.run(
             command,
             cwd=self.path,
@@ -43,7 +43,7 @@ class BatchFolder(JobFolder):
         )
 
     def submit(self, *arguments: str) -> str:
-        """`mpidata submit`; returns the number of the Slurm job."""
+        """Run `mpidata submit`; return the number of the Slurm job."""
         done = self.call(str(BIN / "mpidata"), "submit", "job.yaml", *arguments)
         assert done.returncode == 0, done.stderr
         match = re.fullmatch(rf"Submitted job as job (\d+)\. Its output: {self.path}/slurm-\1\.out\n", done.stdout)
@@ -51,7 +51,7 @@ class BatchFolder(JobFolder):
         return match[1]
 
     def sbatch(self, script: str, *arguments: str) -> str:
-        """Submit a script; returns the number of the Slurm job."""
+        """Submit a script; return the number of the Slurm job."""
         (self.path / "script.sh").write_text(f"#!/bin/bash\n{script}\n")
         done = self.call("sbatch", "--parsable", "--output=slurm-%j.out", *arguments, "script.sh")
         assert done.returncode == 0, done.stderr
@@ -62,12 +62,12 @@ class BatchFolder(JobFolder):
         return path.read_text() if path.exists() else ""
 
     def state(self, job: str) -> dict[str, str]:
-        """What Slurm tells of a job."""
+        """Return what Slurm reports about a job."""
         said = self.call("scontrol", "show", "job", "-o", job).stdout.splitlines()
         return dict(re.findall(r"(\w+)=(\S*)", said[0])) if said else {}
 
     def wait(self, job: str, timeout: float) -> Result:
-        """Wait for the end of a Slurm job, over all its starts; nothing of it may be left."""
+        """Wait for the end of a Slurm job after all its starts, and check that nothing is left of it."""
         started = time.monotonic()
         wait_until(
             lambda: self.state(job).get("JobState") in _ENDED,
@@ -96,7 +96,7 @@ class BatchFolder(JobFolder):
         wait_until(lambda: list((self.path / "runs" / "job" / "1").glob("checkpoints/[0-9]*[0-9]")), timeout)
 
     def hosts(self, run: Path) -> dict[str, str]:
-        """Host of each rank, as its log names it: `scheduler`, `trainer-0`, `solver-0-1`."""
+        """Return the host of each rank by its name in the logs: `scheduler`, `trainer-0`, `solver-0-1`."""
         found = {}
         for path in sorted(run.glob("logs/rank-*.log")):
             match = re.match(r"mpidata: rank \d+ \(.*\) is on (\S+)\n", path.read_text())
@@ -110,6 +110,6 @@ class BatchFolder(JobFolder):
 
 
 def summaries(run: Path) -> list[dict]:
-    """Summaries of all starts of a run, the last one at the end."""
+    """Return the summaries of all starts of a run, the last one at the end."""
     before = sorted(run.glob("summary-*.json"), key=lambda path: int(path.stem.partition("-")[2]))
     return [json.loads(path.read_text()) for path in [*before, run / "summary.json"] if os.path.exists(path)]

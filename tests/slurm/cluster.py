@@ -1,7 +1,7 @@
 """A real Slurm on one machine: `python tests/slurm/cluster.py FOLDER` starts one, and Ctrl-C ends it.
 
-munged, slurmctld and one slurmd for each emulated node, all children of this process, with all their files in FOLDER.
-Each node has a host name and a /dev/shm of its own, so that MPI takes the nodes for different machines. Needs root.
+It runs munged, slurmctld and one slurmd per emulated node as children of this process, with all files in FOLDER. Each
+node has its own host name and /dev/shm, so that MPI treats the nodes as different machines. Needs root.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from waiting import wait_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "squeue", "sinfo")
 NODES = 8
-CPUS = min(os.cpu_count() or 1, 2)  # of a node; not more than there are, as Open MPI looks for them
+CPUS = min(os.cpu_count() or 1, 2)  # per node; not more than exist, because Open MPI checks
 _PMIX = "/usr/lib/*/libpmix.so"  # without a version: Slurm loads it by this name
 
 _CONFIGURATION = """\
@@ -65,7 +65,7 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 """
 
-# In namespaces of its own: a name, a table of the names of all nodes, and memory to share.
+# Gives a node its own host name, a table of all nodes' names, and shared memory, in separate namespaces.
 _NODE = (
     'hostname "$1" && mount --bind "$2/hosts" /etc/hosts && mount -t tmpfs -o mode=1777 tmpfs /dev/shm'
     ' && exec slurmd -D -f "$SLURM_CONF" -N "$1"'
@@ -73,7 +73,7 @@ _NODE = (
 
 
 def missing() -> str | None:
-    """What this machine lacks, or None."""
+    """Return what this machine lacks, or None."""
     if os.geteuid() != 0:
         return "a Slurm of its own needs root"
     for program in PROGRAMS:
@@ -88,7 +88,7 @@ def missing() -> str | None:
 
 
 class Cluster:
-    """Starts the daemons when entered, and ends them and all jobs when left."""
+    """Starts the daemons on entry, and ends them and all jobs on exit."""
 
     def __init__(self, box: Path) -> None:
         self.box = box
@@ -97,10 +97,10 @@ class Cluster:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the environment of srun, sbatch and jobs needs."""
+        """Environment variables for srun, sbatch and jobs."""
         return {
             "SLURM_CONF": str(self.box / "slurm.conf"),
-            # The nodes reach one another over the loopback, which Open MPI would leave out.
+            # The nodes communicate over the loopback, which Open MPI excludes by default.
             "OMPI_MCA_btl_tcp_if_include": "lo",
         }
 
@@ -143,7 +143,7 @@ class Cluster:
         return done.stdout
 
     def nodes(self, *states: str) -> list[str]:
-        """Names of the nodes in one of these states."""
+        """Return the names of the nodes in one of these states."""
         try:
             lines = self.run("sinfo", "-h", "-N", "-p", "main", "-o", "%N %T").splitlines()
         except RuntimeError:
@@ -151,7 +151,7 @@ class Cluster:
         return [line.split()[0] for line in lines if line.split()[1] in states]
 
     def power_off(self, name: str) -> None:
-        """Kill all processes of a node, and let Slurm know at once that it is gone."""
+        """Kill all processes of a node, and set it to down in Slurm at once."""
         daemon = self._nodes.pop(name)
         self._daemons.remove(daemon)
         space = os.readlink(f"/proc/{daemon.pid}/ns/uts")
@@ -163,11 +163,11 @@ class Cluster:
         self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=off")
 
     def take_for_lost(self, name: str) -> None:
-        """Let Slurm take a node for lost that is not, until its slurmd reports again."""
+        """Make Slurm treat a running node as lost until its slurmd reports again."""
         self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=lost")
 
     def find_again(self) -> None:
-        """Wait until all nodes are there."""
+        """Wait until all nodes are idle."""
         self._wait(lambda: len(self.nodes("idle")) == NODES, "the nodes", 60)
 
     def power_on(self, name: str) -> None:
@@ -183,7 +183,7 @@ class Cluster:
         self._wait(lambda: not self.run("squeue", "-h", "-o", "%A").split(), "the end of the jobs", timeout)
 
     def _write(self) -> None:
-        os.umask(0o022)  # munged refuses a socket whose folder others may write to
+        os.umask(0o022)  # munged refuses a socket in a folder that others may write to
         for name in ("state", "spool", "log", "tmp"):
             (self.box / name).mkdir(parents=True, exist_ok=True)
         key = self.box / "munge.key"
@@ -202,7 +202,7 @@ class Cluster:
         (self.box / "slurm.conf").write_text(
             _CONFIGURATION.format(host=host, box=self.box, port=port, nodes=nodes.rstrip())
         )
-        # slurmd would look for cgroups even though nothing here uses them.
+        # Otherwise slurmd would look for cgroups, although nothing here uses them.
         (self.box / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         (self.box / "environment.sh").write_text(
             "".join(f"export {name}='{value}'\n" for name, value in self.variables.items())
@@ -238,7 +238,7 @@ class Cluster:
         wait_until(ready, timeout, every_s=0.1, told=told)
 
     def _end_steps(self) -> None:
-        """Kill the daemons of steps that have outlived those of their nodes."""
+        """Kill the daemons of steps that outlived those of their nodes."""
         mark = f"SLURM_CONF={self.box / 'slurm.conf'}".encode()
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -261,9 +261,9 @@ def _end_with_parent() -> None:
 
 
 def _free_ports(count: int) -> tuple[int, TextIO]:
-    """First of some adjacent ports that nobody uses, below those that the system gives out; taken until closed."""
+    """Return the first of `count` free adjacent ports below the system's range, and a lock to close after use."""
     for first in range(16800, 30000, count):
-        taken = open(Path(tempfile.gettempdir()) / f"mpidata-slurm-{first}.lock", "w")  # others look at the same time
+        taken = open(Path(tempfile.gettempdir()) / f"mpidata-slurm-{first}.lock", "w")  # others also search now
         with contextlib.ExitStack() as sockets, contextlib.suppress(OSError):
             fcntl.flock(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for port in range(first, first + count):

@@ -1,4 +1,4 @@
-"""A carried program in an allocation: srun starts its ranks, in steps of their own."""
+"""A carried program in an allocation: srun starts its ranks in separate steps."""
 
 import contextlib
 import time
@@ -21,7 +21,7 @@ def test_srun_starts_the_ranks_where_their_carriers_are(folder: BatchFolder, car
     carried_job.write_job(folder, program, "copy", "9", depth=9, **keys)
     job = yaml.safe_load((folder.path / "job.yaml").read_text())
     own = ["export TMPDIR=/dev/shm", "export SLURM_MPI_TYPE=pmix", "export OMPI_MCA_btl_tcp_if_include=lo"]
-    job["slurm"] = {"setup": own}  # these nodes share all other folders
+    job["slurm"] = {"setup": own}  # the nodes share all other folders
     (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
     job = folder.submit("--set", "slurm.nodes=3", "--set", "trainers.per_node=1")
     result = folder.wait(job, timeout=120)
@@ -31,7 +31,7 @@ def test_srun_starts_the_ranks_where_their_carriers_are(folder: BatchFolder, car
 
 
 def strike(folder: BatchFolder, what: str, job: str) -> None:
-    """Kill a rank of the program, or the srun that has started it."""
+    """Kill a rank of the program or the srun that started it."""
 
     def struck() -> bool:
         assert folder.state(job).get("JobState") in ("PENDING", "RUNNING"), folder.output(job)
@@ -41,7 +41,7 @@ def strike(folder: BatchFolder, what: str, job: str) -> None:
             for process in psutil.process_iter() if launchers else ():
                 with contextlib.suppress(psutil.Error):
                     ours = process.name().startswith("pattern") and str(folder.path) in str(process.environ())
-                    if ours and time.time() - process.create_time() > 1.5:  # it runs a simulation
+                    if ours and time.time() - process.create_time() > 1.5:  # a simulation is running
                         (launchers[0] if what == "srun" else process).kill()
                         return True
         return False

@@ -1,4 +1,4 @@
-"""`mpidata doctor` in an allocation: it starts a rank on each node, and tells what is wrong on which."""
+"""`mpidata doctor` in an allocation starts a rank on each node, and reports the node of each problem."""
 
 import json
 
@@ -12,7 +12,7 @@ from jobs import BIN
 def test_all_nodes_are_looked_at(folder: BatchFolder, starter: str) -> None:
     folder.job(trainers={"program": ["true"]}, solvers={"program": ["true"]}, launch={"with": starter})
     doctor = f"'{BIN}/mpidata' doctor job.yaml --json"
-    # /dev/shm is each node's own: what is made there is not on the others.
+    # Each node has its own /dev/shm, so a folder made there does not exist on the others.
     script = f"{doctor} >good.json; mkdir /dev/shm/here; {doctor} --set output=/dev/shm/here >bad.json; test $? = 1"
     result = folder.wait(folder.sbatch(script, "--nodes=3", "--ntasks-per-node=2"), timeout=150)
     assert result.status == 0, result.output

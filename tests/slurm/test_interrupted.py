@@ -1,4 +1,4 @@
-"""Jobs that Slurm, or a user through Slurm, ends: what the page on clusters says of each way, and of its words."""
+"""Jobs that Slurm, or a user through Slurm, ends behave and report as the page on clusters describes."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ SLOW = {"pause": 0.03, "checkpoint": {"every_s": 2.0, "within_s": 20.0}, "buffer
 
 
 def submitted(folder: BatchFolder, built: Path, template: str, time: str = "10", **keys: object) -> str:
-    """Submit a job that has not ended by itself when something is done to it; it has a checkpoint then."""
+    """Submit a job long enough to be interrupted, and wait for its start."""
     folder.heat2d(built, COUNT, **SLOW | keys)
     settings = (f"slurm={{time: {time!r}, signal_s: 60, nodes: 4}}", "trainers.per_node=1")
     job = folder.submit("--template", template, *(word for setting in settings for word in ("--set", setting)))
@@ -22,12 +22,12 @@ def submitted(folder: BatchFolder, built: Path, template: str, time: str = "10",
 
 
 def wait_for_end(folder: BatchFolder, job: str) -> None:
-    """Wait until a job that may be started again has ended."""
+    """Wait until a job that may be restarted has ended."""
     wait_until(lambda: folder.state(job).get("JobState") not in ("RUNNING", "COMPLETING"), 60, every_s=0.2)
 
 
 def check_stopped(folder: BatchFolder, job: str, state: str, reason: str) -> None:
-    """The job has ended for good, and nothing of that counts as a fault."""
+    """Check that the job has ended for good, without any fault."""
     result = folder.wait(job, timeout=60)
     told = folder.state(job)
     assert (told["JobState"], told["Restarts"], told["ExitCode"]) == (state, "0", "75:0"), result.logs()
@@ -50,7 +50,7 @@ def test_scancel_ends_a_job_for_good(folder: BatchFolder, built_heat2d: Path, te
 @pytest.mark.full
 @pytest.mark.parametrize(("template", "signal"), [("homogeneous", "USR1"), ("preemptible", "TERM")])
 def test_a_checkpoint_without_requeueing(folder: BatchFolder, built_heat2d: Path, template: str, signal: str) -> None:
-    """As the page says; `scontrol requeue` then goes on with the same run, and with its output."""
+    """The job ends with a checkpoint, and `scontrol requeue` then resumes the same run and appends to its output."""
     job = submitted(folder, built_heat2d, template)
     assert folder.call("scancel", "--batch", f"--signal={signal}", job).returncode == 0
     check_stopped(folder, job, "FAILED", f"SIG{signal}: checkpoint ")
@@ -71,7 +71,7 @@ def test_a_running_job_is_requeued_by_hand(folder: BatchFolder, built_heat2d: Pa
 
 
 def check_gone_on(folder: BatchFolder, job: str, before: str) -> list[dict]:
-    """The job that was put back into the queue has gone on with its own run; returns the summaries of both starts."""
+    """Check that the requeued job has resumed its own run; return the summaries of both starts."""
     wait_until(lambda: len(list(folder.path.glob("runs/job/1/summary*.json"))) >= 2, 90)
     result = folder.wait(job, timeout=90)
     assert result.status == 0 and result.run is not None and result.run.name == "1", result.logs()
@@ -87,7 +87,7 @@ def check_gone_on(folder: BatchFolder, job: str, before: str) -> list[dict]:
 @pytest.mark.full
 @pytest.mark.timeout(400)
 def test_the_time_limit(folder: BatchFolder, built_heat2d: Path) -> None:
-    """Before it, a checkpoint; that it was Slurm who told the job is said."""
+    """A checkpoint is written before the time limit, and the summary names Slurm's signal."""
     job = submitted(folder, built_heat2d, "homogeneous", "1:30", pause=1.0)
     wait_for_end(folder, job)
     check_stopped(folder, job, "FAILED", "SIGUSR1: checkpoint ")

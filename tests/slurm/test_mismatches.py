@@ -1,4 +1,4 @@
-"""What cannot work under Slurm is refused within 20 s, with its cause and what to do, and never with status 0."""
+"""What cannot work under Slurm is refused within 20 s, with the cause and a remedy, and never with status 0."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ SIM = "def simulate(alpha):\n    yield {'u': [[alpha] * 6] * 4}\n"
 
 
 def refused(folder: BatchFolder, environment: Path, command: str) -> str:
-    """Run a command in an allocation of two nodes with the programs of an environment; returns what it printed."""
+    """Run a command in an allocation of two nodes with the programs of an environment; return its output."""
     folder.write(sim=SIM)
     folder.job(trainers=DRAIN, solvers={"function": "sim:simulate"})
     script = f"export PATH={shlex.quote(str(environment))}:$PATH; SECONDS=0; {command}; echo status $? after $SECONDS"

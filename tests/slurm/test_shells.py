@@ -1,4 +1,4 @@
-"""`mpidata run` in the interactive shell of `srun --pty bash`, which is a step of Slurm by itself."""
+"""`mpidata run` works in the interactive shell of `srun --pty bash`, which is itself a Slurm step."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`mpidata submit` against a real Slurm: every template runs the heat example to its end."""
+"""`mpidata submit` with a real Slurm: each template runs the heat example to its end."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from killing import STEPS, check_exactly_once
 from pages import README, blocks, files
 
 COUNT = 40
-EXPORT = "export OMPI_MCA_btl_tcp_if_include=lo"  # as Cluster.variables has it
+EXPORT = "export OMPI_MCA_btl_tcp_if_include=lo"  # as in Cluster.variables
 FIFO = {"policy": "fifo", "capacity": 500}
 
 
 def test_a_homogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
-    """With nothing of the environment that it is submitted from, which clusters recommend."""
+    """The job runs without the environment from which it is submitted, as clusters recommend."""
     folder.heat2d(built_heat2d, count=4, slurm={"options": {"export": "NONE"}, "setup": [EXPORT]})
     job = folder.submit("--set", "trainers.per_node=1", "--set", "slurm.nodes=4")
     result = folder.wait(job, timeout=100)
@@ -27,7 +27,7 @@ def test_a_homogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
     check_exactly_once(folder, result.run, 4)
     places = {"scheduler": "n1", "trainer-0": "n1", "trainer-1": "n2", "solver-0-0": "n3", "solver-1-0": "n4"}
     assert folder.hosts(result.run) == places
-    assert "n1: the scheduler, trainer 0\n" in result.output  # said before it starts
+    assert "n1: the scheduler, trainer 0\n" in result.output  # printed before the start
     start = json.loads((result.run / "slurm.jsonl").read_text())
     assert (start["number"], start["requeued"], start["nodes"]) == (job, 0, "n[1-4]")
 
@@ -77,7 +77,7 @@ def test_a_heterogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
 @pytest.mark.full
 @pytest.mark.timeout(400)
 def test_a_heterogeneous_job_goes_on_after_a_death(folder: BatchFolder, built_heat2d: Path) -> None:
-    """Under srun the death of a solver ends the step, and the run goes on from its last checkpoint."""
+    """Under srun, the death of a solver ends the step, and the run resumes from its last checkpoint."""
     keys = {"checkpoint": {"every_s": 2.0}, "slurm": {"template": "heterogeneous"}, "buffer": FIFO}
     folder.heat2d(built_heat2d, COUNT, pause=0.03, **keys)
     job = folder.submit("--set", "trainers.per_node=1")
@@ -92,7 +92,7 @@ def test_a_heterogeneous_job_goes_on_after_a_death(folder: BatchFolder, built_he
 
 @pytest.mark.full
 def test_the_readmes_section(folder: BatchFolder) -> None:
-    """As a new user would: the job of the README, with the keys of its section on clusters."""
+    """The README's job runs with the keys of its section on clusters, as a new user would submit it."""
     for name, text in files(README).items():
         (folder.path / name).write_text(text)
     (slurm,) = [block.text for block in blocks("yaml", page=README) if "slurm:" in block.text]
@@ -122,9 +122,9 @@ def preemptible(folder: BatchFolder, built: Path, pause: float, limit: str = "10
 
 
 def check_whole(folder: BatchFolder, job: str, starts: int | None, timeout: float) -> list[dict]:
-    """Wait for the job's end; every sample was used exactly once in the work that counts. Returns all summaries.
+    """Wait for the job's end; check that it used every sample exactly once. Return all summaries.
 
-    `starts` is None where it depends on how fast the machine is.
+    `starts` is None if it depends on the machine's speed.
     """
     result = folder.wait(job, timeout)
     assert result.status == 0 and result.run is not None and result.run.name == "1", result.logs()
@@ -166,7 +166,7 @@ def test_a_job_is_requeued(folder: BatchFolder, built_heat2d: Path) -> None:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("way", ["requeued", "no-kill", "no-kill of the default template"])
 def test_a_node_is_lost(folder: BatchFolder, built_heat2d: Path, way: str) -> None:
-    """Slurm requeues the job; with --no-kill it goes on in what is left of its allocation."""
+    """Slurm requeues the job; with --no-kill the job continues in the rest of its allocation."""
     no_kill = way != "requeued"
     options = ["--set", "slurm.options={no-kill: true}"] if no_kill else []
     options += ["--template", "homogeneous"] if "default" in way else []
@@ -176,7 +176,7 @@ def test_a_node_is_lost(folder: BatchFolder, built_heat2d: Path, way: str) -> No
     folder.wait_for_start(job)
     folder.wait_for_checkpoint()
     lost = folder.hosts(folder.path / "runs" / "job" / "1")["solver-1-0"]
-    only_taken = "default" in way  # Slurm notices before the others do
+    only_taken = "default" in way  # Slurm notices before the other nodes do
     (folder.cluster.take_for_lost if only_taken else folder.cluster.power_off)(lost)
     try:
         result = folder.wait(job, timeout=300)

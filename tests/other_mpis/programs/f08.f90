@@ -1,4 +1,4 @@
-! A solver that uses mpi_f08 itself: each rank of the group puts half of the field, which they fill together.
+! A solver that uses mpi_f08 itself; each rank of the group puts its part of the field.
 program f08
   use mpi_f08
   use mpidata
