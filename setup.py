@@ -85,7 +85,7 @@ def find_build_facts(library: Path) -> Path:
     """Return the path of the build.json installed with a libmpidata, which must have this version."""
     if not library.is_file():
         raise SetupError(
-            f"MPIDATA_LIBRARY names {library}, which is no file. Give the path of libmpidata.so, or unset it."
+            f"MPIDATA_LIBRARY names {library}, which is not a file. Give the path of libmpidata.so, or unset it."
         )
     shares = [folder / "share" / "mpidata" / "build.json" for folder in library.resolve().parents]
     facts = next((share for share in shares[1:4] if share.is_file()), None)

@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         without = _measure(chosen, stream.Settings(rounds, seconds, given.sizes, output, chosen.file))
     except (KeyboardInterrupt, SystemExit) as error:
-        print("Interrupted. The same command resumes; --fresh begins anew.", file=sys.stderr)
+        print("Interrupted. The same command resumes; --fresh starts over.", file=sys.stderr)
         return 130 if isinstance(error, KeyboardInterrupt) else 143
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -44,7 +44,7 @@ def resume(path: Path, key: str) -> dict[str, Any]:
     if contents.get("key") == key:
         return contents
     if "key" in contents:
-        print(f"{path} was measured by other sources, on another machine or with other seconds: it begins anew.")
+        print(f"{path} was measured by other sources, on another machine or with other seconds, so it starts over.")
     return {}
 
 

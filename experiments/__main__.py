@@ -23,12 +23,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the experiments that are still missing; return status 1 if some are left."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description=sys.modules["experiments"].__doc__)
     parser.add_argument(
-        "--quick", action="store_true", help="smaller ones with fewer seeds, to try it; not to be quoted"
+        "--quick", action="store_true", help="smaller runs with fewer seeds, as a trial; do not quote the results"
     )
     parser.add_argument("--only", nargs="+", choices=_PARTS, help="these")
-    parser.add_argument(
-        "--minutes", type=float, default=40.0, help="begin no run after so many minutes; 40 if not given"
-    )
+    parser.add_argument("--minutes", type=float, default=40.0, help="start no run after this many minutes; default 40")
     parser.add_argument("--at-once", type=int, default=1, help="so many runs at the same time; 1 if not given")
     parser.add_argument("--output", type=Path, help="folder for the results; else experiments/results")
     given = parser.parse_args(arguments)

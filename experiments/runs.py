@@ -78,7 +78,7 @@ def make(part: Part, output: Path, minutes: float, at_once: int = 1) -> bool:
                 print(f"{part.name}: {name} took {seconds:.0f} s", flush=True)
     part.render(results, output)
     if left := len(missing) - begun:
-        print(f"{part.name}: {left} runs are left; the same command goes on with them.")
+        print(f"{part.name}: {left} runs are left; the same command resumes.")
     return not left
 
 

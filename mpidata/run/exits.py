@@ -116,8 +116,8 @@ class Exit:
         if self.rank is None or not str(self.silent_key).startswith("solvers."):
             return ""
         return (
-            ". It may wait in a call on MPI_COMM_WORLD, which contains all ranks of the job in the split start, or in a "
-            "collective call of mpidata (step, fail) that only some ranks of its group made"
+            ". It may wait in a call on MPI_COMM_WORLD, which contains all ranks of the job in the split start, or in "
+            "a collective call of mpidata (step, fail) that only some ranks of its group made"
         )
 
 
