@@ -20,8 +20,8 @@ from mpidata.run.exits import Exit, last_lines, read_exit, signal_name, tail
             {"signal": 9, "silent_s": 600.2, "silent_key": "solvers.start_timeout_s"},
             "silent",
             "was silent for 600 s, longer than solvers.start_timeout_s allows. It may wait in a call on "
-            "MPI_COMM_WORLD, which contains all ranks of the job in the split start, or in a collective call of mpidata "
-            "(step, fail) that only some ranks of its group made",
+            "MPI_COMM_WORLD, which contains all ranks of the job in the split start, or in a collective call of "
+            "mpidata (step, fail) that only some ranks of its group made",
         ),
         ({"signal": 9, "late": True, "joined": False, "error": "Late."}, "late", "did not join the job in time"),
         ({"exit": None, "abort": 4}, "abort", "called MPI_Abort with 4"),
