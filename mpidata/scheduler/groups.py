@@ -167,10 +167,14 @@ class Groups:
         return f"{asked} from now on, there were {there}: {' and '.join(told) or 'nothing changes'}."
 
     def retire(self, candidates: Iterable[int]) -> list[int]:
-        """Retire active groups among these, in this order, while there are too many; returns them."""
+        """Retire active groups among these, in this order, while there are too many; returns them.
+
+        `wanted` stay active: one that is still starting does not work yet.
+        """
         if not (self._surplus or self._retired):
             return []
-        retired = [group for group in candidates if group in self._active][: self._surplus]
+        most = min(self._surplus, max(0, len(self._active) - self.wanted))
+        retired = [group for group in candidates if group in self._active][:most]
         self._surplus -= len(retired)
         self._retired.update(retired)
         self._active.difference_update(retired)

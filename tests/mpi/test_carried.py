@@ -180,7 +180,7 @@ def test_a_fortran_program_needs_no_mpi(folder: JobFolder, require: Callable[[st
 def test_cmake_finds_it_without_an_mpi(tmp_path: Path, require: Callable[[str], str]) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(solver LANGUAGES C)\n"
-        "find_package(mpidata 0.1 REQUIRED COMPONENTS carried)\n"
+        "find_package(mpidata 0.2 REQUIRED COMPONENTS carried)\n"
         f"add_executable(solver {PROGRAMS / 'solvers/pattern.c'})\ntarget_compile_definitions(solver PRIVATE CARRIED)\n"
         "target_link_libraries(solver PRIVATE mpidata::carried)\n"
     )

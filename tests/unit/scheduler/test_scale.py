@@ -120,6 +120,27 @@ def test_loaders_are_taken_away_those_that_came_last_first(make_job: Make) -> No
     assert job.called("spawn_loader") == [(3,)] and job.summary["loaders"] == {"joined": 4, "lost": 0}
 
 
+def test_a_loader_works_until_one_that_is_still_starting_has_joined(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=2, fault_tolerance="ulfm", can_spawn=True)
+    asked = Asked(job)
+
+    def spawn(loader: int) -> bool:
+        asked("loaders", 1)
+        return False
+
+    def retires(loader: int) -> bool:
+        if loader == 1:
+            job.loader_news.append((2, ""))  # the one that was started joins
+        else:
+            job.goodbye(0, after=2.0)
+        return True
+
+    job.before["spawn_loader"], job.before["retires"] = spawn, retires
+    job.before["serves"] = lambda loader: asked("loaders", 3) if loader == 1 else None
+    assert job.run() == 0
+    assert job.called("retires") == [(1,), (2,)] and job.called("rests") == [(1,)]
+
+
 def test_loaders_that_rest_are_the_first_to_come_again(make_job: Make) -> None:
     job = make_job(**NONE, loaders=3)
     asked = Asked(job)
