@@ -31,6 +31,7 @@ _WAITS = 0.15  # share of time from which waiting is reported
 _SLOW = 2.0  # times as long as the others
 _FASTER = 1.3  # times as many samples per second
 _MANY = 8  # more groups than needed, if also at least four times as many
+_FAR = 8  # times as many trainers as the job has: too many to recommend
 _MANY_EACH = 10  # simulations per group, with which groups do not wait for the last ones to end
 
 
@@ -148,6 +149,8 @@ def _training(m: Measured) -> Advice:
         saved = f"{_count(enough, 'group')} would be enough, with the same {_number(most)} samples a second"
         return _more(m, "too many groups", enough, len(m.trainers), saved)
     trainers = max(len(m.trainers) + 1, round(solvers / m.trainer_most_s))
+    if trainers > _FAR * len(m.trainers):
+        return _far_more(m, solvers / most, enough)
     advice = _more(m, "training", m.groups, trainers, f"{_trainers(m, trainers)} would keep up with the solvers")
     fewer = f"Or {_count(enough, 'group')} would suffice for {_trainers(m, len(m.trainers))}, at the same throughput."
     return _say(
@@ -158,6 +161,15 @@ def _training(m: Measured) -> Advice:
         None,
         advice.samples_s,
     )
+
+
+def _far_more(m: Measured, times: float, enough: int) -> Advice:
+    """Advise on solvers that are much faster than the training."""
+    far = f"The groups could send {_number(times)} times as many samples as training takes."
+    groups = f" {_count(enough, 'group').capitalize()} would be enough for it." if enough < m.groups else ""
+    fix = "Make a step of the training faster (larger batches, a GPU), use each sample less often (buffer.repeats), or "
+    fix += "add trainers."
+    return _say("training", [_shares(m), _trained(m), far + groups, fix])
 
 
 def _more(m: Measured, cause: str, groups: int, trainers: int, what: str) -> Advice:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from mpidata.arrays import NotPlainError, plain_array
 from mpidata.dtypes import array_dtype, dtype_name
-from mpidata.errors import StreamError
+from mpidata.errors import LibraryError, StreamError
 from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.run.job_environment import in_job, say_no_job
@@ -48,9 +48,9 @@ def publish(arrays: Mapping[str, Any]) -> int:
     ------
     StreamError
         A value is neither a tensor nor an array, has a dtype that no field may have, or is a DTensor: publish its
-        `full_tensor()`. Outside a job: names, dtypes or shapes differ from those of the first call.
+        `full_tensor()`; or names, dtypes or shapes differ from those of the first call.
     LibraryError
-        Names, dtypes or shapes differ from those of the first call, or there is not enough memory.
+        There is not enough memory.
 
     Notes
     -----
@@ -77,7 +77,12 @@ def publish(arrays: Mapping[str, Any]) -> int:
     described = dtypes.ctypes.data, ndims.ctypes.data, shapes.ctypes.data
     with _lock:
         status = trainer.library.mpidata_trainer_publish(n, names, *described, values, copies, ctypes.byref(version))
-        check(trainer.library, status)
+        try:
+            check(trainer.library, status)
+        except LibraryError as error:
+            if status == constants.ERR_ARGUMENT:
+                raise StreamError(str(error)) from None
+            raise
     return version.value
 
 

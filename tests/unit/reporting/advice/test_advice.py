@@ -63,6 +63,15 @@ def test_causes(cause: str, changes: dict[str, Any], numbers: dict[str, float]) 
     assert len(advice.sentences) > 1 and all(sentence.endswith((".", "%")) for sentence in advice.sentences)
 
 
+def test_solvers_that_are_far_faster_than_the_training() -> None:
+    fast = replace(BALANCED, trainers=trainers((40, 0)), computing=0.01, room=0.97, group_s=10_000, groups=2)
+    advice = advise(fast)
+    assert advice.cause == "training" and (advice.groups, advice.trainers, advice.samples_s) == (None, None, None)
+    assert "could send 500 times as many samples as training takes. 1 group would be enough" in advice.sentences[-2]
+    assert advise(replace(fast, group_s=100)).trainers == 5
+    assert "500" in " ".join(advise(fast, 8).sentences)
+
+
 def test_what_is_balanced_on_so_many_cores() -> None:
     # A group produces 10.9 samples/s, a trainer consumes 41.
     advice = advise(BALANCED, 32)
