@@ -77,7 +77,7 @@ def look_at(folder: str | Path) -> RunSnapshot:
     summary, progress = _json(run.summary), _json(run.progress)
     figures = summary or {**progress, **read_losses(run.events)}
     text = _text(run.job)
-    names, parameters = _parameters(run.parameters, _texts(_yaml(text)), _has_weights(_yaml(text)))
+    names, parameters = _parameters(run.parameters, _yaml(text))
     return RunSnapshot(
         run=run,
         status=str(summary.get("status", "not ended")),
@@ -113,38 +113,38 @@ def _yaml(text: str) -> dict[str, Any]:
     return {}
 
 
-def _texts(job: dict[str, Any]) -> dict[str, list[Any]]:
-    """Return the values of each parameter with a list of values; of texts, the positions in the list are drawn."""
+def _space(job: dict[str, Any]) -> dict[str, Any]:
     parameters = job.get("parameters")
     space = parameters.get("space") if isinstance(parameters, dict) else None
-    points = {name: axis for name, axis in space.items() if isinstance(axis, dict)} if isinstance(space, dict) else {}
+    return space if isinstance(space, dict) else {}
+
+
+def _texts(job: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the values of each parameter with a list of values; of texts, the positions in the list are drawn."""
+    points = {name: axis for name, axis in _space(job).items() if isinstance(axis, dict)}
     return {
         name: next((given for given in (axis.get("choices"), axis.get("values")) if given), [axis.get("value")])
         for name, axis in points.items()
     }
 
 
-def _has_weights(job: dict[str, Any]) -> bool:
-    parameters = job.get("parameters")
-    return isinstance(parameters, dict) and parameters.get("weights") is True
-
-
-def _parameters(path: Path, texts: dict[str, list[Any]], weights: bool) -> tuple[list[str], NDArray[np.float64]]:
+def _parameters(path: Path, job: dict[str, Any]) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the names and values of the parameters; columns after them, such as `weight` and `state`, are dropped."""
     rows: list[list[float]] = []
+    texts = _texts(job)
     with (
         contextlib.suppress(OSError, StopIteration, csv.Error),
         open(path, encoding="utf-8", errors="replace", newline="") as file,
     ):
         lines = csv.reader(file)
-        names = [name for name in next(lines)[1:] if name not in ("rule", "parent")]
+        names = next(lines)[1 : 1 + len(_space(job))]
         for line in lines:
             with contextlib.suppress(ValueError):
                 cells = zip(("", *names), line, strict=False)
                 row = [float(texts[name].index(cell) if cell in texts.get(name, ()) else cell) for name, cell in cells]
                 rows += [row] if len(row) == 1 + len(names) else []
-        table = np.array(rows, float).reshape(len(rows), 1 + len(names))
-        count = len(names) - weights  # the last column, weights, is not a parameter
-        return names[:count], table[np.argsort(table[:, 0], kind="stable"), 1 : 1 + count]
+        found = np.array(rows, float).reshape(len(rows), 1 + len(names))
+        return names, found[np.argsort(found[:, 0], kind="stable"), 1:]
     return [], np.zeros((0, 0))
 
 
