@@ -50,7 +50,8 @@ const char *write_exit_note(const end_t *end)
     else fprintf(file, "\"exit\": %d, \"signal\": null, ", WEXITSTATUS(end->status));
     fprintf(file, "\"pid\": %ld, \"joined\": %s, ", (long)end->pid, truth(end->joined));
     if (end->silent_s > 0)
-        fprintf(file, "\"silent_s\": %.3f, \"silent_key\": \"%s\", ", end->silent_s, end->silent_key);
+        fprintf(file, "\"silent_s\": %.3f, \"silent_key\": \"%s\", \"stopped\": %s, ", end->silent_s, end->silent_key,
+                truth(end->stopped));
     else fputs("\"silent_s\": null, ", file);
     if (end->late) fputs("\"late\": true, ", file);
     if (end->batches > 0) fprintf(file, "\"batches\": %lld, ", end->batches);

@@ -195,8 +195,8 @@ static const char *how_it_ended(const end_t *end, const char *log)
     if (end->aborted)
         return print("A program called MPI_Abort with %d: %s. Its output is in %s.", end->abort_code, rank_name(), log);
     if (end->silent_s > 0)
-        return print("A program was silent for %.1f s, longer than %s allows, and was ended: %s. Its output is in %s.",
-                     end->silent_s, end->silent_key, rank_name(), log);
+        return print("A program was silent for %.1f s%s, longer than %s allows, and was ended: %s. Its output is in %s.",
+                     end->silent_s, end->stopped ? " (a signal had stopped it)" : "", end->silent_key, rank_name(), log);
     return print("A program ended with %s %d: %s. Its output is in %s.",
                  WIFSIGNALED(end->status) ? "signal" : "exit status",
                  WIFSIGNALED(end->status) ? WTERMSIG(end->status) : WEXITSTATUS(end->status), rank_name(), log);

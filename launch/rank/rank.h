@@ -34,6 +34,7 @@ typedef struct {
     int aborted, abort_code; /* aborted: it called MPI_Abort, which was kept from ending the job */
     double silent_s;  /* its silence, if it was ended because of that; else 0 */
     const char *silent_key; /* the key of the job file that limits it */
+    int stopped;      /* whether a signal, such as SIGSTOP, had stopped the program then */
     const char *item;  /* what a loader was reading, or NULL */
     int late;          /* it was ended because it had not joined the job */
     double final_s;   /* how long MPI_Finalize had hung, if it was ended because of that after leaving the job; else 0 */

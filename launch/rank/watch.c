@@ -83,20 +83,23 @@ static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
     return now > since ? now - since : 0;
 }
 
-/* How long the program has been silent, s, if that is longer than allowed; else 0. *key: the key that limits it. */
-static double too_long(watch_t *watch, unsigned flags, uint64_t now, const char **key)
+/* How long the program has been silent, s, if that is longer than allowed; else 0. end->silent_key: the key that limits it. One
+ * that a signal has stopped is not starting, however long it may be about that. */
+static double too_long(watch_t *watch, unsigned flags, uint64_t now, end_t *end)
 {
     const mpidata_plan *plan = watch->plan;
-    const int starting = (flags & MPIDATA_PULSE_STARTING) != 0;
     const struct { double s; const char *key; } all[] = {
         {plan->timeout_s, "solvers.timeout_s"}, {plan->start_timeout_s, "solvers.start_timeout_s"},
         {plan->loader_timeout_s, "loaders.timeout_s"}, {plan->loader_start_timeout_s, "loaders.start_timeout_s"},
         {plan->inference_timeout_s, "inference.timeout_s"}, {plan->inference_start_timeout_s, "inference.start_timeout_s"},
         {plan->trainers_timeout_s, "trainers.timeout_s"}, {0, ""} }; /* a learner may compute for long */
     const int first = me.role == MPIDATA_ROLE_LOADER ? 2 : me.role == MPIDATA_ROLE_INFERENCE ? 4 : 0;
+    double silent_s = (double)silence(watch, flags, now) / 1e9;
+    end->stopped = silent_s > all[first].s && is_stopped(watch->child);
+    const int starting = (flags & MPIDATA_PULSE_STARTING) && !end->stopped;
     const int which = me.role == MPIDATA_ROLE_SERVER ? 6 : me.role == MPIDATA_ROLE_LEARNER ? 7 : first + starting;
-    double allowed_s = all[which].s, silent_s = (double)silence(watch, flags, now) / 1e9;
-    *key = all[which].key;
+    double allowed_s = all[which].s;
+    end->silent_key = all[which].key;
     if (me.role == MPIDATA_ROLE_SOLVER && plan->ranks_per_group > 1) {
         look_for_mates(&watch->mates, silent_s, allowed_s, now);
         silent_s = (double)silence(watch, flags, now) / 1e9;
@@ -230,7 +233,7 @@ static int end_if_due(watch_t *watch, end_t *end)
 {
     const uint64_t now = now_ns(), slept = now - watch->watched_at;
     const unsigned flags = flags_of(watch->pulse);
-    const double silent_s = too_long(watch, flags, now, &end->silent_key);
+    const double silent_s = too_long(watch, flags, now, end);
     const int over = job_is_over(watch, flags, now), final = finalize_is_overdue(watch, flags, now);
     const int stuck = abort_is_overdue(watch, flags, now);
     watch->awake += slept < 3 * SECOND ? slept : 0;

@@ -68,6 +68,8 @@ class Exit:
         The item that a loader worked on.
     batches : int
         Batches that a trainer had drawn: of a stream in total, of loaders since its start; 0 if unknown.
+    stopped : bool
+        Whether a signal such as SIGSTOP had stopped it while it was silent.
     """
 
     cause: str
@@ -83,6 +85,7 @@ class Exit:
     raised: str | None = None
     item: str | None = None
     batches: int = 0
+    stopped: bool = False
 
     def sentence(self) -> str:
         """Return how it ended, a predicate to follow its name: `was killed by SIGSEGV`."""
@@ -113,6 +116,8 @@ class Exit:
         return self.told or (self.cause == "abort" and self.status in _ANOTHER_HAS_DIED)
 
     def _why_silent(self) -> str:
+        if self.stopped:
+            return ". A signal, for example SIGSTOP, had stopped it"
         if self.rank is None or not str(self.silent_key).startswith("solvers."):
             return ""
         return (
@@ -157,7 +162,7 @@ def read_exit_note(path: Path) -> Exit | None:
         number, status, silent_s = note["signal"], note["exit"], note.get("silent_s")
         joined, told, error = bool(note.get("joined")), bool(note.get("told")), note.get("error")
         rank, silent_key, raised = note.get("rank"), note.get("silent_key"), note.get("raised")
-        item, batches = note.get("item"), int(note.get("batches") or 0)
+        item, batches, stopped = note.get("item"), int(note.get("batches") or 0), note.get("stopped") is True
         abort = None if note.get("abort") is None else int(note["abort"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -173,7 +178,8 @@ def read_exit_note(path: Path) -> Exit | None:
         cause = "raised"
     else:
         cause = "signal" if number is not None else "exit" if status is not None else "unknown"
-    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key, raised, item, batches)
+    more = silent_key, raised, item, batches, stopped
+    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, *more)
 
 
 def has_vanished(run: RunFolder, name: str) -> bool:

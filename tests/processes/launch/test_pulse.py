@@ -34,6 +34,16 @@ def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp
     assert record["silent_key"] == "solvers.start_timeout_s" and record["silent_s"] > 2.5
 
 
+def test_a_program_that_is_stopped_before_its_first_step_is_not_waited_for_as_if_it_started(
+    shim: Path, tmp_path: Path
+) -> None:
+    then = "beat(); os.kill(os.getpid(), signal.SIGSTOP)"
+    stopped = PulseRank(shim, tmp_path, then, JOINED | STARTING, timeout_s=0.5, start_timeout_s=15)
+    _, record = stopped.end()
+    assert record["silent_key"] == "solvers.timeout_s" and 0.5 < record["silent_s"] < 15 and record["stopped"] is True
+    assert "s (a signal had stopped it), longer than" in stopped.stderr
+
+
 def test_a_program_that_was_stopped_in_finalize_is_continued(shim: Path, tmp_path: Path) -> None:
     stopped = PulseRank(shim, tmp_path, "os.kill(os.getpid(), signal.SIGSTOP)", JOINED | LEFT | FINALIZING)
     assert stopped.end() == (0, {}) and stopped.seconds < 10

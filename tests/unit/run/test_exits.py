@@ -23,6 +23,11 @@ from mpidata.run.exits import Exit, last_lines, read_exit, signal_name, tail
             "MPI_COMM_WORLD, which contains all ranks of the job in the split start, or in a collective call of "
             "mpidata (step, fail) that only some ranks of its group made",
         ),
+        (
+            {"signal": 9, "silent_s": 60.2, "silent_key": "solvers.timeout_s", "stopped": True},
+            "silent",
+            "was silent for 60 s, longer than solvers.timeout_s allows. A signal, for example SIGSTOP, had stopped it",
+        ),
         ({"signal": 9, "late": True, "joined": False, "error": "Late."}, "late", "did not join the job in time"),
         ({"exit": None, "abort": 4}, "abort", "called MPI_Abort with 4"),
         ({"exit": 3}, "exit", "ended with exit status 3"),
