@@ -24,7 +24,8 @@ def test_a_death_between_averages_of_a_stream(folder: JobFolder) -> None:
 def test_trainers_that_stop_early_average_until_all_are_done(folder: JobFolder) -> None:
     job, result = run(folder, {}, elastic=False, every=4, epochs=1, stops={"0": 2, "1": 6})
     assert result.status == 0 and result.summary["status"] == "stopped", result.logs()
-    assert result.summary["reason"] == "trainer 0 left the job in the middle of an epoch, after 2 batches"
+    left = "trainer {} left the job in the middle of an epoch, after {} batches"  # the first to be noticed
+    assert result.summary["reason"] in (left.format(0, 2), left.format(1, 6)), result.summary
     assert result.summary["loaded"]["untrained"] == 34, result.summary
     written = books(result, 3)
     counts = trained(written, result.logs())
