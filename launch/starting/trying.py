@@ -94,13 +94,17 @@ def _variables(folder: Path) -> dict[str, str]:
 
 def _run(words: Sequence[str], environment: dict[str, str]) -> int:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program
+    ends = signal.getsignal(signal.SIGTERM)
     try:
         process = subprocess.Popen(words, env=environment, preexec_fn=_listen)
+        # SIGTERM ends the program, after whose end the folder is removed.
+        signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
         status = process.wait()
     except OSError as error:
         raise LaunchError(f"Cannot start {words[0]}: {error.strerror}. Give a script (*.py) or a program.") from None
     finally:
         signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, ends)
     return status if status >= 0 else 128 - status
 
 

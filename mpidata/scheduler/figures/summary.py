@@ -238,6 +238,8 @@ class Figures:
     def metrics(self, simulations: Simulations, seconds: float) -> dict[str, object]:
         """Return a line of metrics.jsonl, `seconds` after the start."""
         states = {"running": RUNNING, "complete": COMPLETE, "failed": FAILED}
+        if simulations.totals[CANCELLED]:
+            states["cancelled"] = CANCELLED
         return {
             "seconds": round(self.before_s + seconds, 3),
             "received": self.per_trainer(RECEIVED),

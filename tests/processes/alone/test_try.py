@@ -1,6 +1,9 @@
 """`mpidata try`: a script draws what a source gives, through the same buffers as in a job, without MPI."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tried import attempt, drawn
+from waiting import wait_until
 
 from mpidata.cli import main
 from mpidata.config import load_job
@@ -161,6 +165,18 @@ def test_a_script_ends_while_samples_are_made(folder: Path) -> None:
     (folder / "train.py").write_text(textwrap.dedent(slow))
     status, said = attempt(folder, "train.py", "--made-up", "job.yaml", "--steps=2", "--set", "validation.count=1")
     assert status == 4, said
+
+
+def test_sigterm_ends_the_script_and_leaves_no_folder(folder: Path, tmp_path: Path) -> None:
+    (folder / "train.py").write_text("import time\nopen('begun', 'w').close()\ntime.sleep(60)\n")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    command = [str(Path(sys.executable).parent / "mpidata"), "try", "train.py", "--made-up", "job.yaml"]
+    process = subprocess.Popen(command, cwd=folder, env={**os.environ, "TMPDIR": str(scratch)})
+    wait_until(lambda: (folder / "begun").exists())
+    assert list(scratch.iterdir())
+    process.terminate()
+    assert process.wait(timeout=20) == 128 + signal.SIGTERM and not list(scratch.iterdir())
 
 
 def test_a_script_may_leave_its_loop(folder: Path) -> None:

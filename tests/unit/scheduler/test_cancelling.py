@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ def test_one_that_waits_never_runs(make_job: MakeJob) -> None:
     assert job.called("cancel") == [(2, -1, False), (3, -1, False)] and not job.called("cancel_group")
     assert job.summary["simulations"] == {"requested": 4, "complete": 2, "failed": 0, "cancelled": 2}
     assert job.summary["cancelled"] == [2, 3] and job.summary["status"] == "complete"
+    last = (Path(job.plan.run) / "metrics.jsonl").read_text().splitlines()[-1]
+    assert json.loads(last)["simulations"] == {"running": 0, "complete": 2, "failed": 0, "cancelled": 2}
     assert [(e["simulation"], e["steps"]) for e in job.events("simulation_cancelled")] == [(2, 0), (3, 0)]
 
 
