@@ -4,6 +4,7 @@ import fcntl
 import io
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,13 @@ def test_a_sparkline_has_the_means_of_what_does_not_fit() -> None:
     assert sparkline([0.0, 0.0, None, 7.0, 7.0], 3) == "▁██"
     assert sparkline([None, float("nan")], 5) == "" and sparkline([], 5) == "" and sparkline([2.0, 2.0], 5) == "▁▁"
     assert len(sparkline([float(i) for i in range(1001)], 40)) <= 40
+
+
+def test_a_sparkline_of_the_greatest_and_the_least_numbers() -> None:
+    great, least = sys.float_info.max, 5e-324
+    assert sparkline([-great, great, 0.0], 5) == "▁█▅" and sparkline([great] * 9, 3) == "▁▁▁"
+    assert sparkline([great, great, -great, -great], 2) == "█▁" and sparkline([0.0, least], 5) == "▁█"
+    assert sparkline([great, least, -least], 5) == "█▁▁"
 
 
 def line(second: int, groups: int, trainers: int, **more: Any) -> dict[str, Any]:
