@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import secrets
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
 from mpidata.run.folder import RunFolder
-from mpidata.run.own_files import opener
+from mpidata.run.own_files import FOLDER_MODE, opener
 
-__all__ = ["Picture", "draw", "read_pictures", "write_picture"]
+__all__ = ["Picture", "draw", "read_pictures", "read_png", "write_picture"]
 
 _LARGEST, _SMALL = 4096, 256  # points along a side
 _COLOUR_MAP = "viridis"
@@ -100,7 +101,7 @@ def _points(name: str, picture: Any) -> tuple[NDArray[Any], dict[str, Any]]:
 
 def write_picture(run: RunFolder, name: str, batch: int, png: bytes) -> None:
     """Write a picture into the run folder, whole or not at all; raises OSError."""
-    run.pictures.mkdir(exist_ok=True)
+    run.pictures.mkdir(FOLDER_MODE, exist_ok=True)
     path = run.pictures / f"{name}-{batch}.png"
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
@@ -111,12 +112,25 @@ def write_picture(run: RunFolder, name: str, batch: int, png: bytes) -> None:
         new.unlink(missing_ok=True)
 
 
+def read_png(run: RunFolder, picture: Picture) -> bytes:
+    """Read a picture; raises OSError, also if it is no longer a file of the run's owner."""
+    with open(os.open(picture.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not _is_of_run(os.fstat(file.fileno()), run):
+            raise PermissionError(f"{picture.path} does not belong to the run")
+        return file.read()
+
+
 def read_pictures(run: RunFolder) -> list[Picture]:
-    """List the pictures in a run folder, in the order in which they were written."""
+    """List the pictures in a run folder, in the order in which they were written; without links and files of others."""
     found = []
     for path in run.pictures.glob("[!.]*-*.png"):
         name, _, batch = path.stem.rpartition("-")
         if name and batch.isdecimal():
             with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
-                found.append(Picture(name, int(batch), path, path.stat().st_mtime))
+                if _is_of_run(status := path.lstat(), run):
+                    found.append(Picture(name, int(batch), path, status.st_mtime))
     return sorted(found, key=lambda picture: (picture.time, picture.batch, picture.name))
+
+
+def _is_of_run(status: os.stat_result, run: RunFolder) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_uid == run.path.stat().st_uid

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from mpidata.errors import StreamError
 from mpidata.figures.loggers import Loggers
-from mpidata.figures.pictures import draw, read_pictures, write_picture
+from mpidata.figures.pictures import draw, read_pictures, read_png, write_picture
 from mpidata.run.folder import RunFolder
 
 TRACKER = """
@@ -106,6 +107,35 @@ def test_files_are_whole_and_in_order(tmp_path: Path) -> None:
     (tmp_path / "pictures" / ".a-11.png.12.new").touch()
     (tmp_path / "pictures" / "mine.png").touch()
     assert [(one.name, one.batch, one.time) for one in read_pictures(run)] == [("b", 2, 0), ("a", 10, 1), ("a", 9, 2)]
+
+
+def test_only_the_owner_can_add_files(tmp_path: Path) -> None:
+    run, before = RunFolder(tmp_path), os.umask(0)
+    try:
+        write_picture(run, "u", 1, b"PNG")
+        run.give_up(3)
+    finally:
+        os.umask(before)
+    for folder in (run.pictures, run.given_up(3).parent):
+        assert folder.stat().st_mode & 0o022 == 0
+
+
+def test_links_and_files_of_others_are_not_pictures_of_the_run(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    write_picture(run, "u", 1, b"PNG")
+    (tmp_path / "secret").write_text("secret")
+    (run.pictures / "u-2.png").symlink_to(tmp_path / "secret")
+    os.mkfifo(run.pictures / "u-3.png")
+    [picture] = read_pictures(run)
+    assert picture.batch == 1 and read_png(run, picture) == b"PNG"
+    for batch in (2, 3):
+        with pytest.raises(OSError):
+            read_png(run, replace(picture, path=run.pictures / f"u-{batch}.png"))
+    if os.geteuid() == 0:
+        os.chown(picture.path, 65534, 65534)
+        assert read_pictures(run) == []
+        with pytest.raises(PermissionError):
+            read_png(run, picture)
 
 
 def test_loggers_get_those_that_are_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

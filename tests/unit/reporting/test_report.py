@@ -105,6 +105,8 @@ def test_the_last_picture_of_each_name(tmp_path: Path) -> None:
     for batch in (9, 10):
         write_picture(RunFolder(run.path), "field", batch, b"%d" % batch)
     write_picture(RunFolder(run.path), "error", 5, b"5")
+    (tmp_path / "secret").write_text("secret")
+    (run.path / "pictures" / "field-11.png").symlink_to(tmp_path / "secret")
     page = Page(make_report([run.path]))
     assert page.alts[-2:] == ["error, batch 5", "field, batch 10"] and page.pictures[-2:] == [b"5", b"10"]
 
