@@ -54,6 +54,9 @@ def test_a_field_is_drawn_from_its_least_to_its_greatest_value() -> None:
         np.array([[True, False]]),
         np.full((3, 3), np.nan),
         [[1, 2], [3, np.inf]],
+        np.array([[0.0, 5e-324]]),
+        np.zeros((2, 2, 3), np.longdouble),
+        torch.rand(3, 3, dtype=torch.complex64).conj().imag,  # its sign is only marked
         np.zeros((1, 4096)),
     ],
 )
@@ -85,11 +88,46 @@ def test_a_figure_is_drawn() -> None:
         "u",
         None,
         np.zeros((5000, 2)),
+        torch.rand(3, 3, dtype=torch.complex64).conj(),
     ],
 )
 def test_what_cannot_be_drawn(wrong: Any) -> None:
     with pytest.raises(StreamError, match=r"picture: 'u' is a \w+ of shape .*Give a figure of matplotlib"):
         draw("u", wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        torch.eye(3).to_sparse(),
+        torch.empty(3, 3, device="meta"),
+        torch.nested.nested_tensor([torch.rand(2, 2)]),
+        [[1, 2], [3]],
+    ],
+)
+def test_what_is_no_array(wrong: Any) -> None:
+    with pytest.raises(StreamError, match=r"'u' is a \w+ that NumPy cannot convert to an array: .*\. Give a figure"):
+        draw("u", wrong)
+
+
+def test_a_figure_that_cannot_be_drawn() -> None:
+    figure = Figure()
+    figure.text(0, 0, r"$\frac{1$")
+    with pytest.raises(StreamError, match=r"the figure 'curve' cannot be drawn: .*Parse"):
+        draw("curve", figure)
+
+
+def test_the_greatest_range_is_drawn_like_any_other() -> None:
+    field = np.array([[-1.0, 1.0], [0.0, 0.25]])
+    assert draw("u", 1.7e308 * field) == draw("u", field)
+
+
+def test_masked_points_are_missing() -> None:
+    field = np.array([[1e20, 1.0], [2.0, 3.0]])
+    masked = np.ma.masked_greater(field, 1e10)
+    assert draw("u", masked) == draw("u", np.where(field > 1e10, np.nan, field))
+    colours = np.ma.masked_array(np.ones((2, 2, 3)), True)
+    assert draw("u", colours) == draw("u", np.zeros((2, 2, 3)))
 
 
 def test_matplotlib_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
