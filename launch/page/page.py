@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mpidata.launch.page.console import escaped
 from mpidata.launch.page.line import fills, loaded
 from mpidata.launch.page.view import LOST, View
 from mpidata.reporting.reading.lines import waited_of
@@ -48,10 +49,10 @@ def draw(view: View, width: int, height: int, coding: str = "utf-8") -> Renderab
     for name, text in [*rows, *after][:room]:
         if not coding.lower().startswith("utf"):
             text.plain = text.plain.translate(_PLAIN)
-        table.add_row(Text(name), text)
+        table.add_row(escaped(Text(name)), text)
     parts: list[RenderableType] = [_head(view), table]
     if view.error:
-        parts.append(Text(str(view.error), "red"))
+        parts.append(escaped(Text(str(view.error), "red")))
     return Group(*parts)
 
 

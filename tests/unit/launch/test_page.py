@@ -35,6 +35,18 @@ def test_a_sparkline_of_the_greatest_and_the_least_numbers() -> None:
     assert sparkline([great, least, -least], 5) == "█▁▁"
 
 
+def test_what_a_program_wrote_does_not_control_the_terminal(tmp_path: Path) -> None:
+    run, lock = made_up(tmp_path, 2, 1)
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    run.summary.write_text(json.dumps({"status": "failed", "error": "bad\x1b]0;title\a \u202emesh"}))
+    progress = json.loads(run.progress.read_text())
+    run.progress.write_text(json.dumps(progress | {"report": {"\x1bc": 1.0}}))
+    view = View(run)
+    view.look()
+    text = "\n".join(shown(view, 100, 40))
+    assert "bad\\x1b]0;title \\u202emesh" in text and "\\x1bc" in text and "\x1b" not in text and "\u202e" not in text
+
+
 def line(second: int, groups: int, trainers: int, **more: Any) -> dict[str, Any]:
     slowest = [[group, 0.5 - group / 100] for group in range(min(16, groups))]
     spent = {"compute_s": 6.0 * second, "room_s": 3.0 * second, "next_s": 1.0 * second, "start_s": 0.0}
