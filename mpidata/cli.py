@@ -318,7 +318,7 @@ def _refuse(error: MpidataError, command: str | None) -> NoReturn:
 
 
 def _console(stderr: bool = False) -> Console:
-    from rich.console import Console
+    from mpidata.launch.page.console import SafeConsole
 
     stream = cast(IO[str], FailsafeStream(sys.stderr if stderr else sys.stdout))
-    return Console(file=stream, stderr=stderr, highlight=False, markup=False)
+    return SafeConsole(file=stream, stderr=stderr, highlight=False, markup=False)

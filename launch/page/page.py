@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mpidata.launch.page.console import escaped
 from mpidata.launch.page.line import fills, loaded
 from mpidata.launch.page.view import LOST, View
 from mpidata.reporting.reading.lines import waited_of
@@ -48,10 +49,10 @@ def draw(view: View, width: int, height: int, coding: str = "utf-8") -> Renderab
     for name, text in [*rows, *after][:room]:
         if not coding.lower().startswith("utf"):
             text.plain = text.plain.translate(_PLAIN)
-        table.add_row(Text(name), text)
+        table.add_row(escaped(Text(name)), text)
     parts: list[RenderableType] = [_head(view), table]
     if view.error:
-        parts.append(Text(str(view.error), "red"))
+        parts.append(escaped(Text(str(view.error), "red")))
     return Group(*parts)
 
 
@@ -59,17 +60,18 @@ def sparkline(values: Sequence[float | None], width: int) -> str:
     """Draw values as block characters of eighths, each the mean of equally many values; unknown ones are blank."""
     if not values or width < 1:
         return ""
+    finite = [v if v is not None and math.isfinite(v) else None for v in values]
+    largest = max((abs(v) for v in finite if v is not None), default=0.0) or 1.0
     step = max(1, math.ceil(len(values) / width))
-    parts = [
-        [v for v in values[i : i + step] if v is not None and math.isfinite(v)] for i in range(0, len(values), step)
-    ]
+    # As parts of the largest, so that no sum or difference overflows.
+    parts = [[v / largest for v in finite[i : i + step] if v is not None] for i in range(0, len(values), step)]
     means = [sum(part) / len(part) if part else None for part in parts]
     known = [mean for mean in means if mean is not None]
     if not known:
         return ""
     low, high = min(known), max(known)
-    scale = 7 / (high - low) if high > low else 0.0
-    return "".join(" " if mean is None else _BLOCKS[round((mean - low) * scale)] for mean in means)
+    span = high - low or 1.0
+    return "".join(" " if mean is None else _BLOCKS[round(7 * ((mean - low) / span))] for mean in means)
 
 
 def left_s(view: View) -> float | None:

@@ -69,8 +69,8 @@ class Progress:
 
     Notes
     -----
-    A context manager; the thread that entered it calls `look` several times a second. If the reader of the output goes
-    away, the job continues without a display.
+    A context manager; the thread that entered it calls `look` several times a second. The console writes to a
+    `FailsafeStream`, so that the job continues without a display if the reader of the output goes away.
 
     If the figures change, a plain line is written every 5 s; after the first batch immediately, then with pauses that
     double from 1 s, so that a short job also shows some.
@@ -95,7 +95,6 @@ class Progress:
         self._view = View(run)
         self._shown = ("", clock())
         self._pause_s = 0.0  # before the next plain line, once there are batches
-        self._quiet = False
         self._began = clock()
         self._ended: float | None = None
         self._said: set[str] = set()
@@ -116,14 +115,6 @@ class Progress:
 
     def look(self, last: bool = False) -> None:
         """Show what is new; with `last`, also an incomplete last line of the trainer."""
-        if self._quiet:
-            return
-        try:
-            self._show(last)
-        except (BrokenPipeError, ValueError):  # ValueError: the stream is closed
-            self._quiet = True
-
-    def _show(self, last: bool) -> None:
         for tail in self._tails:
             if lines := tail.lines(last):
                 self._console.print(Text.from_ansi("\n".join(lines)), soft_wrap=True)

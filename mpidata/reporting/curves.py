@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.reporting.plots import embed, figure
+from mpidata.reporting.plots import embed, figure, scaled
 from mpidata.reporting.reading.lines import read_metrics, samples_of, waited_of
 from mpidata.reporting.reading.run_snapshot import RunSnapshot
 
@@ -38,10 +38,11 @@ def draw_curves(look: RunSnapshot) -> str:
         for axis, name in zip(axes[own:], names, strict=True):
             values = [(line["seconds"], (line.get("report") or {}).get(name)) for line in lines]
             known = [(second, value) for second, value in values if isinstance(value, (int, float))]
-            axis.plot([second for second, _ in known], [value for _, value in known])
-            if spans_a_decade([value for _, value in known]):
+            label, curve = scaled(_short(name), np.array([value for _, value in known], float))
+            axis.plot([second for second, _ in known], curve)
+            if spans_a_decade(curve.tolist()):
                 axis.set_yscale("log")
-            axis.set_ylabel(_short(name))
+            axis.set_ylabel(label)
         axes[-1].set_xlabel("seconds of the run")
         what = ", ".join(["throughput", *(["fill"] if groups else []), "waiting", *names])
         return embed(made, f"Curves over time: {what}")

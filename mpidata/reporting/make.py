@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from mpidata.errors import MpidataError
 from mpidata.reporting import tables
@@ -17,6 +18,8 @@ from mpidata.reporting.timeline import MOST_BARS, draw_timeline
 from mpidata.run.own_files import write_text
 
 __all__ = ["make_report"]
+
+_Of = TypeVar("_Of")
 
 
 def make_report(folders: Sequence[str | Path], output: str | Path | None = None) -> Path:
@@ -73,11 +76,21 @@ def _plots(look: RunSnapshot) -> list[str]:
     bars += "time for which it waited for room in the buffers."
     legend = "How busy each group was." if many else bars
     return [
-        section("Over time", draw_curves(look)),
-        section("Timeline", draw_timeline(look.story), paragraph(legend, "muted")) if look.story.bars else "",
-        section("Parameters", draw_parameters(look)),
+        section("Over time", _drawn(draw_curves, look)),
+        section("Timeline", _drawn(draw_timeline, look.story), paragraph(legend, "muted")) if look.story.bars else "",
+        section("Parameters", _drawn(draw_parameters, look)),
         section("Pictures", embed_pictures(look.run)),
     ]
+
+
+def _drawn(draw: Callable[[_Of], str], of: _Of) -> str:
+    """Return a plot, or a sentence if it cannot be drawn: the rest of the report is still of use."""
+    try:
+        return draw(of)
+    except MpidataError:
+        raise
+    except Exception as error:  # matplotlib has no common error for values that it cannot draw
+        return paragraph(f"This plot was left out: drawing it failed with {type(error).__name__}: {error}.", "error")
 
 
 def _beside(looks: Sequence[RunSnapshot]) -> str:

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from mpidata.reporting.plots import COLOURS, embed, figure
+from mpidata.reporting.plots import COLOURS, embed, figure, scaled
 from mpidata.reporting.reading.run_snapshot import RunSnapshot
 
 __all__ = ["draw_parameters"]
 
 _MOST_NAMES, _MOST_POINTS = 6, 5000
+_LEAST_RANGE = 1e-300  # of a histogram, whose bins are a part of it
 
 
 def draw_parameters(look: RunSnapshot) -> str:
@@ -23,8 +24,9 @@ def draw_parameters(look: RunSnapshot) -> str:
     if not names or not len(ids):
         return ""
     ids = ids[:: -(-len(ids) // _MOST_POINTS)]
-    losses = np.array([look.losses.get(int(i), np.nan) for i in ids])
-    size = len(names)
+    loss_label, losses = scaled("mean loss of the simulation", np.array([look.losses.get(int(i), np.nan) for i in ids]))
+    columns = [scaled(name, table[ids, column]) for column, name in enumerate(names)]
+    labels, size = [label for label, _ in columns], len(names)
     height = 2.6 if size == 1 else min(9.0, 1.6 * size + 0.6)
     with figure(height, size, size, squeeze=False) as (made, axes):
         points = None
@@ -34,20 +36,20 @@ def draw_parameters(look: RunSnapshot) -> str:
                 if column > row:
                     axis.set_axis_off()
                 elif column == row:
-                    _histogram(axis, table[ids, row])
+                    _histogram(axis, columns[row][1])
                     axis.set_yticks([])
                 else:
-                    points = _scatter(axis, table[ids, column], table[ids, row], losses) or points
-                _name(axis, names, row, column, size)
+                    points = _scatter(axis, columns[column][1], columns[row][1], losses) or points
+                _name(axis, labels, row, column, size)
         if points is not None:
-            made.colorbar(points, ax=axes[:, -1], label="mean loss of the simulation")
+            made.colorbar(points, ax=axes[:, -1], label=loss_label)
         text = f"{len(ids)} of {len(look.parameters)} simulations by their parameters {', '.join(names)}"
         return embed(made, text, raster=True)
 
 
 def _histogram(axis: Any, values: npt.NDArray[np.float64]) -> None:
     low, high = float(values.min()), float(values.max())
-    if high - low > 1e-9 * max(abs(low), abs(high)):
+    if high - low > max(1e-9 * max(abs(low), abs(high)), _LEAST_RANGE):
         axis.hist(values, bins=30, color=COLOURS["grey"])
     else:  # all equal, or so close that bins would have no width
         axis.axvline(low, color=COLOURS["grey"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 
-from mpidata.figures.pictures import read_pictures
+from mpidata.figures.pictures import read_pictures, read_png
 from mpidata.run.folder import RunFolder
 
 __all__ = ["embed_pictures"]
@@ -20,7 +20,7 @@ def embed_pictures(run: RunFolder) -> str:
     figures = []
     for picture in sorted(shown, key=lambda picture: picture.name):
         try:
-            data = base64.b64encode(picture.path.read_bytes()).decode()
+            data = base64.b64encode(read_png(run, picture)).decode()
         except OSError:  # removed meanwhile
             continue
         caption = html.escape(f"{picture.name}, batch {picture.batch}")

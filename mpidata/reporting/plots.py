@@ -10,12 +10,15 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mpidata.errors import MpidataError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "LINES", "MISSING", "WIDTH", "embed", "figure", "has_matplotlib"]
+__all__ = ["COLOURS", "LINES", "MISSING", "WIDTH", "embed", "figure", "has_matplotlib", "scaled"]
 
 MISSING = "its plots need matplotlib, which is not installed. Get it with: pip install 'mpidata[report]'"
 
@@ -31,6 +34,7 @@ COLOURS = {
 }
 LINES = ["-", "--", "-.", ":", (0, (6, 1)), (0, (1, 1))]
 WIDTH = 9.5
+_LARGEST = 1e300
 
 _STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -50,6 +54,13 @@ _STYLE: dict[Any, Any] = {
 def has_matplotlib() -> bool:
     """Whether plots can be made."""
     return importlib.util.find_spec("matplotlib") is not None
+
+
+def scaled(name: str, values: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]]:
+    """Return a label and values; if matplotlib cannot compute their differences, a fraction that the label names."""
+    if (np.abs(values[np.isfinite(values)]) > _LARGEST).any():
+        return f"{name} / 1e10", values / 1e10
+    return name, values
 
 
 @contextlib.contextmanager

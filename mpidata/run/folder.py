@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mpidata.errors import LaunchError
 from mpidata.native import constants
-from mpidata.run.own_files import PRIVATE_MODE, check_own, check_own_folder, read_own
+from mpidata.run.own_files import FOLDER_MODE, PRIVATE_MODE, check_own, check_own_folder, read_own
 
 __all__ = ["RunFolder"]
 
@@ -200,7 +200,7 @@ class RunFolder:
         """End ranks that no message reaches: spawned ones that have not joined, or ranks in a long step."""
         path = self.given_up(group, kind)
         with contextlib.suppress(OSError):
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(FOLDER_MODE, exist_ok=True)
             path.touch()
 
     def signs(self) -> list[Path]:

@@ -27,7 +27,7 @@ from mpidata.native import constants
 from mpidata.native.event import CheckpointWanted, CheckpointWritten
 from mpidata.run.event_log import write_json
 from mpidata.run.folder import RunFolder
-from mpidata.run.own_files import sync_folder
+from mpidata.run.own_files import FOLDER_MODE, sync_folder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.messages import MIXED, index_of
 
@@ -230,10 +230,10 @@ class Coordinator:
     # In a thread
 
     def _prepare(self, current: _Checkpoint) -> None:
-        self._folder.mkdir(exist_ok=True)
+        self._folder.mkdir(FOLDER_MODE, exist_ok=True)
         for left in self._folder.glob("*.new"):
             shutil.rmtree(left, ignore_errors=True)
-        unfinished(self._folder, current.number).mkdir()
+        unfinished(self._folder, current.number).mkdir(FOLDER_MODE)
 
     def _finish(self, current: _Checkpoint) -> None:
         folder = unfinished(self._folder, current.number)

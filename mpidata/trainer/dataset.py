@@ -133,6 +133,8 @@ class MPIStreamDataset(
         device_prefetch: int = 1,
     ) -> None:
         super().__init__()
+        refuse_workers()
+        self._trainer = job.join()  # before the checks, so that the job learns of refused arguments
         check_positive("batch_size", batch_size)
         check_positive("global_batch_size", global_batch_size)
         check_positive("batches_per_epoch", batches_per_epoch)
@@ -146,13 +148,11 @@ class MPIStreamDataset(
         check_ragged(grouping, ragged, pad)
         check_constants(constants)
         self._device = choose_device_of_stream(grouping, device, device_prefetch, pin_memory=pin_memory)
-        refuse_workers()
         teach_accelerate(MPIStreamDataset, undivided_stream)
         self.batch_size, self.global_batch_size, self._grouping = batch_size, global_batch_size, grouping
         self.batches_per_epoch = batches_per_epoch
         self.ragged = ragged
         self._steps = steps_per_simulation
-        self._trainer = job.join()
         check_even(grouping, self._trainer.replica)
         given = {"batches_per_epoch": batches_per_epoch, "ragged": ragged, "pad": pad, "constants": constants}
         sizes = {"batch_size": batch_size, "global_batch_size": global_batch_size}

@@ -59,15 +59,15 @@ def init_process_group(backend: str | None = None) -> None:
     Outside a job this calls ``torch.distributed.init_process_group`` if RANK is set, as by torchrun. Otherwise it
     creates a group of one process, and sets the first four of these variables.
     """
+    trainer = job.join() if in_job() else None  # first, so that the job learns of the error
     if dist.is_initialized():
         raise StreamError(
             "torch.distributed is already initialized. Call mpidata.init_process_group() once, instead of "
             "torch.distributed.init_process_group()."
         )
-    if not in_job():
+    if trainer is None:
         _init_outside(backend)
         return
-    trainer = job.join()
     communicator = trainer.scripts
     if communicator is None:  # `mpidata try`: it has set the variables
         dist.init_process_group(backend or "gloo", rank=0, world_size=1)

@@ -85,7 +85,7 @@ def test_alone(compiled: Callable[[str], Path], carried: Callable[..., Path], lo
     done = subprocess.run(
         [program], env={**variables, "MPIDATA_PARAM_VISCOSITY": "0,1"}, capture_output=True, text=True
     )
-    assert done.returncode == 3 and "MPIDATA_PARAM_viscosity='0,1' is not a finite number, such as 0.5" in done.stderr
+    assert done.returncode == 3 and "MPIDATA_PARAM_VISCOSITY='0,1' is not a finite number, such as 0.5" in done.stderr
 
 
 def test_a_fortran_program_that_traps_asks_for_parameters_in_single_precision(

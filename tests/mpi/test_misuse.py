@@ -1,6 +1,7 @@
 """Each mistake ends the job within 10 s with one error that says what happened, where, and what to do."""
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,6 +91,27 @@ def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[
     )
     result = folder.run(timeout=30)
     assert_failed(result, "buffer.capacity is 32, but batches of 33 samples need at least 33")
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ("MPIStreamDataset(batch_size=0)", "batch_size=0 is not a positive integer. Give 1 or more, or leave it out"),
+        pytest.param("MPIStreamDataset(8, device='nowhere')", "is not a torch device: ", marks=pytest.mark.full),
+        pytest.param("DataLoader([1, 2], batch_size=0)", "batch_size=0 is not a positive", marks=pytest.mark.full),
+        pytest.param("DataLoader([1, 2], device='nowhere')", "is not a torch device: ", marks=pytest.mark.full),
+        pytest.param("FileDataset('none/*.npy', 8)", "none/*.npy", marks=pytest.mark.full),
+    ],
+)
+def test_a_wrong_argument_in_the_first_call_of_a_trainer(folder: JobFolder, call: str, sentence: str) -> None:
+    (folder.path / "train.py").write_text(f"import mpidata\nmpidata.{call}\n")
+    folder.job(
+        trainers={"program": [sys.executable, "train.py"]},
+        solvers={"program": python("solvers/python/puts_numbers.py", 5, 4, 6)},
+        **({} if "Stream" in call else {"loaders": {"ranks": 1}}),
+    )
+    result = folder.run(timeout=60)
+    assert_failed(result, sentence, "(train.py line 2)")
 
 
 def test_nan_in_a_parameter_file(folder: JobFolder) -> None:

@@ -12,13 +12,13 @@ void mpidata_alone_say_so(void) {
                   "Start a job with: mpidata run job.yaml\n");
 }
 
+/* `variable` gets the name of the one that was found. */
 static const char *find(const char *name, char variable[256]) {
-    char upper[256];
     (void)snprintf(variable, 256, "MPIDATA_PARAM_%.200s", name);
-    (void)snprintf(upper, sizeof upper, "%s", variable);
-    for (char *c = upper; *c; c++) *c = mpidata_upper(*c);
     const char *text = getenv(variable);
-    return text ? text : getenv(upper);
+    if (text) return text;
+    for (char *c = variable; *c; c++) *c = mpidata_upper(*c);
+    return getenv(variable);
 }
 
 const char *mpidata_alone_text(const char *name) {

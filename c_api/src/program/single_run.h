@@ -6,6 +6,6 @@
 
 void mpidata_alone_say_so(void);
 int mpidata_alone_param(const char *name, double *value);
-const char *mpidata_alone_text(const char *name); /* "" where unset */
+const char *mpidata_alone_text(const char *name); /* "" if unset */
 
 #endif

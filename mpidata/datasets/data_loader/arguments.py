@@ -29,6 +29,8 @@ def refuse(
         )
     if isinstance(dataset, str) and not all(dataset.partition(":")):
         raise StreamError(f'dataset={dataset!r} does not name a function. Write "module:function", or give a dataset.')
+    if batch_size is not None and (isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1):
+        raise StreamError(f"batch_size={batch_size!r:.100} is not a positive integer. Give 1 or more, or None.")
     if prefetch_factor is not None and prefetch_factor < 1:
         raise StreamError(f"prefetch_factor={prefetch_factor} requests no batches. Give a number of at least 1.")
     if share and sampled:

@@ -70,11 +70,11 @@ class LocalSGD:
     def __init__(
         self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, every: int = 16, outer: Outer | None = None
     ) -> None:
+        self._trainer, self._members = _join()  # first, so that the job learns of refused arguments
         _check(model, optimizer, every, outer)
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         everything = [*model.parameters(), *model.buffers()]
         self._every = every
-        self._trainer, self._members = _join()
         if self._trainer is not None and self._trainer.apart is not None:
             raise StreamError("mpidata.LocalSGD: this script already has one. Create only one, before the loop.")
         if self._members is not None:

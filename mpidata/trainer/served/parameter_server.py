@@ -81,6 +81,7 @@ class ParameterServer:
     def __init__(
         self, model: torch.nn.Module, optimizer: type[torch.optim.Optimizer], *, staleness: int = 0, **settings: Any
     ) -> None:
+        trainer = job.join() if in_job() else None  # first, so that the job learns of refused arguments
         if not isinstance(model, torch.nn.Module):
             raise StreamError(f"{NAME}: model is of type {type(model).__name__}. Give a torch.nn.Module.")
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -94,7 +95,6 @@ class ParameterServer:
                 f"{NAME}: a server would have {most} bytes of weights, more than {MOST_BYTES}. Raise 'servers.ranks'."
             )
         tables = [embedding.served for embedding in self._embeddings]
-        trainer = job.join() if in_job() else None
         self._members = None if trainer is None else trainer.members
         self._has_joined = self._members is not None and self._members.is_new
         place = 0 if self._members is None else self._members.places().nbytes

@@ -100,4 +100,4 @@ def test_a_number_outside_a_job_that_is_none(tmp_path):
     environment = {**clean_environment(), "MPIDATA_PARAM_ALPHA": "0,5"}
     code = "import mpidata\nfor s in mpidata.solver.simulations(): print(s.parameters['alpha'])"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode != 0 and "MPIDATA_PARAM_alpha='0,5' is not a finite number" in done.stderr
+    assert done.returncode != 0 and "MPIDATA_PARAM_ALPHA='0,5' is not a finite number" in done.stderr

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from mpidata.errors import StreamError
 from mpidata.figures.loggers import Loggers
-from mpidata.figures.pictures import draw, read_pictures, write_picture
+from mpidata.figures.pictures import draw, read_pictures, read_png, write_picture
 from mpidata.run.folder import RunFolder
 
 TRACKER = """
@@ -53,6 +54,9 @@ def test_a_field_is_drawn_from_its_least_to_its_greatest_value() -> None:
         np.array([[True, False]]),
         np.full((3, 3), np.nan),
         [[1, 2], [3, np.inf]],
+        np.array([[0.0, 5e-324]]),
+        np.zeros((2, 2, 3), np.longdouble),
+        torch.rand(3, 3, dtype=torch.complex64).conj().imag,  # its sign is only marked
         np.zeros((1, 4096)),
     ],
 )
@@ -84,11 +88,46 @@ def test_a_figure_is_drawn() -> None:
         "u",
         None,
         np.zeros((5000, 2)),
+        torch.rand(3, 3, dtype=torch.complex64).conj(),
     ],
 )
 def test_what_cannot_be_drawn(wrong: Any) -> None:
     with pytest.raises(StreamError, match=r"picture: 'u' is a \w+ of shape .*Give a figure of matplotlib"):
         draw("u", wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        torch.eye(3).to_sparse(),
+        torch.empty(3, 3, device="meta"),
+        torch.nested.nested_tensor([torch.rand(2, 2)]),
+        [[1, 2], [3]],
+    ],
+)
+def test_what_is_no_array(wrong: Any) -> None:
+    with pytest.raises(StreamError, match=r"'u' is a \w+ that NumPy cannot convert to an array: .*\. Give a figure"):
+        draw("u", wrong)
+
+
+def test_a_figure_that_cannot_be_drawn() -> None:
+    figure = Figure()
+    figure.text(0, 0, r"$\frac{1$")
+    with pytest.raises(StreamError, match=r"the figure 'curve' cannot be drawn: .*Parse"):
+        draw("curve", figure)
+
+
+def test_the_greatest_range_is_drawn_like_any_other() -> None:
+    field = np.array([[-1.0, 1.0], [0.0, 0.25]])
+    assert draw("u", 1.7e308 * field) == draw("u", field)
+
+
+def test_masked_points_are_missing() -> None:
+    field = np.array([[1e20, 1.0], [2.0, 3.0]])
+    masked = np.ma.masked_greater(field, 1e10)
+    assert draw("u", masked) == draw("u", np.where(field > 1e10, np.nan, field))
+    colours = np.ma.masked_array(np.ones((2, 2, 3)), True)
+    assert draw("u", colours) == draw("u", np.zeros((2, 2, 3)))
 
 
 def test_matplotlib_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +145,35 @@ def test_files_are_whole_and_in_order(tmp_path: Path) -> None:
     (tmp_path / "pictures" / ".a-11.png.12.new").touch()
     (tmp_path / "pictures" / "mine.png").touch()
     assert [(one.name, one.batch, one.time) for one in read_pictures(run)] == [("b", 2, 0), ("a", 10, 1), ("a", 9, 2)]
+
+
+def test_only_the_owner_can_add_files(tmp_path: Path) -> None:
+    run, before = RunFolder(tmp_path), os.umask(0)
+    try:
+        write_picture(run, "u", 1, b"PNG")
+        run.give_up(3)
+    finally:
+        os.umask(before)
+    for folder in (run.pictures, run.given_up(3).parent):
+        assert folder.stat().st_mode & 0o022 == 0
+
+
+def test_links_and_files_of_others_are_not_pictures_of_the_run(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    write_picture(run, "u", 1, b"PNG")
+    (tmp_path / "secret").write_text("secret")
+    (run.pictures / "u-2.png").symlink_to(tmp_path / "secret")
+    os.mkfifo(run.pictures / "u-3.png")
+    [picture] = read_pictures(run)
+    assert picture.batch == 1 and read_png(run, picture) == b"PNG"
+    for batch in (2, 3):
+        with pytest.raises(OSError):
+            read_png(run, replace(picture, path=run.pictures / f"u-{batch}.png"))
+    if os.geteuid() == 0:
+        os.chown(picture.path, 65534, 65534)
+        assert read_pictures(run) == []
+        with pytest.raises(PermissionError):
+            read_png(run, picture)
 
 
 def test_loggers_get_those_that_are_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

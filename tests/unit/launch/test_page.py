@@ -4,6 +4,7 @@ import fcntl
 import io
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,25 @@ def test_a_sparkline_has_the_means_of_what_does_not_fit() -> None:
     assert sparkline([0.0, 0.0, None, 7.0, 7.0], 3) == "▁██"
     assert sparkline([None, float("nan")], 5) == "" and sparkline([], 5) == "" and sparkline([2.0, 2.0], 5) == "▁▁"
     assert len(sparkline([float(i) for i in range(1001)], 40)) <= 40
+
+
+def test_a_sparkline_of_the_greatest_and_the_least_numbers() -> None:
+    great, least = sys.float_info.max, 5e-324
+    assert sparkline([-great, great, 0.0], 5) == "▁█▅" and sparkline([great] * 9, 3) == "▁▁▁"
+    assert sparkline([great, great, -great, -great], 2) == "█▁" and sparkline([0.0, least], 5) == "▁█"
+    assert sparkline([great, least, -least], 5) == "█▁▁"
+
+
+def test_what_a_program_wrote_does_not_control_the_terminal(tmp_path: Path) -> None:
+    run, lock = made_up(tmp_path, 2, 1)
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    run.summary.write_text(json.dumps({"status": "failed", "error": "bad\x1b]0;title\a \u202emesh"}))
+    progress = json.loads(run.progress.read_text())
+    run.progress.write_text(json.dumps(progress | {"report": {"\x1bc": 1.0}}))
+    view = View(run)
+    view.look()
+    text = "\n".join(shown(view, 100, 40))
+    assert "bad\\x1b]0;title \\u202emesh" in text and "\\x1bc" in text and "\x1b" not in text and "\u202e" not in text
 
 
 def line(second: int, groups: int, trainers: int, **more: Any) -> dict[str, Any]:

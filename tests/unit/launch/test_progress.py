@@ -1,7 +1,7 @@
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import pytest
 from rich.console import Console
@@ -9,6 +9,7 @@ from rich.console import Console
 from mpidata.launch.page.line import figures_line
 from mpidata.launch.page.tail import Tail
 from mpidata.launch.watching.progress import Progress
+from mpidata.run.failsafe_output import FailsafeStream
 from mpidata.run.folder import RunFolder
 
 
@@ -140,11 +141,39 @@ def test_what_open_mpi_writes_of_a_death_stays_in_the_log(tmp_path: Path) -> Non
     assert output.getvalue() == "epoch 1\nepoch 2\n"
 
 
-def test_a_reader_that_has_gone_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_has_gone_is_no_trouble(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("one\n")
     output = io.StringIO()
-    with Progress(RunFolder(tmp_path), log, Console(file=output)) as display:
+    console = Console(file=cast(IO[str], FailsafeStream(output)))
+    with Progress(RunFolder(tmp_path), log, console) as display:
         output.close()
         display.look()
+        display.look()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_greatest_values_do_not_end_the_display(tmp_path: Path, terminal: bool) -> None:
+    output, log, now = io.StringIO(), tmp_path / "log", [100.0]
+    console = Console(file=output, force_terminal=terminal, width=100, legacy_windows=False)
+    lists = {name: [1.0] for name in ("received", "drawn", "waited_s", "fill")}
+    lines = [{"time": 1.0, "seconds": n, **lists, "report": {"loss": (-1) ** n * 1e308}} for n in range(3)]
+    with Progress(RunFolder(tmp_path), log, console, clock=lambda: now[0]) as display:
+        (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        for second in range(3):
+            now[0] += 10
+            log.write_text("".join(f"epoch {n}\n" for n in range(second + 1)))
+            _write(tmp_path / "progress.json", report={"loss": 1e308}, seconds=second)
+            display.look()
+    assert all(f"epoch {n}\n" in output.getvalue() for n in range(3)) and "1e+308" in output.getvalue()
+
+
+def test_another_error_is_not_taken_for_a_closed_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> str:
+        raise ValueError("cannot convert")
+
+    monkeypatch.setattr("mpidata.launch.watching.progress.figures_line", fail)
+    display = Progress(RunFolder(tmp_path), tmp_path / "log", Console(file=io.StringIO()))
+    _write(tmp_path / "progress.json")
+    with pytest.raises(ValueError, match="cannot convert"):
         display.look()

@@ -43,6 +43,15 @@ def test_losses_are_drawn_on_that_scale(tmp_path: Path) -> None:
     assert b"mathdefault{10^{" in base64.b64decode(source)
 
 
+@pytest.mark.parametrize("losses", [[1e308, -1e308], [1.0, 1.7e308], [1.7e308, 1.7e308], [1e-320, 1e308], [0, 5e-324]])
+def test_the_greatest_and_the_least_values_are_drawn(tmp_path: Path, losses: list[float]) -> None:
+    run = MadeRun(tmp_path)
+    lines = [line(second) | {"report": {"loss": losses[second % 2]}} for second in range(1, 5)]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(of) + "\n" for of in lines))
+    source = base64.b64decode(draw_curves(look_at(run.path)).partition("base64,")[2].partition('"')[0])
+    assert (b">loss / 1e10<" in source) == (max(losses) > 1) and (b">loss<" in source) == (max(losses) < 1)
+
+
 @pytest.mark.parametrize(("count", "most"), [(3, 10), (10, 10), (11, 10), (1000, 7)])
 def test_thinning_keeps_the_last_line(count: int, most: int) -> None:
     lines = [{"seconds": second} for second in range(count)]

@@ -105,8 +105,20 @@ def test_the_last_picture_of_each_name(tmp_path: Path) -> None:
     for batch in (9, 10):
         write_picture(RunFolder(run.path), "field", batch, b"%d" % batch)
     write_picture(RunFolder(run.path), "error", 5, b"5")
+    (tmp_path / "secret").write_text("secret")
+    (run.path / "pictures" / "field-11.png").symlink_to(tmp_path / "secret")
     page = Page(make_report([run.path]))
     assert page.alts[-2:] == ["error, batch 5", "field, batch 10"] and page.pictures[-2:] == [b"5", b"10"]
+
+
+def test_a_plot_that_cannot_be_drawn_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> str:
+        raise ValueError("arange: cannot compute length")
+
+    monkeypatch.setattr("mpidata.reporting.make.draw_timeline", fail)
+    page = Page(make_report([full_run(tmp_path).path]))
+    assert "This plot was left out: drawing it failed with ValueError: arange: cannot compute length." in page.text
+    assert page.alts == ["6 of 6 simulations by their parameters alpha, beta"]
 
 
 def test_a_folder_with_nothing_but_a_job_file(tmp_path: Path) -> None:

@@ -55,6 +55,14 @@ def test_both_sizes_are_refused(library):
         MPIStreamDataset(global_batch_size=0)
 
 
+def test_the_job_learns_of_refused_arguments(library, monkeypatch):
+    joined = []
+    monkeypatch.setattr("mpidata.trainer.dataset.job.join", lambda: joined.append(1))
+    with pytest.raises(StreamError, match=r"batch_size=0 is not a positive integer"):
+        MPIStreamDataset(batch_size=0)
+    assert joined == [1]
+
+
 def test_another_size_is_refused(library):
     MPIStreamDataset(global_batch_size=12)
     with pytest.raises(StreamError, match=r"MPIStreamDataset\(batch_size=12\) .* already has global_batch_size=12"):

@@ -200,6 +200,7 @@ class Endless(torch_data.IterableDataset):
 REFUSED = {
     "IterableDataset": ((Endless(),), {}),
     "cannot be pickled": (([__import__("threading").Lock()],), {}),
+    "batch_size=0": ((Images(), 0), {}),
     "prefetch_factor=0": ((Images(),), {"prefetch_factor": 0}),
     "generator=3 is not a torch.Generator": ((Images(),), {"generator": 3}),
     "share=True needs batch_size": ((Images(), None), {"share": True}),
