@@ -16,8 +16,11 @@ def report(runs: tuple[str, ...], output: str | None) -> None:
     The runs may have ended, be running, or have been killed.
     """
     from mpidata.reporting.make import make_report  # each command loads only what it needs
+    from mpidata.reporting.output import is_stream
 
-    click.echo(f"Open {make_report(runs, output)}")
+    path = make_report(runs, output)
+    if not is_stream(path):  # a browser cannot open it, and stdout may be the report itself
+        click.echo(f"Open {path}")
 
 
 @click.command()

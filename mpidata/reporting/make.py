@@ -9,12 +9,12 @@ from mpidata.errors import MpidataError
 from mpidata.reporting import tables
 from mpidata.reporting.advice.run import advise_run
 from mpidata.reporting.curves import draw_curves
+from mpidata.reporting.output import write_output
 from mpidata.reporting.page import folded, heading, page, paragraph, section, table
 from mpidata.reporting.parameters import draw_parameters
 from mpidata.reporting.pictures import embed_pictures
 from mpidata.reporting.reading.run_snapshot import RunSnapshot, look_at
 from mpidata.reporting.timeline import MOST_BARS, draw_timeline
-from mpidata.run.own_files import write_text
 
 __all__ = ["make_report"]
 
@@ -27,7 +27,8 @@ def make_report(folders: Sequence[str | Path], output: str | Path | None = None)
     folders : sequence of str or Path
         The run folders; of runs that have ended, are running, or were killed.
     output : str or Path, optional
-        The file. The default is `report.html` in the run folder, or for several `compared.html` in the last run folder.
+        The file, a device or a FIFO. The default is `report.html` in the run folder, or for several `compared.html` in
+        the last run folder.
 
     Returns
     -------
@@ -44,7 +45,7 @@ def make_report(folders: Sequence[str | Path], output: str | Path | None = None)
     path = Path(output) if output is not None else run.report if len(looks) == 1 else run.path / "compared.html"
     text = _one(looks[0]) if len(looks) == 1 else _beside(looks)
     try:
-        write_text(path, text)
+        write_output(path, text)
     except OSError as error:
         raise MpidataError(f"{path}: cannot write the report: {error.strerror}. Name another file with -o.") from None
     return path
