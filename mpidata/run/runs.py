@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +48,21 @@ def find_runs(folder: str | Path) -> list[RunFolder]:
         There is no such folder.
     """
     top = Path(os.path.abspath(folder))
-    if not top.is_dir():
+    if not os.path.isdir(top):
         raise LaunchError(
             f"{folder} is not a folder. Give the folder set by `output` in the job file, for example runs."
         )
-    plan = RunFolder(Path()).plan
-    found = {
-        path.parents[len(plan.parts) - 1]
-        for depth in range(_DEEPEST + 1)
-        for path in top.glob("*/" * depth + str(plan))
-    }
+    found = [path for path in _folders(top, _DEEPEST) if os.path.exists(RunFolder(path).plan)]
     runs = sorted(found, key=lambda path: (path.parent, int(path.name) if path.name.isdecimal() else -1, path.name))
     return [RunFolder(path) for path in runs if not path.is_symlink()]
+
+
+def _folders(top: Path, depth: int) -> Iterator[Path]:
+    """Find a folder and those up to `depth` levels below, except those that cannot be read or that vanish meanwhile."""
+    yield top
+    with contextlib.suppress(OSError), os.scandir(top) as entries:
+        for path in [top / entry.name for entry in entries if depth and os.path.isdir(entry)]:
+            yield from _folders(path, depth - 1)
 
 
 def look_at_runs(folder: str | Path) -> list[dict[str, Any]]:

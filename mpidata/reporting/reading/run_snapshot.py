@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ def look_at(folder: str | Path) -> RunSnapshot:
         It is not a run folder.
     """
     run = RunFolder(Path(folder).absolute())
-    if not run.job.is_file():
+    if not os.path.isfile(run.job):
         raise LaunchError(f"{folder} is not a run folder: it has no job.yaml. Name one such as runs/rod/1.")
     summary, progress = _json(run.summary), _json(run.progress)
     figures = summary or {**progress, **read_losses(run.events)}
