@@ -31,5 +31,8 @@ def advise(run: str, cores: int | None) -> None:
     from mpidata.reporting.advice.run import advise_run
     from mpidata.reporting.reading.run_snapshot import look_at
 
-    for sentence in advise_run(look_at(run), cores).sentences:
+    look = look_at(run)
+    for problem in look.problems:
+        click.echo(problem, err=True)
+    for sentence in advise_run(look, cores).sentences:
         click.echo(sentence)

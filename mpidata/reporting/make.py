@@ -55,6 +55,7 @@ def _one(look: RunSnapshot) -> str:
     parts = [
         heading(f"{look.title}: {look.status}"),
         _error(look),
+        _problems(look),
         section("Settings", table(tables.asked(look))),
         section("Results", table(tables.came_out(look))),
         section("Bottleneck", _advice(look)),
@@ -83,7 +84,7 @@ def _plots(look: RunSnapshot) -> list[str]:
 
 def _beside(looks: Sequence[RunSnapshot]) -> str:
     titles = ["", *(look.title for look in looks)]
-    parts = [heading(" and ".join(look.title for look in looks))]
+    parts = [heading(" and ".join(look.title for look in looks)), *map(_problems, looks)]
     parts.append(section("Settings", table(_joined([tables.asked(look) for look in looks]), titles)))
     parts.append(section("Results", table(_joined([tables.came_out(look) for look in looks]), titles)))
     columns = [section(f"{look.title}: {look.status}", *_plots(look)) for look in looks]
@@ -103,6 +104,10 @@ def _advice(look: RunSnapshot) -> str:
         return ""
     first, *rest = advise_run(look).sentences
     return f'<div class="advice">{paragraph(first, "first")}{"".join(map(paragraph, rest))}</div>'
+
+
+def _problems(look: RunSnapshot) -> str:
+    return "\n".join(paragraph(problem, "error") for problem in look.problems)
 
 
 def _error(look: RunSnapshot) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import platform
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.errors import LaunchError
+from mpidata.run.documents import MACHINE, PROGRESS, SUMMARY, read_document
 from mpidata.run.folder import RunFolder
 
 __all__ = ["find_run", "find_runs", "look_at_run", "look_at_runs"]
@@ -78,9 +78,11 @@ def look_at_run(run: RunFolder) -> dict[str, Any]:
     dict
         `run`, its folder; `status`, that of its summary.json, `running`, or `gone` if its processes have ended without
         one; `age_s`, since the summary was written or, for a running one, since its start; `progress`, the contents of
-        progress.json, or None; `error`, the sentence of its summary, or None.
+        progress.json, or None; `error`, the sentence of its summary, or None; `ignored`, why summary.json or
+        progress.json is ignored although it exists, or None.
     """
-    summary, progress = _read(run.summary), _read(run.progress)
+    summary, ended = read_document(run.summary, SUMMARY)
+    progress, going = read_document(run.progress, PROGRESS)
     status = summary.get("status") if summary else "running" if _is_running(run) else "gone"
     changed = _time_of(run.summary if summary else run.plan if status == "running" else run.progress)
     return {
@@ -89,14 +91,8 @@ def look_at_run(run: RunFolder) -> dict[str, Any]:
         "age_s": round(max(0.0, time.time() - changed), 1),
         "progress": progress or None,
         "error": summary.get("error"),
+        "ignored": ended or going or None,
     }
-
-
-def _read(path: Path) -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
-    return {}
 
 
 def _time_of(path: Path) -> float:
@@ -113,5 +109,6 @@ def _is_running(run: RunFolder) -> bool:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-    allowed = _SIGN_OF_LIFE_HERE_S if _read(run.machine).get("host") == platform.node() else _SIGN_OF_LIFE_S
+    here = read_document(run.machine, MACHINE)[0].get("host") == platform.node()
+    allowed = _SIGN_OF_LIFE_HERE_S if here else _SIGN_OF_LIFE_S
     return run.progress.exists() and time.time() - _time_of(run.progress) < allowed
