@@ -56,7 +56,7 @@ def _check_writable(job: Job) -> None:
     """Check that the run folder and the script's output can be written, before the job waits in the queue."""
     output = Path(os.path.abspath(job.folder / job.output)) / job.name
     for folder, fix in ((output, "key 'output'. Name a folder that can be written"), (job.folder, "key 'folder'")):
-        there = next(path for path in (folder, *folder.parents) if path.exists())
+        there = next(path for path in (folder, *folder.parents) if os.path.exists(path))
         try:
             with tempfile.TemporaryFile(dir=there):
                 pass

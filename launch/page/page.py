@@ -37,7 +37,8 @@ _BUFFERS = 16  # most buffers that get a bar each
 def draw(view: View, width: int, height: int, coding: str = "utf-8") -> RenderableType:
     """Make a page of at most `width` columns and `height` lines, for a terminal with this character encoding."""
     if not view.figures:
-        return Group(_head(view), Text("Waiting for all ranks to join." if view.status == "running" else "No figures."))
+        none = Text("Waiting for all ranks to join." if view.status == "running" else "No figures.")
+        return Group(_head(view), none, *_problems(view))
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, width=_LEFT)
     table.add_column(no_wrap=True, overflow="ellipsis", width=max(10, width - _LEFT - 1))
@@ -52,8 +53,12 @@ def draw(view: View, width: int, height: int, coding: str = "utf-8") -> Renderab
         table.add_row(escaped(Text(name)), text)
     parts: list[RenderableType] = [_head(view), table]
     if view.error:
-        parts.append(escaped(Text(str(view.error), "red")))
-    return Group(*parts)
+        parts.append(escaped(Text(view.error, "red")))
+    return Group(*parts, *_problems(view))
+
+
+def _problems(view: View) -> list[Text]:
+    return [escaped(Text(problem, "red")) for problem in view.problems]
 
 
 def sparkline(values: Sequence[float | None], width: int) -> str:

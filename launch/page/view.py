@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from mpidata.launch.page.tail import Tail
+from mpidata.run.documents import EVENT, METRICS, Lines
 from mpidata.run.folder import RunFolder
 from mpidata.run.runs import look_at_run
 
@@ -44,6 +42,8 @@ class View:
         running, complete, failed, stopped, or gone.
     error : str or None
         The sentence of its summary.
+    problems : list of str
+        A sentence for each file that is ignored as a whole or in part, because its values have other types.
     figures : dict
         progress.json; empty before all ranks have joined.
     metrics : list of dict
@@ -61,34 +61,25 @@ class View:
         self.metrics: list[dict[str, Any]] = []
         self.lost: Counter[str] = Counter()
         self.start: dict[str, Any] = {}
+        self.problems: list[str] = []
+        self._event_lines, self._metric_lines = Lines(run.events, EVENT), Lines(run.metrics, METRICS)
         self._metrics, self._events = Tail(run.metrics, new=False), Tail(run.events, new=False)
 
     def look(self) -> None:
         """Read what is new."""
         found = look_at_run(self.run)
         self.status, self.error, self.figures = found["status"], found["error"], found["progress"] or {}
-        for event in _objects(self._events.lines()):
-            kind = event.get("event")
+        for event in filter(None, map(self._event_lines.parse, self._events.lines())):
+            kind = event["event"]
             if kind in LOST:
                 self.lost[kind] += 1
             elif kind == "start":
                 self.start = event
                 self.metrics.clear()
         # A line is written after the `start` event of its start.
-        self.metrics += [line for line in _objects(self._metrics.lines()) if _is_of(line, self.start)]
+        lines = filter(None, map(self._metric_lines.parse, self._metrics.lines()))
+        begin = self.start.get("time", 0.0) - 1
+        self.metrics += [line for line in lines if line.get("time", 0.0) >= begin]
         del self.metrics[:-_MOST_LINES]
-
-
-def _objects(lines: list[str]) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        with contextlib.suppress(ValueError, RecursionError):
-            found = json.loads(line)
-            if isinstance(found, dict):
-                yield found
-
-
-def _is_of(line: dict[str, Any], start: dict[str, Any]) -> bool:
-    time, lists = line.get("time"), [line.get(name) for name in ("received", "drawn", "waited_s", "fill")]
-    if not isinstance(time, (int, float)) or not isinstance(line.get("seconds"), (int, float)):
-        return False
-    return time >= start.get("time", 0.0) - 1 and all(isinstance(values, list) for values in lists)
+        told = found["ignored"], self._event_lines.problem, self._metric_lines.problem
+        self.problems = [problem for problem in told if problem]

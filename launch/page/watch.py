@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def watch_run(folder: str | Path, once: bool, console: Console) -> None:
         `folder` is not a run folder.
     """
     run = RunFolder(Path(folder).absolute())
-    if not run.plan.exists():
+    if not os.path.exists(run.plan):
         raise LaunchError(f"{folder} is not a run folder. Name one that `mpidata list` shows, such as runs/rod/1.")
     view = View(run)
     view.look()

@@ -17,6 +17,9 @@ from mpidata.run.own_files import check_own
 
 __all__ = ["NamedRun", "changed_since", "find_named"]
 
+_NOTE = ".begun-"
+_LONGEST = 255 - len(_NOTE)  # bytes; no common file system has longer names of files
+
 
 class NamedRun:
     """The note of the run that was started under a name.
@@ -47,7 +50,10 @@ class NamedRun:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise LaunchError(f"Cannot open {self._path}: {error.strerror}. Remove it to start a new run.") from None
+            fix = "Make its folder writable, or set 'output' to another one."
+            if os.path.lexists(self._path):
+                fix = "Remove it to start a new run."
+            raise LaunchError(f"Cannot open {self._path}: {error.strerror}. {fix}") from None
         try:
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
                 raise LaunchError(f"{self._path} is not a regular file. Remove it to start a new run.")
@@ -92,7 +98,7 @@ class NamedRun:
 
 def find_named(job: Job, name: str) -> RunFolder | None:
     """Find the run started under a name, else None; raises LaunchError as `NamedRun`, but makes nothing."""
-    if not _note_of(job, name).exists():
+    if not os.path.lexists(_note_of(job, name)):
         return None
     with contextlib.closing(NamedRun(job, name)) as named:
         return named.run
@@ -101,7 +107,9 @@ def find_named(job: Job, name: str) -> RunFolder | None:
 def _note_of(job: Job, name: str) -> Path:
     if not name or not all(c.isalnum() or c in "._-" for c in name):
         raise LaunchError(f"--as {name!r} is not a valid name. Use letters, digits, '.', '_' and '-'.")
-    return Path(os.path.abspath(job.folder / job.output)) / job.name / f".begun-{name}"
+    if (size := len(os.fsencode(name))) > _LONGEST:
+        raise LaunchError(f"--as: the name {name[:20]}... has {size} bytes. Use at most {_LONGEST}.")
+    return Path(os.path.abspath(job.folder / job.output)) / job.name / f"{_NOTE}{name}"
 
 
 def changed_since(job: Job, run: RunFolder, then: Job) -> str:

@@ -78,7 +78,7 @@ def _job_file(record: str | None, job_file: str | None) -> str:
         return job_file
     assert record is not None
     of_run = RunFolder(Path(record).resolve().parent).job
-    if not of_run.is_file():
+    if not os.path.isfile(of_run):
         raise LaunchError(f"{record} is not in a run folder, so its job file is not known. Give it: --job job.yaml.")
     return str(of_run)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from mpidata.launch.page.line import figures_line
 from mpidata.launch.page.page import draw
 from mpidata.launch.page.tail import Tail
 from mpidata.launch.page.view import View
+from mpidata.run.documents import PROGRESS, read_document
 from mpidata.run.exits import without_noise
 from mpidata.run.folder import RunFolder
 from mpidata.run.stop import read_stop
@@ -118,7 +118,7 @@ class Progress:
         for tail in self._tails:
             if lines := tail.lines(last):
                 self._console.print(Text.from_ansi("\n".join(lines)), soft_wrap=True)
-        figures = _read(self._run.progress)
+        figures = read_document(self._run.progress, PROGRESS)[0] or None
         self._explain_silence(figures is not None)
         self._explain_stop()
         if figures is None:
@@ -173,12 +173,3 @@ class Progress:
         if sentence not in self._said:
             self._said.add(sentence)
             self._console.print(Text(sentence), soft_wrap=True)
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    """Read the figures, None if there are none yet; the file is replaced atomically, so it is always complete."""
-    try:
-        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return value

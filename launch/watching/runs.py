@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,7 @@ def show_runs(found: list[dict[str, Any]], folder: str | Path, console: Console)
     """Show what `look_at_runs` has found in a folder as a table."""
     rows = [("run", "status", "age", "progress")]
     for one in found:
-        line = ""
-        with contextlib.suppress(KeyError, TypeError, ValueError):  # of another version
-            line = figures_line(one["progress"]) if one["progress"] else ""
+        line = figures_line(one["progress"]) if one["progress"] else one["ignored"] or ""
         path = os.path.relpath(one["run"], start=os.path.abspath(folder))
         rows.append((path, str(one["status"]), _age(one["age_s"]), line))
     widths = [max(len(row[i]) for row in rows) for i in range(3)]

@@ -129,7 +129,7 @@ def _folders(job: Job | None) -> list[Path]:
     if job is None:
         return [Path.cwd()]
     output = Path(os.path.abspath(job.folder / job.output)) / job.name
-    return [Path(job.folder), next(path for path in (output, *output.parents) if path.exists())]
+    return [Path(job.folder), next(path for path in (output, *output.parents) if os.path.exists(path))]
 
 
 @contextlib.contextmanager

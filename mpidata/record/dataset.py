@@ -79,7 +79,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
             raise StreamError(f"RecordedDataset: window is {window} and stride {stride}. Use 1 or more.")
         self._paths = files_in(folder)
         if not self._paths:
-            what = "has no files of a record" if folder.is_dir() else "is not a folder"
+            what = "has no files of a record" if os.path.isdir(folder) else "is not a folder"
             raise StreamError(f"{folder} {what}. Give the folder that `record.path` of the job file names.")
         headers: list[Header] = []
         found: list[npt.NDArray[np.void]] = []

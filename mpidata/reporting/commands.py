@@ -16,8 +16,11 @@ def report(runs: tuple[str, ...], output: str | None) -> None:
     The runs may have ended, be running, or have been killed.
     """
     from mpidata.reporting.make import make_report  # each command loads only what it needs
+    from mpidata.reporting.output import is_stream
 
-    click.echo(f"Open {make_report(runs, output)}")
+    path = make_report(runs, output)
+    if not is_stream(path):  # a browser cannot open it, and stdout may be the report itself
+        click.echo(f"Open {path}")
 
 
 @click.command()
@@ -28,5 +31,8 @@ def advise(run: str, cores: int | None) -> None:
     from mpidata.reporting.advice.run import advise_run
     from mpidata.reporting.reading.run_snapshot import look_at
 
-    for sentence in advise_run(look_at(run), cores).sentences:
+    look = look_at(run)
+    for problem in look.problems:
+        click.echo(problem, err=True)
+    for sentence in advise_run(look, cores).sentences:
         click.echo(sentence)

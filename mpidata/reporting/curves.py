@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.reporting.plots import embed, figure, scaled
-from mpidata.reporting.reading.lines import read_metrics, samples_of, waited_of
+from mpidata.reporting.reading.lines import samples_of, waited_of
 from mpidata.reporting.reading.run_snapshot import RunSnapshot
 
 __all__ = ["draw_curves", "rates", "spans_a_decade", "thinned"]
@@ -23,7 +23,7 @@ _Curve = NDArray[np.float64]
 
 def draw_curves(look: RunSnapshot) -> str:
     """Draw the values of metrics.jsonl; "" if there are too few lines."""
-    lines = thinned(read_metrics(look.run), _POINTS)
+    lines = thinned(look.metrics, _POINTS)
     if len(lines) < 3:
         return ""
     names = list(dict.fromkeys(name for line in lines for name in line.get("report") or {}))[:_REPORTED]

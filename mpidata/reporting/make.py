@@ -10,12 +10,12 @@ from mpidata.errors import MpidataError
 from mpidata.reporting import tables
 from mpidata.reporting.advice.run import advise_run
 from mpidata.reporting.curves import draw_curves
+from mpidata.reporting.output import write_output
 from mpidata.reporting.page import folded, heading, page, paragraph, section, table
 from mpidata.reporting.parameters import draw_parameters
 from mpidata.reporting.pictures import embed_pictures
 from mpidata.reporting.reading.run_snapshot import RunSnapshot, look_at
 from mpidata.reporting.timeline import MOST_BARS, draw_timeline
-from mpidata.run.own_files import write_text
 
 __all__ = ["make_report"]
 
@@ -30,7 +30,8 @@ def make_report(folders: Sequence[str | Path], output: str | Path | None = None)
     folders : sequence of str or Path
         The run folders; of runs that have ended, are running, or were killed.
     output : str or Path, optional
-        The file. The default is `report.html` in the run folder, or for several `compared.html` in the last run folder.
+        The file, a device or a FIFO. The default is `report.html` in the run folder, or for several `compared.html` in
+        the last run folder.
 
     Returns
     -------
@@ -47,7 +48,7 @@ def make_report(folders: Sequence[str | Path], output: str | Path | None = None)
     path = Path(output) if output is not None else run.report if len(looks) == 1 else run.path / "compared.html"
     text = _one(looks[0]) if len(looks) == 1 else _beside(looks)
     try:
-        write_text(path, text)
+        write_output(path, text)
     except OSError as error:
         raise MpidataError(f"{path}: cannot write the report: {error.strerror}. Name another file with -o.") from None
     return path
@@ -57,6 +58,7 @@ def _one(look: RunSnapshot) -> str:
     parts = [
         heading(f"{look.title}: {look.status}"),
         _error(look),
+        _problems(look),
         section("Settings", table(tables.asked(look))),
         section("Results", table(tables.came_out(look))),
         section("Bottleneck", _advice(look)),
@@ -95,7 +97,7 @@ def _drawn(draw: Callable[[_Of], str], of: _Of) -> str:
 
 def _beside(looks: Sequence[RunSnapshot]) -> str:
     titles = ["", *(look.title for look in looks)]
-    parts = [heading(" and ".join(look.title for look in looks))]
+    parts = [heading(" and ".join(look.title for look in looks)), *map(_problems, looks)]
     parts.append(section("Settings", table(_joined([tables.asked(look) for look in looks]), titles)))
     parts.append(section("Results", table(_joined([tables.came_out(look) for look in looks]), titles)))
     columns = [section(f"{look.title}: {look.status}", *_plots(look)) for look in looks]
@@ -115,6 +117,10 @@ def _advice(look: RunSnapshot) -> str:
         return ""
     first, *rest = advise_run(look).sentences
     return f'<div class="advice">{paragraph(first, "first")}{"".join(map(paragraph, rest))}</div>'
+
+
+def _problems(look: RunSnapshot) -> str:
+    return "\n".join(paragraph(problem, "error") for problem in look.problems)
 
 
 def _error(look: RunSnapshot) -> str:

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mpidata.run.documents import EVENT
+
 __all__ = ["TRAINER_CHANGES", "read_first_loss", "read_losses"]
 
 _CHANGES = {
@@ -50,13 +52,21 @@ def read_losses(events: Path) -> dict[str, Any]:
                     found["lost_groups"] += 1
                 elif kind == "simulation_cancelled":
                     with contextlib.suppress(ValueError, KeyError):
-                        cancelled.append(json.loads(line)["simulation"])
+                        cancelled.append(_event(line)["simulation"])
                 elif kind in ("retry", "set_aside", "run_again", *_CHANGES):
                     with contextlib.suppress(ValueError, KeyError):  # the line is truncated
-                        _add(json.loads(line), found, set_aside)
+                        _add(_event(line), found, set_aside)
     except OSError:
         pass
     return found | {"set_aside": set_aside} | ({"cancelled": cancelled} if cancelled else {})
+
+
+def _event(line: str) -> dict[str, Any]:
+    """Return the event of a line; raises ValueError for a line that is truncated or has other types."""
+    event: dict[str, Any] = json.loads(line)
+    if (clause := EVENT.fault(event)) is not None:
+        raise ValueError(clause)
+    return event
 
 
 def _add(event: dict[str, Any], found: dict[str, Any], set_aside: list[dict[str, Any]]) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import platform
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mpidata.errors import LaunchError
+from mpidata.run.documents import MACHINE, PROGRESS, SUMMARY, read_document
 from mpidata.run.folder import RunFolder
 
 __all__ = ["find_run", "find_runs", "look_at_run", "look_at_runs"]
@@ -47,18 +48,21 @@ def find_runs(folder: str | Path) -> list[RunFolder]:
         There is no such folder.
     """
     top = Path(os.path.abspath(folder))
-    if not top.is_dir():
+    if not os.path.isdir(top):
         raise LaunchError(
             f"{folder} is not a folder. Give the folder set by `output` in the job file, for example runs."
         )
-    plan = RunFolder(Path()).plan
-    found = {
-        path.parents[len(plan.parts) - 1]
-        for depth in range(_DEEPEST + 1)
-        for path in top.glob("*/" * depth + str(plan))
-    }
+    found = [path for path in _folders(top, _DEEPEST) if os.path.exists(RunFolder(path).plan)]
     runs = sorted(found, key=lambda path: (path.parent, int(path.name) if path.name.isdecimal() else -1, path.name))
     return [RunFolder(path) for path in runs if not path.is_symlink()]
+
+
+def _folders(top: Path, depth: int) -> Iterator[Path]:
+    """Find a folder and those up to `depth` levels below, except those that cannot be read or that vanish meanwhile."""
+    yield top
+    with contextlib.suppress(OSError), os.scandir(top) as entries:
+        for path in [top / entry.name for entry in entries if depth and os.path.isdir(entry)]:
+            yield from _folders(path, depth - 1)
 
 
 def look_at_runs(folder: str | Path) -> list[dict[str, Any]]:
@@ -74,9 +78,11 @@ def look_at_run(run: RunFolder) -> dict[str, Any]:
     dict
         `run`, its folder; `status`, that of its summary.json, `running`, or `gone` if its processes have ended without
         one; `age_s`, since the summary was written or, for a running one, since its start; `progress`, the contents of
-        progress.json, or None; `error`, the sentence of its summary, or None.
+        progress.json, or None; `error`, the sentence of its summary, or None; `ignored`, why summary.json or
+        progress.json is ignored although it exists, or None.
     """
-    summary, progress = _read(run.summary), _read(run.progress)
+    summary, ended = read_document(run.summary, SUMMARY)
+    progress, going = read_document(run.progress, PROGRESS)
     status = summary.get("status") if summary else "running" if _is_running(run) else "gone"
     changed = _time_of(run.summary if summary else run.plan if status == "running" else run.progress)
     return {
@@ -85,14 +91,8 @@ def look_at_run(run: RunFolder) -> dict[str, Any]:
         "age_s": round(max(0.0, time.time() - changed), 1),
         "progress": progress or None,
         "error": summary.get("error"),
+        "ignored": ended or going or None,
     }
-
-
-def _read(path: Path) -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
-    return {}
 
 
 def _time_of(path: Path) -> float:
@@ -109,5 +109,6 @@ def _is_running(run: RunFolder) -> bool:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-    allowed = _SIGN_OF_LIFE_HERE_S if _read(run.machine).get("host") == platform.node() else _SIGN_OF_LIFE_S
+    here = read_document(run.machine, MACHINE)[0].get("host") == platform.node()
+    allowed = _SIGN_OF_LIFE_HERE_S if here else _SIGN_OF_LIFE_S
     return run.progress.exists() and time.time() - _time_of(run.progress) < allowed

@@ -30,7 +30,7 @@ _FIXED = ("seed", "parameters", "validation", "fields", "samples", "buffer")
 def next_run(job: Job) -> Path:
     """Return the folder that the next run of a job would use; nothing is made."""
     parent = _runs(job)
-    numbers = [int(entry.name) for entry in parent.iterdir() if entry.name.isdecimal()] if parent.is_dir() else []
+    numbers = [int(entry.name) for entry in parent.iterdir() if entry.name.isdecimal()] if os.path.isdir(parent) else []
     return parent / str(max(numbers, default=0) + 1)
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from mpidata.reporting.reading.history import read_events
-from mpidata.reporting.reading.lines import middle_of, read_metrics
+from mpidata.reporting.reading.lines import middle_of
 from mpidata.reporting.reading.run_snapshot import RunSnapshot
 from mpidata.sizes import parse_size
 
@@ -137,7 +137,7 @@ def measure(look: RunSnapshot) -> Measured | None:
     Trainers are measured between 20 and 80 % of the time in which samples arrived, groups by the simulations that they
     closed, without the first ones if there are enough others.
     """
-    lines = read_metrics(look.run)
+    lines = look.metrics
     inside = middle_of(lines)
     if inside is None:
         return None

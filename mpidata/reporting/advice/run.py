@@ -7,7 +7,7 @@ import statistics
 from mpidata.reporting.advice.advice import Advice, advise
 from mpidata.reporting.advice.measurements import measure
 from mpidata.reporting.reading.history import read_events
-from mpidata.reporting.reading.lines import middle_of, read_metrics, samples_of, waited_of
+from mpidata.reporting.reading.lines import middle_of, samples_of, waited_of
 from mpidata.reporting.reading.run_snapshot import RunSnapshot
 
 __all__ = ["advise_run"]
@@ -25,7 +25,7 @@ def advise_run(look: RunSnapshot, cores: int | None = None) -> Advice:
 
 
 def _of_loaders(look: RunSnapshot) -> Advice:
-    inside = middle_of(read_metrics(look.run))
+    inside = middle_of(look.metrics)
     if inside is None:
         return Advice("unknown", ["The bottleneck of the job is unknown.", "Too little was loaded, or too quickly."])
     first, last = inside

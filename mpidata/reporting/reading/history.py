@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mpidata.reporting.reading.lines import read_lines
+from mpidata.run.documents import EVENT, Lines
 
 __all__ = ["Bar", "Clock", "Mark", "History", "read_events", "tell"]
 
@@ -117,9 +117,7 @@ class History:
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
     """Read the events of a run, in order."""
-    for event in read_lines(path):
-        if isinstance(event.get("time"), (int, float)) and isinstance(event.get("event"), str):
-            yield event
+    return Lines(path, EVENT).read()
 
 
 def tell(events: Iterable[dict[str, Any]]) -> History:

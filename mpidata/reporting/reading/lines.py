@@ -1,31 +1,10 @@
-"""Reading the lines of metrics.jsonl and of the run's other files."""
+"""What the lines of metrics.jsonl show together."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from mpidata.run.folder import RunFolder
-
-__all__ = ["middle_of", "read_lines", "read_metrics", "samples_of", "waited_of"]
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Read JSON objects, one per line; skips incomplete and other lines."""
-    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            with contextlib.suppress(ValueError, RecursionError):
-                found = json.loads(line)
-                if isinstance(found, dict):
-                    yield found
-
-
-def read_metrics(run: RunFolder) -> list[dict[str, Any]]:
-    """Read the complete lines of metrics.jsonl."""
-    return [line for line in read_lines(run.metrics) if _is_line(line)]
+__all__ = ["middle_of", "samples_of", "waited_of"]
 
 
 def middle_of(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -57,13 +36,5 @@ def samples_of(line: dict[str, Any]) -> int:
 
 
 def _loaded(line: dict[str, Any], name: str) -> list[Any]:
-    loaded = line.get("loaded")
-    found = loaded.get(name) if isinstance(loaded, dict) else None
-    return found if isinstance(found, list) else []
-
-
-def _is_line(line: dict[str, Any]) -> bool:
-    lists = [line.get(name) for name in ("received", "drawn", "waited_s", "fill")]
-    if not isinstance(line.get("seconds"), (int, float)) or not all(isinstance(values, list) for values in lists):
-        return False
-    return len({len(values) for values in lists if values}) == 1
+    found: list[Any] = line.get("loaded", {}).get(name, [])
+    return found

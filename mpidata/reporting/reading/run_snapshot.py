@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ import yaml
 from numpy.typing import NDArray
 
 from mpidata.errors import LaunchError
-from mpidata.reporting.reading.history import History, read_events, tell
+from mpidata.reporting.reading.history import History, tell
+from mpidata.run.documents import EVENT, JOB, MACHINE, METRICS, PROGRESS, SUMMARY, Lines, ignored, read_document
 from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import read_losses
 
@@ -39,6 +40,10 @@ class RunSnapshot:
     machine : dict
         machine.json.
     story : History
+    metrics : list of dict
+        The lines of metrics.jsonl.
+    problems : list of str
+        A sentence for each file that is ignored as a whole or in part, because its values have other types.
     names : list of str
         Of the parameters.
     parameters : ndarray, float64, shape (simulations, names)
@@ -53,6 +58,8 @@ class RunSnapshot:
     job_text: str
     machine: dict[str, Any]
     story: History
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     parameters: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     losses: dict[int, float] = field(default_factory=dict)
@@ -72,20 +79,27 @@ def look_at(folder: str | Path) -> RunSnapshot:
         It is not a run folder.
     """
     run = RunFolder(Path(folder).absolute())
-    if not run.job.is_file():
+    if not os.path.isfile(run.job):
         raise LaunchError(f"{folder} is not a run folder: it has no job.yaml. Name one such as runs/rod/1.")
-    summary, progress = _json(run.summary), _json(run.progress)
+    wanted = ((run.summary, SUMMARY), (run.progress, PROGRESS), (run.machine, MACHINE))
+    (summary, progress, machine), problems = map(list, zip(*(read_document(*one) for one in wanted), strict=True))
     figures = summary or {**progress, **read_losses(run.events)}
     text = _text(run.job)
-    names, parameters = _parameters(run.parameters, _yaml(text))
+    job, problem = _job(run.job, text)
+    events, metrics = Lines(run.events, EVENT), Lines(run.metrics, METRICS)
+    story, lines = tell(events.read()), list(metrics.read())
+    problems += [problem, events.problem, metrics.problem]
+    names, parameters = _parameters(run.parameters, job)
     return RunSnapshot(
         run=run,
         status=str(summary.get("status", "not ended")),
         figures=figures,
-        job=_yaml(text),
+        job=job,
         job_text=text,
-        machine=_json(run.machine),
-        story=tell(read_events(run.events)),
+        machine=machine,
+        story=story,
+        metrics=lines,
+        problems=[sentence for sentence in problems if sentence],
         names=names,
         parameters=parameters,
         losses=_losses(run.losses),
@@ -99,18 +113,14 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _json(path: Path) -> dict[str, Any]:
-    with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(_text(path) or "{}")
-        return found if isinstance(found, dict) else {}
-    return {}
-
-
-def _yaml(text: str) -> dict[str, Any]:
-    with contextlib.suppress(yaml.YAMLError):
+def _job(path: Path, text: str) -> tuple[dict[str, Any], str]:
+    """Return the job file, empty if it is ignored, and why it is ignored."""
+    try:
         found = yaml.safe_load(text)
-        return found if isinstance(found, dict) else {}
-    return {}
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date such as 2024-13-45
+        return {}, ignored(path, "it is not a YAML document")
+    clause = JOB.fault(found)
+    return ({}, ignored(path, clause)) if clause is not None else (found, "")
 
 
 def _space(job: dict[str, Any]) -> dict[str, Any]:

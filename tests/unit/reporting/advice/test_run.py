@@ -32,7 +32,8 @@ def made_up(folder: Path, waits: float, seconds: int = 60) -> RunFolder:
     run.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
     loaded = {"epoch": 0, "samples": 2000 * seconds, "per_second": 2000, "batches": [600, 600], "wait_s": [1.0, 1.0]}
     figures = {"simulations": {"requested": 0, "running": 0, "complete": 0, "failed": 0}, "loaded": loaded}
-    run.progress.write_text(json.dumps({**figures, "seconds": float(seconds), "samples": {}, "batches": [600, 600]}))
+    figures |= {"samples": {"received": 0, "per_second": 0.0}, "batches": [0, 0], "fill": [0.0, 0.0], "report": {}}
+    run.progress.write_text(json.dumps({**figures, "seconds": float(seconds)}))
     return run
 
 

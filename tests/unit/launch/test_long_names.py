@@ -1,0 +1,54 @@
+"""Paths and names that no file can have, and folders that vanish, are refused with a sentence or skipped."""
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from launch_job import write_job
+
+from mpidata.cli import main
+from mpidata.run.runs import find_runs
+
+LONG = "x" * 300
+TOO_LONG = f"--as: the name {LONG[:20]}... has 300 bytes. Use at most 248."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["list", LONG], f"{LONG} is not a folder."),
+        (["watch", LONG, "--once"], f"{LONG} is not a run folder."),
+        (["report", LONG], f"{LONG} is not a run folder: it has no job.yaml."),
+        (["advise", LONG], f"{LONG} is not a run folder: it has no job.yaml."),
+        (["try", "t.py", "--record", f"{LONG}/record"], "is not in a run folder, so its job file is not known."),
+        (["run", "job.yaml", "--as", LONG, "--dry-run"], TOO_LONG),
+        (["run", "job.yaml", "--as", LONG], TOO_LONG),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)  # fmt: skip
+def test_names_that_are_too_long(
+    tmp_path: Path, arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_job(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2 and sentence in done.output, done.exception
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_that_vanishes_during_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("gone", "rod/1/private"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "rod/1/private/plan").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    scandir = os.scandir
+
+    def vanish(path: Path) -> object:
+        if Path(path).name == "gone":
+            Path(path).rmdir()
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", vanish)
+    assert [run.path for run in find_runs(tmp_path)] == [tmp_path / "rod/1"]
+    assert not (tmp_path / "gone").exists()
