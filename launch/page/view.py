@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from mpidata.launch.page.tail import Tail
-from mpidata.run.documents import EVENT, METRICS, Lines
+from mpidata.run.documents.documents import EVENT, METRICS, Lines
 from mpidata.run.folder import RunFolder
 from mpidata.run.runs import look_at_run
 

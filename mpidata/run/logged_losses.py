@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mpidata.run.documents import EVENT
+from mpidata.run.documents.documents import EVENT
 
 __all__ = ["TRAINER_CHANGES", "read_first_loss", "read_losses"]
 

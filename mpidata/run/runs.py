@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.errors import LaunchError
-from mpidata.run.documents import MACHINE, PROGRESS, SUMMARY, read_document
+from mpidata.run.documents.documents import MACHINE, PROGRESS, SUMMARY, read_document
 from mpidata.run.folder import RunFolder
 
 __all__ = ["find_run", "find_runs", "look_at_run", "look_at_runs"]

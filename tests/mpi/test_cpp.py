@@ -249,7 +249,7 @@ WRONG = {
     "extent": (3, "Field 'u': extent -1 in dimension 0. Step 0. Extents must not be negative."),
     "memory": (11, "Out of memory for a question. Step 0."),
     "question": (3, "Field 'x': an array of a question does not lie side by side in C order. Step 0."),
-    "parameter": (8, "MPIDATA_PARAM_alpha='big' is not a finite number"),
+    "parameter": (8, "MPIDATA_PARAM_ALPHA='big' is not a finite number"),
 }
 
 

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from mpidata.errors import LaunchError
 from mpidata.reporting.reading.history import History, tell
-from mpidata.run.documents import EVENT, JOB, MACHINE, METRICS, PROGRESS, SUMMARY, Lines, ignored, read_document
+from mpidata.run.documents.documents import (
+    EVENT,
+    JOB,
+    MACHINE,
+    METRICS,
+    PROGRESS,
+    SUMMARY,
+    Lines,
+    ignored,
+    read_document,
+)
 from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import read_losses
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from c_headers import declarations
 
+from mpidata import __version__
 from mpidata.errors import LibraryError
 from mpidata.native import library, loading
 
@@ -85,5 +86,6 @@ def test_a_library_of_another_version_is_refused(
             return type("Function", (), {"__call__": lambda _: version})()
 
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Other())
-    with pytest.raises(LibraryError, match=rf"is not libmpidata 0\.1\.0, .*: {why}\. Unset MPIDATA_LIBRARY .* `pip"):
+    said = rf"is not libmpidata {re.escape(__version__)}, .*: {why}\. Unset MPIDATA_LIBRARY .* `pip"
+    with pytest.raises(LibraryError, match=said):
         loading.load.__wrapped__()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mpidata.run.documents import EVENT, JOB, METRICS, PROGRESS, SUMMARY, Lines, read_document
+from mpidata.run.documents.documents import EVENT, JOB, METRICS, PROGRESS, SUMMARY, Lines, read_document
+from mpidata.run.documents.json_shape import Items, Keys, Kind, Shape, Values
 from mpidata.run.event_log import as_json
-from mpidata.run.json_shape import Items, Keys, Kind, Shape, Values
 from mpidata.scheduler.figures.summary import Conclusion, Figures
 from mpidata.scheduler.simulations import Simulations
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mpidata.run.json_shape import Items, Keys, Kind, Nullable, Shape, Values, Variants
+from mpidata.run.documents.json_shape import Items, Keys, Kind, Nullable, Shape, Values, Variants
 
 __all__ = ["EVENT", "JOB", "MACHINE", "METRICS", "PROGRESS", "SUMMARY", "Lines", "ignored", "read_document"]
 

@@ -1,0 +1,1 @@
+"""The JSON documents of a run folder, checked for the types of what is used of them."""
