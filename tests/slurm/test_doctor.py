@@ -22,4 +22,4 @@ def test_all_nodes_are_looked_at(folder: BatchFolder, starter: str) -> None:
     assert found["MPI on all nodes"]["found"].startswith("3 ranks, one on each")
     assert found["slots"]["found"] == "3 ranks, 6 CPUs on 3 nodes"
     (failed,) = [check for check in bad["checks"] if check["state"] == "failed"]
-    assert failed["check"] == "folders of all nodes" and failed["found"] == "/dev/shm/here is not there: n2, n3"
+    assert failed["check"] == "folders of all nodes" and failed["found"] == "/dev/shm/here does not exist: n2, n3"
