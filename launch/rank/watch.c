@@ -83,8 +83,8 @@ static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
     return now > since ? now - since : 0;
 }
 
-/* How long the program has been silent, s, if that is longer than allowed; else 0. end->silent_key: the key that limits it. One
- * that a signal has stopped is not starting, however long it may be about that. */
+/* How long the program has been silent, s, if that is longer than allowed; else 0. end->silent_key: the key that limits it. A
+ * program that a signal has stopped does not get the longer limit of a start. */
 static double too_long(watch_t *watch, unsigned flags, uint64_t now, end_t *end)
 {
     const mpidata_plan *plan = watch->plan;

@@ -169,7 +169,7 @@ class Groups:
     def retire(self, candidates: Iterable[int]) -> list[int]:
         """Retire active groups among these, in this order, while there are too many; returns them.
 
-        `wanted` stay active: one that is still starting does not work yet.
+        At least `wanted` stay active: groups that are still starting do not replace them yet.
         """
         if not (self._surplus or self._retired):
             return []

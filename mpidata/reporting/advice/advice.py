@@ -166,7 +166,7 @@ def _training(m: Measured) -> Advice:
 def _far_more(m: Measured, times: float, enough: int) -> Advice:
     """Advise on solvers that are much faster than the training."""
     far = f"The groups could send {_number(times)} times as many samples as training takes."
-    groups = f" {_count(enough, 'group').capitalize()} would be enough for it." if enough < m.groups else ""
+    groups = f" {_count(enough, 'group')} would be enough for it." if enough < m.groups else ""
     fix = "Make a step of the training faster (larger batches, a GPU), use each sample less often (buffer.repeats), or "
     fix += "add trainers."
     return _say("training", [_shares(m), _trained(m), far + groups, fix])
