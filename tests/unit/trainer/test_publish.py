@@ -1,5 +1,6 @@
 """What can be published, and what is refused with an error; outside a job nobody reads it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 import torch
 
 from mpidata import StreamError, publish
+from mpidata.errors import LibraryError, MpidataError
+from mpidata.native import constants
 from mpidata.trainer.published import publish as module
 
 
@@ -23,6 +26,22 @@ def test_outside_a_job_it_is_checked_and_no_version(monkeypatch: pytest.MonkeyPa
     assert publish({"weight": torch.ones(3), "bias": np.zeros(())}) == 0
     with pytest.raises(StreamError, match="'weight' is a DTensor, and this trainer has only a part"):
         publish({"weight": Part()})
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(constants.ERR_ARGUMENT, StreamError), (constants.ERR_MEMORY, LibraryError)]
+)
+def test_in_a_job_a_wrong_call_is_an_error_of_the_stream(
+    monkeypatch: pytest.MonkeyPatch, status: int, kind: type[MpidataError]
+) -> None:
+    library = SimpleNamespace(mpidata_trainer_publish=lambda *_: status, mpidata_last_error=lambda: b"publish: differs")
+    replica = SimpleNamespace(number=0, rank=0)
+    trainer = SimpleNamespace(library=library, members=None, replica=replica)
+    monkeypatch.setattr(module, "in_job", lambda: True)
+    monkeypatch.setattr(module.join, "join", lambda: trainer)
+    with pytest.raises(kind, match="publish: differs") as caught:
+        publish({"w": torch.ones(3)})
+    assert type(caught.value) is kind
 
 
 @pytest.mark.parametrize(
