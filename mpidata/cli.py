@@ -262,7 +262,7 @@ def try_(
 def list_runs(folder: str, as_json: bool) -> None:
     """List the runs in FOLDER (default: runs), with their status and progress."""
     from mpidata.launch.watching.runs import show_runs
-    from mpidata.run.runs import look_at_runs
+    from mpidata.run.run_states import look_at_runs
 
     found = look_at_runs(folder)
     if as_json:

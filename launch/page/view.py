@@ -6,9 +6,10 @@ from collections import Counter
 from typing import Any
 
 from mpidata.launch.page.tail import Tail
-from mpidata.run.documents.documents import EVENT, METRICS, Lines
+from mpidata.run.documents.documents import Lines
+from mpidata.run.documents.types import EVENT, METRICS
 from mpidata.run.folder import RunFolder
-from mpidata.run.runs import look_at_run
+from mpidata.run.run_states import look_at_run
 
 __all__ = ["LOST", "View"]
 

@@ -16,7 +16,8 @@ from mpidata.launch.page.line import figures_line
 from mpidata.launch.page.page import draw
 from mpidata.launch.page.tail import Tail
 from mpidata.launch.page.view import View
-from mpidata.run.documents.documents import PROGRESS, read_document
+from mpidata.run.documents.documents import read_document
+from mpidata.run.documents.types import PROGRESS
 from mpidata.run.exits import without_noise
 from mpidata.run.folder import RunFolder
 from mpidata.run.stop import read_stop

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mpidata.run.documents.documents import EVENT
-
 __all__ = ["TRAINER_CHANGES", "read_first_loss", "read_losses"]
 
 _CHANGES = {
@@ -63,8 +61,11 @@ def read_losses(events: Path) -> dict[str, Any]:
 
 def _event(line: str) -> dict[str, Any]:
     """Return the event of a line; raises ValueError for a line that is truncated or has other types."""
+    from mpidata.run.documents.documents import fault  # loads pydantic, which the scheduler needs only for a resume
+    from mpidata.run.documents.types import EVENT
+
     event: dict[str, Any] = json.loads(line)
-    if (clause := EVENT.fault(event)) is not None:
+    if (clause := fault(event, EVENT)) is not None:
         raise ValueError(clause)
     return event
 

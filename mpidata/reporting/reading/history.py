@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mpidata.run.documents.documents import EVENT, Lines
+from mpidata.run.documents.documents import Lines
+from mpidata.run.documents.types import EVENT
 
 __all__ = ["Bar", "Clock", "Mark", "History", "read_events", "tell"]
 

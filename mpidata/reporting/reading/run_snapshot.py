@@ -15,17 +15,8 @@ from numpy.typing import NDArray
 
 from mpidata.errors import LaunchError
 from mpidata.reporting.reading.history import History, tell
-from mpidata.run.documents.documents import (
-    EVENT,
-    JOB,
-    MACHINE,
-    METRICS,
-    PROGRESS,
-    SUMMARY,
-    Lines,
-    ignored,
-    read_document,
-)
+from mpidata.run.documents.documents import Lines, fault, ignored, read_document
+from mpidata.run.documents.types import EVENT, JOB, MACHINE, METRICS, PROGRESS, SUMMARY
 from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import read_losses
 
@@ -129,7 +120,7 @@ def _job(path: Path, text: str) -> tuple[dict[str, Any], str]:
         found = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date such as 2024-13-45
         return {}, ignored(path, "it is not a YAML document")
-    clause = JOB.fault(found)
+    clause = fault(found, JOB)
     return ({}, ignored(path, clause)) if clause is not None else (found, "")
 
 

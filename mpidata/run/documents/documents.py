@@ -8,159 +8,50 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mpidata.run.documents.json_shape import Items, Keys, Kind, Nullable, Shape, Values, Variants
+from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["EVENT", "JOB", "MACHINE", "METRICS", "PROGRESS", "SUMMARY", "Lines", "ignored", "read_document"]
+__all__ = ["Lines", "fault", "ignored", "read_document"]
 
-_MOST = 1e15  # of times, shares and rates; sums of them, in NumPy as well, stay exact enough
-
-
-def _is_number(value: Any, most: float) -> bool:
-    return type(value) in (int, float) and abs(value) <= most  # False for NaN; a bool is no number
+_LONGEST = 40
 
 
-def _is_axis(value: Any) -> bool:
-    """Whether this is an axis of a parameter space: what JSON can have, with lists of choices."""
-    with contextlib.suppress(TypeError, ValueError, RecursionError):
-        json.dumps(value)
-        lists = [value.get(name) or [] for name in ("choices", "values")] if isinstance(value, dict) else []
-        return all(isinstance(one, list) for one in lists)
-    return False
+def fault(document: object, kind: TypeAdapter[Any]) -> str | None:
+    """Return a clause about the first value of a document that has another type, with its key; None if none has.
+
+    Parameters
+    ----------
+    document : object
+        As read from JSON or YAML.
+    kind : TypeAdapter
+        One of mpidata.run.documents.types; it may leave out keys, which may then have any value.
+    """
+    try:
+        kind.validate_python(document, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ""
+        for part in (part for part in first["loc"] if not str(part).startswith("<")):  # the tag of a union
+            key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
+        name = f"'{key}'" if key else "its content"
+        if first["type"] == "missing":
+            return f"{name} is missing"
+        return f"{name} is {_shown(first['input'])} ({first['msg'][:1].lower()}{first['msg'][1:]})"
+    return None
 
 
-_ANY = Kind("anything", lambda _: True)
-_TEXT = Kind("a text", lambda value: isinstance(value, str))
-_FLAG = Kind("true or false", lambda value: isinstance(value, bool))
-_COUNT = Kind("a whole number from 0", lambda value: type(value) is int and 0 <= value < 2**63)
-_INDEX = Kind("a whole number below 2^31", lambda value: type(value) is int and 0 <= value < 2**31)
-_NUMBER = Kind("a number of at most 1e15", lambda value: _is_number(value, _MOST))
-_VALUE = Kind("a finite number or null", lambda value: value is None or _is_number(value, sys.float_info.max))
-_GROUP_STEP = Kind("a group with its seconds", lambda value: isinstance(value, list) and len(value) == 2 and all(
-    _is_number(one, _MOST) for one in value
-))  # fmt: skip
-
-_SIMULATIONS = dict.fromkeys(("requested", "running", "complete", "failed", "cancelled"), _COUNT)
-_TRAINERS = Items(_INDEX)
-_CHANGES = dict.fromkeys(("lost_trainers", "joined_trainers", "retired_trainers"), _TRAINERS)
-_TRAINING = Values(Keys({"first": _VALUE, "last": _VALUE}))
-_LOADED: dict[str, Shape] = {
-    "epoch": _COUNT,
-    "samples": _COUNT,
-    "per_second": _NUMBER,
-    "batches": Items(_COUNT),
-    "wait_s": Items(_NUMBER),
-    "reading": Keys(dict.fromkeys(("parts", "counted", "read"), _COUNT), needs=("parts", "counted", "read")),
-}
-
-SUMMARY = Keys(
-    {
-        "status": _TEXT,
-        "error": Nullable(_TEXT),
-        "reason": Nullable(_TEXT),
-        "log": _TEXT,
-        "simulations": Keys(_SIMULATIONS),
-        "samples": Keys({"received": _COUNT, "validation": _COUNT}),
-        "batches": Keys({"per_trainer": Items(_COUNT)}),
-        "bytes": _COUNT,
-        "seconds": _NUMBER,
-        "training": _TRAINING,
-        "lost_groups": _COUNT,
-        "retries": Items(_ANY),
-        "run_again": _COUNT,
-        **_CHANGES,
-        "loaded": Keys(_LOADED),
-        "record": Keys({"slowed_s": _NUMBER}),
-    },
-    needs=("status",),
-)
-PROGRESS = Keys(
-    {
-        "simulations": Keys(_SIMULATIONS, needs=("requested", "running", "complete")),
-        "samples": Keys(
-            {"received": _COUNT, "per_second": _NUMBER, "validation": _COUNT}, needs=("received", "per_second")
-        ),
-        "trainers": Items(_TEXT),
-        "batches": Items(_COUNT),
-        "fill": Items(_NUMBER),
-        "capacity": _COUNT,
-        "capacity_in_bytes": _FLAG,
-        "bytes": _COUNT,
-        "report": Values(_VALUE),
-        "training": _TRAINING,
-        "seconds": _NUMBER,
-        **_CHANGES,
-        "loaded": Keys(_LOADED, together=("epoch", "samples", "per_second", "batches", "wait_s")),
-    },
-    needs=("simulations", "samples", "batches", "fill", "report", "seconds"),
-    equal=("batches", "fill", "trainers"),
-)
-METRICS = Keys(
-    {
-        "time": _NUMBER,
-        "seconds": _NUMBER,
-        "received": Items(_COUNT, least=1),
-        "drawn": Items(_COUNT),
-        "fill": Items(_NUMBER),
-        "waited_s": Items(_NUMBER),
-        "simulations": Keys(_SIMULATIONS),
-        "groups": Keys(
-            {
-                **dict.fromkeys(("compute_s", "room_s", "next_s", "start_s"), _NUMBER),
-                "step_s": Items(_NUMBER),
-                "slowest": Items(_GROUP_STEP),
-            }
-        ),
-        "report": Values(_VALUE),
-        "loaded": Keys({"samples": Items(_COUNT), "wait_s": Items(_NUMBER)}, equal=("samples", "wait_s")),
-    },
-    needs=("seconds", "received", "drawn", "fill", "waited_s"),
-    equal=("received", "drawn", "fill", "waited_s"),
-)
-_ANY_EVENT: dict[str, Shape] = {
-    "time": _NUMBER,
-    "event": _TEXT,
-    **dict.fromkeys(("simulation", "trainer"), _INDEX),
-    **dict.fromkeys(("group", "loader"), Nullable(_INDEX)),
-    "steps": _COUNT,
-    **dict.fromkeys(("compute_s", "room_s", "next_s", "start_s"), _NUMBER),
-}
-_NEEDS = ("time", "event")
-EVENT = Variants(
-    "event",
-    {
-        "start": Keys({**_ANY_EVENT, "groups": _INDEX}, _NEEDS),
-        "set_aside": Keys(_ANY_EVENT, (*_NEEDS, "simulation")),
-    },
-    Keys(_ANY_EVENT, _NEEDS),
-)
-MACHINE = Keys({"host": _TEXT, "memory_bytes": _COUNT, "gpus": Items(_TEXT), "packages": Values(_ANY)})
-_SECTION = Nullable(Values(_ANY))
-JOB = Keys(
-    {
-        "trainers": Nullable(Keys({"ranks_per_replica": _INDEX})),
-        "solvers": Nullable(
-            Keys(
-                {
-                    **dict.fromkeys(("groups", "ranks_per_group"), Nullable(_INDEX)),
-                    "carried": Nullable(Keys({"ranks": Nullable(_INDEX)})),
-                }
-            )
-        ),
-        "loaders": _SECTION,
-        "parameters": Nullable(Keys({"space": Nullable(Values(Kind("an axis of parameters", _is_axis)))})),
-        "fields": Nullable(Values(Keys({"shape": Items(_ANY)}))),
-        "buffer": _SECTION,
-    }
-)
-"""The job file of a run; `mpidata run` checks it fully, but a report needs only these types."""
+def _shown(value: object) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):  # YAML has keys that JSON has not; an integer may have many digits
+        text = type(value).__name__
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def read_document(path: Path, shape: Shape) -> tuple[dict[str, Any], str]:
+def read_document(path: Path, kind: TypeAdapter[Any]) -> tuple[dict[str, Any], str]:
     """Read a document; returns its object, empty if it is missing or ignored, and why it is ignored, else ""."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -170,7 +61,7 @@ def read_document(path: Path, shape: Shape) -> tuple[dict[str, Any], str]:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return {}, ignored(path, "it is not a JSON document")
-    clause = shape.fault(found)
+    clause = fault(found, kind)
     return ({}, ignored(path, clause)) if clause is not None else (found, "")
 
 
@@ -186,12 +77,12 @@ class Lines:
     ----------
     path : Path
         The file; may be missing.
-    shape : Shape
+    kind : TypeAdapter
         Of each line.
     """
 
-    def __init__(self, path: Path, shape: Shape) -> None:
-        self._path, self._shape = path, shape
+    def __init__(self, path: Path, kind: TypeAdapter[Any]) -> None:
+        self._path, self._kind = path, kind
         self._seen = self._ignored = 0
         self._first = ""
 
@@ -215,7 +106,7 @@ class Lines:
             found: dict[str, Any] = json.loads(line)
         except (ValueError, RecursionError):
             return None
-        clause = self._shape.fault(found)
+        clause = fault(found, self._kind)
         if clause is None:
             return found
         self._ignored += 1

@@ -114,8 +114,8 @@ def test_each_command_prints_what_it_ignores(run: RunFolder, monkeypatch: pytest
     run.progress.write_text(json.dumps({**json.loads(run.progress.read_text()), "seconds": "x"}))
     with run.metrics.open("a") as metrics:
         metrics.write(json.dumps({**line(13), "drawn": "x"}) + "\n")
-    one = f"{run.progress} is ignored: 'seconds' is \"x\", not a number of at most 1e15."
-    other = f"Line 13 of {run.metrics} is ignored: 'drawn' is \"x\", not a list."
+    one = f"{run.progress} is ignored: 'seconds' is \"x\" (input should be a valid number)."
+    other = f"Line 13 of {run.metrics} is ignored: 'drawn' is \"x\" (input should be a valid list)."
     told = {name: CliRunner().invoke(main, [name, str(run.path), *more]) for name, more in
             (("list", []), ("watch", ["--once"]), ("advise", []), ("report", []))}  # fmt: skip
     assert one in told["list"].output

@@ -16,7 +16,8 @@ from mpidata.config import load_job
 from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.runs import find_runs, look_at_runs
+from mpidata.run.run_states import look_at_runs
+from mpidata.run.runs import find_runs
 from mpidata.scheduler.figures.summary import Figures
 from mpidata.scheduler.simulations import Simulations
 
