@@ -79,6 +79,10 @@ class SilenceWatch:
         """Expect no more signs of life of a trainer."""
         self._left.add(trainer)
 
+    def has_begun(self, trainer: int) -> bool:
+        """Whether a trainer has ever given a sign of life."""
+        return trainer in self._heard
+
     def since(self, trainer: int, now: float) -> float:
         """Return for how long a trainer was silent; 0.0 if not for long, or if it has left or not started."""
         silent_s = now - self._heard.get(trainer, now) if trainer not in self._left else 0.0

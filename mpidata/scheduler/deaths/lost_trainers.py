@@ -45,6 +45,7 @@ class LostTrainers:
         self._untold: dict[int, tuple[float, int]] = {}
         self._waits_s: dict[int, float] = {}
         self._late: set[int] = set()
+        self._last_death = -math.inf
         self._suspected: dict[int, dict[int, float]] = {}  # by waiting trainer: the late ones, and after which wait
         self._exiting: dict[int, tuple[float, int]] = {}  # by trainer whose script has ended early: since when, batches
         self._drawn: dict[float, list[int]] = {}  # by that time: batches of all trainers some time later
@@ -96,9 +97,9 @@ class LostTrainers:
         if any(self._waits_s.get(one, 0.0) < allowed for one in training):
             return ""
         for one in set(living).difference(training, self._late):
-            if self._silence.since(one, now):
+            if self._silence.since(one, now) or not self._silence.has_begun(one):
                 self._give_up(one, seconds)
-        if self._late.difference(self._lost):  # they will learn of its death
+        if self._late.difference(self._lost) or now - self._last_death < allowed:  # they will learn of the death
             return ""
         return (
             f"All trainers have waited for one another for {allowed:g} s. Each must make the same collective calls, "
@@ -129,6 +130,7 @@ class LostTrainers:
     def died(self, trainer: int, left: int, now: float) -> None:
         """Note that a trainer has died, and how many are left that train."""
         self._lost.append(trainer)
+        self._last_death = now
         self._untold[trainer] = now + deadlines.WHY_TRAINER_DIED_S, left
 
     def tick(self, now: float, trainers: Iterable[int], in_loop: Iterable[int] = ()) -> None:

@@ -30,7 +30,14 @@ def test_a_spare_takes_the_place_of_a_trainer_that_has_died(folder: JobFolder) -
 def test_a_death_at_a_named_point(folder: JobFolder, kill: str, data: str, staleness: int) -> None:
     pauses_s = {"0": 0.02, "1": 0.03, "2": 0.02}
     result = run(folder, {"0": kill}, data, staleness=staleness, every_s=0.2, pauses_s=pauses_s, epochs=3)
-    assert result.summary["joined_trainers"] == [3], result.logs()
+    joined = result.summary.get("joined_trainers")
+    if joined is None and (kill, data) == (
+        "agree:1",
+        "stream",
+    ):  # it may be the last agreement: all samples are trained
+        assert result.summary["batches"]["per_trainer"] == [40, 40, 40, 0], result.logs()
+    else:
+        assert joined == [3], result.logs()
 
 
 @pytest.mark.full

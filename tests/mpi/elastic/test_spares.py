@@ -77,7 +77,7 @@ def test_a_spare_that_hangs_is_killed_when_the_others_wait_for_it(folder: JobFol
     job = _job({"1": "9 SIGKILL"}, joins=0)
 
     def stop_spare() -> None:
-        wait_until(lambda: any(event["event"] == "loader_joined" for event in events_of(folder.path)), 60)
+        wait_until(lambda: any(book.stat().st_size for book in folder.path.glob("runs/job/1/book-*.jsonl")), 60)
         ranks = [one for one in ranks_of(folder.path) if one.environ().get("OMPI_COMM_WORLD_RANK") == "3"]
         (spare,) = [one for one in ranks if one.name() != "mpidata-rank"]
         spare.suspend()

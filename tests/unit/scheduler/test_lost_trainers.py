@@ -171,6 +171,24 @@ def test_all_that_wait_for_one_another_end_the_job(tmp_path: Path) -> None:
     assert why.startswith("All trainers have waited for one another for 30 s. Each must make the same collective calls")
 
 
+def test_a_spare_that_never_begins_is_killed_where_all_others_wait(tmp_path: Path) -> None:
+    plan = make_plan(run=tmp_path, trainers=4, world=9, trainers_at_least=2, trainers_timeout_s=30.0)
+    silence = SilenceWatch(plan)
+    lost = LostTrainers(plan, RunOutput(), silence)  # type: ignore[arg-type]
+    for trainer in (0, 1, 3):
+        silence.heard(trainer, 39.9)
+    assert [lost.waits(trainer, 31.0, [0, 1], range(4), 40.0) for trainer in (0, 1)] == ["", ""]
+    assert given_up(tmp_path) == [2]
+
+
+def test_all_have_time_to_notice_a_death(tmp_path: Path) -> None:
+    lost, _ = lost_trainers(tmp_path, trainers_timeout_s=30.0)
+    lost.died(2, 3, 99.0)
+    for now, seconds in ((100.0, 31.0), (128.0, 59.0)):
+        assert [lost.waits(trainer, seconds, [0, 1], [], now) for trainer in (0, 1)] == ["", ""]
+    assert lost.waits(0, 61.0, [0, 1], [], 130.0).startswith("All trainers have waited")
+
+
 def test_nobody_is_late_in_a_job_that_ends_with_a_death(tmp_path: Path) -> None:
     lost, _ = lost_trainers(tmp_path, trainers_at_least=0, trainers_timeout_s=30.0)
     assert [lost.waits(0, seconds, range(4), [], 0.0) for seconds in (40.0, 50.0, 60.0)] == [""] * 3 and given_up(
