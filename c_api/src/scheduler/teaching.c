@@ -44,13 +44,13 @@ static void free_sent(void) {
 /* The check for events, which uses the same communicator, reports a death. */
 int mpidata_teaching_round(int *did) {
     int from = 0, moved = 0;
-    const mpidata_parcel *before = teaching.answers.last;
+    const mpidata_parcel *before = teaching.answers.first ? teaching.answers.last : NULL; /* of an empty list, last was freed */
     if (!teaching.link) return MPIDATA_SUCCESS;
     MPIDATA_TRY(forgive_death(mpidata_transfers_test(&teaching.transfers, &moved)));
     MPIDATA_TRY(forgive_death(mpidata_inbox_take(teaching.inbox, &teaching.transfers, &from, &moved)));
     mpidata_inbox_whole(teaching.inbox, &teaching.answers);
     free_sent();
-    *did |= teaching.answers.first != NULL && teaching.answers.last != before;
+    *did |= teaching.answers.first && teaching.answers.last != before;
     return MPIDATA_SUCCESS;
 }
 
