@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -70,6 +71,8 @@ def run_by_hand(
     -----
     All ranks must call this. Ranks other than 0 sleep until rank 0 is ready, at most a minute.
     """
+    if place.rank:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # from the launcher, after rank 0 has printed what is wrong
     try:
         shim = shim_path()
         # Only rank 0 looks for the checkpoint; the others use the job file of the run.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,18 +112,18 @@ def prepare_run(
     Raises
     ------
     MpidataError
-        The parameters cannot be drawn, or `record.path` has the record of another run; then there is no folder.
+        The parameters cannot be drawn, or `record.path` has the record of another run.
     LaunchError
-        The folder cannot be made.
+        The folder cannot be made, for example because the disk is full. There is no folder after an error.
     """
     from mpidata.config import resolved_yaml  # these load pydantic and numpy, which a joining rank does not need
     from mpidata.sampling.drawing import draw_parameters
     from mpidata.sampling.parameters_file import write_parameters
 
     check_record(job)
-    table, lock = draw_parameters(job) if replay is None else _parameters_of(replay, job), None
+    table, lock, path = draw_parameters(job) if replay is None else _parameters_of(replay, job), None, None
     try:
-        run = RunFolder(_make_folder(job))
+        run = RunFolder(path := _make_folder(job))
         run.private.mkdir(0o700)
         lock = run.hold()
         plan = Plan.of(job, run.path, fault_tolerance)
@@ -138,6 +139,8 @@ def prepare_run(
         PlannedRun(run, plan).write_notes(job.notes)
         PlannedRun(run, plan).write_plan()  # last, because it makes the folder a run folder
     except BaseException as error:
+        if path is not None:
+            shutil.rmtree(path, ignore_errors=True)
         if lock is not None:
             os.close(lock)
         if not isinstance(error, OSError):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,8 @@ from launch_job import clean_environment, mpidata_command, write_job
 
 from mpidata.errors import LaunchError
 from mpidata.launch.starting import by_hand
+from mpidata.launch.starting.environment import Place
+from mpidata.startup import stop_early
 
 _SMALL = ("--set", "trainers.ranks=1", "--set", "solvers.groups=1", "--set", "solvers.ranks_per_group=1")
 
@@ -92,6 +95,18 @@ def test_rank_0_says_alone_what_is_wrong(
     done = start(3, write_job(tmp_path), *_SMALL, "--set", setting)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert len(re.findall("mpidata: .*", done.stderr)) == 1
+
+
+def test_other_ranks_end_silently_with_the_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers = []
+    monkeypatch.setattr(by_hand.time, "sleep", lambda _: handlers.append(signal.getsignal(signal.SIGTERM)))
+    before = signal.signal(signal.SIGTERM, stop_early)
+    try:
+        with pytest.raises(SystemExit):
+            by_hand.run_by_hand(str(write_job(tmp_path)), (), Place(1, 3, "job"))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert handlers == [signal.SIG_DFL]
 
 
 def test_found_when_it_is_told(tmp_path: Path) -> None:

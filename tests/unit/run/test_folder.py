@@ -1,4 +1,5 @@
 import ast
+import errno
 import os
 import threading
 from pathlib import Path
@@ -59,6 +60,17 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path)).model_copy(update={"output": "/proc/none"})
     with pytest.raises(LaunchError, match=r"Cannot make a run folder in /proc/none/job: .*'output'"):
         prepare_run(job)
+
+
+def test_no_folder_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_plan(run: PlannedRun) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    job = load_job(write_job(tmp_path))
+    monkeypatch.setattr(PlannedRun, "write_plan", write_plan)
+    with pytest.raises(LaunchError, match="Cannot make a run folder in .*/runs/job: No space left on device"):
+        prepare_run(job)
+    assert list((tmp_path / "runs" / "job").iterdir()) == [] and next_run(job).name == "1"
 
 
 def test_no_folder_for_parameters_that_cannot_be_drawn(tmp_path: Path) -> None:
