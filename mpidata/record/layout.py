@@ -234,7 +234,7 @@ def column_of(field: Field) -> tuple[tuple[int, ...], int]:
 
 def files_in(folder: Path) -> list[Path]:
     """Return the files of a record, by name; none if there is no folder."""
-    return sorted(folder.glob("*.h5"))
+    return sorted(folder.glob("*.h5")) if os.path.isdir(folder) else []
 
 
 def open_file(path: Path) -> h5py.File:

@@ -101,6 +101,13 @@ def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[
         pytest.param("DataLoader([1, 2], batch_size=0)", "batch_size=0 is not a positive", marks=pytest.mark.full),
         pytest.param("DataLoader([1, 2], device='nowhere')", "is not a torch device: ", marks=pytest.mark.full),
         pytest.param("FileDataset('none/*.npy', 8)", "none/*.npy", marks=pytest.mark.full),
+        pytest.param("LocalSGD(None, None)", "mpidata.LocalSGD: ", marks=pytest.mark.full),
+        pytest.param("ParameterServer(None, None)", "model is of type NoneType. Give a", marks=pytest.mark.full),
+        pytest.param(
+            "init_process_group(), mpidata.init_process_group()",
+            "is already initialized. Call mpidata.init",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_a_wrong_argument_in_the_first_call_of_a_trainer(folder: JobFolder, call: str, sentence: str) -> None:

@@ -28,6 +28,7 @@ from mpidata.config.sentences import missing, sampler_problems, shown, suggestio
 
 __all__ = ["check"]
 
+_LONGEST_NAME = 255  # bytes; no common file system has longer names
 _MOST_SIMULATIONS = 10_000_000
 _MOST_NUMBERS = 100_000_000  # parameters of all simulations
 _MOST_RANKS = 10_000_000
@@ -263,8 +264,12 @@ def _output(sections: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
 def _can_be_made(location: Location, value: str, path: Path) -> Iterator[Problem]:
     above = next(parent for parent in (path, *path.parents) if os.path.lexists(parent) or parent == parent.parent)
     said, fix = f"'{'.'.join(map(str, location))}' is {shown(value)}", "Name a folder, or one that can be created."
+    too_long = [name for name in path.parts if len(os.fsencode(name)) > _LONGEST_NAME]
     if not os.path.isdir(above):
         yield location, f"{said}, but {above} is not a folder. {fix}"
+    elif too_long:
+        size = len(os.fsencode(too_long[0]))
+        yield location, f"{said}, but {shown(too_long[0])} in its path has {size} bytes. Use at most {_LONGEST_NAME}."
     elif os.path.realpath(above).split("/")[1] in ("proc", "sys"):  # of the kernel: not even root can create any there
         yield location, f"{said}, but no folder can be created in {above}. {fix}"
 

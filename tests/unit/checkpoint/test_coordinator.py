@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import stat
 import threading
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,17 @@ def test_one_from_the_order_to_the_rename(tmp_path: Path) -> None:
     assert event == "checkpoint" and values["bytes"] > 10000
     assert values | {"bytes": 0} == {"number": 1, "batch": 40, "seconds": 2.5, "bytes": 0}
     assert not job.coordinator.busy and not list(job.folder.glob("*.new"))
+
+
+def test_others_cannot_write_its_folder(tmp_path: Path) -> None:
+    job, before = Job(tmp_path), os.umask(0)
+    try:
+        job.coordinator.want(0.0)
+        job.tick(0.0)
+    finally:
+        os.umask(before)
+    folders = (job.folder, unfinished(job.folder, 1))
+    assert [stat.S_IMODE(path.stat().st_mode) for path in folders] == [0o755, 0o755]
 
 
 def test_periodic_ones_and_how_many_are_kept(tmp_path: Path) -> None:

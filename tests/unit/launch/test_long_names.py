@@ -8,9 +8,12 @@ from click.testing import CliRunner
 from launch_job import write_job
 
 from mpidata.cli import main
+from mpidata.errors import StreamError
+from mpidata.record.dataset import RecordedDataset
 from mpidata.run.runs import find_runs
 
 LONG = "x" * 300
+OUTPUT = "in its path has 300 bytes. Use at most 255."
 TOO_LONG = f"--as: the name {LONG[:20]}... has 300 bytes. Use at most 248."
 
 
@@ -22,6 +25,7 @@ TOO_LONG = f"--as: the name {LONG[:20]}... has 300 bytes. Use at most 248."
         (["report", LONG], f"{LONG} is not a run folder: it has no job.yaml."),
         (["advise", LONG], f"{LONG} is not a run folder: it has no job.yaml."),
         (["try", "t.py", "--record", f"{LONG}/record"], "is not in a run folder, so its job file is not known."),
+        *(([name, "job.yaml", "--set", f"output={LONG}"], OUTPUT) for name in ("check", "run", "submit", "doctor")),
         (["run", "job.yaml", "--as", LONG, "--dry-run"], TOO_LONG),
         (["run", "job.yaml", "--as", LONG], TOO_LONG),
     ],
@@ -35,6 +39,11 @@ def test_names_that_are_too_long(
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 2 and sentence in done.output, done.exception
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_record_whose_name_is_too_long() -> None:
+    with pytest.raises(StreamError, match=f"{LONG} is not a folder. Give the folder that `record.path`"):
+        RecordedDataset(LONG)
 
 
 def test_a_folder_that_vanishes_during_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
