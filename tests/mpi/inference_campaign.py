@@ -61,7 +61,7 @@ def draw(seed: int, kills: int = 5) -> Draw:
     of_inference = chosen.randint(1, kills)
     trainers = chosen.randint(1, 2)
     published = chosen.random() < 0.5
-    return Draw(
+    one = Draw(
         seed=seed,
         start=start,
         groups=chosen.randint(1, 3),
@@ -78,6 +78,15 @@ def draw(seed: int, kills: int = 5) -> Draw:
         kills_of_inference=of_inference,
         published=published,
         trainer_dies_at=chosen.choice([0, 3, 20]) if published and trainers == 2 else 0,
+    )
+    if not one.trainer_dies_at:
+        return one
+    # An elastic job spawns only groups, and those only in the spawn start: something must be left.
+    groups = one.groups + one.spares - 1 if start == "split" else kills
+    return dataclasses.replace(
+        one,
+        kills_of_solvers=min(one.kills_of_solvers, groups),
+        kills_of_inference=min(one.kills_of_inference, one.inference + one.inference_spares - 1),
     )
 
 
@@ -132,7 +141,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout:
         solvers={
             "program": python(
                 "solvers/python/asks.py",
-                *(one.rows, folder.path / "kills", 2 * kills),
+                *(one.rows, folder.path / "kills", 2 * (one.kills_of_solvers + one.kills_of_inference)),
                 *(["published"] if one.published else []),
             ),  # each kill is noted again at the end
             **{"groups": one.groups, "ranks_per_group": one.ranks_per_group, "start": one.start, "retries": 20},
