@@ -62,7 +62,7 @@ class Job:
         self.tick(now)
 
 
-def test_one_from_the_order_to_the_rename(tmp_path: Path) -> None:
+def test_checkpoint_becomes_valid_after_all_trainers_have_written(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.tick(1000.0)
     assert not job.coordinator.busy and job.orders == []
@@ -83,7 +83,7 @@ def test_one_from_the_order_to_the_rename(tmp_path: Path) -> None:
     assert not job.coordinator.busy and not list(job.folder.glob("*.new"))
 
 
-def test_others_cannot_write_its_folder(tmp_path: Path) -> None:
+def test_checkpoint_folders_are_not_writable_by_other_users(tmp_path: Path) -> None:
     job, before = Job(tmp_path), os.umask(0)
     try:
         job.coordinator.want(0.0)
@@ -94,7 +94,7 @@ def test_others_cannot_write_its_folder(tmp_path: Path) -> None:
     assert [stat.S_IMODE(path.stat().st_mode) for path in folders] == [0o755, 0o755]
 
 
-def test_periodic_ones_and_how_many_are_kept(tmp_path: Path) -> None:
+def test_only_the_newest_periodic_checkpoints_are_kept(tmp_path: Path) -> None:
     job = Job(tmp_path, checkpoint_every_s=300.0, checkpoint_keep=2)
     job.tick(299.0)
     assert job.orders == []
@@ -110,7 +110,7 @@ def test_periodic_ones_and_how_many_are_kept(tmp_path: Path) -> None:
     assert len(job.orders) == 4
 
 
-def test_old_ones_that_cannot_be_removed_do_not_make_the_new_one_fail(
+def test_new_checkpoint_succeeds_if_old_ones_cannot_be_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job, rename = Job(tmp_path, checkpoint_keep=1), os.rename
@@ -136,7 +136,7 @@ def test_old_ones_that_cannot_be_removed_do_not_make_the_new_one_fail(
     assert numbers(job.folder) == [3]
 
 
-def test_want_while_one_is_written_is_satisfied_by_it(tmp_path: Path) -> None:
+def test_request_during_a_checkpoint_causes_no_second_one(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.coordinator.want(1.0)
     job.tick(1.0)
@@ -146,7 +146,7 @@ def test_want_while_one_is_written_is_satisfied_by_it(tmp_path: Path) -> None:
     assert job.orders == [1] and not job.coordinator.busy
 
 
-def test_all_trainers_ask_at_one_batch_for_one_checkpoint(tmp_path: Path) -> None:
+def test_requests_of_all_trainers_at_one_batch_cause_one_checkpoint(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.ask(0, 38, 1.0)
     job.ask(1, 38, 1.0)
@@ -154,7 +154,7 @@ def test_all_trainers_ask_at_one_batch_for_one_checkpoint(tmp_path: Path) -> Non
     assert job.orders == [1] and not job.coordinator.busy
 
 
-def test_a_question_of_a_later_batch_waits(tmp_path: Path) -> None:
+def test_request_at_a_later_batch_waits_for_the_next_checkpoint(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.ask(0, 38, 1.0)
     job.ask(1, 41, 1.0)
@@ -163,7 +163,7 @@ def test_a_question_of_a_later_batch_waits(tmp_path: Path) -> None:
     assert job.orders == [1, 2]
 
 
-def test_a_trainer_that_cannot_write_gives_the_checkpoint_up(tmp_path: Path) -> None:
+def test_write_error_of_a_trainer_fails_the_checkpoint(tmp_path: Path) -> None:
     job = Job(tmp_path, checkpoint_every_s=10.0)
     job.tick(10.0)
     job.write(0, 1)
@@ -181,7 +181,7 @@ def test_a_trainer_that_cannot_write_gives_the_checkpoint_up(tmp_path: Path) -> 
     assert job.coordinator.failure is None and job.coordinator.last_valid == 2
 
 
-def test_after_the_loop_there_are_none(tmp_path: Path) -> None:
+def test_no_checkpoint_is_ordered_after_the_loop(tmp_path: Path) -> None:
     job = Job(tmp_path, checkpoint_every_s=10.0)
     job.tick(10.0)
     for trainer in range(2):
@@ -194,7 +194,7 @@ def test_after_the_loop_there_are_none(tmp_path: Path) -> None:
     assert job.notes == []  # the end of the loop is not reported as a failure
 
 
-def test_a_trainer_that_cannot_write_when_others_are_over(tmp_path: Path) -> None:
+def test_write_error_is_reported_even_if_other_trainers_left_the_loop(tmp_path: Path) -> None:
     for first in (0, 1):
         job = Job(tmp_path / str(first), checkpoint_every_s=10.0)
         (tmp_path / str(first)).mkdir()
@@ -207,7 +207,7 @@ def test_a_trainer_that_cannot_write_when_others_are_over(tmp_path: Path) -> Non
         assert job.notes == [("checkpoint_failed", {"number": 1, "reason": "No space"})]
 
 
-def test_a_file_that_is_not_what_was_written(tmp_path: Path) -> None:
+def test_file_of_the_wrong_size_fails_the_checkpoint(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.coordinator.want(1.0)
     job.tick(1.0)
@@ -226,7 +226,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     assert "No such file" in (job.coordinator.failure or "") and job.orders == [] and not job.coordinator.busy
 
 
-def test_numbers_go_on_after_a_resume(tmp_path: Path) -> None:
+def test_checkpoint_numbers_continue_after_a_resume(tmp_path: Path) -> None:
     for name in ("000003", "000004", "000005", "000006.new"):
         (tmp_path / "checkpoints" / name).mkdir(parents=True)
     job = Job(tmp_path, checkpoint=4)  # 5 is damaged
@@ -238,7 +238,7 @@ def test_numbers_go_on_after_a_resume(tmp_path: Path) -> None:
     assert numbers(job.folder) == [4, 6] and newest_valid(job.folder) == (6, [])
 
 
-def test_the_end_of_the_job(tmp_path: Path) -> None:
+def test_close_completes_a_written_checkpoint_and_removes_an_unfinished_one(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.coordinator.close(1.0)
     job.coordinator.want(1.0)
@@ -260,7 +260,7 @@ def test_the_end_of_the_job(tmp_path: Path) -> None:
     assert [path.name for path in job.folder.iterdir()] == ["000001"]
 
 
-def test_the_loop_is_not_held_up_by_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_disk_does_not_block_the_scheduler_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job(tmp_path)
     written = threading.Event()
     monkeypatch.setattr("mpidata.scheduler.coordinator.sync_folder", lambda path: written.wait(20))
@@ -276,7 +276,7 @@ def test_the_loop_is_not_held_up_by_the_disk(tmp_path: Path, monkeypatch: pytest
     assert not job.coordinator.busy
 
 
-def test_what_trainers_say_is_checked(tmp_path: Path) -> None:
+def test_messages_of_trainers_are_checked(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.coordinator.want(1.0)
     job.tick(1.0)
@@ -287,7 +287,7 @@ def test_what_trainers_say_is_checked(tmp_path: Path) -> None:
         job.written(index=1, number=1, text="x")
 
 
-def test_a_trainer_that_is_lost_before_the_order_is_waited_for_no_more(tmp_path: Path) -> None:
+def test_checkpoint_does_not_wait_for_a_trainer_lost_before_the_order(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.coordinator.want(10.0)
     job.coordinator.trainer_lost(0)
@@ -302,7 +302,7 @@ def test_a_trainer_that_is_lost_before_the_order_is_waited_for_no_more(tmp_path:
     assert [path.name for path in path_of(job.folder, 1).glob("*.h5")] == [trainer_file(1)]
 
 
-def test_one_that_waits_for_a_trainer_that_is_lost_is_begun_anew(tmp_path: Path) -> None:
+def test_checkpoint_restarts_if_a_trainer_is_lost_before_writing(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.coordinator.want(10.0)
     job.tick(10.0)
@@ -316,7 +316,7 @@ def test_one_that_waits_for_a_trainer_that_is_lost_is_begun_anew(tmp_path: Path)
     assert newest_valid(job.folder) == (2, []) and not job.coordinator.busy and job.coordinator.failure is None
 
 
-def test_one_that_cannot_be_written_has_failed_also_where_a_trainer_is_lost(tmp_path: Path) -> None:
+def test_write_error_fails_a_checkpoint_also_if_a_trainer_is_lost(tmp_path: Path) -> None:
     for failed_first in (False, True):
         job = Job(tmp_path / str(failed_first))
         (tmp_path / str(failed_first)).mkdir()
@@ -331,7 +331,7 @@ def test_one_that_cannot_be_written_has_failed_also_where_a_trainer_is_lost(tmp_
         assert job.notes == [("checkpoint_failed", {"number": 1, "reason": "No space"})] and job.orders == [1, 2]
 
 
-def test_the_part_of_a_trainer_that_is_lost_after_it_has_written_counts(tmp_path: Path) -> None:
+def test_checkpoint_includes_the_part_of_a_trainer_lost_after_writing(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.coordinator.want(10.0)
     job.tick(10.0)
@@ -349,7 +349,7 @@ def test_the_part_of_a_trainer_that_is_lost_after_it_has_written_counts(tmp_path
 
 
 @pytest.mark.parametrize("before", [0, 1])
-def test_a_spare_takes_part_in_what_was_ordered_before_it_joined_and_not_agreed_on(tmp_path: Path, before: int) -> None:
+def test_joined_spare_takes_part_only_in_checkpoints_after_the_reported_one(tmp_path: Path, before: int) -> None:
     job = Job(tmp_path, trainer_spares=1)
     job.coordinator.want(0.0)
     job.tick(0.0)
@@ -364,7 +364,7 @@ def test_a_spare_takes_part_in_what_was_ordered_before_it_joined_and_not_agreed_
     assert (trainer_file(1) in files) == (before == 0)
 
 
-def test_a_trainer_lost_at_the_end_of_the_job_takes_its_checkpoint_with_it(tmp_path: Path) -> None:
+def test_checkpoint_at_the_end_is_dropped_if_a_lost_trainer_had_not_written(tmp_path: Path) -> None:
     """Unless its part was written: then the last other trainer completes the checkpoint."""
     for number, written in ((1, False), (2, True)):
         job = Job(tmp_path, checkpoint=number - 1)

@@ -20,19 +20,19 @@ def make(checkpoints: Path, number: int, trainers: Sequence[int] = (0, 1)) -> Pa
     return folder
 
 
-def test_none_yet(tmp_path: Path) -> None:
+def test_missing_folder_has_no_checkpoints(tmp_path: Path) -> None:
     assert newest_valid(tmp_path / "checkpoints") == (0, [])
     assert numbers(tmp_path / "checkpoints") == []
 
 
-def test_a_folder_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_checkpoint_folder_raises_an_error(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").touch()
     for look in (numbers, newest_valid):
         with pytest.raises(MpidataError, match=f"Cannot read {tmp_path}/checkpoints: Not a directory. Make it"):
             look(tmp_path / "checkpoints")
 
 
-def test_the_newest_that_is_whole(tmp_path: Path) -> None:
+def test_newest_complete_checkpoint_is_found(tmp_path: Path) -> None:
     for number in (9, 10, 11):
         make(tmp_path, number)
     (tmp_path / "000012.new").mkdir()
@@ -78,7 +78,7 @@ def list_nothing(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("harm", [cut, flip, remove, remove_sums, cut_sums, list_nothing])
-def test_a_damaged_one_is_reported_and_the_one_before_taken(tmp_path: Path, harm) -> None:
+def test_damaged_checkpoint_is_reported_and_the_previous_one_used(tmp_path: Path, harm) -> None:
     make(tmp_path, 3)
     damaged = make(tmp_path, 4)
     what = harm(damaged)
@@ -91,7 +91,7 @@ def test_a_damaged_one_is_reported_and_the_one_before_taken(tmp_path: Path, harm
     assert number == 0 and len(problems) == 2 and problems[1].endswith("There is no other checkpoint to use.")
 
 
-def test_what_the_scheduler_wrote_is_checked(tmp_path: Path) -> None:
+def test_missing_or_invalid_scheduler_state_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MpidataError, match="Cannot read .*scheduler.json.*resume from the one before"):
         read_scheduler(tmp_path)
     (tmp_path / SCHEDULER).write_text("[1]")
@@ -99,7 +99,7 @@ def test_what_the_scheduler_wrote_is_checked(tmp_path: Path) -> None:
         read_scheduler(tmp_path)
 
 
-def test_one_of_the_trainers_that_lived(tmp_path: Path) -> None:
+def test_checkpoint_of_the_surviving_trainers_is_valid(tmp_path: Path) -> None:
     folder = make(tmp_path, 3, trainers=[12345, 2])
     for name in ("trainer-0000.h5.new", "trainer-07.h5", "a-trainer-0008.h5"):
         (folder / name).touch()
@@ -108,7 +108,7 @@ def test_one_of_the_trainers_that_lived(tmp_path: Path) -> None:
     assert newest_valid(tmp_path)[1][0].startswith("Checkpoint 3 cannot be used: trainer-0002.h5 cannot be read")
 
 
-def test_one_without_the_file_of_any_trainer_is_not_whole(tmp_path: Path) -> None:
+def test_checkpoint_without_trainer_files_is_invalid(tmp_path: Path) -> None:
     make(tmp_path, 3, trainers=[])
     assert newest_valid(tmp_path)[1][0].startswith(
         "Checkpoint 3 cannot be used: checksums.json does not list all files"

@@ -30,7 +30,7 @@ def _ledger(bits: list[int], whole: int = 0) -> Ledger:
         (_ledger([], whole=69), _ledger([68]), 0, False),
     ],
 )
-def test_each_step_of_an_elastic_job_is_in_one_of_them(
+def test_elastic_simulation_is_complete_if_each_step_is_in_a_ledger(
     first: Ledger, second: Ledger, span: int, complete: bool
 ) -> None:
     assert complete_steps([first, second]).tolist() == [70, -1]

@@ -15,11 +15,11 @@ def plan(every_s: float = 300.0):
     return make_plan(fields=(field,), capacity=100, checkpoint_every_s=every_s)
 
 
-def test_a_sample_is_what_the_library_takes() -> None:
+def test_sample_bytes_are_the_field_bytes_plus_a_small_overhead() -> None:
     assert MIB < sample_bytes(plan()) < MIB + 400
 
 
-def test_the_buffers_must_fit() -> None:
+def test_buffers_larger_than_the_memory_are_refused() -> None:
     with pytest.raises(
         LaunchError, match=r"200.\d MiB for 2 buffers of 100 samples, but 190.0 MiB is available.*--mem.*capacity"
     ):
@@ -28,13 +28,13 @@ def test_the_buffers_must_fit() -> None:
     assert check_memory(plan(), 2, None) == []
 
 
-def test_a_checkpoint_may_need_them_twice() -> None:
+def test_checkpoints_that_may_need_twice_the_buffer_memory_give_a_warning() -> None:
     (warning,) = check_memory(plan(), 2, 300 * MIB)
     assert "up to 400.1 MiB may be needed" in warning and "300.0 MiB is available" in warning
     assert check_memory(plan(every_s=0.0), 2, 300 * MIB) == []
 
 
-def test_the_least_of_machine_and_control_groups(tmp_path: Path) -> None:
+def test_available_memory_is_the_least_of_machine_and_control_groups(tmp_path: Path) -> None:
     proc, cgroup = tmp_path / "proc", tmp_path / "cgroup"
     (proc / "self").mkdir(parents=True)
     (cgroup / "job" / "step").mkdir(parents=True)
@@ -50,7 +50,7 @@ def test_the_least_of_machine_and_control_groups(tmp_path: Path) -> None:
     assert available_bytes(proc, cgroup, {}) == 4100000  # cached files can be evicted
 
 
-def test_control_groups_of_version_1(tmp_path: Path) -> None:
+def test_control_groups_of_version_1_limit_the_available_memory(tmp_path: Path) -> None:
     proc, group = tmp_path / "proc", tmp_path / "cgroup" / "memory" / "slurm" / "job_7"
     (proc / "self").mkdir(parents=True)
     group.mkdir(parents=True)
@@ -70,16 +70,18 @@ def test_control_groups_of_version_1(tmp_path: Path) -> None:
         ({"SLURM_MEM_PER_CPU": "30"}, None),
     ],
 )
-def test_what_slurm_gave_counts(tmp_path: Path, variables: dict[str, str], mib: int | None) -> None:
+def test_slurm_allocation_limits_the_available_memory(
+    tmp_path: Path, variables: dict[str, str], mib: int | None
+) -> None:
     found = available_bytes(tmp_path, tmp_path, variables)
     assert found == (None if mib is None else mib * MIB)
 
 
-def test_this_machine_has_some() -> None:
+def test_available_memory_of_this_machine_is_positive() -> None:
     assert available_bytes() is None or available_bytes() > 0
 
 
-def test_a_capacity_in_bytes_is_what_a_buffer_needs() -> None:
+def test_buffer_with_a_capacity_in_bytes_needs_that_many_bytes() -> None:
     of_bytes = make_plan(fields=(Field("u", "float32", ("nodes",)),), capacity=100 * MIB, capacity_in_bytes=1)
     with pytest.raises(LaunchError, match=r"200.0 MiB for 2 buffers of 100.0 MiB, but 190.0 MiB is available"):
         check_memory(of_bytes, 2, 190 * MIB)

@@ -41,7 +41,7 @@ def with_trainers(old: Plan, trainers: int, index: int, **changes: object) -> tu
     return library, restore(plan, library, index)
 
 
-def test_the_same_trainers_go_on_with_their_own(old: Plan) -> None:
+def test_same_number_of_trainers_restores_each_from_its_own_file(old: Plan) -> None:
     for index in range(2):
         library, resumed = with_trainers(old, 2, index)
         assert resumed == Restored(12, {"model": Saved(b"state of %d" % index)}, 2)
@@ -55,12 +55,12 @@ def test_the_same_trainers_go_on_with_their_own(old: Plan) -> None:
         assert library.received == (one if index == 0 else {(1, 0), (1, 2), (2, 5), (2, 7), (2, 9)})
 
 
-def test_which_simulations_are_complete(old: Plan) -> None:
+def test_received_returns_the_steps_of_complete_simulations(old: Plan) -> None:
     assert received(path_of(old.run / "checkpoints", 5)).tolist() == [4, -1, -1, -1, -1, -1, 3]
 
 
 @pytest.mark.parametrize("trainers", [1, 3, 4])
-def test_other_trainers_share_everything(old: Plan, trainers: int) -> None:
+def test_another_number_of_trainers_shares_all_samples(old: Plan, trainers: int) -> None:
     shares = [with_trainers(old, trainers, index)[0] for index in range(trainers)]
     unseen = {(2, 4), (0, 2), (2, 6), (2, 5), (0, 3), (2, 7), (2, 9)}
     to_draw = []
@@ -88,13 +88,13 @@ def test_other_trainers_share_everything(old: Plan, trainers: int) -> None:
     assert sum(library.state.statistics.received for library in shares) == 21
 
 
-def test_more_unseen_ones_than_room_wait(old: Plan) -> None:
+def test_unseen_samples_beyond_the_capacity_wait(old: Plan) -> None:
     library, _ = with_trainers(old, 1, 0, capacity=5)
     assert library.places[0] == [(2, 4), (0, 2), (2, 6), (2, 5), (0, 3)] and library.state.unseen == 5
     assert library.places[1] == [(2, 7), (2, 9)]
 
 
-def test_a_smaller_capacity_than_before(old: Plan) -> None:
+def test_smaller_capacity_drops_samples_that_were_drawn_before(old: Plan) -> None:
     library, _ = with_trainers(old, 2, 0, capacity=1)  # plus 2, which relief had added
     assert library.state.capacity == 3 and library.state.unseen == 2
     assert library.places[0] == [(2, 4), (0, 2), (1, 1)]
@@ -103,7 +103,7 @@ def test_a_smaller_capacity_than_before(old: Plan) -> None:
 
 @pytest.mark.parametrize("policy", ["fifo", "firo"])
 @pytest.mark.parametrize("trainers", [1, 2, 3])
-def test_only_a_reservoir_counts_what_was_never_drawn(tmp_path: Path, policy: str, trainers: int) -> None:
+def test_only_a_reservoir_restores_the_count_of_unseen_samples(tmp_path: Path, policy: str, trainers: int) -> None:
     """Other policies would keep the count while samples leave, and the next file would be refused."""
     plan = plan_of(tmp_path, 2, policy=policy)
     for trainer in range(2):  # with such a count, as in files of earlier versions
@@ -164,7 +164,7 @@ def test_every_dtype_is_restored(tmp_path: Path) -> None:
         ({"capacity": 1 << 50}, False),
     ],
 )
-def test_a_capacity_in_bytes_may_be_less_or_more(tmp_path: Path, changes: dict[str, int], makes_sense: bool) -> None:
+def test_capacity_in_bytes_has_a_wider_valid_range(tmp_path: Path, changes: dict[str, int], makes_sense: bool) -> None:
     path = write_trainer(plan_of(tmp_path, 1), 0, PLACES[0], 2, **changes)
     if not makes_sense:
         with pytest.raises(StreamError, match="make no sense"):
@@ -174,7 +174,7 @@ def test_a_capacity_in_bytes_may_be_less_or_more(tmp_path: Path, changes: dict[s
         assert (file.head.capacity, file.head.capacity_in_bytes) == (changes["capacity"], 1)
 
 
-def test_files_that_are_damaged_are_refused(old: Plan) -> None:
+def test_damaged_files_are_refused(old: Plan) -> None:
     path = path_of(old.run / "checkpoints", 5) / "trainer-0001.h5"
     contents = path.read_bytes()
     path.write_bytes(contents[:300])
@@ -195,7 +195,7 @@ def of_the_living(tmp_path: Path) -> Plan:
 
 
 @pytest.mark.parametrize("trainers", [1, 2, 3])
-def test_any_trainers_go_on_with_the_files_of_those_that_lived(of_the_living: Plan, trainers: int) -> None:
+def test_any_number_of_trainers_resumes_from_the_files_of_the_survivors(of_the_living: Plan, trainers: int) -> None:
     for index in range(trainers):
         library, resumed = with_trainers(of_the_living, trainers, index)
         own = (0, 2)[index % 2]
@@ -220,7 +220,7 @@ def test_a_checkpoint_without_files_of_trainers_is_refused(of_the_living: Plan) 
 
 
 @pytest.mark.parametrize("trainers", [2, 3])
-def test_an_elastic_job_knows_what_others_go_on_with(old: Plan, trainers: int) -> None:
+def test_elastic_trainer_restores_which_samples_the_others_hold(old: Plan, trainers: int) -> None:
     """Each sample goes to the trainer that owns its step, so that it is sent again if that trainer dies."""
     undrawn = {(2, 4), (0, 2), (2, 6), (2, 5), (0, 3), (2, 7), (2, 9)}
     validation = {(6, 0), (6, 1), (6, 2)}
@@ -238,7 +238,7 @@ def test_an_elastic_job_knows_what_others_go_on_with(old: Plan, trainers: int) -
     assert held == undrawn
 
 
-def test_a_checkpoint_of_an_elastic_job_of_which_a_trainer_had_died(tmp_path: Path) -> None:
+def test_checkpoint_written_after_a_trainer_death_restores_all_received_steps(tmp_path: Path) -> None:
     """Trainer 1 of 3 had died: the others' ledgers have the samples that it had trained on, as well as their own."""
     plan = plan_of(tmp_path, 3, trainers_at_least=1)
     ledgers = [{1: (-1, 0, [2, 5, 0, 3]), 2: (7, 7, [])}, {1: (-1, 0, [1, 4, 0, 3]), 2: (7, 7, [])}]

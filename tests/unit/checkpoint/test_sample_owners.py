@@ -22,12 +22,14 @@ from mpidata.checkpoint.sample_owners import _shares
         (5, [4], [5]),
     ],
 )
-def test_shares(samples: int, received: list[int], shares: list[int]) -> None:
+def test_shares_are_larger_for_trainers_that_received_more(
+    samples: int, received: list[int], shares: list[int]
+) -> None:
     assert _shares(samples, np.array(received)).tolist() == shares
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (2, 3), (3, 2), (1, 4)])
-def test_all_trainers_have_as_many_samples_to_draw(tmp_path: Path, before: int, after: int) -> None:
+def test_all_trainers_have_equally_many_samples_to_draw(tmp_path: Path, before: int, after: int) -> None:
     """This holds whichever were drawn before; a trainer's surplus samples would never be drawn."""
     plan, chance, steps = plan_of(tmp_path, before, policy="firo", capacity=100), np.random.default_rng(before), 12
     held: set[Sample] = set()

@@ -66,7 +66,7 @@ def objects(seed: int, **arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("parted", [True, False])
-def test_model_and_optimizer(tmp_path: Path, parted: bool) -> None:
+def test_sharded_model_and_optimizer_are_restored(tmp_path: Path, parted: bool) -> None:
     before, after = objects(0), objects(1, parted=parted)
     train(**before)
     saved = save_state(before)
@@ -79,7 +79,7 @@ def test_model_and_optimizer(tmp_path: Path, parted: bool) -> None:
     assert equal(before["model"], after["model"])
 
 
-def test_an_optimizer_before_its_first_step_stays_as_it_is(tmp_path: Path) -> None:
+def test_saving_an_optimizer_before_its_first_step_leaves_it_unchanged(tmp_path: Path) -> None:
     before, after = objects(0), objects(1)
     saved = save_state(before)
     assert not before["optimizer"].state and not saved["optimizer"].layout
@@ -89,7 +89,7 @@ def test_an_optimizer_before_its_first_step_stays_as_it_is(tmp_path: Path) -> No
     assert equal(before["model"], after["model"])
 
 
-def test_an_object_of_the_script_with_parts_in_its_state(tmp_path: Path) -> None:
+def test_user_object_with_sharded_tensors_in_its_state_is_restored(tmp_path: Path) -> None:
     class Both:
         def __init__(self, of: dict[str, Any]) -> None:
             self.of = of
@@ -113,20 +113,20 @@ def test_an_object_of_the_script_with_parts_in_its_state(tmp_path: Path) -> None
     assert equal(before["model"], after["model"])
 
 
-def test_what_trainers_have_whole_is_kept_as_before() -> None:
+def test_states_without_sharded_tensors_have_no_layout() -> None:
     of = objects(0, parted=False)
     train(**of)
     assert not any(state.layout for state in save_state(of).values())
 
 
-def test_an_optimizer_without_its_model() -> None:
+def test_sharded_optimizer_without_its_model_is_refused() -> None:
     of = objects(0)
     check_stateful(of)
     with pytest.raises(StreamError, match=r"parameters of optimizer.*register\(model=model, optimizer=optimizer\)"):
         check_stateful({"optimizer": of["optimizer"]})
 
 
-def test_another_model(tmp_path: Path) -> None:
+def test_sharded_state_of_another_model_is_refused(tmp_path: Path) -> None:
     before = objects(0)
     train(**before)
     saved = write(tmp_path, save_state(before))

@@ -99,7 +99,7 @@ def path(library: Library) -> Path:
     return unfinished(library.plan.run / "checkpoints", 7) / "trainer-0000.h5"
 
 
-def test_the_file_of_a_snapshot(library: Library) -> None:
+def test_snapshot_file_holds_samples_ledger_and_registered_states(library: Library) -> None:
     stream = MPIStreamDataset(2)
     model = torch.nn.Linear(2, 1)
     stream.register(model=model, schedule=torch.optim.lr_scheduler.StepLR(torch.optim.SGD(model.parameters(), 0.1), 3))
@@ -120,7 +120,7 @@ def test_the_file_of_a_snapshot(library: Library) -> None:
         file.check(library.plan)
 
 
-def test_training_goes_on_while_it_is_written(library: Library) -> None:
+def test_training_continues_while_a_snapshot_is_written(library: Library) -> None:
     library.go_on.clear()
     batches = list(MPIStreamDataset(2))
     assert len(batches) == 6 and library.ended == []
@@ -129,7 +129,7 @@ def test_training_goes_on_while_it_is_written(library: Library) -> None:
     assert [failed for failed, _, _ in library.ended] == [0]
 
 
-def test_the_state_is_that_of_the_batch(library: Library) -> None:
+def test_saved_state_is_that_of_the_checkpoint_batch(library: Library) -> None:
     """Batches 1 and 2 have been used when the state is taken, and later batches do not change it."""
     library.go_on.clear()
     stream, model = MPIStreamDataset(2), torch.nn.Linear(1, 1)
@@ -143,7 +143,7 @@ def test_the_state_is_that_of_the_batch(library: Library) -> None:
         assert torch.load(io.BytesIO(file.state()["model"].contents))["weight"].item() == 2
 
 
-def test_a_full_disk_gives_the_checkpoint_up(library: Library, capfd: pytest.CaptureFixture[str]) -> None:
+def test_full_disk_fails_the_checkpoint(library: Library, capfd: pytest.CaptureFixture[str]) -> None:
     library.write_status = 3
     assert len(list(MPIStreamDataset(2))) == 6
     job._trainer.checkpoints.finish()
@@ -153,7 +153,7 @@ def test_a_full_disk_gives_the_checkpoint_up(library: Library, capfd: pytest.Cap
     assert "Training continues without it" in capfd.readouterr().err
 
 
-def test_a_folder_that_is_gone_gives_the_checkpoint_up(library: Library) -> None:
+def test_missing_folder_fails_the_checkpoint(library: Library) -> None:
     path(library).parent.rmdir()
     assert len(list(MPIStreamDataset(2))) == 6
     job._trainer.checkpoints.finish()
@@ -169,7 +169,7 @@ class Broken:
         pass
 
 
-def test_a_state_that_cannot_be_taken_gives_the_checkpoint_up(library: Library) -> None:
+def test_error_in_state_dict_fails_the_checkpoint(library: Library) -> None:
     stream = MPIStreamDataset(2)
     stream.register(thing=Broken())
     assert len(list(stream)) == 6
@@ -190,7 +190,7 @@ def resume(library: Library, state: dict[str, Any]) -> MPIStreamDataset:
     return MPIStreamDataset(2)
 
 
-def test_register_restores(library: Library) -> None:
+def test_register_restores_the_saved_state(library: Library) -> None:
     model, before = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
     stream = resume(library, {"model": before.state_dict()})
     assert stream.resumed == 40 and stream.state_dict() == {"batch": 40}
@@ -199,7 +199,7 @@ def test_register_restores(library: Library) -> None:
     assert len(list(stream)) == 6 and stream.state_dict() == {"batch": 46}
 
 
-def test_register_says_which_names_do_not_fit(library: Library) -> None:
+def test_register_reports_names_and_states_that_do_not_fit(library: Library) -> None:
     stream = resume(library, {"model": {}, "optimizer": {}})
     model = torch.nn.Linear(2, 1)
     with pytest.raises(StreamError, match="does not name optimizer, which the checkpoint holds, and names schedule,"):
@@ -210,20 +210,20 @@ def test_register_says_which_names_do_not_fit(library: Library) -> None:
         stream.register(model=model, optimizer=model)
 
 
-def test_a_loop_that_ignores_the_state_is_refused(library: Library) -> None:
+def test_loop_without_register_is_refused_if_the_checkpoint_has_states(library: Library) -> None:
     stream = resume(library, {"model": {}})
     with pytest.raises(StreamError, match=r"holds the state of model.*call mpidata.register\(...\)"):
         iter(stream)
 
 
-def test_a_checkpoint_of_before_register(library: Library) -> None:
+def test_register_warns_if_the_checkpoint_has_no_states(library: Library) -> None:
     stream = resume(library, {})
     with pytest.warns(UserWarning, match="their states are not restored"):
         stream.register(model=torch.nn.Linear(2, 1))
     assert len(list(stream)) == 6
 
 
-def test_register_refuses_what_has_no_state(library: Library) -> None:
+def test_register_refuses_invalid_or_repeated_registrations(library: Library) -> None:
     stream = MPIStreamDataset(2)
     with pytest.raises(StreamError, match=r"register: epoch is a int, which lacks state_dict\(\)"):
         stream.register(epoch=3)
@@ -236,7 +236,7 @@ def test_register_refuses_what_has_no_state(library: Library) -> None:
         MPIStreamDataset(2).register(other=torch.nn.Linear(1, 1))
 
 
-def test_a_fresh_start(library: Library) -> None:
+def test_register_in_a_fresh_start_gives_no_warning(library: Library) -> None:
     stream = MPIStreamDataset(2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -246,7 +246,7 @@ def test_a_fresh_start(library: Library) -> None:
     assert "checkpoint" in library.calls
 
 
-def test_state_dict_of_the_stream(library: Library) -> None:
+def test_stream_refuses_a_state_of_another_batch(library: Library) -> None:
     stream = MPIStreamDataset(2)
     batches = iter(stream)
     next(batches)
@@ -258,7 +258,7 @@ def test_state_dict_of_the_stream(library: Library) -> None:
         stream.load_state_dict(state)
 
 
-def test_a_checkpoint_that_cannot_be_continued_is_told_to_the_job(library: Library) -> None:
+def test_trainer_reports_an_unreadable_checkpoint_to_the_job(library: Library) -> None:
     library.plan = make_plan(run=library.plan.run, checkpoint=3)
     library.mpidata_trainer_begin = lambda: library.calls.append("begin") or 0
     trainer = make_trainer(library)
@@ -269,7 +269,7 @@ def test_a_checkpoint_that_cannot_be_continued_is_told_to_the_job(library: Libra
     assert library.calls == ["begin", "close"] and trainer.closed
 
 
-def test_objects_of_mpidata_are_held_without_a_word_while_they_are_in_use(library: Library) -> None:
+def test_mpidata_objects_are_saved_without_register_while_in_use(library: Library) -> None:
     stream, own, dropped = MPIStreamDataset(2), torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
     job._trainer.checkpoints.hold("mpidata.DataLoader 0", own)
     job._trainer.checkpoints.hold("mpidata.DataLoader 1", dropped)
@@ -282,7 +282,7 @@ def test_objects_of_mpidata_are_held_without_a_word_while_they_are_in_use(librar
     assert torch.equal(torch.load(io.BytesIO(state["mpidata.DataLoader 0"].contents))["weight"], own.weight)
 
 
-def test_they_are_restored_beside_what_the_script_registers(library: Library) -> None:
+def test_mpidata_objects_are_restored_alongside_registered_ones(library: Library) -> None:
     model, own, new = torch.nn.Linear(2, 1), torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
     stream = resume(library, {"model": model.state_dict(), "mpidata.DataLoader 0": own.state_dict()})
     stream.register(model=model)

@@ -80,7 +80,7 @@ def answer(asked: Asked, version: int = 3) -> None:
     asked.answer(question, version, [tensors_of(question)["x"]])
 
 
-def test_small_questions_come_to_the_same_memory() -> None:
+def test_small_questions_reuse_the_same_memory() -> None:
     library = Library(rows(1, 2), rows(3, 4), rows(5, 6, 7))
     asked = Asked(library)
     for _ in range(3):
@@ -93,7 +93,7 @@ def test_small_questions_come_to_the_same_memory() -> None:
     assert asked.next(0.2) is LEAVE
 
 
-def test_tensors_that_were_kept_stay_as_they_are() -> None:
+def test_kept_tensors_are_not_overwritten() -> None:
     library = Library(rows(1, 2), rows(3, 4), rows(5, 6), rows(7, 8))
     asked, kept = Asked(library), []
     for _ in range(3):
@@ -123,7 +123,7 @@ def test_a_question_that_waits_keeps_its_memory() -> None:
     assert [number for number, _, _ in library.answers] == [1, 2, 0]
 
 
-def test_what_is_not_copied_stays_until_it_has_left() -> None:
+def test_large_answer_is_kept_until_it_is_sent() -> None:
     library = Library(np.zeros((1, PIECE_SMALL // 4), np.float32), rows(1))
     asked = Asked(library)
     asked._place.room = lambda: 0  # no memory would be offered for a question this large

@@ -36,7 +36,7 @@ def test_a_description_gives_names_dtypes_and_rows() -> None:
     assert shape.input_bytes == (24, 2) and shape.output_bytes == (4,)
 
 
-def test_questions_of_other_numbers_of_rows_are_alike() -> None:
+def test_questions_with_different_row_counts_have_the_same_kind() -> None:
     other = description(
         5, [described("x", "float32", 5, 3), described("b", "bool", 5)], [described("y", "bfloat16", 5, 1)]
     )
@@ -58,7 +58,7 @@ def test_questions_of_other_numbers_of_rows_are_alike() -> None:
         description(2, [described("x", "float32", 2, -1)], [described("y", "float32", 2)]),
     ],
 )
-def test_a_wrong_description_is_refused(text: bytes) -> None:
+def test_invalid_description_is_refused(text: bytes) -> None:
     with pytest.raises(MpidataError, match="Use one build of mpidata"):
         read_shape(text)
 
@@ -78,14 +78,14 @@ def test_tensors_share_memory_and_bools_are_made_valid() -> None:
         question_in(memory, GOOD, [0, 8, 32], [8, 20, 2])
 
 
-def test_bfloat16_is_of_its_bits() -> None:
+def test_bfloat16_tensor_is_made_from_its_bits() -> None:
     text = description(2, [described("x", "bfloat16", 2)], [described("y", "float32", 2)])
     bits = torch.tensor([1.5, -3.0], dtype=torch.bfloat16).view(torch.uint16).numpy()
     (tensor,) = tensors_of(question_in(bytearray(bits.tobytes()), text, [0, 0], [0, 4])).values()
     assert tensor.dtype == torch.bfloat16 and tensor.tolist() == [1.5, -3.0]
 
 
-def test_no_rows_are_tensors_without_rows() -> None:
+def test_question_without_rows_gives_tensors_without_rows() -> None:
     empty = description(0, [described("x", "float32", 0, 3)], [described("y", "float32", 0)])
     tensors = tensors_of(question_in(bytearray(), empty, [0, 0], [0, 0]))
     assert tensors["x"].shape == (0, 3)

@@ -82,14 +82,14 @@ def test_a_question_without_rows_needs_no_call() -> None:
     assert asked.answers == {1: []}
 
 
-def test_more_rows_than_a_batch_are_passed_alone() -> None:
+def test_question_with_more_rows_than_a_batch_gets_its_own_call() -> None:
     calls = []
     asked = Asked(question(1, 1, 2, 3), question(2, 4))
     serve(asked, lambda inputs: calls.append(len(inputs["x"])) or {"y": inputs["x"]}, batch=2)
     assert calls == [3, 1]
 
 
-def test_others_are_not_joined() -> None:
+def test_questions_of_another_shape_are_not_joined() -> None:
     calls = []
     wide = Question(1, 2, Shape(1, (WIDE,), (Y,), (8,), (4,), ("x",)), [np.zeros((1, 2), F4)])
     asked = Asked(question(1, 1), wide, question(3, 2))
@@ -100,7 +100,7 @@ def test_others_are_not_joined() -> None:
     assert calls == [(2,), (1, 2)] and asked.answers[3] == [2]
 
 
-def test_it_waits_for_more_rows_for_so_long() -> None:
+def test_serving_waits_up_to_wait_s_for_more_rows() -> None:
     asked = Asked(question(1, 1))
     serve(asked, lambda inputs: {"y": inputs["x"]}, wait_s=5.0)
     assert any(4 < wait <= 5 for wait in asked.waits) and asked.answers == {1: [1]}
@@ -118,7 +118,7 @@ def test_a_function_that_takes_weights_gets_them_and_is_not_called_without() -> 
     assert unanswered.answers == {}
 
 
-def test_it_is_said_once_that_solvers_wait_for_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_for_weights_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def call(inputs: Any, weights: Any) -> None:
         pytest.fail("it was called")
 
@@ -141,7 +141,7 @@ class Newer:
         return self.said.pop(0) if self.said else None
 
 
-def test_weights_of_a_file_count_in_a_resumed_run_when_it_is_known_that_none_are_published() -> None:
+def test_resumed_run_uses_weights_of_a_file_only_if_none_are_published() -> None:
     of_file, of_checkpoint = {"w": torch.tensor(1.0)}, {"w": torch.tensor(2.0)}
     weights = Weights(of_file, Newer(None, (0, {}), (5, of_checkpoint)), resumed=True)
     told = []
@@ -158,7 +158,7 @@ def test_weights_of_a_file_count_in_a_resumed_run_when_it_is_known_that_none_are
 
 
 @pytest.mark.parametrize("questions", [1, 2])
-def test_an_answer_says_its_version(questions: int) -> None:
+def test_answer_carries_the_version_of_the_weights(questions: int) -> None:
     asked = Asked(*(question(number, 1, 2) for number in range(questions)))
     function = Function.__new__(Function)
     function.name, function.takes_weights, function._process = "net:answer", True, os.getpid()
@@ -205,7 +205,9 @@ def test_a_function_is_found_by_its_name(tmp_path: Any, monkeypatch: pytest.Monk
         ("none", r"its parameters are \(\)"),
     ],
 )
-def test_what_cannot_be_called_is_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:
+def test_invalid_inference_functions_are_refused(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
     (tmp_path / "wrong_net.py").write_text(
         "number = 3\nasync def later(inputs): pass\ndef two(inputs, more): pass\ndef none(): pass\n"
     )
@@ -214,7 +216,7 @@ def test_what_cannot_be_called_is_refused(tmp_path: Any, monkeypatch: pytest.Mon
         Function(f"wrong_net:{name}")
 
 
-def test_values_that_are_not_in_memory_yet_are_computed() -> None:
+def test_lazy_conjugate_outputs_are_resolved() -> None:
     """Conjugates and tensors made from them share the memory of the original."""
     values = torch.tensor([1 + 2j, 3 - 4j])
     complex_y = Array("y", torch.complex64, np.dtype(np.complex64), ())
@@ -229,7 +231,7 @@ def test_values_that_are_not_in_memory_yet_are_computed() -> None:
 @pytest.mark.parametrize(
     ("ends", "status", "said"), [("return None", 1, "returned"), ("raise OSError(3)", 1, "raised OS"), ("exit", 0, "")]
 )
-def test_a_forked_process_does_not_go_on_as_its_parent(tmp_path: Any, ends: str, status: int, said: str) -> None:
+def test_forked_child_does_not_continue_as_the_inference_rank(tmp_path: Any, ends: str, status: int, said: str) -> None:
     (tmp_path / "forks.py").write_text(
         "import os, sys\n"
         "def answer(inputs):\n"
@@ -245,7 +247,7 @@ def test_a_forked_process_does_not_go_on_as_its_parent(tmp_path: Any, ends: str,
     assert done.stdout.endswith("parent []\n") and f"forks:answer has forked {said}" * bool(said) in done.stderr, done
 
 
-def test_weights_are_a_dict_of_tensors(tmp_path: Any) -> None:
+def test_weights_file_must_hold_a_dict_of_dense_tensors(tmp_path: Any) -> None:
     torch.save({"w": torch.ones(2)}, tmp_path / "good.pt")
     torch.save({"w": torch.ones(2), "n": 3}, tmp_path / "bad.pt")
     torch.save({"s": torch.ones(2).to_sparse()}, tmp_path / "sparse.pt")

@@ -30,7 +30,7 @@ ONCE = [field for field in FIELDS_WITH_CONSTANTS if field.per_simulation]
 
 
 @pytest.mark.parametrize("chunk_bytes", [50, 5000, 4 << 20])
-def test_what_came_is_what_is_read(plan, monkeypatch, chunk_bytes):
+def test_samples_are_read_back_with_the_constants_of_their_try(plan, monkeypatch, chunk_bytes):
     """Samples of two tries of each simulation, in any order, have the constants of their own try."""
     for name in ("TOGETHER_BYTES", "EVENLY_BYTES"):
         monkeypatch.setattr(record_columns, name, chunk_bytes)
@@ -42,7 +42,7 @@ def test_what_came_is_what_is_read(plan, monkeypatch, chunk_bytes):
     check(RecordedDataset(plan.record_path, validation=True), [s for s in SAMPLES if s[0] == 3])
 
 
-def test_the_file_is_what_the_page_says(plan):
+def test_file_follows_the_documented_layout(plan):
     record(plan, SAMPLES)
     (path,) = plan.record_path.iterdir()
     with h5py.File(path) as file:
@@ -60,7 +60,7 @@ def test_the_file_is_what_the_page_says(plan):
     assert os.path.getsize(path) <= 1.1 * sum(contents) + 1e6
 
 
-def test_constants_of_a_simulation(plan):
+def test_constants_of_a_simulation_are_returned(plan):
     record(plan, SAMPLES)
     dataset = RecordedDataset(plan.record_path)
     for simulation in range(3):
@@ -75,7 +75,7 @@ def test_constants_of_a_simulation(plan):
         RecordedDataset(plan.record_path, constants="a part")
 
 
-def test_a_record_without_any_says_so(plan, tmp_path):
+def test_constants_raises_an_error_if_the_record_has_none(plan, tmp_path):
     record(make_plan_with_lengths(run=tmp_path / "run", record_path=tmp_path / "other"), SAMPLES)
     with pytest.raises(StreamError, match="no field with 'per: simulation'"):
         RecordedDataset(tmp_path / "other").constants(0)
@@ -97,7 +97,7 @@ def test_windows(plan, constants):
         assert len(batch["xy"]) == batch["nodes_offsets"][-1] and batch["area"].shape == (33, 2, 3)
 
 
-def test_a_resumed_run_adds_only_what_is_new(plan):
+def test_resumed_run_records_only_new_samples(plan):
     for samples in (SAMPLES[:50], SAMPLES[30:]):
         record(plan, samples)
     check(RecordedDataset(plan.record_path), TRAINING)
@@ -111,7 +111,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_what_is_damaged_is_named(plan, name):
+def test_damaged_constants_are_named_in_the_error(plan, name):
     record(plan, SAMPLES)
     (path,) = plan.record_path.iterdir()
     row, value, said = DAMAGES[name]

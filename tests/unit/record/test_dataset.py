@@ -18,7 +18,7 @@ from mpidata.record.writer import Recorder
 
 
 @pytest.mark.parametrize("plan", [make_plan, make_plan_with_lengths], indirect=True)
-def test_the_file_is_read_while_it_grows(plan):
+def test_record_can_be_read_while_it_is_written(plan):
     library = RecordLibrary(plan)
     recorder = Recorder(plan, library, 0)
     recorder.start()
@@ -31,7 +31,7 @@ def test_the_file_is_read_while_it_grows(plan):
 
 
 @pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.full)])
-def test_the_workers_of_a_loader(plan, start):
+def test_loader_workers_read_every_sample_once(plan, start):
     record(plan, SAMPLES)
     dataset = RecordedDataset(plan.record_path)
     assert float(dataset[3]["time"]) == 1.5  # open in the parent
@@ -46,7 +46,7 @@ def test_the_workers_of_a_loader(plan, start):
 
 
 @pytest.mark.parametrize("size", [None, 4])
-def test_a_stateful_loader_gives_the_rest_of_its_epoch(plan, size):
+def test_stateful_loader_resumes_in_mid_epoch(plan, size):
     record(plan, SAMPLES)
 
     def make():
@@ -65,7 +65,7 @@ def test_a_stateful_loader_gives_the_rest_of_its_epoch(plan, size):
     assert given(again) == given(running)
 
 
-def test_an_index_that_is_not_there(plan):
+def test_index_out_of_range_raises_index_error(plan):
     record(plan, SAMPLES)
     dataset = RecordedDataset(plan.record_path)
     assert int(dataset[-1]["step"]) == 19
@@ -73,7 +73,7 @@ def test_an_index_that_is_not_there(plan):
         dataset[60]
 
 
-def test_what_is_no_record(plan, tmp_path):
+def test_paths_that_are_not_a_record_are_refused(plan, tmp_path):
     folder = plan.record_path
     with pytest.raises(StreamError, match="samples is not a folder"):
         RecordedDataset(folder)
@@ -89,7 +89,7 @@ def test_what_is_no_record(plan, tmp_path):
         RecordedDataset(folder)
 
 
-def test_files_that_do_not_belong_together(plan, tmp_path):
+def test_files_of_two_runs_are_refused(plan, tmp_path):
     record(plan, SAMPLES)
     other = make_plan(run=Path("/other"), record_path=tmp_path / "other")
     record(other, SAMPLES, 1)
@@ -98,7 +98,7 @@ def test_files_that_do_not_belong_together(plan, tmp_path):
         RecordedDataset(plan.record_path)
 
 
-def test_a_damaged_file(plan):
+def test_damaged_file_is_refused(plan):
     record(plan, SAMPLES)
     path = plan.record_path / "trainer-0000.h5"
     with h5py.File(path, "r+", libver="latest") as file:

@@ -44,7 +44,7 @@ def test_a_full_disk_stops_the_record(plan, capfd):
     check(RecordedDataset(plan.record_path), [s for s in SAMPLES[:30] if s[0] < 3])
 
 
-def test_what_the_disk_has_lost_stops_the_record(plan, monkeypatch):
+def test_fsync_error_stops_the_record(plan, monkeypatch):
     """The loss is reported before the checkpoint that waits for the record can count."""
     library = RecordLibrary(plan)
     recorder = Recorder(plan, library, 0)
@@ -61,7 +61,7 @@ def test_what_the_disk_has_lost_stops_the_record(plan, monkeypatch):
 
 
 @pytest.mark.parametrize("when_slow", ["skip", "slow_down"])
-def test_a_slow_disk_is_spoken_of_once_and_at_the_end(plan, capfd, when_slow):
+def test_slow_disk_is_reported_once_and_at_the_end(plan, capfd, when_slow):
     plan = make_plan(**vars(plan) | {"record_when_slow": when_slow, "record_every": 2})
     library = record(plan, SAMPLES[:40:2], **({"skipped": 5} if when_slow == "skip" else {"slowed_s": 2.5}))
     assert library.limit == (2, 65536, 256 << 20, when_slow == "skip")
@@ -71,7 +71,7 @@ def test_a_slow_disk_is_spoken_of_once_and_at_the_end(plan, capfd, when_slow):
     assert ("record.skipped", 5.0) in library.reports or ("record.slowed_s", 2.5) in library.reports
 
 
-def test_an_end_in_a_hurry(plan, capfd):
+def test_record_cut_short_at_the_end_is_reported_as_incomplete(plan, capfd):
     library = RecordLibrary(plan)
     recorder = Recorder(plan, library, 0)
     library.mpidata_trainer_record_write = lambda *_: threading.Event().wait(0.2) and 0
@@ -81,7 +81,7 @@ def test_an_end_in_a_hurry(plan, capfd):
     assert "the record is incomplete: the job ended before 80 samples were written" in capfd.readouterr().err
 
 
-def test_each_step_of_cutting_the_columns_leaves_a_file_that_can_be_read(plan, monkeypatch):
+def test_interrupted_shrink_leaves_a_readable_file(plan, monkeypatch):
     given, samples = [], SAMPLES[: 12 if plan.lengths else 35]
     monkeypatch.setattr(record_file, "shrink", lambda *arguments: given.append(arguments))
     monkeypatch.setattr(record_file, "repack", lambda *_: None)

@@ -29,7 +29,7 @@ TRAINING = [sample for sample in SAMPLES if sample[0] < 3]
 
 
 @WITH_LENGTHS
-def test_what_came_is_what_is_read(plan):
+def test_samples_with_lengths_are_read_back_unchanged(plan):
     samples = [SAMPLES[i] for i in np.random.default_rng(0).permutation(len(SAMPLES))]
     record(plan, samples)
     dataset = RecordedDataset(plan.record_path)
@@ -39,7 +39,7 @@ def test_what_came_is_what_is_read(plan):
 
 
 @WITH_LENGTHS
-def test_the_file_is_what_the_page_says(plan):
+def test_file_follows_the_documented_layout(plan):
     """Any tool can read the file."""
     record(plan, SAMPLES)
     with h5py.File(plan.record_path / "trainer-0000.h5") as file:
@@ -67,7 +67,7 @@ def test_the_file_is_what_the_page_says(plan):
 
 @WITH_LENGTHS
 @pytest.mark.parametrize("chunk_bytes", [50, 5000])
-def test_samples_that_end_in_another_part_of_the_file(plan, monkeypatch, chunk_bytes):
+def test_samples_that_span_parts_of_the_file_are_read_back(plan, monkeypatch, chunk_bytes):
     for name in ("TOGETHER_BYTES", "EVENLY_BYTES"):
         monkeypatch.setattr(record_columns, name, chunk_bytes)
     pieces = []
@@ -80,7 +80,7 @@ def test_samples_that_end_in_another_part_of_the_file(plan, monkeypatch, chunk_b
 
 
 @WITH_LENGTHS
-def test_a_resumed_run_adds_only_what_is_new(plan):
+def test_resumed_run_records_only_new_samples(plan):
     """Two trainers record first, then three."""
     for trainers, samples in ((2, SAMPLES[:50]), (3, SAMPLES[30:])):
         for trainer in range(trainers):
@@ -150,7 +150,7 @@ def test_a_file_is_hardly_longer_than_its_contents(tmp_path, seed):
             assert array_of(sample[field.name]).tobytes() == wanted.tobytes(), (field, i)
 
 
-def test_the_header_of_a_record_without_lengths_stays_as_it_is(tmp_path):
+def test_record_without_lengths_keeps_the_version_1_header(tmp_path):
     RecordFile(tmp_path / "x.h5", Header("run", 3, 2, ("alpha",), FIELDS)).close()
     with h5py.File(tmp_path / "x.h5") as file:
         assert file.attrs["version"] == 1 and "lengths" not in file
@@ -160,14 +160,14 @@ def test_the_header_of_a_record_without_lengths_stays_as_it_is(tmp_path):
         )
 
 
-def test_one_index_too_large_for_hdf5(tmp_path):
+def test_row_too_large_for_hdf5_is_refused(tmp_path):
     header = Header("run", 0, 1, ("alpha",), (Field("u", "float64", ("nodes", 1 << 29)),))
     with pytest.raises(MpidataError, match="'u' cannot be recorded: one index of 'nodes' has 4294967296 bytes"):
         RecordFile(tmp_path / "x.h5", header)
 
 
 @WITH_LENGTHS
-def test_indices_from_another_base_are_another_field(plan):
+def test_record_with_another_index_base_is_refused(plan):
     record(plan, SAMPLES[:5])
     fields = tuple(Field(f.name, f.dtype, f.shape, f.index) for f in FIELDS_WITH_LENGTHS)
     header = Header(str(plan.run), 0, 1, plan.parameters, fields)
@@ -212,7 +212,7 @@ def change_header(file, old, new):
         (lambda file: file.__delitem__("given/drag"), (), "drag"),
     ],
 )
-def test_a_damaged_file(plan, damage, given, sentence):
+def test_damaged_file_is_refused(plan, damage, given, sentence):
     record(plan, SAMPLES)
     path = plan.record_path / "trainer-0000.h5"
     with h5py.File(path, "r+") as file:
@@ -222,7 +222,7 @@ def test_a_damaged_file(plan, damage, given, sentence):
 
 
 @WITH_LENGTHS
-def test_damaged_indices(plan):
+def test_samples_with_damaged_indices_are_refused(plan):
     """Such indices would read outside the sample."""
     record(plan, SAMPLES)
     with h5py.File(plan.record_path / "trainer-0000.h5", "r+") as file:
@@ -254,7 +254,7 @@ class Padded(Dataset):
 
 
 @WITH_LENGTHS
-def test_a_loader_that_would_stack_them_is_told_what_joins_them(plan):
+def test_error_of_a_stacking_loader_names_packed_collate(plan):
     record(plan, SAMPLES)
     dataset = RecordedDataset(plan.record_path)
     for of in (dataset, Subset(dataset, [5, 3]), ConcatDataset([dataset, dataset])):

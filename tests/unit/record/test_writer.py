@@ -23,7 +23,7 @@ from mpidata.record.writer import Recorder
 from mpidata.run.plan import Field
 
 
-def test_what_came_is_what_is_read(plan, capfd):
+def test_recorded_samples_are_read_back_unchanged(plan, capfd):
     samples = [SAMPLES[i] for i in np.random.default_rng(0).permutation(len(SAMPLES))]
     library = record(plan, samples)
     assert library.limit == (1, 65536, 256 << 20, False) and library.why is None
@@ -40,7 +40,7 @@ def test_what_came_is_what_is_read(plan, capfd):
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 100])
-def test_many_chunks(plan, monkeypatch, chunk_bytes):
+def test_samples_in_many_chunks_are_read_back(plan, monkeypatch, chunk_bytes):
     """The chunks of several fields are interleaved."""
     monkeypatch.setattr(record_columns, "TOGETHER_BYTES", chunk_bytes)
     monkeypatch.setattr(record_columns, "EVENLY_BYTES", chunk_bytes)
@@ -106,7 +106,7 @@ def test_a_file_is_hardly_longer_than_its_contents(tmp_path, count, size, fields
 
 
 @pytest.mark.parametrize("failing", ["os.rename", "os.fsync", "new_file", "io.BytesIO"])
-def test_a_file_that_cannot_be_made_shorter_stays(tmp_path, monkeypatch, failing):
+def test_file_that_cannot_be_shortened_stays_readable(tmp_path, monkeypatch, failing):
     def fail(*_):
         raise MemoryError if failing == "io.BytesIO" else OSError(28, "No space left on device")
 
@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_made_shorter_stays(tmp_path, monkeypatch, failing
 
 
 @pytest.mark.parametrize("megabytes", [8, 100])
-def test_a_large_field_beside_a_scalar(tmp_path, megabytes):
+def test_large_field_beside_a_scalar_does_not_inflate_the_file(tmp_path, megabytes):
     """Neither field reserves the rows that suit the other, so the file is about as long as its contents."""
     shape = (megabytes << 17,)
     header = Header("run", 0, 1, ("alpha",), (Field("large", "float64", shape), Field("small", "float32", ())))
@@ -141,7 +141,7 @@ def test_a_large_field_beside_a_scalar(tmp_path, megabytes):
     assert os.stat(file.path).st_blocks * 512 < 4 * shape[0] * 8
 
 
-def test_a_resumed_run_adds_only_what_is_new(plan):
+def test_resumed_run_records_only_new_samples(plan):
     """Two trainers record first, then three; each finds what the others have of its share."""
     for trainer in range(2):
         record(make_plan(**vars(plan) | {"trainers": 2}), [s for s in SAMPLES[:50] if sum(s) % 2 == trainer], trainer)
@@ -160,7 +160,7 @@ def test_a_resumed_run_adds_only_what_is_new(plan):
     check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
 
 
-def test_the_record_of_another_run_is_left_alone(plan):
+def test_record_of_another_run_is_refused(plan):
     check_empty(plan.record_path)
     record(plan, SAMPLES)
     with pytest.raises(MpidataError, match="belongs to another run, .*run. Move the folder"):
@@ -175,7 +175,7 @@ def test_the_record_of_another_run_is_left_alone(plan):
     check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
 
 
-def test_of_two_runs_that_begin_at_once_one_has_the_record(plan, monkeypatch):
+def test_only_one_of_two_concurrent_runs_gets_the_record(plan, monkeypatch):
     looked = threading.Barrier(2)
     monkeypatch.setattr(writer, "RecordedSteps", lambda *given: (RecordedSteps(*given), looked.wait(10))[0])
 
@@ -199,7 +199,7 @@ def test_of_two_runs_that_begin_at_once_one_has_the_record(plan, monkeypatch):
         assert Header.read(file, recorder.path).run == winner
 
 
-def test_a_sample_too_large_for_hdf5(tmp_path):
+def test_sample_too_large_for_hdf5_is_refused(tmp_path):
     header = Header("run", 0, 1, ("alpha",), (Field("u", "float64", (1 << 29,)),))
     with pytest.raises(MpidataError, match="'u' cannot be recorded: one sample has 4294967296 bytes"):
         RecordFile(tmp_path / "x.h5", header)

@@ -15,7 +15,7 @@ def cancels(job: Any, *ids: int, trainer: int = 0) -> None:
     job.event(Cancel, trainer, simulations=ids)
 
 
-def test_one_that_waits_never_runs(make_job: MakeJob) -> None:
+def test_cancelled_pending_simulation_never_runs(make_job: MakeJob) -> None:
     job = make_job(groups=1, simulations=4)
     cancels(job, 2, 3, 2)
     assert job.run() == 0
@@ -28,7 +28,7 @@ def test_one_that_waits_never_runs(make_job: MakeJob) -> None:
     assert [(e["simulation"], e["steps"]) for e in job.events("simulation_cancelled")] == [(2, 0), (3, 0)]
 
 
-def test_one_that_runs_ends_and_the_trainers_hear_of_it_first(make_job: MakeJob) -> None:
+def test_cancel_of_a_running_simulation_is_sent_to_trainers_before_its_group(make_job: MakeJob) -> None:
     job = make_job(groups=1, simulations=3)
     job.steps = lambda simulation: 7
 
@@ -47,7 +47,7 @@ def test_one_that_runs_ends_and_the_trainers_hear_of_it_first(make_job: MakeJob)
 
 
 @pytest.mark.parametrize("how", ["dies", "raises", "gives up"])
-def test_however_it_ends_it_has_not_failed_and_never_runs_again(make_job: MakeJob, how: str) -> None:
+def test_cancelled_simulation_neither_fails_nor_runs_again(make_job: MakeJob, how: str) -> None:
     job = make_job(groups=2, simulations=4, retries=2)
     runs = []
 
@@ -68,7 +68,7 @@ def test_however_it_ends_it_has_not_failed_and_never_runs_again(make_job: MakeJo
     assert job.summary["retries"] == [] and job.summary["set_aside"] == []
 
 
-def test_validation_simulations_and_settled_ones_stay_as_they_are(make_job: MakeJob) -> None:
+def test_validation_and_settled_simulations_are_not_cancelled(make_job: MakeJob) -> None:
     job = make_job(groups=1, simulations=2, validation=1)
     job.before["end_of_stream"] = lambda: cancels(job, 0, 1, 2)
     cancels(job, 2)
@@ -77,7 +77,7 @@ def test_validation_simulations_and_settled_ones_stay_as_they_are(make_job: Make
     assert job.summary["simulations"] == {"requested": 3, "complete": 3, "failed": 0}
 
 
-def test_what_is_counted_is_settled_at_once() -> None:
+def test_cancel_settles_a_counted_simulation_immediately() -> None:
     simulations = Simulations(3, trainers=2)
     assert simulations.take(0) == 0 and simulations.close(0, 0, 5, failed=False)
     assert not simulations.hold(0, 0, by_try=1)
@@ -88,7 +88,7 @@ def test_what_is_counted_is_settled_at_once() -> None:
     assert simulations.lose(0) == (NONE, [])
 
 
-def test_a_group_that_dies_is_not_to_blame_for_what_it_had_closed_before() -> None:
+def test_group_death_in_a_cancelled_simulation_costs_earlier_ones_no_try() -> None:
     simulations = Simulations(3, trainers=1, retries=0)
     assert simulations.take(0) == 0 and simulations.close(0, 0, 5, failed=False)
     assert simulations.take(0) == 1 and simulations.cancel(1) == 0 and simulations.state(1) == RUNNING
@@ -97,13 +97,13 @@ def test_a_group_that_dies_is_not_to_blame_for_what_it_had_closed_before() -> No
     assert simulations.state(1) == CANCELLED and simulations.settled == 1
 
 
-def test_one_that_is_to_be_tried_again_leaves_the_queue() -> None:
+def test_cancel_removes_a_simulation_from_the_retry_queue() -> None:
     simulations = Simulations(2, trainers=1, retries=3)
     assert simulations.take(0) == 0 and not simulations.close(0, 0, 1, failed=True, again=True)
     assert simulations.cancel(0) == NONE and simulations.take(0) == 1 and simulations.take(1) == NONE
 
 
-def test_what_a_trainer_lacks_of_it_does_not_run_again() -> None:
+def test_cancelled_simulations_do_not_run_again_after_a_trainer_is_lost() -> None:
     simulations = Simulations(2, trainers=2)
     assert simulations.take(0) == 0 and simulations.close(0, 0, 5, failed=False) and simulations.cancel(0) == NONE
     assert simulations.take(0) == 1 and simulations.cancel(1) == 0
@@ -113,7 +113,7 @@ def test_what_a_trainer_lacks_of_it_does_not_run_again() -> None:
     assert not simulations.close(0, 1, 5, failed=False) and simulations.all_settled
 
 
-def test_an_earlier_start_of_the_run_has_left_them(make_job: MakeJob) -> None:
+def test_resumed_run_skips_cancelled_simulations_and_notifies_trainers(make_job: MakeJob) -> None:
     job = make_job(groups=1, simulations=4)
     job.scheduler.simulations.restore({0: 3}, {}, [], [0, 2])
     assert job.run() == 0
@@ -123,14 +123,14 @@ def test_an_earlier_start_of_the_run_has_left_them(make_job: MakeJob) -> None:
     assert job.summary["simulations"]["cancelled"] == 1 and not job.events("simulation_cancelled")
 
 
-def test_a_checkpoint_has_them_and_those_that_are_just_ending(make_job: MakeJob) -> None:
+def test_checkpoint_lists_simulations_cancelled_while_pending_or_running(make_job: MakeJob) -> None:
     job = make_job(groups=1, simulations=4)
     simulations = job.scheduler.simulations
     assert simulations.take(0) == 0 and simulations.cancel(0) == 0 and simulations.cancel(3) == NONE
     assert json.loads(json.dumps(job.scheduler._state()))["cancelled"] == [0, 3]
 
 
-def test_in_a_replay_all_trainers_have_to_be_done_with_it(make_job: MakeJob, tmp_path: Any) -> None:
+def test_replay_cancels_a_simulation_only_if_all_trainers_cancel_it(make_job: MakeJob, tmp_path: Any) -> None:
     job = make_job(groups=1, trainers=2, simulations=3, replay=tmp_path)
     cancels(job, 2, trainer=1)
     cancels(job, 2, trainer=1)

@@ -72,7 +72,7 @@ def test_the_job_waits_for_late_trainers_and_groups(make_job: MakeJob) -> None:
     assert job.summary["seconds"] == pytest.approx(800, abs=1)
 
 
-def test_the_summary_has_the_figures_that_come_after_the_goodbyes(make_job: MakeJob) -> None:
+def test_summary_includes_statistics_received_after_the_goodbyes(make_job: MakeJob) -> None:
     job = make_job(trainers=2)
     job.event(Status, 0, statistics=[1, 0, 0, 1, 0, 100, 16, 0])
     assert job.run() == 0
@@ -80,7 +80,7 @@ def test_the_summary_has_the_figures_that_come_after_the_goodbyes(make_job: Make
     assert job.summary["samples"]["received"] == 30
 
 
-def test_a_trainer_without_last_figures_is_not_waited_for_long(make_job: MakeJob) -> None:
+def test_job_waits_only_briefly_for_the_final_statistics_of_a_trainer(make_job: MakeJob) -> None:
     job = make_job()
 
     def end_of_stream() -> bool:
@@ -92,7 +92,7 @@ def test_a_trainer_without_last_figures_is_not_waited_for_long(make_job: MakeJob
     assert job.now < 1001
 
 
-def test_simulations_without_steps(make_job: MakeJob) -> None:
+def test_simulations_without_steps_are_complete(make_job: MakeJob) -> None:
     job = make_job(trainers=3, groups=2, simulations=5)
     job.steps = lambda simulation: 0
     assert job.run() == 0
@@ -100,13 +100,13 @@ def test_simulations_without_steps(make_job: MakeJob) -> None:
     assert job.summary["samples"]["received"] == 0
 
 
-def test_no_simulations_at_all(make_job: MakeJob) -> None:
+def test_job_without_simulations_completes(make_job: MakeJob) -> None:
     job = make_job(simulations=0)
     assert job.run() == 0
     assert job.summary["status"] == "complete"
 
 
-def test_a_failed_simulation_is_listed_and_the_job_goes_on(make_job: MakeJob) -> None:
+def test_failed_simulation_is_listed_and_the_job_continues(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=5)
     job.fails = {3: "it diverged"}
     job.steps = lambda simulation: 2
@@ -122,7 +122,7 @@ def test_a_failed_simulation_is_listed_and_the_job_goes_on(make_job: MakeJob) ->
     assert sorted(event["simulation"] for event in job.events("simulation_complete")) == [0, 1, 2, 4]
 
 
-def test_programs_that_run_one_simulation_each(make_job: MakeJob) -> None:
+def test_groups_that_leave_after_one_simulation_complete_the_job(make_job: MakeJob) -> None:
     job = make_job(groups=3, simulations=3)
     job.before["dispatch"] = lambda group, simulation: job.finalize(group)
     assert job.run() == 0
@@ -130,7 +130,7 @@ def test_programs_that_run_one_simulation_each(make_job: MakeJob) -> None:
     assert job.summary["simulations"]["complete"] == 3
 
 
-def test_programs_that_run_one_simulation_each_are_too_few(make_job: MakeJob) -> None:
+def test_job_fails_if_all_groups_leave_before_all_simulations_have_run(make_job: MakeJob) -> None:
     job = make_job(groups=3, simulations=5)
     job.before["dispatch"] = lambda group, simulation: job.finalize(group)
     assert job.run() == 1
@@ -139,7 +139,7 @@ def test_programs_that_run_one_simulation_each_are_too_few(make_job: MakeJob) ->
     assert job.called("stop") == [()]
 
 
-def test_one_group_leaves_and_the_other_does_the_rest(make_job: MakeJob) -> None:
+def test_remaining_group_runs_the_rest_after_another_leaves(make_job: MakeJob) -> None:
     job = make_job(groups=2, simulations=6)
     job.before["dispatch"] = lambda group, simulation: job.finalize(0) if group == 0 else None
     assert job.run() == 0
@@ -147,7 +147,7 @@ def test_one_group_leaves_and_the_other_does_the_rest(make_job: MakeJob) -> None
     assert job.summary["simulations"]["complete"] == 6
 
 
-def test_progress_is_there_while_the_job_runs(make_job: MakeJob) -> None:
+def test_progress_file_is_updated_while_the_job_runs(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=2)
     seen: list[dict[str, Any]] = []
 
@@ -167,7 +167,7 @@ def test_progress_is_there_while_the_job_runs(make_job: MakeJob) -> None:
     assert last["simulations"]["complete"] == 2 and last["samples"]["received"] == 20
 
 
-def test_the_events_of_a_job(make_job: MakeJob) -> None:
+def test_job_logs_its_events_from_start_to_end(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=4)
     assert job.run() == 0
     names = [event["event"] for event in job.events()]
@@ -178,7 +178,7 @@ def test_the_events_of_a_job(make_job: MakeJob) -> None:
     assert job.events("dispatch")[0].keys() == {"time", "event", "simulation", "group"}
 
 
-def test_ten_thousand_simulations_are_dispatched_in_no_time(make_echo: MakeJob) -> None:
+def test_ten_thousand_simulations_take_less_than_5_s_of_cpu_time(make_echo: MakeJob) -> None:
     job = make_echo(trainers=2, groups=8, simulations=10_000)
     started = time.process_time()
     assert job.run() == 0
@@ -188,6 +188,6 @@ def test_ten_thousand_simulations_are_dispatched_in_no_time(make_echo: MakeJob) 
     assert seconds < 5
 
 
-def test_plans_are_what_the_scheduler_reads(make_job: MakeJob) -> None:
+def test_plan_round_trips_through_its_text(make_job: MakeJob) -> None:
     plan = make_job().plan
     assert dataclasses.replace(Plan.parse(plan.text()), programs=plan.programs) == plan

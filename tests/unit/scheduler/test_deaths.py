@@ -20,7 +20,7 @@ def die_at(job: Any, *times: tuple[int, int], **record: Any) -> None:
     job.before["dispatch"] = dispatch
 
 
-def test_a_simulation_whose_group_dies_is_run_by_another_one(make_job: MakeJob) -> None:
+def test_simulation_of_a_dead_group_runs_in_another_group(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=5, retries=1)
     die_at(job, (0, 0), signal=11)
     assert job.run() == 0
@@ -43,7 +43,7 @@ def test_a_simulation_whose_group_dies_is_run_by_another_one(make_job: MakeJob) 
     assert lost["rank_in_group"] == 0 and lost["how"] == retry["how"]
 
 
-def test_what_is_tried_again_goes_before_what_is_new(make_job: MakeJob) -> None:
+def test_retries_run_before_new_simulations(make_job: MakeJob) -> None:
     job = make_job(groups=2, simulations=20, retries=1)
     die_at(job, (0, 0), exit=3)
     assert job.run() == 0
@@ -51,7 +51,7 @@ def test_what_is_tried_again_goes_before_what_is_new(make_job: MakeJob) -> None:
     assert order.count(0) == 2 and order.index(0, 1) < 4
 
 
-def test_a_death_without_a_record_is_looked_into_for_a_while(make_job: MakeJob) -> None:
+def test_group_death_without_an_exit_note_has_an_unknown_cause_after_a_timeout(make_job: MakeJob) -> None:
     job = make_job(groups=2, retries=1)
     job.steps = lambda simulation: 4
     (job.plan.run / "exits").mkdir()
@@ -63,7 +63,7 @@ def test_a_death_without_a_record_is_looked_into_for_a_while(make_job: MakeJob) 
     assert (job.plan.run / "exits" / "vanished-group-0").exists()  # MPI_Finalize of others may hang
 
 
-def test_a_record_that_comes_late_counts(make_job: MakeJob) -> None:
+def test_late_exit_note_gives_the_cause_of_a_group_death(make_job: MakeJob) -> None:
     job = make_job(groups=2, retries=1, ranks_per_group=2)
     # MPI reported rank 1 first, whose death only followed that of rank 0.
     job.before["dispatch"] = lambda group, simulation: None if group or job.die(0, rank_in_group=1) else False
@@ -81,7 +81,7 @@ def test_a_record_that_comes_late_counts(make_job: MakeJob) -> None:
     assert [entry["how"] for entry in job.summary["retries"]] == ["ended with exit status 3"]
 
 
-def test_a_group_dies_before_the_trainers_hold_what_it_has_closed(make_job: MakeJob) -> None:
+def test_closed_simulation_runs_again_if_its_group_dies_before_trainers_hold_it(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=3, retries=1)
 
     def expect(simulation: int, steps: int) -> bool | None:
@@ -100,7 +100,7 @@ def test_a_group_dies_before_the_trainers_hold_what_it_has_closed(make_job: Make
     assert job.tries[0] == 2 and 0 in again + [entry["simulation"] for entry in job.summary["retries"]]
 
 
-def test_a_death_of_which_mpi_tells_nothing(make_job: MakeJob) -> None:
+def test_group_death_not_reported_by_mpi_is_found_by_its_exit_note(make_job: MakeJob) -> None:
     job = make_job(groups=2, simulations=6, retries=1, fault_tolerance="ulfm")
 
     def vanish(group: int, simulation: int) -> bool | None:
@@ -116,7 +116,7 @@ def test_a_death_of_which_mpi_tells_nothing(make_job: MakeJob) -> None:
     assert 1003 <= job.now < 1006
 
 
-def test_what_the_trainers_hold_is_not_run_again(make_job: MakeJob) -> None:
+def test_simulations_held_by_the_trainers_do_not_run_again(make_job: MakeJob) -> None:
     job = make_job(groups=2, simulations=6, retries=2)
     # The group has completed 0 and 2 when it dies in the middle of 4.
     die_at(job, (0, 4), signal=9)
@@ -141,7 +141,7 @@ def test_late_messages_of_a_lost_group_are_ignored(make_job: MakeJob) -> None:
     assert job.tries == {0: 2, 1: 1, 2: 1, 3: 1}
 
 
-def test_a_spare_waits_and_takes_over(make_job: MakeJob) -> None:
+def test_spare_group_replaces_a_lost_one(make_job: MakeJob) -> None:
     job = make_job(groups=1, spares=2, simulations=4, retries=1)
     die_at(job, (0, 2), signal=9)
     assert job.run() == 0
@@ -151,14 +151,14 @@ def test_a_spare_waits_and_takes_over(make_job: MakeJob) -> None:
     assert job.summary["simulations"]["complete"] == 4
 
 
-def test_a_spare_that_dies_is_no_loss_to_the_simulations(make_job: MakeJob) -> None:
+def test_death_of_a_spare_group_causes_no_retry_or_spawn(make_job: MakeJob) -> None:
     job = make_job(groups=1, spares=1, can_spawn=True, simulations=4)
     job.before["dispatch"] = lambda group, simulation: None if simulation or job.die(1, signal=9) else None
     assert job.run() == 0
     assert job.called("spawn") == [] and job.summary["lost_groups"] == 1 and job.summary["retries"] == []
 
 
-def test_the_last_group_dies(make_job: MakeJob) -> None:
+def test_job_fails_if_the_last_group_dies(make_job: MakeJob) -> None:
     job = make_job(groups=1, simulations=4, retries=3)
     job.print(0, "reading the mesh\nno memory\n")
     die_at(job, (0, 1), signal=9)
@@ -169,7 +169,7 @@ def test_the_last_group_dies(make_job: MakeJob) -> None:
     assert job.summary["simulations"] == {"requested": 4, "complete": 1, "failed": 0}
 
 
-def test_a_group_that_dies_with_nothing_to_do_is_not_missed(make_job: MakeJob) -> None:
+def test_job_completes_if_the_last_group_dies_while_idle(make_job: MakeJob) -> None:
     job = make_job(trainers=1, groups=2, simulations=2)
     # Both have closed their simulations; group 0 leaves, group 1 dies while it waits; then the trainer holds 0.
     job.before["dispatch"] = lambda group, simulation: job.finalize(0) if group == 0 else None
@@ -186,14 +186,14 @@ def test_a_group_that_dies_with_nothing_to_do_is_not_missed(make_job: MakeJob) -
     assert job.summary["status"] == "complete" and job.summary["lost_groups"] == 1
 
 
-def test_validation_goes_on_when_one_of_it_has_failed(make_job: MakeJob) -> None:
+def test_validation_set_is_announced_despite_a_failed_simulation(make_job: MakeJob) -> None:
     job = make_job(groups=3, simulations=4, validation=2)
     die_at(job, (0, 4), signal=9)
     assert job.run() == 0
     assert job.called("validation") == [()] and job.summary["set_aside"][0]["simulation"] == 4
 
 
-def test_a_trainer_that_dies_ends_the_job_and_is_named(make_job: MakeJob) -> None:
+def test_trainer_death_ends_the_job_with_an_error_naming_the_trainer(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     (job.plan.run / "exits").mkdir()
     (job.plan.run / "exits" / "rank-0002").write_text('{"signal": 9, "exit": null}')
@@ -206,7 +206,7 @@ def test_a_trainer_that_dies_ends_the_job_and_is_named(make_job: MakeJob) -> Non
     assert f"mpidata run --resume {job.plan.run}" in job.summary["error"]
 
 
-def test_why_a_trainer_died_may_be_known_later_than_what_follows(make_job: MakeJob) -> None:
+def test_dead_trainer_is_named_even_if_its_exit_note_follows_other_errors(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     job.before["dispatch"] = lambda group, simulation: False
     job.event(Died, 1, after=1.0, of_solver=False, rank=2)
@@ -225,7 +225,7 @@ def test_why_a_trainer_died_may_be_known_later_than_what_follows(make_job: MakeJ
     assert "Trainer 1 (rank 2) was killed by SIGKILL" in job.summary["error"] and job.now < 1002
 
 
-def test_what_comes_at_once_with_a_death_is_no_cause(make_job: MakeJob) -> None:
+def test_error_reported_together_with_a_death_is_not_the_cause(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     job.before["dispatch"] = lambda group, simulation: False
     job.event(Died, 1, after=1.0, of_solver=False, rank=2)
@@ -237,7 +237,7 @@ def test_what_comes_at_once_with_a_death_is_no_cause(make_job: MakeJob) -> None:
     assert not [event for event in job.events("error") if event["error"] == "MPI_ERR_PROC_FAILED"]
 
 
-def test_a_trainer_that_dies_without_a_note_is_waited_for_a_while(make_job: MakeJob) -> None:
+def test_trainer_death_without_an_exit_note_ends_the_job_after_a_timeout(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     job.before["dispatch"] = lambda group, simulation: False
     job.event(Died, 1, after=1.0, of_solver=False, rank=2)
@@ -246,7 +246,7 @@ def test_a_trainer_that_dies_without_a_note_is_waited_for_a_while(make_job: Make
     assert deadlines.WHY_TRAINER_DIED_S <= job.now - 1001 < deadlines.WHY_TRAINER_DIED_S + 1
 
 
-def test_a_trainer_that_dies_after_its_goodbye_is_no_loss(make_job: MakeJob) -> None:
+def test_trainer_death_after_its_goodbye_does_not_fail_the_job(make_job: MakeJob) -> None:
     job = make_job(trainers=2)
 
     def end_of_stream() -> bool:
@@ -260,7 +260,7 @@ def test_a_trainer_that_dies_after_its_goodbye_is_no_loss(make_job: MakeJob) -> 
     assert job.summary["status"] == "complete"
 
 
-def test_deaths_while_the_job_stops_are_no_retries(make_job: MakeJob) -> None:
+def test_group_deaths_during_a_stop_cause_no_retries(make_job: MakeJob) -> None:
     job = make_job(groups=2, simulations=100, retries=3)
     job.before["dispatch"] = lambda group, simulation: False
 

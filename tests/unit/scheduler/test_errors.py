@@ -31,7 +31,7 @@ def test_an_error_ends_the_job_soon(make_job: MakeJob) -> None:
     assert job.calls[-1] == ("abort", 1)
 
 
-def test_the_log_is_that_of_the_rank_with_the_error(make_job: MakeJob) -> None:
+def test_summary_names_the_log_of_the_rank_with_the_first_error(make_job: MakeJob) -> None:
     job = make_job(trainers=2, start="spawn", groups=1, ranks_per_group=2, simulations=100)
     job.before["dispatch"] = lambda group, simulation: False
     job.event(Error, 7, rank=4, text="It is broken.")
@@ -40,7 +40,7 @@ def test_the_log_is_that_of_the_rank_with_the_error(make_job: MakeJob) -> None:
     assert job.summary["log"] == str(job.plan.run / "logs" / "group-0007-solver-1.log")
 
 
-def test_the_first_of_several_errors_is_the_error_and_all_are_kept(make_job: MakeJob) -> None:
+def test_first_error_is_in_the_summary_and_all_errors_are_in_the_events(make_job: MakeJob) -> None:
     job = make_job(groups=4, simulations=100)
     job.before["dispatch"] = lambda group, simulation: False
     for group in range(4):
@@ -50,7 +50,7 @@ def test_the_first_of_several_errors_is_the_error_and_all_are_kept(make_job: Mak
     assert [event["error"] for event in job.events("error")] == [f"error {group}" for group in range(4)]
 
 
-def test_an_error_after_a_stop_counts(make_job: MakeJob) -> None:
+def test_error_after_a_stop_fails_the_job(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     job.event(Stop, 0)
@@ -70,7 +70,7 @@ def test_an_error_after_a_stop_counts(make_job: MakeJob) -> None:
         ({"kind": Held, "simulation": 3, "by_try": 1}, "Trainer 0 holds simulation 3 of 3"),
     ],
 )
-def test_a_message_that_cannot_be_ends_the_job(make_job: MakeJob, event: dict[str, Any], words: str) -> None:
+def test_invalid_message_ends_the_job(make_job: MakeJob, event: dict[str, Any], words: str) -> None:
     job = make_job()
     job.event(**event)
     assert job.run() == 1
@@ -89,7 +89,7 @@ def test_an_unexpected_exception_ends_the_job(make_job: MakeJob, capsys: pytest.
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_summary_that_cannot_be_written_is_told_aside(
+def test_unwritable_summary_is_sent_through_the_side_channel(
     make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, aside = make_job(), tmp_path / "aside"
@@ -103,7 +103,7 @@ def test_a_summary_that_cannot_be_written_is_told_aside(
     assert told is not None and told["status"] == "complete" and told["simulations"]["complete"] == 3
 
 
-def test_a_start_that_cannot_be_written_is_told_aside(
+def test_unwritable_event_log_reports_the_start_through_the_side_channel(
     make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, aside = make_job(), tmp_path / "aside"
@@ -114,14 +114,14 @@ def test_a_start_that_cannot_be_written_is_told_aside(
     assert aside.read_text().splitlines()[0] == STARTED and read_summary(aside) is None
 
 
-def test_a_run_folder_that_was_removed_is_no_full_disk(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
+def test_removed_run_folder_is_reported_as_removed(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
     job = make_job()
     job.before["all_gone"] = lambda: shutil.rmtree(job.plan.run)
     assert job.run() == 0
     assert capsys.readouterr().err.startswith(f"mpidata: {job.plan.run} was removed while the job runs.\n")
 
 
-def test_a_run_folder_that_cannot_be_written_ends_nothing(
+def test_write_errors_in_the_run_folder_do_not_end_the_job(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = make_job()
@@ -141,7 +141,7 @@ def test_a_run_folder_that_cannot_be_written_ends_nothing(
     assert capsys.readouterr().err.count("cannot be written: Input/output error") == 1
 
 
-def test_an_error_in_the_last_message_ends_the_job(make_job: MakeJob) -> None:
+def test_error_in_the_last_message_fails_the_job(make_job: MakeJob) -> None:
     job = make_job()
 
     def all_gone() -> bool:
@@ -184,7 +184,7 @@ def run_main(job: Any, monkeypatch: pytest.MonkeyPatch, joining: Callable[[Path]
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_a_death_while_joining_is_told_by_its_record(
+def test_death_while_joining_gets_a_summary_only_without_an_exit_note(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, recorded: bool
 ) -> None:
     def joining(run: Path) -> None:
@@ -207,7 +207,7 @@ UNFORESEEN = {
 
 
 @pytest.mark.parametrize("whose", UNFORESEEN)
-def test_an_error_of_the_scheduler_before_it_begins_ends_the_job(
+def test_scheduler_error_during_startup_ends_the_job(
     whose: str, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A bug report is requested only if mpidata is at fault."""
@@ -221,7 +221,7 @@ def test_an_error_of_the_scheduler_before_it_begins_ends_the_job(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_full_disk_is_said_once_and_once_more_when_there_is_room(
+def test_full_disk_and_recovery_are_reported_once_each_time(
     make_job: MakeJob, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = make_job(simulations=100)

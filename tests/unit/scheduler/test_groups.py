@@ -15,7 +15,7 @@ def ask(groups: Groups, *asking: int) -> None:
         groups.ask(group)
 
 
-def test_groups_are_served_in_the_order_in_which_they_asked() -> None:
+def test_groups_are_served_in_the_order_of_their_requests() -> None:
     groups = some_groups(groups=3)
     ask(groups, 2, 0, 1)
     assert list(groups.ready()) == [2, 0, 1]
@@ -37,20 +37,20 @@ def test_spares_wait_until_a_place_is_free() -> None:
     assert groups.alive == [2, 3] and groups.lost == {0}
 
 
-def test_all_that_wait_are_released_spares_too() -> None:
+def test_release_returns_all_waiting_groups_including_spares() -> None:
     groups = some_groups(groups=1, spares=2)
     ask(groups, 1, 0, 2)
     assert groups.release() == [1, 0, 2] and groups.release() == []
 
 
-def test_a_lost_group_waits_no_more() -> None:
+def test_lost_group_is_neither_ready_nor_released() -> None:
     groups = some_groups(groups=2)
     ask(groups, 0, 1)
     groups.lose(0)
     assert list(groups.ready()) == [1] and groups.release() == []
 
 
-def test_numbers_of_spawned_groups_follow_those_of_the_world_and_are_not_used_again() -> None:
+def test_spawned_groups_get_new_numbers_that_are_never_reused() -> None:
     groups = some_groups(groups=2, spares=1)
     assert groups.to_spawn(10, 0.0) == []
     groups.lose(0)
@@ -71,13 +71,13 @@ def test_a_spare_fills_a_place_before_a_spawn_does() -> None:
     assert groups.promote() == [1] and groups.to_spawn(10, 0.0) == []
 
 
-def test_the_place_of_a_group_that_starts_is_not_free() -> None:
+def test_place_of_a_starting_group_is_not_free() -> None:
     groups = some_groups(groups=1, spares=0)
     groups.lose(0)
     assert groups.to_spawn(5, 0.0) == [1] and groups.promote() == []
 
 
-def test_a_world_that_cannot_spawn() -> None:
+def test_lost_group_is_not_replaced_without_spawning() -> None:
     groups = some_groups(can_spawn=False, groups=2)
     groups.lose(0)
     assert groups.to_spawn(10, 0.0) == [] and groups.any_left
@@ -85,7 +85,7 @@ def test_a_world_that_cannot_spawn() -> None:
     assert not groups.any_left
 
 
-def test_the_spawn_start() -> None:
+def test_spawn_start_spawns_groups_as_needed_and_replaces_those_that_leave() -> None:
     groups = some_groups(start="spawn", groups=4)
     assert groups.alive == [] and groups.any_left
     assert groups.to_spawn(0, 0.0) == [] and groups.to_spawn(3, 0.0) == [0, 1, 2]
@@ -99,13 +99,13 @@ def test_the_spawn_start() -> None:
     assert groups.to_spawn(9, 0.0) == [4]  # a group that leaves is also replaced
 
 
-def test_in_the_split_start_a_group_that_leaves_is_replaced_by_spares_only() -> None:
+def test_split_start_spawns_no_group_in_place_of_one_that_left() -> None:
     groups = some_groups(groups=1)
     groups.leave(0)
     assert groups.to_spawn(10, 0.0) == [] and not groups.any_left
 
 
-def test_groups_for_one_simulation_each() -> None:
+def test_groups_of_one_simulation_each_are_replaced_without_limit() -> None:
     groups = some_groups(start="spawn", lifetime="simulation", groups=2)
     assert groups.to_spawn(9, 0.0) == [0, 1]
     groups.spawned(0)
@@ -137,7 +137,7 @@ def test_failed_spawns_are_repeated_one_at_a_time_after_growing_pauses() -> None
     assert groups.given_up == 1 and groups.to_spawn(9, 100.0) == [] and groups.any_left
 
 
-def test_where_nothing_joins_any_more_no_group_is_spawned() -> None:
+def test_spawning_stops_after_repeated_failures_without_a_join() -> None:
     groups = some_groups(start="spawn", groups=6, retries=1)
     assert not groups.any_joined
     assert groups.to_spawn(9, 0.0) == [0, 1, 2, 3, 4, 5]
@@ -157,7 +157,7 @@ def test_where_nothing_joins_any_more_no_group_is_spawned() -> None:
     assert groups.to_spawn(9, 2000.0) == [] and not groups.any_left
 
 
-def test_a_group_that_works_makes_failures_of_the_past_count_no_more() -> None:
+def test_working_group_resets_the_count_of_failed_spawns() -> None:
     groups = some_groups(start="spawn", groups=1, retries=1)
     for group in range(0, 20, 2):
         assert groups.to_spawn(9, 100.0 * group) == [group]
@@ -169,7 +169,7 @@ def test_a_group_that_works_makes_failures_of_the_past_count_no_more() -> None:
     assert groups.given_up == 0
 
 
-def test_a_place_whose_groups_never_ask_is_given_up() -> None:
+def test_place_is_abandoned_if_its_groups_never_request_work() -> None:
     groups = some_groups(start="spawn", groups=1, retries=2)
     for group in range(3):
         assert groups.to_spawn(9, 0.0) == [group] and groups.any_left

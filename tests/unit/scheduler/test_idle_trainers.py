@@ -27,7 +27,7 @@ def tell(make_job: MakeJob, asks_s: float = 15.1, batches: int = 4, idle: bool =
     return job
 
 
-def test_the_one_that_has_never_asked_hands_over_once(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
+def test_idle_trainer_hands_over_its_samples_once(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
     job = tell(make_job)
     assert job.called("hands_over") == [(2,)]
     assert [event["trainer"] for event in job.events("hand_over")] == [2]
@@ -35,7 +35,7 @@ def test_the_one_that_has_never_asked_hands_over_once(make_job: MakeJob, capsys:
 
 
 @pytest.mark.parametrize("how", [{"asks_s": 14.9}, {"batches": 0}, {"idle": False}])
-def test_not_soon_nor_before_a_first_batch_nor_of_one_that_draws(make_job: MakeJob, how: dict[str, Any]) -> None:
+def test_trainer_does_not_hand_over_samples_too_early_or_while_it_draws(make_job: MakeJob, how: dict[str, Any]) -> None:
     job = tell(make_job, **how)
     assert job.called("hands_over") == job.events("hand_over") == []
 
@@ -48,7 +48,7 @@ def test_not_soon_nor_before_a_first_batch_nor_of_one_that_draws(make_job: MakeJ
         ({"journal": 1}, "the job has 'journal'"),
     ],
 )
-def test_where_it_cannot_be_this_is_said(
+def test_impossible_hand_over_is_reported_with_its_reason(
     make_job: MakeJob, capsys: pytest.CaptureFixture[str], plan: dict[str, Any], why: str
 ) -> None:
     job = tell(make_job, **plan)

@@ -10,7 +10,7 @@ from mpidata.native.event import Error, Stop
 Make = Callable[..., Any]
 
 
-def test_they_answer_from_when_they_are_ready_and_leave_after_the_solvers(make_job: Make) -> None:
+def test_inference_ranks_answer_once_ready_and_leave_after_the_solvers(make_job: Make) -> None:
     job = make_job(inference=2)
     assert job.run() == 0
     assert job.called("answers") == [(0,), (1,)] and job.called("release_inference") == [(0,), (1,)]
@@ -20,7 +20,7 @@ def test_they_answer_from_when_they_are_ready_and_leave_after_the_solvers(make_j
     assert [event["inference"] for event in job.events("inference_left")] == [0, 1]
 
 
-def test_they_stay_while_a_solver_may_wait_for_an_answer(make_job: Make) -> None:
+def test_inference_ranks_stay_while_a_solver_may_wait_for_an_answer(make_job: Make) -> None:
     job = make_job(inference=1)
     job.before["dispatch"] = lambda group, simulation: False  # a long simulation
     job.before["stop"] = lambda: job.goodbye(0) or job.finalize(0, after=3.0)
@@ -30,7 +30,7 @@ def test_they_stay_while_a_solver_may_wait_for_an_answer(make_job: Make) -> None
     assert job.called("release_inference") == [(0,)] and job.now - begun >= 3.0
 
 
-def test_a_spare_answers_in_place_of_a_lost_one(make_job: Make) -> None:
+def test_spare_replaces_a_lost_inference_rank(make_job: Make) -> None:
     job = make_job(inference=1, inference_spares=1, fault_tolerance="ulfm")
     job.before["dispatch"] = lambda group, simulation: job.now > 1000 or job.lose_loader(0, kind="inference")
     assert job.run() == 0, job.summary
@@ -40,7 +40,7 @@ def test_a_spare_answers_in_place_of_a_lost_one(make_job: Make) -> None:
     assert job.summary["inference"] == {"joined": 2, "lost": 1}
 
 
-def test_without_any_the_job_fails(make_job: Make) -> None:
+def test_job_fails_if_the_last_inference_rank_is_lost(make_job: Make) -> None:
     job = make_job(inference=1, fault_tolerance="ulfm")
     job.before["dispatch"] = lambda group, simulation: job.lose_loader(0, kind="inference") or False
     assert job.run() == 1
@@ -48,7 +48,7 @@ def test_without_any_the_job_fails(make_job: Make) -> None:
     assert "inference-0.log" in job.summary["error"]
 
 
-def test_one_that_does_not_become_ready_ends_the_job_in_time(make_job: Make) -> None:
+def test_job_fails_if_a_new_inference_rank_is_not_ready_in_time(make_job: Make) -> None:
     """Its spawn never returns, or is repeated."""
     times = {"inference_timeout_s": 5.0, "inference_start_timeout_s": 40.0}
     job = make_job(inference=1, fault_tolerance="ulfm", can_spawn=True, **times)
@@ -60,7 +60,7 @@ def test_one_that_does_not_become_ready_ends_the_job_in_time(make_job: Make) -> 
     assert "Inference rank 1 has not become ready. Its output is in" in job.summary["error"]
 
 
-def test_none_is_missed_while_no_solver_is_at_work(make_job: Make) -> None:
+def test_missing_inference_rank_does_not_fail_a_job_without_running_solvers(make_job: Make) -> None:
     times = {"inference_timeout_s": 5.0, "inference_start_timeout_s": 40.0}
     job = make_job(inference=1, fault_tolerance="ulfm", can_spawn=True, start="spawn", **times)
     job.before["spawn"] = lambda group, values: job.lose_loader(0, kind="inference") or False
@@ -80,7 +80,9 @@ def test_none_is_missed_while_no_solver_is_at_work(make_job: Make) -> None:
         ),
     ],
 )
-def test_eight_in_a_row_are_told_by_the_first_cause(make_job: Make, first: dict[str, Any], said: str) -> None:
+def test_loss_of_eight_inference_ranks_in_a_row_reports_the_first_cause(
+    make_job: Make, first: dict[str, Any], said: str
+) -> None:
     job = make_job(can_spawn=True, inference=1, inference_spares=7, fault_tolerance="ulfm")
     lost = iter(range(8))
 
@@ -96,7 +98,7 @@ def test_eight_in_a_row_are_told_by_the_first_cause(make_job: Make, first: dict[
     assert "inference-0.log" in job.summary["error"] and job.called("spawn_inference") == []
 
 
-def test_an_error_of_the_function_ends_the_job(make_job: Make) -> None:
+def test_error_of_the_inference_function_ends_the_job(make_job: Make) -> None:
     job = make_job(inference=1)
     job.before["answers"] = lambda number: job.event(
         Error, 0, of_inference=True, rank=3, text="inference.function: no."

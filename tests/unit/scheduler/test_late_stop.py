@@ -38,7 +38,7 @@ def leave(job: Any, trainer: int, after: float, all_drawn: bool = True) -> None:
 
 
 @pytest.mark.parametrize("asks", ASKS.values(), ids=ASKS)
-def test_a_job_that_was_trained_to_the_end_is_complete(make_job: MakeJob, asks: str) -> None:
+def test_job_trained_to_the_end_is_complete_despite_a_stop(make_job: MakeJob, asks: str) -> None:
     job = stream(make_job, asks)
     leave(job, 0, after=0.1)
     leave(job, 1, after=9.0)  # it has trained on its last batch meanwhile
@@ -47,7 +47,7 @@ def test_a_job_that_was_trained_to_the_end_is_complete(make_job: MakeJob, asks: 
     assert job.summary["reason"] is None and job.summary["error"] is None
 
 
-def test_a_trainer_that_was_cut_short_leaves_the_job_stopped(make_job: MakeJob) -> None:
+def test_job_is_stopped_if_a_trainer_has_not_drawn_all_samples(make_job: MakeJob) -> None:
     job = stream(make_job)
     leave(job, 0, after=0.1)
     leave(job, 1, after=0.1, all_drawn=False)
@@ -56,7 +56,7 @@ def test_a_trainer_that_was_cut_short_leaves_the_job_stopped(make_job: MakeJob) 
     assert job.summary["reason"] == "SIGTERM: no checkpoint was written: the training loop is over"
 
 
-def test_a_script_that_is_ended_before_it_is_done_leaves_the_job_stopped(make_job: MakeJob) -> None:
+def test_job_is_stopped_if_a_script_does_not_end_in_time(make_job: MakeJob) -> None:
     job = stream(make_job)
     leave(job, 0, after=0.1)
     job.event(Status, 1, after=0.1, ended=True, all_drawn=True)
@@ -65,7 +65,7 @@ def test_a_script_that_is_ended_before_it_is_done_leaves_the_job_stopped(make_jo
     assert "; trainer 1 had not ended in time, and was ended" in job.summary["reason"]
 
 
-def test_a_script_that_fails_after_the_stop_leaves_the_job_stopped(make_job: MakeJob) -> None:
+def test_job_is_stopped_if_a_script_fails_after_the_stop(make_job: MakeJob) -> None:
     job = stream(make_job)
     leave(job, 0, after=0.1)
     leave(job, 1, after=0.1)
@@ -74,7 +74,7 @@ def test_a_script_that_fails_after_the_stop_leaves_the_job_stopped(make_job: Mak
     assert job.summary["status"] == "stopped" and job.summary["reason"].startswith("SIGTERM")
 
 
-def test_a_record_that_lacks_samples_fails_the_job_all_the_same(make_job: MakeJob) -> None:
+def test_incomplete_record_fails_the_job_despite_a_stop(make_job: MakeJob) -> None:
     job = stream(make_job)
     for trainer in range(2):
         leave(job, trainer, after=0.1)
@@ -84,7 +84,9 @@ def test_a_record_that_lacks_samples_fails_the_job_all_the_same(make_job: MakeJo
 
 
 @pytest.mark.parametrize("in_epoch", [False, True])
-def test_without_a_stream_scripts_are_done_that_leave_between_two_epochs(make_job: MakeJob, in_epoch: bool) -> None:
+def test_job_without_a_stream_is_complete_only_if_scripts_leave_between_epochs(
+    make_job: MakeJob, in_epoch: bool
+) -> None:
     job = make_job(trainers=2, groups=0, simulations=0, loaders=1, checkpoint_within_s=20.0)
     (job.plan.run / "stop").write_text("SIGINT without-checkpoint")
 

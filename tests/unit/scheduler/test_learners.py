@@ -26,7 +26,7 @@ def with_sampling(job: Any) -> Sampling:
     return sampling
 
 
-def test_it_is_asked_from_when_it_is_ready_and_leaves_when_the_trainers_have(make_job: Make) -> None:
+def test_learner_is_used_once_ready_and_leaves_after_the_end_of_stream(make_job: Make) -> None:
     job = make_job(learner=1)
     sampling = with_sampling(job)
     assert job.run() == 0
@@ -36,7 +36,7 @@ def test_it_is_asked_from_when_it_is_ready_and_leaves_when_the_trainers_have(mak
     assert names.index("end_of_stream") < names.index("release_learner") < names.index("all_gone")
 
 
-def test_a_spare_is_asked_in_place_of_a_lost_one(make_job: Make) -> None:
+def test_spare_replaces_a_lost_learner(make_job: Make) -> None:
     job = make_job(learner=1, learner_spares=1, fault_tolerance="ulfm")
     sampling = with_sampling(job)
     job.before["dispatch"] = lambda group, simulation: job.now > 1000 or job.lose_loader(0, kind="learner")
@@ -47,7 +47,7 @@ def test_a_spare_is_asked_in_place_of_a_lost_one(make_job: Make) -> None:
     assert job.summary["learner"] == {"joined": 2, "lost": 1}
 
 
-def test_without_any_the_job_fails_as_long_as_there_is_something_to_draw(make_job: Make) -> None:
+def test_job_fails_if_the_last_learner_is_lost_before_the_last_draw(make_job: Make) -> None:
     job = make_job(learner=1, fault_tolerance="ulfm")
     with_sampling(job)
     job.before["dispatch"] = lambda group, simulation: job.lose_loader(0, kind="learner") or False
@@ -56,7 +56,7 @@ def test_without_any_the_job_fails_as_long_as_there_is_something_to_draw(make_jo
     assert "learner-0.log" in job.summary["error"]
 
 
-def test_a_death_after_the_last_draw_is_no_matter(make_job: Make) -> None:
+def test_learner_death_after_the_last_draw_does_not_fail_the_job(make_job: Make) -> None:
     job = make_job(learner=1, fault_tolerance="ulfm")
     with_sampling(job).needed = False
     job.before["dispatch"] = lambda group, simulation: job.now > 1000 or job.lose_loader(0, kind="learner")
@@ -64,7 +64,7 @@ def test_a_death_after_the_last_draw_is_no_matter(make_job: Make) -> None:
     assert job.summary["learner"] == {"joined": 1, "lost": 1}
 
 
-def test_a_call_at_which_three_are_lost_ends_the_job(make_job: Make) -> None:
+def test_loss_of_three_learners_at_the_same_call_fails_the_job(make_job: Make) -> None:
     job = make_job(learner=1, learner_spares=4, fault_tolerance="ulfm")
     with_sampling(job)
     job.before["dispatch"] = lambda group, simulation: False
@@ -73,7 +73,7 @@ def test_a_call_at_which_three_are_lost_ends_the_job(make_job: Make) -> None:
     assert "3 learners were lost at the same call of the sampler, 'draw'. Learner 2, the last" in job.summary["error"]
 
 
-def test_deaths_at_other_calls_are_no_fault_of_the_sampler(make_job: Make) -> None:
+def test_losses_of_learners_at_different_calls_do_not_fail_the_job(make_job: Make) -> None:
     job = make_job(learner=1, learner_spares=4, fault_tolerance="ulfm")
     with_sampling(job)
     job.before["dispatch"] = lambda group, simulation: (

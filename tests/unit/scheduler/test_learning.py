@@ -39,7 +39,9 @@ class Sampler:
 
 
 @pytest.mark.parametrize("plan", [{"groups": 3}, {"groups": 2, "start": "spawn", "lifetime": "simulation"}])
-def test_none_is_dispatched_before_it_has_parameters(make_job: MakeJob, plan: dict[str, Any]) -> None:
+def test_simulations_are_dispatched_only_after_their_parameters_are_drawn(
+    make_job: MakeJob, plan: dict[str, Any]
+) -> None:
     job = make_job(simulations=7, validation=2, **plan)
     sampler = Sampler(job)
     job.scheduler._learner = sampler
@@ -54,7 +56,9 @@ def test_none_is_dispatched_before_it_has_parameters(make_job: MakeJob, plan: di
 
 
 @pytest.mark.parametrize("plan", [{"groups": 2}, {"groups": 1, "start": "spawn", "lifetime": "simulation"}])
-def test_some_are_cancelled_before_they_have_parameters(make_job: MakeJob, plan: dict[str, Any]) -> None:
+def test_simulations_can_be_cancelled_before_their_parameters_are_drawn(
+    make_job: MakeJob, plan: dict[str, Any]
+) -> None:
     job = make_job(simulations=8, validation=1, **plan)
     job.scheduler._learner = Sampler(job)
     job.event(Cancel, 0, simulations=(1, 4, 6))

@@ -31,7 +31,7 @@ def test_a_job_without_solvers_ends_when_its_trainers_do(make_job: Make) -> None
     assert [event["loader"] for event in job.events("loader_left")] == [0, 1]
 
 
-def test_loaders_stay_while_solvers_run_and_go_with_the_trainers(make_job: Make) -> None:
+def test_loaders_stay_while_solvers_run_and_leave_after_the_end_of_stream(make_job: Make) -> None:
     job = make_job(loaders=1)
     assert job.run() == 0
     assert job.summary["simulations"]["complete"] == 3 and job.called("release") == [(0,)]
@@ -39,7 +39,7 @@ def test_loaders_stay_while_solvers_run_and_go_with_the_trainers(make_job: Make)
     assert names.index("end_of_stream") < names.index("release") < names.index("all_gone")
 
 
-def test_a_spare_takes_no_requests_until_it_takes_a_place(make_job: Make) -> None:
+def test_spare_loader_serves_only_after_it_replaces_a_lost_one(make_job: Make) -> None:
     job = make_job(**NONE, loaders=1, loader_spares=1, fault_tolerance="ulfm")
     job.before["serves"] = lambda loader: job.goodbye(0, after=1.0) if loader == 1 else job.lose_loader(0, after=0.5)
     assert job.run() == 0
@@ -60,7 +60,7 @@ def test_one_is_spawned_in_place_of_a_lost_one(make_job: Make, start: str) -> No
     assert job.called("serves") == [(0,), (1,)] and job.summary["loaders"] == {"joined": 2, "lost": 1}
 
 
-def test_the_last_one_lost_ends_the_job_with_a_sentence(make_job: Make) -> None:
+def test_job_fails_if_the_last_loader_is_lost(make_job: Make) -> None:
     job = make_job(**NONE, loaders=2, fault_tolerance="ulfm")
     job.before["serves"] = lambda loader: job.lose_loader(loader, after=0.5 + loader)
     assert job.run() == 1
@@ -71,7 +71,7 @@ def test_the_last_one_lost_ends_the_job_with_a_sentence(make_job: Make) -> None:
 
 
 @pytest.mark.parametrize(("same", "tolerate", "status"), [(True, 0, 1), (True, 1, 0), (False, 0, 0)])
-def test_work_that_every_loader_dies_of_is_not_tried_for_ever(
+def test_repeated_loader_deaths_at_the_same_work_fail_the_job_unless_tolerated(
     make_job: Make, same: bool, tolerate: int, status: int
 ) -> None:
     job = make_job(
@@ -92,7 +92,7 @@ def test_work_that_every_loader_dies_of_is_not_tried_for_ever(
         assert "while it worked on index 7. Its output" in job.summary["error"]
 
 
-def test_one_that_never_starts_is_tried_as_often_as_retries_say(make_job: Make) -> None:
+def test_failed_loader_spawn_is_retried_as_often_as_configured(make_job: Make) -> None:
     job = make_job(**NONE, loaders=1, loader_start="spawn", loader_retries=2)
     job.before["spawn_loader"] = lambda loader: bool(job.loader_news.append((loader, "It has no memory")))
     assert job.run() == 1
@@ -100,7 +100,7 @@ def test_one_that_never_starts_is_tried_as_often_as_retries_say(make_job: Make) 
     assert "Loader 2 could not be started, and no loader is left. It has no memory." in job.summary["error"]
 
 
-def test_a_loader_that_does_not_leave_holds_the_job_up_for_a_moment_only(make_job: Make) -> None:
+def test_loader_that_does_not_leave_delays_the_end_only_briefly(make_job: Make) -> None:
     job = finishing(make_job(**NONE, loaders=1))
     job.before["release"] = lambda loader: False
     before = job.now
@@ -108,7 +108,7 @@ def test_a_loader_that_does_not_leave_holds_the_job_up_for_a_moment_only(make_jo
     assert job.summary["status"] == "complete" and 7 <= job.now - before < 10
 
 
-def test_after_a_stop_nothing_takes_the_place_of_a_lost_loader(make_job: Make) -> None:
+def test_lost_loader_is_not_replaced_after_a_stop(make_job: Make) -> None:
     job = make_job(loaders=1, fault_tolerance="ulfm", can_spawn=True)
 
     def release(loader: int) -> bool:
@@ -121,7 +121,7 @@ def test_after_a_stop_nothing_takes_the_place_of_a_lost_loader(make_job: Make) -
     assert job.called("spawn_loader") == [] and len(job.called("release")) == 1
 
 
-def test_messages_of_no_loader_are_refused(make_job: Make) -> None:
+def test_message_of_an_unknown_loader_is_refused(make_job: Make) -> None:
     job = make_job(**NONE, loaders=1)
     job.before["serves"] = lambda loader: job.event(Finalized, 4, of_loader=True)
     assert job.run() == 1 and "There is no loader 4." in job.summary["error"]

@@ -38,7 +38,7 @@ def exit_note(plan: Plan, group: int, rank: int, **values: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("group", [1, 5])
-def test_the_cause_is_in_the_record_of_the_rank(
+def test_cause_is_read_from_the_exit_note_of_the_rank(
     tmp_path: Path, group: int, values: dict[str, Any], kind: str, sentence: str
 ) -> None:
     plan = a_plan(tmp_path)
@@ -54,7 +54,7 @@ def test_the_cause_is_in_the_record_of_the_rank(
     }
 
 
-def test_a_rank_that_only_followed_is_not_the_cause(tmp_path: Path) -> None:
+def test_rank_that_ended_because_of_another_is_not_the_cause(tmp_path: Path) -> None:
     plan = a_plan(tmp_path)
     exit_note(plan, 0, 0, exit=1, told=True)
     exit_note(plan, 0, 1, signal=9, told=True)
@@ -64,7 +64,7 @@ def test_a_rank_that_only_followed_is_not_the_cause(tmp_path: Path) -> None:
     assert (cause.signal, cause.rank_in_group, cause.output) == (6, 2, ["last words of 0, 2"])
 
 
-def test_a_death_that_nobody_has_recorded(tmp_path: Path) -> None:
+def test_death_without_an_exit_note_has_an_unknown_cause(tmp_path: Path) -> None:
     plan = a_plan(tmp_path)
     exit_note(plan, 0, 0, exit=1, told=True)
     cause = Cause.of_group(plan, 0, 1)
@@ -72,7 +72,7 @@ def test_a_death_that_nobody_has_recorded(tmp_path: Path) -> None:
     assert "vanished without an exit note" in cause.sentence
 
 
-def test_the_output_of_what_is_given_up_is_that_of_the_group_s_rank_0(tmp_path: Path) -> None:
+def test_abandoned_simulation_reports_the_output_of_rank_0_of_its_group(tmp_path: Path) -> None:
     plan = a_plan(tmp_path)
     PlannedRun(RunFolder(plan.run), plan).group_log(1, 0).write_text("".join(f"{i}\n" for i in range(100)))
     cause = Cause.given_up(plan, 1, "it diverged")
@@ -100,7 +100,9 @@ def losses(plan: Plan, set_aside: int) -> Losses:
         (2, 3, 9, "3 simulations were set aside, more than solvers.tolerate, 2"),
     ],
 )
-def test_the_verdict(tmp_path: Path, tolerate: int, set_aside: int, complete: int, words: str) -> None:
+def test_verdict_fails_the_job_if_too_many_simulations_are_set_aside(
+    tmp_path: Path, tolerate: int, set_aside: int, complete: int, words: str
+) -> None:
     verdict = losses(a_plan(tmp_path, groups=1, tolerate=tolerate), set_aside).verdict(complete)
     assert verdict.startswith(words) and bool(verdict) == bool(words)
     if words:
@@ -108,7 +110,7 @@ def test_the_verdict(tmp_path: Path, tolerate: int, set_aside: int, complete: in
         assert last in verdict and str(tmp_path) in verdict
 
 
-def test_no_verdict_while_a_group_has_not_failed(tmp_path: Path) -> None:
+def test_no_verdict_before_every_group_has_failed(tmp_path: Path) -> None:
     found = losses(a_plan(tmp_path, groups=2, simulations=9), 5)
     assert found.verdict(0) == ""
     found.retry(7, 1, 0, Cause("raised", "raised ValueError"))
@@ -116,12 +118,12 @@ def test_no_verdict_while_a_group_has_not_failed(tmp_path: Path) -> None:
     assert found.verdict(1) == ""
 
 
-def test_the_verdict_on_a_job_of_two_simulations_that_both_fail(tmp_path: Path) -> None:
+def test_job_of_two_simulations_fails_only_if_both_are_set_aside(tmp_path: Path) -> None:
     plan = a_plan(tmp_path, simulations=2, validation=0)
     assert losses(plan, 1).verdict(0) == "" and losses(plan, 2).verdict(0) != ""
 
 
-def test_what_is_given_up_does_not_tell_that_the_program_is_at_fault(tmp_path: Path) -> None:
+def test_abandoned_simulations_fail_the_job_only_if_all_are_abandoned(tmp_path: Path) -> None:
     plan = a_plan(tmp_path, simulations=10, validation=0)
     found = Losses(plan)
     for simulation in range(10):
@@ -131,7 +133,7 @@ def test_what_is_given_up_does_not_tell_that_the_program_is_at_fault(tmp_path: P
     assert found.verdict(1) == ""
 
 
-def test_what_an_earlier_start_has_set_aside_does_not_tell_that_the_program_is_at_fault(tmp_path: Path) -> None:
+def test_simulations_set_aside_before_a_resume_count_only_against_tolerate(tmp_path: Path) -> None:
     entry = {"simulation": 1, "cause": "exit", "how": "ended with exit status 3", "group": 1}
     found = losses(a_plan(tmp_path), 0)
     found.keep([entry] * 4)
@@ -141,7 +143,7 @@ def test_what_an_earlier_start_has_set_aside_does_not_tell_that_the_program_is_a
     assert found.verdict(9).startswith("4 simulations were set aside, more than solvers.tolerate, 3")
 
 
-def test_a_rank_that_mpi_ended_as_another_had_died_is_not_the_cause(tmp_path: Path) -> None:
+def test_mpi_abort_caused_by_another_death_is_not_the_cause(tmp_path: Path) -> None:
     plan = a_plan(tmp_path)
     exit_note(plan, 1, 0, abort=75)
     assert Cause.of_group(plan, 1, 0).sentence == "called MPI_Abort with 75"

@@ -57,7 +57,7 @@ def lost_trainers(run: Path, **keys: Any) -> tuple[LostTrainers, RunOutput]:
 
 
 @pytest.mark.parametrize(("at_least", "may"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0)])
-def test_so_many_may_die(tmp_path: Path, at_least: int, may: int) -> None:
+def test_trainers_may_die_down_to_at_least(tmp_path: Path, at_least: int, may: int) -> None:
     lost, output = lost_trainers(tmp_path, trainers_at_least=at_least)
     for trainer in range(may):
         assert lost.one_may_die(4 - trainer) and lost.few(4 - trainer) == ""
@@ -68,7 +68,7 @@ def test_so_many_may_die(tmp_path: Path, at_least: int, may: int) -> None:
     assert not at_least or lost.few(4 - may).endswith(f"'trainers.elastic.at_least', {at_least}")
 
 
-def test_a_death_is_told_with_its_exit_note_when_that_has_come(tmp_path: Path) -> None:
+def test_trainer_death_is_reported_when_its_exit_note_arrives(tmp_path: Path) -> None:
     lost, output = lost_trainers(tmp_path)
     lost.died(2, 3, 10.0)
     lost.tick(10.5, [])
@@ -81,7 +81,7 @@ def test_a_death_is_told_with_its_exit_note_when_that_has_come(tmp_path: Path) -
     assert event["how"] == "was killed by SIGSEGV" and event["signal"] == 11
 
 
-def test_a_death_without_an_exit_note_is_told_all_the_same(tmp_path: Path) -> None:
+def test_trainer_death_without_an_exit_note_is_reported_after_a_timeout(tmp_path: Path) -> None:
     lost, output = lost_trainers(tmp_path)
     lost.died(0, 3, 10.0)
     lost.died(3, 2, 11.0)
@@ -97,7 +97,7 @@ def given_up(run: Path) -> list[int]:
     return [trainer for trainer in range(4) if RunFolder(run).given_up(trainer, "trainer").exists()]
 
 
-def test_one_whose_script_has_ended_in_the_middle_is_killed_where_others_wait(tmp_path: Path) -> None:
+def test_trainer_whose_script_ended_early_is_killed_if_others_wait(tmp_path: Path) -> None:
     lost, output = lost_trainers(tmp_path, groups=0)
     assert not lost.all_exit([])
     assert lost.reported(1, [(EXITS, 0, 7.0)], range(3), range(3), 5.0) == ""
@@ -113,7 +113,7 @@ def test_one_whose_script_has_ended_in_the_middle_is_killed_where_others_wait(tm
     assert output.events[1]["how"] == how and output.events[1]["exit"] == 0
 
 
-def test_beside_a_stream_it_is_killed_where_others_go_on(tmp_path: Path) -> None:
+def test_stream_trainer_whose_script_ended_early_is_killed_if_others_continue(tmp_path: Path) -> None:
     lost, output = lost_trainers(tmp_path)
     lost.reported(1, [(EXITS, 0, 7.0)], range(3), range(3), 5.0)
     lost.tick(6.5, range(3), range(3))
@@ -128,7 +128,7 @@ def test_beside_a_stream_it_is_killed_where_others_go_on(tmp_path: Path) -> None
     assert given_up(tmp_path) == [1]
 
 
-def test_one_for_which_the_others_wait_too_long_is_killed_and_told_of(tmp_path: Path) -> None:
+def test_trainer_that_others_wait_for_too_long_is_killed_and_reported(tmp_path: Path) -> None:
     lost, output = lost_trainers(tmp_path, trainers_timeout_s=30.0)
     for seconds in range(2, 32):
         for trainer in (0, 1, 3):
@@ -146,7 +146,7 @@ def test_one_for_which_the_others_wait_too_long_is_killed_and_told_of(tmp_path: 
     assert output.events[1]["how"] == how and output.events[1]["cause"] == "silent"
 
 
-def test_one_that_has_just_come_to_wait_is_not_late(tmp_path: Path) -> None:
+def test_trainer_that_just_started_to_wait_is_not_late(tmp_path: Path) -> None:
     """A trainer reports its wait only after a second, in which several others report: they wait for trainer 3."""
     lost, _ = lost_trainers(tmp_path, trainers_timeout_s=30.0)
     for trainer, seconds in ((0, 30.0), (1, 30.1), (0, 31.0), (1, 31.1), (2, 1.1)):
@@ -156,14 +156,14 @@ def test_one_that_has_just_come_to_wait_is_not_late(tmp_path: Path) -> None:
     assert given_up(tmp_path) == [3]
 
 
-def test_one_that_goes_on_meanwhile_is_suspected_anew(tmp_path: Path) -> None:
+def test_suspicion_of_a_late_trainer_starts_again_after_it_continues(tmp_path: Path) -> None:
     lost, _ = lost_trainers(tmp_path, trainers=2, trainers_at_least=1, trainers_timeout_s=30.0)
     for seconds in (30.0, 31.0, 0.0, 32.0, 33.0):
         assert lost.waits(0, seconds, range(2), [], 0.0) == ""
     assert given_up(tmp_path) == []
 
 
-def test_all_that_wait_for_one_another_end_the_job(tmp_path: Path) -> None:
+def test_job_ends_if_all_trainers_wait_for_one_another(tmp_path: Path) -> None:
     lost, _ = lost_trainers(tmp_path, trainers_timeout_s=30.0)
     assert [lost.waits(trainer, 31.0, [0, 1, 3], [], 0.0) for trainer in (0, 1)] == ["", ""]
     assert lost.waits(3, 29.0, [0, 1, 3], [], 0.0) == "" and lost.waits(0, 32.0, [0, 1, 3], [], 0.0) == ""
@@ -171,7 +171,7 @@ def test_all_that_wait_for_one_another_end_the_job(tmp_path: Path) -> None:
     assert why.startswith("All trainers have waited for one another for 30 s. Each must make the same collective calls")
 
 
-def test_a_spare_that_never_begins_is_killed_where_all_others_wait(tmp_path: Path) -> None:
+def test_spare_that_never_starts_is_killed_if_all_others_wait(tmp_path: Path) -> None:
     plan = make_plan(run=tmp_path, trainers=4, world=9, trainers_at_least=2, trainers_timeout_s=30.0)
     silence = SilenceWatch(plan)
     lost = LostTrainers(plan, RunOutput(), silence)  # type: ignore[arg-type]
@@ -181,7 +181,7 @@ def test_a_spare_that_never_begins_is_killed_where_all_others_wait(tmp_path: Pat
     assert given_up(tmp_path) == [2]
 
 
-def test_all_have_time_to_notice_a_death(tmp_path: Path) -> None:
+def test_wait_timeout_restarts_after_a_trainer_death(tmp_path: Path) -> None:
     lost, _ = lost_trainers(tmp_path, trainers_timeout_s=30.0)
     lost.died(2, 3, 99.0)
     for now, seconds in ((100.0, 31.0), (128.0, 59.0)):
@@ -189,14 +189,14 @@ def test_all_have_time_to_notice_a_death(tmp_path: Path) -> None:
     assert lost.waits(0, 61.0, [0, 1], [], 130.0).startswith("All trainers have waited")
 
 
-def test_nobody_is_late_in_a_job_that_ends_with_a_death(tmp_path: Path) -> None:
+def test_late_trainers_are_not_killed_in_a_job_that_is_not_elastic(tmp_path: Path) -> None:
     lost, _ = lost_trainers(tmp_path, trainers_at_least=0, trainers_timeout_s=30.0)
     assert [lost.waits(0, seconds, range(4), [], 0.0) for seconds in (40.0, 50.0, 60.0)] == [""] * 3 and given_up(
         tmp_path
     ) == []
 
 
-def test_the_end_waits_for_no_lost_trainer(tmp_path: Path) -> None:
+def test_end_of_the_job_does_not_wait_for_lost_trainers(tmp_path: Path) -> None:
     plan = make_plan(run=tmp_path, trainers=2, world=9, groups=0, loaders=0)
     ending = Ending(2, Groups(plan, False), Groups(plan, False))
     ending.trainer_left(1, 5.0)
@@ -212,7 +212,7 @@ def test_the_end_waits_for_no_lost_trainer(tmp_path: Path) -> None:
     assert ending.is_over(5.1)
 
 
-def test_a_stop_waits_for_no_lost_trainer(tmp_path: Path) -> None:
+def test_stop_does_not_wait_for_lost_trainers(tmp_path: Path) -> None:
     plan = make_plan(run=tmp_path, trainers=2, world=9, groups=0, loaders=0)
     ending = Ending(2, Groups(plan, False), Groups(plan, False))
     ending.stop(0.0, "enough")
@@ -222,9 +222,7 @@ def test_a_stop_waits_for_no_lost_trainer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "named"), [(PEER, "Trainer 1 (rank 2) was killed by SIGSEGV"), ("ValueError: x", "")])
-def test_a_lost_trainer_is_the_first_cause_only_of_what_follows_from_its_death(
-    tmp_path: Path, text: str, named: str
-) -> None:
+def test_lost_trainer_is_named_as_the_cause_of_connection_errors_only(tmp_path: Path, text: str, named: str) -> None:
     plan = make_plan(run=tmp_path, trainers=3, world=9)
     cause = FirstCause(plan, SilenceWatch(plan))
     leave_note(tmp_path, 1, signal=11)
@@ -248,7 +246,7 @@ def elastic(make_job: MakeJob, trainers: int = 3, at_least: int = 1, **plan: Any
     )
 
 
-def test_a_trainer_s_death_is_survived(make_job: MakeJob) -> None:
+def test_elastic_job_survives_the_death_of_a_trainer(make_job: MakeJob) -> None:
     job = elastic(make_job)
     die(job, 1, 2.0, signal=11)
     job.event(Goodbye, 0, after=50.0)
@@ -260,7 +258,7 @@ def test_a_trainer_s_death_is_survived(make_job: MakeJob) -> None:
     assert json.loads((job.plan.run / "progress.json").read_text())["lost_trainers"] == [1]
 
 
-def test_batches_count_of_which_it_had_not_told(make_job: MakeJob) -> None:
+def test_batches_that_a_dead_trainer_had_not_reported_are_counted(make_job: MakeJob) -> None:
     job = elastic(make_job, trainers=2)
     values = ((f"{PREFIX}epoch", 0, 0.0), (f"{PREFIX}batches", 0, 5.0))
     for trainer in range(2):
@@ -270,7 +268,7 @@ def test_batches_count_of_which_it_had_not_told(make_job: MakeJob) -> None:
     assert job.run() == 0 and job.summary["loaded"]["batches"] == [5, 7]
 
 
-def test_below_at_least_it_is_not(make_job: MakeJob) -> None:
+def test_job_fails_with_fewer_trainers_than_at_least(make_job: MakeJob) -> None:
     job = elastic(make_job, at_least=2)
     job.before["stop"] = lambda: False
     die(job, 1, 2.0, signal=11)
@@ -282,7 +280,7 @@ def test_below_at_least_it_is_not(make_job: MakeJob) -> None:
     assert job.summary["lost_trainers"] == [1]
 
 
-def test_below_at_least_it_is_resumed_where_there_is_a_checkpoint(make_job: MakeJob) -> None:
+def test_error_below_at_least_suggests_a_resume_if_a_checkpoint_exists(make_job: MakeJob) -> None:
     job = elastic(make_job, at_least=3)
     job.before["stop"] = lambda: False
     (RunFolder(job.plan.run).checkpoints / "000001").mkdir(parents=True)
@@ -291,7 +289,7 @@ def test_below_at_least_it_is_resumed_where_there_is_a_checkpoint(make_job: Make
     assert job.summary["error"].endswith(f"Resume the job with `mpidata run --resume {job.plan.run}`.")
 
 
-def test_a_server_s_death_ends_the_job_of_trainers_that_may_die(make_job: MakeJob) -> None:
+def test_death_of_a_server_ends_an_elastic_job(make_job: MakeJob) -> None:
     job = elastic(make_job, servers=1)
     job.before["stop"] = lambda: False
     leave_note(job.plan.run, 4, signal=9, silent_s=3.0, silent_key="trainers.timeout_s")
@@ -301,7 +299,7 @@ def test_a_server_s_death_ends_the_job_of_trainers_that_may_die(make_job: MakeJo
     assert job.summary["error"].startswith(said), job.summary["error"]
 
 
-def test_a_trainer_that_left_early_the_others_of_whom_nobody_waits_for_it(make_job: MakeJob) -> None:
+def test_job_with_servers_continues_if_a_trainer_leaves_in_mid_epoch(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=0, simulations=0, loaders=1, servers=1)
     job.event(Report, 1, after=1.0, values=((LEFT_EARLY, 0, 3.0), (UNTRAINED, 0, 34.0), (PUSHES, 0, 3.0)))
     job.event(Goodbye, 1, after=1.0)
@@ -313,7 +311,7 @@ def test_a_trainer_that_left_early_the_others_of_whom_nobody_waits_for_it(make_j
     assert job.summary["loaded"]["untrained"] == 34 and job.summary["servers"] == {"ranks": 1, "pushes": 28}
 
 
-def test_the_last_ones_may_die_when_others_have_left_in_order(make_job: MakeJob) -> None:
+def test_last_trainers_may_die_after_others_have_left(make_job: MakeJob) -> None:
     """MPI may report a death late if it has much to report."""
     job = elastic(make_job)
     job.event(Goodbye, 2, after=1.0)
@@ -322,7 +320,7 @@ def test_the_last_ones_may_die_when_others_have_left_in_order(make_job: MakeJob)
     assert job.run() == 0 and job.summary["lost_trainers"] == [1, 0]
 
 
-def test_the_last_one_may_not_die_when_another_has_left_in_mid_epoch(make_job: MakeJob) -> None:
+def test_death_of_the_last_trainer_fails_the_job_if_another_left_in_mid_epoch(make_job: MakeJob) -> None:
     job = elastic(make_job, trainers=2)
     job.before["stop"] = lambda: False
     job.event(Report, 1, after=1.0, values=((LEFT_EARLY, 0, 3.0),))
@@ -331,7 +329,7 @@ def test_the_last_one_may_not_die_when_another_has_left_in_mid_epoch(make_job: M
     assert job.run() == 1 and "lost_trainers" not in job.summary
 
 
-def test_one_that_has_said_goodbye_does_not_count(make_job: MakeJob) -> None:
+def test_death_after_goodbye_does_not_count_as_a_lost_trainer(make_job: MakeJob) -> None:
     job = elastic(make_job, trainers=2, at_least=1)
     job.event(Goodbye, 1, after=1.0)
     die(job, 1, 2.0)
@@ -339,7 +337,7 @@ def test_one_that_has_said_goodbye_does_not_count(make_job: MakeJob) -> None:
     assert job.run() == 0 and "lost_trainers" not in job.summary
 
 
-def test_the_silence_of_a_lost_trainer_is_none(make_job: MakeJob) -> None:
+def test_lost_trainer_is_not_reported_as_silent(make_job: MakeJob) -> None:
     job = elastic(make_job, trainers=2)
     job.before["stop"] = lambda: False
     job.event(Status, 1, after=1.0)
@@ -350,7 +348,7 @@ def test_the_silence_of_a_lost_trainer_is_none(make_job: MakeJob) -> None:
     assert job.run() == 1 and job.events("trainer_silent") == [] and job.summary["error"].startswith(PEER)
 
 
-def test_a_death_after_a_script_has_failed_is_not_survived(make_job: MakeJob) -> None:
+def test_elastic_job_does_not_survive_a_death_after_a_failed_script(make_job: MakeJob) -> None:
     job = elastic(make_job)
     job.before["stop"] = lambda: False
     job.event(Stop, 0, after=1.0, failed=1, text=PEER)
@@ -368,7 +366,7 @@ def test_trainers_that_wait_for_one_another_end_the_job(make_job: MakeJob) -> No
     assert job.run() == 1 and job.summary["error"].startswith("All trainers have waited for one another for 30 s.")
 
 
-def test_a_checkpoint_that_waits_for_a_lost_trainer_is_begun_anew(make_job: MakeJob) -> None:
+def test_checkpoint_restarts_if_it_waits_for_a_lost_trainer(make_job: MakeJob) -> None:
     job = elastic(make_job)
 
     def write(number: int) -> None:
@@ -388,7 +386,7 @@ def test_a_checkpoint_that_waits_for_a_lost_trainer_is_begun_anew(make_job: Make
     assert [event["number"] for event in job.events("checkpoint")] == [2]
 
 
-def test_a_spare_that_hangs_is_killed_and_the_others_go_on(make_job: MakeJob) -> None:
+def test_hanging_spare_is_killed_and_the_others_continue(make_job: MakeJob) -> None:
     """The others wait for the spare in their meeting, because it may take a place there."""
     job = elastic(make_job, trainer_spares=1, trainers_timeout_s=30.0)
     job.event(Status, 2, after=1.0)

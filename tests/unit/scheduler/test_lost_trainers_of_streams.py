@@ -47,7 +47,7 @@ def drain(job: Any, trainers: list[int], after: float) -> None:
         job.event(Goodbye, trainer, after=after + 1.0)
 
 
-def test_simulations_of_which_the_others_lack_steps_run_again(make_job: MakeJob) -> None:
+def test_simulations_with_steps_lost_in_a_trainer_death_run_again(make_job: MakeJob) -> None:
     job = streaming(make_job)
     job.lacks = [0, 2]
     die(job, 1, 2.0, signal=9)
@@ -59,7 +59,7 @@ def test_simulations_of_which_the_others_lack_steps_run_again(make_job: MakeJob)
     assert len(job.called("end_of_stream")) == 2  # it was also announced before the death
 
 
-def test_validation_samples_of_a_dead_trainer_come_again_first(make_job: MakeJob) -> None:
+def test_validation_simulations_run_again_first_after_a_trainer_death(make_job: MakeJob) -> None:
     job = streaming(make_job, simulations=6, validation=2)
     job.lacks = [0, 7]
     die(job, 1, 2.5, signal=9)
@@ -71,7 +71,7 @@ def test_validation_samples_of_a_dead_trainer_come_again_first(make_job: MakeJob
     assert after.index("dispatch") < after.index("validation") < after.index("end_of_stream")
 
 
-def test_groups_stay_until_the_trainers_have_had_all(make_job: MakeJob) -> None:
+def test_groups_stay_until_the_trainers_have_drawn_all_samples(make_job: MakeJob) -> None:
     job = streaming(make_job)
     drain(job, [0, 1, 2], 30.0)
     assert job.run() == 0 and len(job.called("end_of_stream")) == 1
@@ -82,14 +82,14 @@ def test_groups_stay_until_the_trainers_have_had_all(make_job: MakeJob) -> None:
     assert names.index("group_left") < names.index("trainer_left")
 
 
-def test_groups_leave_when_all_scripts_have_though_none_asked_for_a_batch_too_many(make_job: MakeJob) -> None:
+def test_groups_leave_after_all_scripts_leave_without_reaching_the_end_of_stream(make_job: MakeJob) -> None:
     job = streaming(make_job)
     for trainer in range(3):
         job.event(Goodbye, trainer, after=5.0)
     assert job.run() == 0 and job.summary["status"] == "complete" and len(job.events("group_left")) == 1
 
 
-def test_nothing_is_dispatched_before_all_have_taken_over_their_part(make_job: MakeJob) -> None:
+def test_dispatch_pauses_until_all_trainers_adopt_the_shares_of_dead_ones(make_job: MakeJob) -> None:
     job = streaming(make_job, trainers=4)
     job.lacks = [1]
     die(job, 0, 2.0, signal=9)
@@ -100,7 +100,7 @@ def test_nothing_is_dispatched_before_all_have_taken_over_their_part(make_job: M
     assert [simulation for _, simulation in job.called("dispatch")] == [0, 1, 2, 1]
 
 
-def test_a_death_after_all_was_drawn_costs_nothing(make_job: MakeJob) -> None:
+def test_trainer_death_after_all_samples_were_drawn_causes_no_rerun(make_job: MakeJob) -> None:
     job = streaming(make_job)
     drain(job, [0, 2], 5.0)
     die(job, 1, 8.0, signal=9)
@@ -108,7 +108,7 @@ def test_a_death_after_all_was_drawn_costs_nothing(make_job: MakeJob) -> None:
     assert len(job.called("end_of_stream")) == 1 and "run_again" not in job.summary
 
 
-def test_batches_count_of_which_it_had_not_told(make_job: MakeJob) -> None:
+def test_batches_that_a_dead_trainer_had_not_reported_are_counted(make_job: MakeJob) -> None:
     job = streaming(make_job, trainers=2)
     for trainer in range(2):
         job.event(Status, trainer, after=1.0, statistics=(0, 0, 0, 5, 0, 0, 0, 0))
@@ -118,7 +118,7 @@ def test_batches_count_of_which_it_had_not_told(make_job: MakeJob) -> None:
     assert job.run() == 0 and job.summary["batches"]["per_trainer"] == [9, 7]
 
 
-def test_the_last_one_may_die_when_the_others_have_left_within_an_epoch_of_files(make_job: MakeJob) -> None:
+def test_last_trainer_of_a_stream_may_die_after_others_left_in_mid_epoch(make_job: MakeJob) -> None:
     job = streaming(make_job, trainers=2)
     job.event(Report, 0, after=4.0, values=((LEFT_EARLY, 0, 3.0),))
     drain(job, [0], 5.0)
@@ -126,7 +126,7 @@ def test_the_last_one_may_die_when_the_others_have_left_within_an_epoch_of_files
     assert job.run() == 0 and job.summary["status"] == "complete" and job.summary["lost_trainers"] == [1]
 
 
-def test_groups_that_have_left_cannot_run_again(make_job: MakeJob) -> None:
+def test_job_fails_if_simulations_must_run_again_but_all_groups_have_left(make_job: MakeJob) -> None:
     job = streaming(make_job)
     job.lacks = [0]
     job.before["stop"] = lambda: False
@@ -148,7 +148,7 @@ def test_a_silent_trainer_of_a_stream_is_killed(make_job: MakeJob) -> None:
     assert RunFolder(job.plan.run).given_up(0, "trainer").exists()
 
 
-def test_what_others_leave_to_a_spare_that_joins_runs_again(make_job: MakeJob) -> None:
+def test_simulations_needed_by_a_joining_spare_run_again(make_job: MakeJob) -> None:
     job = streaming(make_job, trainer_spares=1)
     job.lacks = [1]
     job.event(Report, 2, after=2.0, values=((JOINS, 5, 1.0),))
@@ -159,7 +159,7 @@ def test_what_others_leave_to_a_spare_that_joins_runs_again(make_job: MakeJob) -
     assert [simulation for _, simulation in job.called("dispatch")] == [0, 1, 2, 1]
 
 
-def test_what_a_trainer_has_that_is_one_too_many_runs_again(make_job: MakeJob) -> None:
+def test_simulations_with_steps_on_a_retired_trainer_run_again(make_job: MakeJob) -> None:
     job = streaming(make_job, trainer_spares=1)
     job.lacks = [0]
     job.event(Report, 1, after=2.0, values=((RETIRES, 5, 1.0),))
@@ -170,7 +170,7 @@ def test_what_a_trainer_has_that_is_one_too_many_runs_again(make_job: MakeJob) -
     assert job.called("retire_trainer") == [(1,)] and job.summary["run_again"] == 1
 
 
-def test_the_death_of_a_spare_that_waits_runs_nothing_again(make_job: MakeJob) -> None:
+def test_death_of_a_waiting_spare_causes_no_rerun(make_job: MakeJob) -> None:
     job = streaming(make_job, trainer_spares=1)
     die(job, 2, 0.5, signal=9)
     drain(job, [0, 1], 20.0)

@@ -49,7 +49,7 @@ def messages(library: Library) -> LibraryMessages:
     return found
 
 
-def test_every_message_is_a_call(library: Library, messages: LibraryMessages) -> None:
+def test_every_message_calls_the_library(library: Library, messages: LibraryMessages) -> None:
     told: Messages = messages
     told.no_more(3)
     told.expect(5, 20, 2)
@@ -90,7 +90,7 @@ def test_every_message_is_a_call(library: Library, messages: LibraryMessages) ->
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
-def test_dispatch_passes_a_row_of_the_table(library: Library, messages: LibraryMessages, n: int) -> None:
+def test_dispatch_passes_the_parameters_of_the_simulation(library: Library, messages: LibraryMessages, n: int) -> None:
     table = np.arange(4.0 * n).reshape(4, n)
     messages.dispatch(2, 1, 1, False, table[1])
     ((name, group, simulation, by_try, validation, values),) = library.calls
@@ -133,7 +133,7 @@ def raw_of(kind: int, **values: Any) -> RawEvent:
         (10, {"written__number": 1, "written__bytes": 9}, CheckpointWritten, {"number": 1, "bytes": 9, "batch": 0}),
     ],
 )
-def test_poll_gives_the_event(
+def test_poll_returns_the_events(
     library: Library, messages: LibraryMessages, kind: int, values: Any, expected: type[Event], said: dict[str, Any]
 ) -> None:
     library.raw = [raw_of(kind, **values), raw_of(7)]
@@ -141,11 +141,11 @@ def test_poll_gives_the_event(
     assert type(event) is expected and said.items() <= vars(event).items() and type(goodbye) is Goodbye
 
 
-def test_poll_gives_none_without_an_event(library: Library, messages: LibraryMessages) -> None:
+def test_poll_returns_an_empty_list_without_events(library: Library, messages: LibraryMessages) -> None:
     assert messages.poll(0.1) == []
 
 
-def test_an_event_of_unknown_kind(library: Library, messages: LibraryMessages) -> None:
+def test_event_of_unknown_kind_is_refused(library: Library, messages: LibraryMessages) -> None:
     library.raw = [raw_of(77)]
     with pytest.raises(MpidataError, match="Rank 2 sent a message of unknown kind 77"):
         messages.poll(0.1)
@@ -158,12 +158,12 @@ def test_a_failed_call_raises(library: Library, messages: LibraryMessages, name:
         getattr(messages, name)(*values)
 
 
-def test_not_open() -> None:
+def test_call_before_open_raises() -> None:
     with pytest.raises(RuntimeError):
         LibraryMessages(make_plan()).stop()
 
 
-def test_text_that_is_cut_within_a_character() -> None:
+def test_text_cut_within_a_character_ends_with_a_replacement_character() -> None:
     raw = raw_of(8, text="x" * 2046)
     raw.text += "é".encode()
     for text, end in ((raw.text, "é"), (raw.text[:2047], "\ufffd")):
@@ -171,7 +171,7 @@ def test_text_that_is_cut_within_a_character() -> None:
         assert vars(read(raw))["text"] == "x" * 2046 + end
 
 
-def test_index_of() -> None:
+def test_index_of_refuses_numbers_out_of_range() -> None:
     assert index_of(make_event(Goodbye, index=1, rank=7), 2) == 1
     with pytest.raises(MpidataError, match="Rank 7 sent a message as number 2 of 2"):
         index_of(make_event(Goodbye, index=2, rank=7), 2)

@@ -9,7 +9,7 @@ from mpidata.native.event import Next
 from mpidata.scheduler.figures.writer import TIMES, GroupTimes, Metrics
 
 
-def test_a_second_for_an_hour_then_more_rarely(tmp_path: Path) -> None:
+def test_metrics_are_due_every_second_for_an_hour_then_less_often(tmp_path: Path) -> None:
     metrics = Metrics(tmp_path / "metrics.jsonl", lambda: 12.3456)
     due = [second / 2 for second in range(2 * 100_000) if metrics.is_due(second / 2)]
     assert len([second for second in due if second < 3600]) == 3600
@@ -21,7 +21,7 @@ def test_a_second_for_an_hour_then_more_rarely(tmp_path: Path) -> None:
     assert json.loads(lines[0]) == {"time": 12.346, "fill": [0.5, None]} and len(lines) == 2
 
 
-def test_a_folder_that_is_gone_raises_nothing(tmp_path: Path) -> None:
+def test_write_to_a_missing_folder_raises_no_error(tmp_path: Path) -> None:
     Metrics(tmp_path / "gone" / "metrics.jsonl").write({})
 
 
@@ -40,7 +40,7 @@ def closed(steps: int, total: float, **parts: float) -> Next:
     )
 
 
-def test_the_parts_of_a_groups_time_are_all_of_it() -> None:
+def test_parts_of_the_time_of_a_group_add_up_to_the_total() -> None:
     times = GroupTimes()
     spent = times.add(4, closed(11, 10.0, room=2.0, next=1.0, start=3.0))
     assert dict(zip(TIMES, spent, strict=True)) == {"compute_s": 4.0, "room_s": 2.0, "next_s": 1.0, "start_s": 3.0}

@@ -24,7 +24,7 @@ def test_each_simulation_has_a_group_of_its_own(make_job: MakeJob) -> None:
     assert job.summary["simulations"]["complete"] == 5
 
 
-def test_groups_of_one_simulation_that_just_leave(make_job: MakeJob) -> None:
+def test_groups_that_leave_after_their_simulation_complete_the_job(make_job: MakeJob) -> None:
     job = make_job(start="spawn", lifetime="simulation", groups=2, simulations=5)
     job.before["dispatch"] = lambda group, simulation: job.finalize(group)
     assert job.run() == 0
@@ -32,7 +32,7 @@ def test_groups_of_one_simulation_that_just_leave(make_job: MakeJob) -> None:
     assert job.summary["simulations"]["complete"] == 5
 
 
-def test_no_more_groups_run_at_once_than_there_are_places(make_job: MakeJob) -> None:
+def test_no_more_groups_run_concurrently_than_there_are_places(make_job: MakeJob) -> None:
     job = make_job(start="spawn", lifetime="simulation", groups=2, simulations=6)
     most = 0
 
@@ -49,7 +49,7 @@ def test_no_more_groups_run_at_once_than_there_are_places(make_job: MakeJob) -> 
     assert max(alive) < 2 and len(alive) == 6
 
 
-def test_a_simulation_s_own_group_dies_and_another_one_gets_the_same_values(make_job: MakeJob) -> None:
+def test_retry_of_a_simulation_gets_the_same_values_in_a_new_group(make_job: MakeJob) -> None:
     job = make_job(start="spawn", lifetime="simulation", groups=1, simulations=2, retries=1)
     job.before["dispatch"] = lambda group, simulation: job.die(0, signal=11) if group == 0 else None
     assert job.run() == 0
@@ -60,7 +60,7 @@ def test_a_simulation_s_own_group_dies_and_another_one_gets_the_same_values(make
 
 
 @pytest.mark.parametrize("end", ["die", "leave"])
-def test_a_simulation_whose_own_group_never_asks_for_it_is_set_aside(make_job: MakeJob, end: str) -> None:
+def test_simulation_is_set_aside_if_its_groups_never_request_it(make_job: MakeJob, end: str) -> None:
     job = make_job(start="spawn", lifetime="simulation", groups=1, simulations=3, retries=1)
     usual = job.spawned
 
@@ -80,7 +80,7 @@ def test_a_simulation_whose_own_group_never_asks_for_it_is_set_aside(make_job: M
     assert job.summary["simulations"] == {"requested": 3, "complete": 2, "failed": 1}
 
 
-def test_a_spawn_that_fails_uses_up_no_try(make_job: MakeJob) -> None:
+def test_failed_spawn_does_not_count_as_a_try(make_job: MakeJob) -> None:
     job = make_job(start="spawn", lifetime="simulation", groups=1, simulations=2, retries=1)
     job.before["spawn"] = lambda group, values: group != 0 or bool(job.news.append((group, "There are no slots")))
     assert job.run() == 0
@@ -88,7 +88,7 @@ def test_a_spawn_that_fails_uses_up_no_try(make_job: MakeJob) -> None:
     assert [values[0] for _, values in job.called("spawn")] == ["alpha=0.0", "alpha=0.0", "alpha=2.0"]
 
 
-def test_a_group_that_asks_after_a_stop_is_let_go(make_job: MakeJob) -> None:
+def test_group_that_requests_work_after_a_stop_is_released(make_job: MakeJob) -> None:
     job = make_job(start="spawn", lifetime="simulation", groups=1, simulations=100)
     job.before["spawn"] = lambda group, values: False
 
@@ -106,7 +106,7 @@ def test_a_group_that_asks_after_a_stop_is_let_go(make_job: MakeJob) -> None:
     assert job.summary["set_aside"] == []
 
 
-def test_what_a_job_file_may_name_in_arguments_has_a_value(make_job: MakeJob, tmp_path: Path) -> None:
+def test_every_name_allowed_in_program_arguments_has_a_value(make_job: MakeJob, tmp_path: Path) -> None:
     """The scheduler fills in every name that `check` accepts with `lifetime: simulation`."""
     job = make_job(start="spawn", lifetime="simulation", simulations=1)
     assert job.run() == 0

@@ -23,7 +23,7 @@ class Job:
         return found
 
 
-def test_stuck_twice_is_relieved_by_a_quarter() -> None:
+def test_full_trainer_is_relieved_by_a_quarter_after_two_statuses() -> None:
     job = Job()
     assert job.tell(STARVED, FULL) == []
     assert job.tell(STARVED, FULL) == [(1, 25, 0)]
@@ -44,7 +44,7 @@ def test_relief_grows_with_the_capacity_and_needs_two_statuses_again() -> None:
     assert job.tell(STARVED, FULL) == [(1, 31, 0)]
 
 
-def test_not_while_something_moves() -> None:
+def test_no_relief_while_samples_are_received_or_drawn() -> None:
     for counter in ("received", "drawn"):
         for trainer in (0, 1):
             job = Job()
@@ -53,7 +53,7 @@ def test_not_while_something_moves() -> None:
                 assert job.tell(STARVED, FULL) == []
 
 
-def test_not_without_one_that_starves_or_one_that_is_full() -> None:
+def test_no_relief_without_both_a_starved_and_a_full_trainer() -> None:
     job = Job()
     for states in ((STARVED, STARVED), (FULL, FULL), (FINE, FULL), (STARVED, FINE)):
         assert [job.tell(*states) for _ in range(4)] == [[]] * 4

@@ -19,7 +19,7 @@ from mpidata.scheduler.simulations import Simulations
     "told",
     [{}, {"lost_groups": 3, "retries": [{"simulation": 0}], "set_aside": [], "run_again": 6, "lost_trainers": [2, 0]}],
 )
-def test_figures_go_on_from_the_checkpoint_and_losses_from_the_events(
+def test_figures_resume_from_the_checkpoint_and_losses_from_the_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, Any]
 ) -> None:
     plan = make_plan(run=tmp_path, simulations=5, validation=0, checkpoint=1, attempt=2)

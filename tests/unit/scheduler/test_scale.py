@@ -45,7 +45,7 @@ def test_loaders_are_added(make_job: Make, start: str) -> None:
     assert job.summary["loaders"] == {"joined": 5, "lost": 0}
 
 
-def test_those_that_were_added_are_replaced_as_the_others(make_job: Make) -> None:
+def test_added_loader_is_replaced_when_it_is_lost(make_job: Make) -> None:
     job = make_job(**NONE, loaders=1, fault_tolerance="ulfm", can_spawn=True)
     asked = Asked(job)
 
@@ -61,7 +61,7 @@ def test_those_that_were_added_are_replaced_as_the_others(make_job: Make) -> Non
     assert job.run() == 0 and job.called("serves") == [(0,), (1,), (2,)]
 
 
-def test_spare_loaders_take_part_where_none_can_be_started(make_job: Make) -> None:
+def test_spare_loaders_are_used_if_none_can_be_spawned(make_job: Make) -> None:
     job = make_job(**NONE, loaders=1, loader_spares=2)
     asked = Asked(job)
 
@@ -91,7 +91,9 @@ def test_spare_loaders_take_part_where_none_can_be_started(make_job: Make) -> No
         ({"loaders": 1}, "groups", 2, "2 groups would be 1 more, but the job has 0 to spare"),
     ],
 )
-def test_refused(make_job: Make, plan: dict[str, int], kind: str, count: int, why: str) -> None:
+def test_impossible_scale_requests_are_refused(
+    make_job: Make, plan: dict[str, int], kind: str, count: int, why: str
+) -> None:
     job = make_job(**plan)
     asked = Asked(job)
     asked(kind, count)
@@ -101,7 +103,7 @@ def test_refused(make_job: Make, plan: dict[str, int], kind: str, count: int, wh
     assert refused and sentence.startswith(why) and job.events("scale")[0]["refused"]
 
 
-def test_loaders_are_taken_away_those_that_came_last_first(make_job: Make) -> None:
+def test_loaders_are_removed_in_reverse_order_of_joining(make_job: Make) -> None:
     job = make_job(**NONE, loaders=3, fault_tolerance="ulfm", can_spawn=True)
     asked = Asked(job)
 
@@ -120,7 +122,7 @@ def test_loaders_are_taken_away_those_that_came_last_first(make_job: Make) -> No
     assert job.called("spawn_loader") == [(3,)] and job.summary["loaders"] == {"joined": 4, "lost": 0}
 
 
-def test_a_loader_works_until_one_that_is_still_starting_has_joined(make_job: Make) -> None:
+def test_starting_loader_is_removed_only_after_it_has_joined(make_job: Make) -> None:
     job = make_job(**NONE, loaders=2, fault_tolerance="ulfm", can_spawn=True)
     asked = Asked(job)
 
@@ -141,7 +143,7 @@ def test_a_loader_works_until_one_that_is_still_starting_has_joined(make_job: Ma
     assert job.called("retires") == [(1,), (2,)] and job.called("rests") == [(1,)]
 
 
-def test_loaders_that_rest_are_the_first_to_come_again(make_job: Make) -> None:
+def test_resting_loaders_are_the_first_to_serve_again(make_job: Make) -> None:
     job = make_job(**NONE, loaders=3)
     asked = Asked(job)
 
@@ -158,7 +160,7 @@ def test_loaders_that_rest_are_the_first_to_come_again(make_job: Make) -> None:
     assert asked.answers[1] == (False, "2 loaders from now on, there were 1: 1 of the spare ones.")
 
 
-def test_a_loader_that_dies_as_it_leaves_is_lost_but_not_replaced(make_job: Make) -> None:
+def test_loader_that_dies_while_leaving_is_lost_but_not_replaced(make_job: Make) -> None:
     job = make_job(**NONE, loaders=2, fault_tolerance="ulfm", can_spawn=True)
     asked = Asked(job)
 
@@ -173,7 +175,7 @@ def test_a_loader_that_dies_as_it_leaves_is_lost_but_not_replaced(make_job: Make
     assert job.called("lose_loader") == [(1, "")] and job.summary["loaders"]["lost"] == 1
 
 
-def test_loaders_are_not_taken_away_before_all_have_joined(make_job: Make) -> None:
+def test_removal_of_loaders_is_refused_before_all_have_joined(make_job: Make) -> None:
     job = make_job(**NONE, loaders=2, loader_start="spawn")
     asked = Asked(job)
 
@@ -211,7 +213,7 @@ def slow(job: Any, asked: Asked, requests: dict[int, tuple[str, int]]) -> Callab
     return dispatch
 
 
-def test_groups_are_taken_away_when_their_simulation_is_done(make_job: Make) -> None:
+def test_groups_are_removed_after_their_current_simulation(make_job: Make) -> None:
     job = make_job(groups=4, simulations=20, can_spawn=True)
     asked = Asked(job)
     job.before["dispatch"] = slow(job, asked, {5: ("groups", 1)})
@@ -224,7 +226,7 @@ def test_groups_are_taken_away_when_their_simulation_is_done(make_job: Make) -> 
 
 
 @pytest.mark.parametrize(("start", "lifetime"), [("split", "pool"), ("spawn", "pool"), ("spawn", "simulation")])
-def test_groups_come_and_go_and_come(make_job: Make, start: str, lifetime: str) -> None:
+def test_groups_are_added_removed_and_added_again(make_job: Make, start: str, lifetime: str) -> None:
     job = make_job(groups=2, simulations=40, can_spawn=True, start=start, lifetime=lifetime)
     asked = Asked(job)
     job.before["dispatch"] = slow(job, asked, {5: ("groups", 5), 15: ("groups", 1), 25: ("groups", 3)})

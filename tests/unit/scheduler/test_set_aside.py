@@ -11,7 +11,7 @@ from mpidata.run.logged_losses import read_losses
 MakeJob = Callable[..., Any]
 
 
-def test_what_fails_on_every_try_is_set_aside_with_its_last_words(make_job: MakeJob) -> None:
+def test_simulation_that_fails_on_every_try_is_set_aside_with_its_last_output(make_job: MakeJob) -> None:
     job = make_job(groups=4, simulations=6, retries=1)
     for group in range(4):
         job.print(group, "".join(f"line {i} of {group}\n" for i in range(30)))
@@ -37,7 +37,7 @@ def test_what_fails_on_every_try_is_set_aside_with_its_last_words(make_job: Make
     assert last == [group for group, simulation in job.called("dispatch") if simulation == 2][1]
 
 
-def test_a_simulation_given_up_is_set_aside_at_once(make_job: MakeJob) -> None:
+def test_abandoned_simulation_is_set_aside_without_a_retry(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=5, retries=2)
     job.fails = {3: "it diverged"}
     job.print(0, "dt too large\n")
@@ -52,7 +52,7 @@ def test_a_simulation_given_up_is_set_aside_at_once(make_job: MakeJob) -> None:
     assert job.summary["lost_groups"] == 0 and job.summary["status"] == "complete"
 
 
-def test_a_try_that_has_failed_is_followed_by_others_until_the_simulation_is_set_aside(make_job: MakeJob) -> None:
+def test_simulation_that_raises_is_retried_and_then_set_aside(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=5, retries=2)
     job.raises = {3: "raised ValueError: no (rod.py line 2)"}
     assert job.run() == 0
@@ -65,7 +65,9 @@ def test_a_try_that_has_failed_is_followed_by_others_until_the_simulation_is_set
 
 
 @pytest.mark.parametrize("tolerate, status", [(-1, 0), (2, 0), (1, 1), (0, 1)])
-def test_how_many_failures_are_tolerated(make_job: MakeJob, tolerate: int, status: int) -> None:
+def test_job_fails_if_more_simulations_are_set_aside_than_tolerated(
+    make_job: MakeJob, tolerate: int, status: int
+) -> None:
     job = make_job(groups=2, simulations=10, tolerate=tolerate)
     job.fails = {3: "it diverged", 4: "it diverged"}
     assert job.run() == status
@@ -82,7 +84,7 @@ def test_a_program_that_always_fails_ends_the_job_early(make_job: MakeJob) -> No
     assert "ended with exit status 3" in job.summary["error"]
 
 
-def test_events_tell_what_the_summary_tells(make_job: MakeJob) -> None:
+def test_losses_read_from_the_events_equal_those_of_the_summary(make_job: MakeJob) -> None:
     job = make_job(groups=6, simulations=6, retries=1)
     job.fails = {4: "it diverged"}
     job.before["dispatch"] = lambda group, simulation: job.die(group, signal=6) if simulation == 2 else None
@@ -94,7 +96,7 @@ def test_events_tell_what_the_summary_tells(make_job: MakeJob) -> None:
 
 
 @pytest.mark.parametrize("tolerate", [-1, 1])
-def test_what_was_set_aside_before_a_resume_stays_so(
+def test_simulations_set_aside_before_a_resume_stay_set_aside(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, tolerate: int
 ) -> None:
     kept = [{"simulation": i, "cause": "given_up", "how": "gave it up: no", "group": 0} for i in (1, 3)]

@@ -5,7 +5,7 @@ from mpidata.scheduler.restore import unfinished_tries
 from mpidata.scheduler.simulations import COMPLETE, COUNTED, FAILED, NONE, PENDING, RUNNING, Simulations
 
 
-def test_order_is_first_then_the_others() -> None:
+def test_simulations_of_first_are_taken_before_the_others() -> None:
     simulations = Simulations(6, trainers=1, first=range(4, 6))
     order = []
     while (simulation := simulations.take(0)) != NONE:
@@ -16,7 +16,7 @@ def test_order_is_first_then_the_others() -> None:
     assert simulations.pending == 0
 
 
-def test_first_in_the_middle_is_taken_once() -> None:
+def test_simulations_of_first_in_the_middle_are_taken_only_once() -> None:
     simulations = Simulations(6, trainers=1, first=range(2, 4))
     assert [simulations.take(group) for group in range(6)] == [2, 3, 0, 1, 4, 5]
 
@@ -44,7 +44,7 @@ def test_a_failed_simulation_settles_but_is_not_complete() -> None:
     assert simulations.totals == [0, 0, 0, 0, 1, 0]
 
 
-def test_closing_what_the_group_does_not_run() -> None:
+def test_closing_a_simulation_that_the_group_does_not_run_is_refused() -> None:
     simulations = Simulations(3, trainers=1)
     simulations.take(0)
     simulations.take(1)
@@ -61,12 +61,12 @@ def test_closing_what_the_group_does_not_run() -> None:
 
 
 @pytest.mark.parametrize("simulation", [-1, 2, 1 << 40])
-def test_holding_what_does_not_exist(simulation: int) -> None:
+def test_holding_an_unknown_simulation_is_refused(simulation: int) -> None:
     with pytest.raises(MpidataError, match=f"Trainer 0 holds simulation {simulation} of 2"):
         Simulations(2, trainers=1).hold(0, simulation, 1)
 
 
-def test_holding_what_is_not_counted_or_held_by_all() -> None:
+def test_holding_a_simulation_too_early_or_twice_is_refused() -> None:
     simulations = Simulations(1, trainers=1)
     simulations.take(0)
     for by_try in (0, 1, 2):
@@ -79,7 +79,7 @@ def test_holding_what_is_not_counted_or_held_by_all() -> None:
     assert simulations.settled == 1
 
 
-def test_none_at_all() -> None:
+def test_zero_simulations_are_all_settled() -> None:
     simulations = Simulations(0, trainers=1)
     assert simulations.all_settled
     assert simulations.take(0) == NONE
@@ -93,14 +93,14 @@ def run(
     return simulations.close(group, simulation, 1, failed, again) and simulations.hold(0, simulation, by_try)
 
 
-def test_one_that_is_given_up_is_not_tried_again() -> None:
+def test_abandoned_simulation_is_not_retried() -> None:
     simulations = Simulations(2, trainers=1, retries=2)
     assert run(simulations, 0, 0, failed=True, again=False)
     assert simulations.has_failed(0) and simulations.settled == 1
     assert run(simulations, 0, 1)
 
 
-def test_one_whose_try_has_failed_is_tried_again_first() -> None:
+def test_failed_simulation_is_retried_before_new_ones() -> None:
     simulations = Simulations(4, trainers=1, retries=2)
     assert not run(simulations, 0, 0, failed=True)
     assert simulations.state(0) == PENDING and simulations.settled == 0
@@ -111,7 +111,7 @@ def test_one_whose_try_has_failed_is_tried_again_first() -> None:
     assert simulations.totals == [2, 0, 0, 1, 1, 0]
 
 
-def test_those_of_first_are_tried_again_before_the_others() -> None:
+def test_simulations_of_first_are_retried_before_the_others() -> None:
     simulations = Simulations(4, trainers=1, first=range(2, 4), retries=1)
     assert [simulations.take(group) for group in range(3)] == [2, 3, 0]
     for group in (2, 1, 0):
@@ -119,7 +119,7 @@ def test_those_of_first_are_tried_again_before_the_others() -> None:
     assert [simulations.take(group) for group in range(4)] == [2, 3, 0, 1]
 
 
-def test_there_may_be_more_tries_than_fit_a_byte() -> None:
+def test_number_of_tries_may_exceed_one_byte() -> None:
     simulations = Simulations(1, trainers=1, retries=300)
     for by_try in range(1, 301):
         assert not run(simulations, 0, 0, by_try=by_try, failed=True)
@@ -127,7 +127,7 @@ def test_there_may_be_more_tries_than_fit_a_byte() -> None:
     assert simulations.all_settled
 
 
-def test_a_lost_group_s_running_simulation_is_pending_again_until_its_tries_are_used_up() -> None:
+def test_running_simulation_of_a_lost_group_is_retried_until_no_tries_are_left() -> None:
     simulations = Simulations(2, trainers=2, retries=1)
     simulations.take(5)
     assert simulations.lose(5) == (0, []) and simulations.running == {}
@@ -138,7 +138,7 @@ def test_a_lost_group_s_running_simulation_is_pending_again_until_its_tries_are_
     assert simulations.has_failed(0) and simulations.settled == 1 and simulations.totals == [1, 0, 0, 0, 1, 0]
 
 
-def test_a_lost_group_s_closed_simulations_run_again_unless_they_are_complete() -> None:
+def test_closed_simulations_of_a_lost_group_run_again_unless_complete() -> None:
     simulations = Simulations(4, trainers=2, retries=1)
     for simulation in range(3):
         assert simulations.take(0) == simulation
@@ -152,7 +152,7 @@ def test_a_lost_group_s_closed_simulations_run_again_unless_they_are_complete() 
     assert simulations.totals == [3, 0, 0, 1, 0, 0] and simulations.settled == 1
 
 
-def test_only_the_one_in_which_a_group_died_has_failed() -> None:
+def test_only_the_running_or_last_simulation_of_a_lost_group_fails() -> None:
     simulations = Simulations(3, trainers=1, retries=0)
     for simulation in range(2):
         simulations.take(0)
@@ -169,7 +169,7 @@ def test_only_the_one_in_which_a_group_died_has_failed() -> None:
     assert simulations.lose(0) == (1, [0]) and simulations.has_failed(1) and not simulations.has_failed(0)
 
 
-def test_what_a_trainer_held_of_a_lost_try_does_not_count_for_the_next() -> None:
+def test_samples_held_of_a_lost_try_do_not_count_for_the_next_try() -> None:
     simulations = Simulations(1, trainers=2, retries=1)
     simulations.take(0)
     simulations.close(0, 0, 4, failed=False)
@@ -186,7 +186,7 @@ def test_what_a_trainer_held_of_a_lost_try_does_not_count_for_the_next() -> None
     assert simulations.state(0) == COMPLETE
 
 
-def test_one_that_failed_with_its_group_settles_once() -> None:
+def test_simulation_that_failed_with_its_group_settles_once() -> None:
     simulations = Simulations(1, trainers=2)
     simulations.take(0)
     simulations.close(0, 0, 4, failed=False)
@@ -196,7 +196,7 @@ def test_one_that_failed_with_its_group_settles_once() -> None:
     assert simulations.settled == 1 and simulations.has_failed(0)
 
 
-def test_one_that_was_given_up_settles_when_its_group_is_lost() -> None:
+def test_abandoned_simulation_settles_when_its_group_is_lost() -> None:
     simulations = Simulations(2, trainers=2)
     simulations.take(0)
     assert simulations.close(0, 0, 4, failed=True)
@@ -205,7 +205,7 @@ def test_one_that_was_given_up_settles_when_its_group_is_lost() -> None:
     assert not simulations.hold(1, 0, 1) and simulations.settled == 1
 
 
-def test_giving_back_uses_up_no_try() -> None:
+def test_give_back_does_not_count_as_a_try() -> None:
     simulations = Simulations(2, trainers=1, retries=0)
     assert simulations.take(0) == 0
     assert simulations.give_back(0) == 0 and simulations.give_back(0) == NONE
@@ -214,7 +214,7 @@ def test_giving_back_uses_up_no_try() -> None:
     assert run(simulations, 1, 0)
 
 
-def test_going_on_from_an_earlier_run() -> None:
+def test_restore_resumes_the_states_and_tries_of_an_earlier_run() -> None:
     simulations = Simulations(6, trainers=2, first=range(4, 6), retries=2)
     simulations.restore({0: 10, 4: 3}, {1: 2, 5: 1}, [2])
     assert simulations.totals == [3, 0, 0, 2, 1, 0]
@@ -228,7 +228,7 @@ def test_going_on_from_an_earlier_run() -> None:
         simulations.hold(0, 0, 1)
 
 
-def test_what_failed_is_not_counted_among_the_complete_by_a_restore() -> None:
+def test_restore_does_not_count_failed_simulations_as_complete() -> None:
     simulations = Simulations(2, trainers=1)
     simulations.restore({0: 10}, {}, [0])  # set aside, yet complete according to the trainers
     assert simulations.totals == [1, 0, 0, 1, 0, 0] and simulations.settled == 1
@@ -239,7 +239,7 @@ def run_all(simulations: Simulations, group: int = 0) -> None:
         simulations.close(group, simulation, steps=4, failed=False)
 
 
-def test_what_lacks_steps_of_a_dead_trainer_runs_again_and_its_try_does_not_count() -> None:
+def test_simulation_lacking_steps_of_a_dead_trainer_reruns_without_using_a_try() -> None:
     simulations = Simulations(3, trainers=3, retries=0)
     run_all(simulations)
     for simulation in (0, 1):
@@ -257,7 +257,7 @@ def test_what_lacks_steps_of_a_dead_trainer_runs_again_and_its_try_does_not_coun
     assert simulations.all_settled and simulations.totals == [0, 0, 0, 3, 0, 0]
 
 
-def test_a_try_that_began_before_a_trainer_died_is_followed_by_another() -> None:
+def test_try_started_before_a_trainer_death_is_repeated() -> None:
     simulations = Simulations(2, trainers=2, retries=0)
     assert simulations.take(0) == 0
     simulations.lose_trainer(0)
@@ -269,7 +269,7 @@ def test_a_try_that_began_before_a_trainer_died_is_followed_by_another() -> None
     assert simulations.hold(1, 0, 2) and simulations.hold(1, 1, 1) and simulations.all_settled
 
 
-def test_one_of_an_earlier_start_is_held_before_its_new_try_has_ended() -> None:
+def test_restored_simulation_may_be_held_before_its_new_try_ends() -> None:
     simulations = Simulations(1, trainers=2)
     simulations.restore({0: 4}, {}, [])
     simulations.lose_trainer(1)
@@ -279,7 +279,7 @@ def test_one_of_an_earlier_start_is_held_before_its_new_try_has_ended() -> None:
     assert simulations.state(0) == COMPLETE and simulations.settled == 1
 
 
-def test_one_that_was_given_up_does_not_run_again_when_a_trainer_dies() -> None:
+def test_abandoned_simulation_does_not_run_again_after_a_trainer_death() -> None:
     simulations = Simulations(1, trainers=2)
     simulations.take(0)
     simulations.close(0, 0, steps=3, failed=True)
@@ -288,7 +288,7 @@ def test_one_that_was_given_up_does_not_run_again_when_a_trainer_dies() -> None:
     assert simulations.go_on([0]) == [] and simulations.state(0) == FAILED and simulations.all_settled
 
 
-def test_one_that_a_checkpoint_says_is_complete_runs_again_too() -> None:
+def test_simulation_complete_in_a_checkpoint_also_runs_again_after_a_trainer_death() -> None:
     simulations = Simulations(1, trainers=2, retries=0)
     simulations.restore({0: 4}, {}, [])
     simulations.lose_trainer(0)
@@ -298,7 +298,7 @@ def test_one_that_a_checkpoint_says_is_complete_runs_again_too() -> None:
     assert simulations.hold(1, 0, 1) and simulations.all_settled
 
 
-def test_who_lacked_something_after_one_change_may_hold_it_after_the_next() -> None:
+def test_trainer_may_hold_a_simulation_that_it_lacked_after_an_earlier_change() -> None:
     simulations = Simulations(1, trainers=2, retries=0)
     run_all(simulations)
     assert not simulations.hold(0, 0, 1) and simulations.hold(1, 0, 1)

@@ -50,7 +50,7 @@ def test_a_spare_is_called_when_a_trainer_dies(tmp_path: Path) -> None:
     assert job.spares.reported(2, [TRAINS]) == 0
 
 
-def test_a_spare_has_a_share_of_the_stream_before_it_is_in_checkpoints(tmp_path: Path) -> None:
+def test_joining_spare_has_a_share_of_the_stream_before_it_counts_as_joined(tmp_path: Path) -> None:
     job = Spares(tmp_path)
     assert not job.spares.joins(0, [JOINS]) and not job.spares.joins(2, ["loss"])
     assert job.spares.joins(2, [JOINS]) and not job.spares.joins(2, [JOINS])
@@ -58,7 +58,7 @@ def test_a_spare_has_a_share_of_the_stream_before_it_is_in_checkpoints(tmp_path:
     assert job.spares.reported(2, [TRAINS]) == 1 and job.figures.joined_trainers == [2]
 
 
-def test_the_death_of_one_that_waits_calls_nobody(tmp_path: Path) -> None:
+def test_death_of_a_waiting_spare_calls_no_other_spare(tmp_path: Path) -> None:
     job = Spares(tmp_path)
     job.die(3)
     assert job.orders == []
@@ -67,21 +67,21 @@ def test_the_death_of_one_that_waits_calls_nobody(tmp_path: Path) -> None:
     assert job.orders == [] and job.spares.training(job.living) == [1]
 
 
-def test_another_one_is_called_where_one_dies_before_it_trains(tmp_path: Path) -> None:
+def test_next_spare_is_called_if_one_dies_before_it_trains(tmp_path: Path) -> None:
     job = Spares(tmp_path)
     job.die(1)
     job.die(2)
     assert job.orders == [(1, 2), (2, 2)]
 
 
-def test_those_that_wait_leave_once_nobody_trains(tmp_path: Path) -> None:
+def test_release_orders_waiting_spares_to_leave_only_once(tmp_path: Path) -> None:
     job = Spares(tmp_path)
     job.spares.release()
     job.spares.release()
     assert job.orders == [(1, 0)]
 
 
-def test_more_and_fewer_are_asked_for(tmp_path: Path) -> None:
+def test_scale_adds_and_retires_trainers(tmp_path: Path) -> None:
     job = Spares(tmp_path)
     assert job.spares.scale(3, job.living) == "3 trainers from the next step on, there were 2."
     job.spares.reported(2, [TRAINS])
@@ -103,14 +103,16 @@ def test_more_and_fewer_are_asked_for(tmp_path: Path) -> None:
         ({}, 5, "5 trainers would be 3 more, but the job has 2 to spare"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path: Path, plan: dict[str, int], count: int, said: str) -> None:
+def test_impossible_numbers_of_trainers_are_refused(
+    tmp_path: Path, plan: dict[str, int], count: int, said: str
+) -> None:
     job = Spares(tmp_path, **plan)
     with pytest.raises(MpidataError, match=said):
         job.spares.scale(count, job.living)
     assert job.orders == []
 
 
-def test_a_job_whose_spare_takes_a_place(make_job: Any) -> None:
+def test_spare_replaces_a_dead_trainer_in_a_job(make_job: Any) -> None:
     job = make_job(
         trainers=4, trainer_spares=2, trainers_at_least=1, groups=0, simulations=0, loaders=1, fault_tolerance="ulfm"
     )

@@ -23,7 +23,7 @@ def times(job: Any, name: str) -> list[float]:
     return seen
 
 
-def test_a_job_whose_groups_are_all_spawned(make_job: MakeJob) -> None:
+def test_job_completes_with_spawned_groups_only(make_job: MakeJob) -> None:
     job = make_job(start="spawn", groups=3, simulations=8)
     assert job.run() == 0
     assert job.called("spawn") == [(0, ()), (1, ()), (2, ())]
@@ -40,7 +40,7 @@ def test_no_more_groups_are_spawned_than_there_are_simulations(make_job: MakeJob
 
 
 @pytest.mark.parametrize("start", ["split", "spawn"])
-def test_a_spawned_group_takes_the_place_of_a_lost_one(make_job: MakeJob, start: str) -> None:
+def test_lost_group_is_replaced_by_a_spawned_one(make_job: MakeJob, start: str) -> None:
     job = make_job(start=start, can_spawn=True, groups=1, simulations=4, retries=1)
     died = times(job, "lose")
     spawned = times(job, "spawn")
@@ -51,14 +51,14 @@ def test_a_spawned_group_takes_the_place_of_a_lost_one(make_job: MakeJob, start:
     assert job.summary["status"] == "complete" and job.summary["lost_groups"] == 1
 
 
-def test_without_spawning_the_job_goes_on_with_fewer_groups(make_job: MakeJob) -> None:
+def test_job_continues_with_fewer_groups_without_spawning(make_job: MakeJob) -> None:
     job = make_job(groups=2, simulations=6, retries=1)
     job.before["dispatch"] = lambda group, simulation: job.die(0, signal=11) if group == 0 else None
     assert job.run() == 0
     assert job.called("spawn") == [] and job.summary["status"] == "complete"
 
 
-def test_a_spawn_that_fails_is_tried_again_with_growing_pauses(make_job: MakeJob) -> None:
+def test_failed_spawn_is_retried_with_growing_pauses(make_job: MakeJob) -> None:
     job = make_job(start="spawn", groups=1, simulations=3, retries=3)
 
     def spawn(group: int, values: tuple[str, ...]) -> bool:
@@ -77,7 +77,7 @@ def test_a_spawn_that_fails_is_tried_again_with_growing_pauses(make_job: MakeJob
     ] * 3
 
 
-def test_a_place_that_cannot_be_filled_is_given_up(make_job: MakeJob) -> None:
+def test_place_is_abandoned_after_repeated_failed_spawns(make_job: MakeJob) -> None:
     job = make_job(start="spawn", groups=2, simulations=6, retries=1)
     job.before["spawn"] = lambda group, values: group == 0 or bool(job.news.append((group, "There are no slots")))
     job.before["dispatch"] = lambda group, simulation: bool(
@@ -110,7 +110,7 @@ def test_the_job_fails_when_no_group_can_be_spawned(make_job: MakeJob) -> None:
 
 @pytest.mark.parametrize("lifetime", ["pool", "simulation"])
 @pytest.mark.parametrize("groups", [1, 8])
-def test_where_nothing_joins_any_more_another_start_may_help(make_job: MakeJob, groups: int, lifetime: str) -> None:
+def test_job_may_be_restarted_if_spawned_groups_no_longer_join(make_job: MakeJob, groups: int, lifetime: str) -> None:
     job = make_job(start="spawn", lifetime=lifetime, groups=groups, simulations=100, retries=2)
     fails: list[tuple[float, int]] = []
     usual = job.spawned
@@ -140,7 +140,7 @@ def test_where_nothing_joins_any_more_another_start_may_help(make_job: MakeJob, 
     assert "could not be started, and no group is left. It did not join the job" in job.summary["error"]
 
 
-def test_after_a_death_that_may_have_stopped_the_trainers_another_start_may_help(make_job: MakeJob) -> None:
+def test_job_may_be_restarted_after_a_group_died_while_joining(make_job: MakeJob) -> None:
     job = make_job(start="spawn")
 
     def spawned(invite: bool) -> list[tuple[int, str]]:
@@ -151,7 +151,7 @@ def test_after_a_death_that_may_have_stopped_the_trainers_another_start_may_help
     assert job.summary["died"] is True and "died while it joined" in job.summary["error"]
 
 
-def test_a_spawn_that_fails_when_all_is_done_is_no_failure(make_job: MakeJob) -> None:
+def test_failed_spawn_after_the_last_simulation_does_not_fail_the_job(make_job: MakeJob) -> None:
     job = make_job(can_spawn=True, groups=2, simulations=6, retries=0)
 
     def dispatch(group: int, simulation: int) -> bool:
@@ -172,7 +172,7 @@ def test_a_spawn_that_fails_when_all_is_done_is_no_failure(make_job: MakeJob) ->
 
 
 @pytest.mark.parametrize("end", ["die", "leave"])
-def test_a_program_that_always_ends_before_its_first_simulation(make_job: MakeJob, end: str) -> None:
+def test_program_that_always_ends_before_its_first_simulation_fails_the_job(make_job: MakeJob, end: str) -> None:
     job = make_job(start="spawn", groups=2, simulations=6, retries=2)
 
     def spawned(invite: bool) -> list[tuple[int, str]]:
@@ -188,7 +188,7 @@ def test_a_program_that_always_ends_before_its_first_simulation(make_job: MakeJo
 
 
 @pytest.mark.parametrize("lifetime", ["pool", "simulation"])
-def test_a_stop_while_groups_are_spawned(make_job: MakeJob, lifetime: str) -> None:
+def test_stop_ends_the_job_while_groups_are_being_spawned(make_job: MakeJob, lifetime: str) -> None:
     job = make_job(start="spawn", lifetime=lifetime, groups=2, simulations=100)
     job.before["spawn"] = lambda group, values: False
 

@@ -10,7 +10,7 @@ from mpidata.native.event import CheckpointWritten, Died, Error, Goodbye, Next, 
 MakeJob = Callable[..., Any]
 
 
-def test_all_trainers_leave_their_loops(make_job: MakeJob) -> None:
+def test_job_stops_if_all_trainers_leave_their_loops(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=100)
     for trainer in range(2):
         job.event(Stop, trainer, text="the script left its loop early, after batch 3")
@@ -21,7 +21,7 @@ def test_all_trainers_leave_their_loops(make_job: MakeJob) -> None:
     assert job.now < 1001
 
 
-def test_one_leaves_and_the_others_end_their_streams(make_job: MakeJob) -> None:
+def test_job_stops_if_one_trainer_leaves_its_loop(make_job: MakeJob) -> None:
     job = make_job(trainers=3, groups=2, simulations=100)
     job.event(Stop, 1)
     assert job.run() == 0
@@ -47,7 +47,7 @@ def test_no_simulation_is_dispatched_or_counted_after_a_stop(make_job: MakeJob) 
     assert job.summary["simulations"] == {"requested": 100, "complete": 0, "failed": 0}
 
 
-def test_a_trainer_that_stays_behind_fails_the_job(make_job: MakeJob) -> None:
+def test_trainers_that_do_not_leave_after_a_stop_fail_the_job(make_job: MakeJob) -> None:
     job = make_job(trainers=3, groups=1, simulations=100)
 
     def stop() -> bool:
@@ -64,7 +64,7 @@ def test_a_trainer_that_stays_behind_fails_the_job(make_job: MakeJob) -> None:
     assert job.now <= 1000 + 1 + 8
 
 
-def test_trainers_that_left_their_loops_may_take_their_time(make_job: MakeJob) -> None:
+def test_job_waits_for_scripts_that_left_their_loops(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
 
     def stop() -> bool:
@@ -85,7 +85,9 @@ def given_up(job: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("fault_tolerance, ended", [("ulfm", ["group-1"]), ("none", [])])
-def test_late_groups_are_ended_while_scripts_go_on(make_job: MakeJob, fault_tolerance: str, ended: list[str]) -> None:
+def test_late_groups_are_ended_while_scripts_continue_only_with_ulfm(
+    make_job: MakeJob, fault_tolerance: str, ended: list[str]
+) -> None:
     job = make_job(trainers=2, groups=2, simulations=100, fault_tolerance=fault_tolerance)
     seen: list[tuple[float, list[str]]] = []
 
@@ -119,7 +121,7 @@ def test_late_groups_are_ended_while_scripts_go_on(make_job: MakeJob, fault_tole
     ("trainer", "error"),
     [(0, "RuntimeError: connection to the tracker closed"), (1, "TypeError: save() takes 1 positional argument")],
 )
-def test_a_script_that_fails_after_a_stop_is_the_cause(make_job: MakeJob, trainer: int, error: str) -> None:
+def test_script_failure_after_a_stop_is_reported_as_the_error(make_job: MakeJob, trainer: int, error: str) -> None:
     job = make_job(trainers=trainer + 1, groups=1, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     job.event(Stop, 0, text="the script called stream.close()")
@@ -156,7 +158,7 @@ def test_a_failed_script_fails_the_job(make_job: MakeJob) -> None:
     assert job.called("stop") == [()] and job.now < 1002
 
 
-def test_a_failed_script_while_the_others_hang(make_job: MakeJob) -> None:
+def test_failed_script_ends_the_job_soon_if_the_others_hang(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     job.event(Stop, 1, failed=1, text="ValueError: no such thing")
@@ -164,7 +166,7 @@ def test_a_failed_script_while_the_others_hang(make_job: MakeJob) -> None:
     assert job.now <= 1004
 
 
-def test_a_mistake_that_names_mpidata_is_no_lost_peer(make_job: MakeJob) -> None:
+def test_error_that_names_mpidata_is_not_blamed_on_a_lost_peer(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     job.event(Stop, 0, text="left")
@@ -173,7 +175,7 @@ def test_a_mistake_that_names_mpidata_is_no_lost_peer(make_job: MakeJob) -> None
     assert job.summary["error"].startswith("mpidata.Normalizer: 'u' has no statistics. ")
 
 
-def test_a_failure_while_stopping_counts(make_job: MakeJob) -> None:
+def test_connection_error_after_a_stop_names_the_trainer_that_left_first(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     job.event(Stop, 0, text="left")
@@ -185,7 +187,7 @@ def test_a_failure_while_stopping_counts(make_job: MakeJob) -> None:
     assert job.called("stop") == [()] and job.now <= 1006
 
 
-def test_a_stop_while_the_trainers_drain_is_no_failure(make_job: MakeJob) -> None:
+def test_stop_while_the_trainers_drain_does_not_fail_the_job(make_job: MakeJob) -> None:
     job = make_job(trainers=2)
 
     def end_of_stream() -> bool:
@@ -199,7 +201,7 @@ def test_a_stop_while_the_trainers_drain_is_no_failure(make_job: MakeJob) -> Non
     assert job.summary["simulations"]["complete"] == 3
 
 
-def test_a_goodbye_before_the_end_is_a_stop(make_job: MakeJob) -> None:
+def test_goodbye_before_the_end_stops_the_job(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     job.event(Goodbye, 1)
     assert job.run() == 0
@@ -207,7 +209,7 @@ def test_a_goodbye_before_the_end_is_a_stop(make_job: MakeJob) -> None:
     assert job.summary["status"] == "stopped" and "trainer 1" in job.summary["reason"]
 
 
-def test_a_signal_stops_the_job_at_once(make_job: MakeJob) -> None:
+def test_signal_stops_the_job_immediately(make_job: MakeJob) -> None:
     job = make_job(trainers=2, simulations=100)
 
     def dispatch(group: int, simulation: int) -> bool:
@@ -244,7 +246,7 @@ def test_a_stop_from_outside_waits_for_a_checkpoint(make_job: MakeJob, how: str)
     assert written["number"] == 1 and job.now >= told[0] + 3.0
 
 
-def test_a_stop_from_outside_does_not_wait_for_ever(make_job: MakeJob) -> None:
+def test_stop_from_outside_ends_the_job_at_its_deadline(make_job: MakeJob) -> None:
     job = make_job(trainers=1, simulations=100, checkpoint_within_s=20.0)
     job.before["dispatch"] = lambda group, simulation: False
     job.before["stop"] = lambda: False  # nobody leaves
@@ -258,7 +260,7 @@ def test_a_stop_from_outside_does_not_wait_for_ever(make_job: MakeJob) -> None:
     assert (job.plan.run / "over").exists()
 
 
-def test_ctrl_c_ends_the_loops_without_a_checkpoint_and_the_job_with_the_scripts(make_job: MakeJob) -> None:
+def test_ctrl_c_writes_no_checkpoint_and_ends_the_job_after_the_scripts(make_job: MakeJob) -> None:
     job = make_job(trainers=1, simulations=100, checkpoint_within_s=50.0)
     job.before["dispatch"] = lambda group, simulation: False
     (job.plan.run / "stop").write_text("SIGINT without-checkpoint\n")
@@ -317,7 +319,7 @@ def test_no_relief_while_trainers_drain(make_job: MakeJob) -> None:
     assert job.called("relieve") == []
 
 
-def test_a_later_stop_gives_no_more_time(make_job: MakeJob) -> None:
+def test_second_stop_does_not_extend_the_deadline(make_job: MakeJob) -> None:
     job = make_job(trainers=3, groups=1, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     for trainer in range(2):
@@ -326,7 +328,7 @@ def test_a_later_stop_gives_no_more_time(make_job: MakeJob) -> None:
     assert job.now <= 1000 + 1 + 8
 
 
-def test_a_simulation_given_up_while_the_job_stops_is_listed_but_not_expected(make_job: MakeJob) -> None:
+def test_simulation_abandoned_during_a_stop_counts_as_failed_but_is_not_expected(make_job: MakeJob) -> None:
     job = make_job(groups=2, simulations=100)
     job.fails = {0: "it diverged"}
 
@@ -344,7 +346,7 @@ def test_a_simulation_given_up_while_the_job_stops_is_listed_but_not_expected(ma
 
 
 @pytest.mark.parametrize("left_early", [False, True])
-def test_a_recording_that_stops_fails_the_run_at_its_end(make_job: MakeJob, left_early: bool) -> None:
+def test_stopped_recording_fails_the_run_only_at_its_end(make_job: MakeJob, left_early: bool) -> None:
     """The run fails only at its end: everything is trained on, and the ranks may take their time afterwards."""
     job = make_job(trainers=2)
     job.event(RecordStopped, 1, text="Recording to x has stopped: No space left on device.")
@@ -357,7 +359,7 @@ def test_a_recording_that_stops_fails_the_run_at_its_end(make_job: MakeJob, left
     assert job.events("record_stopped")[0]["trainer"] == 1
 
 
-def test_a_recording_that_stops_is_no_reason_not_to_go_on_later(make_job: MakeJob) -> None:
+def test_sigterm_after_a_stopped_recording_ends_the_run_as_stopped(make_job: MakeJob) -> None:
     job = make_job(checkpoint_within_s=1.0)
     job.before["dispatch"] = lambda group, simulation: False
     job.event(RecordStopped, 0, text="Recording has stopped.")
@@ -366,7 +368,7 @@ def test_a_recording_that_stops_is_no_reason_not_to_go_on_later(make_job: MakeJo
     assert job.summary["status"] == "stopped" and job.summary["error"] == "Recording has stopped."
 
 
-def test_ranks_that_a_batch_system_ends_are_no_losses(make_job: MakeJob) -> None:
+def test_groups_killed_by_the_batch_system_do_not_count_as_lost(make_job: MakeJob) -> None:
     """A batch system sends SIGTERM to all, to some a moment earlier; ranks that die of it have not failed."""
     job = make_job(groups=2, retries=0, simulations=5)
 
@@ -384,7 +386,7 @@ def test_ranks_that_a_batch_system_ends_are_no_losses(make_job: MakeJob) -> None
     assert job.summary["retries"] == job.summary["set_aside"] == [] and job.summary["simulations"]["failed"] == 0
 
 
-def test_a_script_that_raises_while_somebody_ends_the_job_does_not_fail_it(make_job: MakeJob) -> None:
+def test_script_error_during_a_stop_from_outside_does_not_fail_the_job(make_job: MakeJob) -> None:
     job = make_job(groups=1, simulations=100)
     job.scheduler.ending.stop_from_outside("SIGTERM", job.now + 60)
     job.event(Stop, 0, after=1.0, failed=1, text="StreamError: The job is being stopped (train.py line 9)")

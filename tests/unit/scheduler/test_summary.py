@@ -115,7 +115,7 @@ def test_progress_has_exactly_these_keys() -> None:
     }
 
 
-def test_samples_per_second_are_those_of_the_last_seconds() -> None:
+def test_samples_per_second_are_averaged_over_the_last_seconds() -> None:
     figures = Figures(trainers=1, capacity=10)
     simulations = Simulations(1, trainers=1)
     rates = []
@@ -129,7 +129,7 @@ def test_samples_per_second_are_those_of_the_last_seconds() -> None:
     assert rates[30:] == [0.0] * 10
 
 
-def test_a_trainer_that_is_gone_has_no_buffer_whatever_it_still_says() -> None:
+def test_progress_shows_an_empty_buffer_for_trainers_that_died_or_left() -> None:
     figures, simulations = Figures(trainers=4, capacity=10), Simulations(1, trainers=4)
     figures.spares = 2
     assert figures.progress(simulations, 1.0)["trainers"] == ["trains", "trains", "spare", "spare"]
@@ -144,7 +144,7 @@ def test_a_trainer_that_is_gone_has_no_buffer_whatever_it_still_says() -> None:
     assert progress["present"] == [0, 0, 7, 0]
 
 
-def test_what_is_given_back_is_a_copy() -> None:
+def test_status_stores_a_copy_of_the_statistics() -> None:
     figures = Figures(trainers=1, capacity=10)
     row = statistics(received=5)
     assert figures.status(0, row)[RECEIVED] == 5
@@ -152,7 +152,7 @@ def test_what_is_given_back_is_a_copy() -> None:
     assert figures.per_trainer(RECEIVED) == [5]
 
 
-def test_a_failure_before_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failure_before_the_start_writes_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "demo" / "1"
     run.mkdir(parents=True)
     write_failure(run, "The plan is gone. Start again.")
@@ -162,7 +162,7 @@ def test_a_failure_before_the_start(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "mpidata: The plan is gone. Start again.\n"
 
 
-def test_batches_beyond_the_budget_are_told_in_the_summary(tmp_path: Path) -> None:
+def test_summary_reports_batches_beyond_the_draw_budget(tmp_path: Path) -> None:
     figures = Figures(trainers=1, capacity=10)
     figures.report("budget.excess", 2.0)
     conclusion: Conclusion = {"status": "complete", "error": None, "reason": None}

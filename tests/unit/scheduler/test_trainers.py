@@ -38,7 +38,7 @@ def reporting(make_job: MakeJob, **more: Any) -> Any:
         ({"exit": 3}, "ended with exit status 3"),
     ],
 )
-def test_a_trainer_that_has_died_is_named_and_not_who_reports(
+def test_dead_trainer_is_named_instead_of_the_one_that_reports_the_error(
     make_job: MakeJob, note: dict[str, Any], how: str
 ) -> None:
     job = reporting(make_job)
@@ -53,7 +53,7 @@ def test_a_trainer_that_has_died_is_named_and_not_who_reports(
 
 
 @pytest.mark.parametrize("tells", ["MPI", "a note"])
-def test_a_server_that_has_died_is_named_and_not_the_trainer_that_misses_it(make_job: MakeJob, tells: str) -> None:
+def test_dead_server_is_named_instead_of_the_trainer_that_reports_the_error(make_job: MakeJob, tells: str) -> None:
     job = make_job(trainers=2, simulations=100, servers=2)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     said = "StreamError: mpidata.ParameterServer: no parameter server answers: one has died, or"
@@ -66,7 +66,7 @@ def test_a_server_that_has_died_is_named_and_not_the_trainer_that_misses_it(make
     assert job.summary["log"].endswith("rank-0005-server-1.log")
 
 
-def test_a_mate_that_has_died_is_named_and_not_the_trainers_that_miss_it(make_job: MakeJob) -> None:
+def test_dead_mate_is_named_instead_of_the_trainer_that_reports_the_error(make_job: MakeJob) -> None:
     job = make_job(trainers=2, simulations=100, ranks_per_replica=3)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     job.event(Died, 1, after=1.0, of_solver=False, of_mate=True, rank=6, rank_in_group=0)
@@ -84,7 +84,7 @@ def test_a_server_may_die_when_all_trainers_have_left(make_job: MakeJob) -> None
     assert job.run() == 0 and job.summary["status"] == "complete"
 
 
-def test_the_note_may_come_after_the_report(make_job: MakeJob) -> None:
+def test_exit_note_may_arrive_after_the_error_report(make_job: MakeJob) -> None:
     job = reporting(make_job)
     poll = job.poll
 
@@ -97,7 +97,7 @@ def test_the_note_may_come_after_the_report(make_job: MakeJob) -> None:
     assert job.run() == 1 and job.summary["error"].startswith("Trainer 1 (rank 2) was killed by SIGKILL")
 
 
-def test_the_first_of_two_deaths_is_named_whatever_mpi_tells_first(make_job: MakeJob) -> None:
+def test_first_of_two_deaths_is_named_regardless_of_the_order_in_mpi_reports(make_job: MakeJob) -> None:
     job = make_job(trainers=2, simulations=100)
     job.before["dispatch"] = lambda group, simulation: False
     leave_note(job.plan.run, 2, signal=9)
@@ -107,7 +107,7 @@ def test_the_first_of_two_deaths_is_named_whatever_mpi_tells_first(make_job: Mak
     assert job.run() == 1 and job.summary["error"].startswith("Trainer 1 (rank 2) was killed by SIGKILL")
 
 
-def test_one_that_was_killed_with_its_mpidata_rank_is_named(make_job: MakeJob) -> None:
+def test_trainer_killed_together_with_its_mpidata_rank_is_named(make_job: MakeJob) -> None:
     job = reporting(make_job)
     alive = job.plan.run / "private" / "alive"
     alive.mkdir(parents=True)
@@ -120,7 +120,7 @@ def test_one_that_was_killed_with_its_mpidata_rank_is_named(make_job: MakeJob) -
         os.close(file)
 
 
-def test_one_that_is_stopped_is_named_and_not_who_reports(make_job: MakeJob) -> None:
+def test_silent_trainer_is_named_instead_of_the_one_that_reports_the_error(make_job: MakeJob) -> None:
     job = reporting(make_job)
     job.event(Status, 1)
     for tenth in range(250):
@@ -131,7 +131,7 @@ def test_one_that_is_stopped_is_named_and_not_who_reports(make_job: MakeJob) -> 
     assert job.summary["error"].startswith("Trainer 1 (rank 2) has given no sign of life for 2")
 
 
-def test_a_script_that_fails_by_itself(make_job: MakeJob) -> None:
+def test_script_error_is_reported_even_if_another_script_left_early(make_job: MakeJob) -> None:
     job = make_job(trainers=2, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     job.event(Stop, 0, text="the script left its loop early")
@@ -139,7 +139,7 @@ def test_a_script_that_fails_by_itself(make_job: MakeJob) -> None:
     assert job.run() == 1 and job.summary["error"].startswith("ValueError: no such thing (train.py line 7). The script")
 
 
-def test_a_script_that_fails_and_leaves_has_not_left_before_the_end(make_job: MakeJob) -> None:
+def test_failed_script_that_leaves_is_not_reported_as_left_early(make_job: MakeJob) -> None:
     job = make_job(trainers=2, simulations=100)
     job.event(Stop, 1, failed=1, text="ValueError: no such thing (train.py line 7)")
     job.event(Goodbye, 1, after=0.2)
@@ -148,7 +148,7 @@ def test_a_script_that_fails_and_leaves_has_not_left_before_the_end(make_job: Ma
     assert job.summary["error"].startswith("ValueError: no such thing (train.py line 7). The script of trainer 1")
 
 
-def test_silence_is_told_once(make_job: MakeJob) -> None:
+def test_silent_trainer_is_reported_once(make_job: MakeJob) -> None:
     job = make_job(trainers=2, simulations=100)
     (job.plan.run / "logs").mkdir()
     job.before["dispatch"] = lambda group, simulation: False
@@ -166,7 +166,7 @@ def test_silence_is_told_once(make_job: MakeJob) -> None:
 
 
 @pytest.mark.parametrize(("early", "after_s"), [(True, 10), (False, 60)])
-def test_a_trainer_that_leaves_a_job_without_a_stream_while_others_wait(
+def test_job_without_a_stream_fails_if_a_trainer_leaves_while_others_wait(
     make_job: MakeJob, early: bool, after_s: int
 ) -> None:
     job = make_job(trainers=2, groups=0, simulations=0, loaders=1)
@@ -182,7 +182,7 @@ def test_a_trainer_that_leaves_a_job_without_a_stream_while_others_wait(
     assert after_s < job.now - 1000 < after_s + 12
 
 
-def test_a_trainer_may_work_on_when_others_have_left(make_job: MakeJob) -> None:
+def test_trainer_may_continue_after_others_have_left(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=0, simulations=0, loaders=1)
     job.before["stop"] = lambda: False
     job.event(Report, 1, after=1.0, values=((LEFT_EARLY, 0, 21.0),))

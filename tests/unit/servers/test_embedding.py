@@ -31,7 +31,7 @@ class Model(torch.nn.Module):
 
 
 @pytest.mark.parametrize("optimizer", SPARSE, ids=lambda one: str(one.__name__))
-def test_rows_are_stepped_as_those_of_torch(optimizer: Any) -> None:
+def test_rows_are_updated_like_those_of_a_torch_embedding(optimizer: Any) -> None:
     served = Model(ServedEmbedding(20, 3, seed=5))
     server = ParameterServer(served, optimizer, lr=0.1)
     reference = Model(torch.nn.Embedding(20, 3, sparse=True, _weight=Rows(20, 3, 5).draw(0, 20)))
@@ -54,7 +54,7 @@ def test_rows_are_stepped_as_those_of_torch(optimizer: Any) -> None:
     torch.testing.assert_close(served.head.weight, reference.head.weight)
 
 
-def test_a_pull_drops_the_gradients_of_passes_before_it() -> None:
+def test_pull_discards_gradients_of_earlier_passes() -> None:
     model = Model(ServedEmbedding(20, 3))
     server = ParameterServer(model, torch.optim.SGD, lr=1.0)
     server.pull()
@@ -66,7 +66,7 @@ def test_a_pull_drops_the_gradients_of_passes_before_it() -> None:
     torch.testing.assert_close(model.embedding(torch.arange(20)).detach(), before)
 
 
-def test_the_first_values_are_the_same_for_any_number_of_servers() -> None:
+def test_initial_values_do_not_depend_on_the_number_of_servers() -> None:
     rows = Rows(10_000, 2, 3)
     everything = rows.draw(0, 10_000)
     bounds = rows.bounds(3)
@@ -77,7 +77,7 @@ def test_the_first_values_are_the_same_for_any_number_of_servers() -> None:
 
 
 @pytest.mark.parametrize("optimizer", SPARSE, ids=lambda one: str(one.__name__))
-def test_a_state_goes_on_with_other_servers(optimizer: Any) -> None:
+def test_state_resumes_with_another_number_of_servers(optimizer: Any) -> None:
     making = Making([], optimizer, {"lr": 0.1}, 0, [Rows(11, 2, 1)])
     states = cut({"weights": [None], "optimizer": [{}]}, making, 1)
     table = Part(making, 0, 1, states[0]).tables[0]
@@ -98,14 +98,14 @@ def test_a_state_goes_on_with_other_servers(optimizer: Any) -> None:
     torch.testing.assert_close(torch.cat([part.tables[0].state()[0] for part in parts]), table.state()[0])
 
 
-def test_gradients_travel() -> None:
+def test_gradients_round_trip_through_bytes() -> None:
     given = [RowGradients(torch.tensor([3, 9]), torch.rand(2, 4)), RowGradients(torch.tensor([1]), torch.rand(1, 2))]
     data = torch.frombuffer(bytearray(write_gradients(given)), dtype=torch.uint8).numpy()
     for one, other in zip(read_gradients(data, [4, 2]), given, strict=True):
         torch.testing.assert_close(one, other)
 
 
-def test_mistakes_give_a_sentence() -> None:
+def test_invalid_arguments_and_indices_are_refused() -> None:
     for arguments, said in (((0, 2), "rows=0 is not an integer of"), ((2, 1.5), "dim=1.5"), ((2, 2, -1), "seed")):
         with pytest.raises(StreamError, match=said):
             ServedEmbedding(*arguments)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ def test_a_push_counts_when_all_servers_have_it() -> None:
     assert order.version == 1
 
 
-def test_pushes_are_in_the_order_in_which_they_became_whole() -> None:
+def test_pushes_are_applied_in_the_order_of_their_completion() -> None:
     order = begun(staleness=4)
     order.had(0, 0)
     assert push(order, 1) == [ServerAction(Do.STEP, (1,))]
@@ -34,7 +34,7 @@ def test_pushes_are_in_the_order_in_which_they_became_whole() -> None:
     assert list(order.deeds()) == [ServerAction(Do.STEP, (0,))]
 
 
-def test_nothing_is_done_before_the_servers_have_their_parts() -> None:
+def test_no_action_is_due_before_the_servers_have_their_weights() -> None:
     order = Order(1, 1)
     order.had(0, 0)
     order.pull(0, 1)
@@ -43,7 +43,7 @@ def test_nothing_is_done_before_the_servers_have_their_parts() -> None:
     assert list(order.deeds()) == [ServerAction(Do.STEP, (0,)), ServerAction(Do.SEND, (0,))] and order.version == 8
 
 
-def test_without_staleness_a_step_takes_a_push_of_each() -> None:
+def test_step_without_staleness_needs_a_push_of_each_trainer() -> None:
     order = begun()
     assert push(order, 0) == []
     order.pull(0, 1)
@@ -53,7 +53,7 @@ def test_without_staleness_a_step_takes_a_push_of_each() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_without_staleness_all_go_on_together_after_a_rest_whoever_comes_first(first: int) -> None:
+def test_trainers_without_staleness_resume_together_after_a_rest_in_any_order(first: int) -> None:
     order = begun()
     order.rest(1, 0)
     assert push(order, 0) == [ServerAction(Do.STEP, (0,))]  # alone
@@ -66,7 +66,7 @@ def test_without_staleness_all_go_on_together_after_a_rest_whoever_comes_first(f
     assert push(order, first) == [] and push(order, 1 - first) == [ServerAction(Do.STEP, (0, 1))]
 
 
-def test_without_staleness_all_go_on_together_after_they_have_saved() -> None:
+def test_trainers_without_staleness_resume_together_after_a_save() -> None:
     order = begun()
     order.rest(0, 0)
     assert push(order, 1) == [ServerAction(Do.STEP, (1,))]
@@ -99,7 +99,7 @@ def test_a_pull_waits_for_own_pushes() -> None:
     assert list(order.deeds()) == [ServerAction(Do.STEP, (1,)), ServerAction(Do.SEND, (1,))]
 
 
-def test_nobody_waits_for_one_that_rests_but_for_its_last_push() -> None:
+def test_resting_trainer_is_waited_for_only_until_its_last_push() -> None:
     order = begun()
     order.had(1, 0)
     order.rest(1, 1)
@@ -109,7 +109,7 @@ def test_nobody_waits_for_one_that_rests_but_for_its_last_push() -> None:
     assert push(order, 0) == [ServerAction(Do.STEP, (0,))]
 
 
-def test_one_that_comes_back_is_as_far_as_the_slowest() -> None:
+def test_returning_trainer_is_level_with_the_slowest() -> None:
     order = begun(staleness=1)
     order.rest(1, 0)
     for pushes in range(1, 6):
@@ -122,7 +122,7 @@ def test_one_that_comes_back_is_as_far_as_the_slowest() -> None:
     assert (order.ahead(0), order.ahead(1)) == (1, 0)
 
 
-def test_a_state_is_of_all_pushes_before_it_and_holds_nobody_up() -> None:
+def test_save_includes_all_earlier_pushes_and_does_not_block_others() -> None:
     order = begun(staleness=1)
     push(order, 0)
     order.had(0, 0)
@@ -137,7 +137,7 @@ def test_a_state_is_of_all_pushes_before_it_and_holds_nobody_up() -> None:
     assert order.ahead(1) == 1  # both continue training
 
 
-def test_the_end_is_when_all_have_left_and_their_pushes_are_in() -> None:
+def test_servers_end_after_all_trainers_left_and_their_pushes_are_applied() -> None:
     order = begun(staleness=1)
     order.leave(0, 0)
     order.had(1, 0)
@@ -147,13 +147,13 @@ def test_the_end_is_when_all_have_left_and_their_pushes_are_in() -> None:
     assert list(order.deeds()) == [ServerAction(Do.STEP, (1,)), ServerAction(Do.END)]
 
 
-def test_a_script_without_a_server_ends_the_servers_too() -> None:
+def test_servers_also_end_if_no_script_created_a_parameter_server() -> None:
     order = Order(1, 2)
     order.leave(0, 0)
     assert list(order.deeds()) == [ServerAction(Do.END)]
 
 
-def test_of_one_that_died_no_further_push_counts_and_nobody_waits_for_it() -> None:
+def test_dead_trainer_is_not_waited_for_and_its_later_pushes_are_ignored() -> None:
     order = begun(staleness=1)
     push(order, 0)
     push(order, 0)
@@ -171,14 +171,14 @@ def test_of_one_that_died_no_further_push_counts_and_nobody_waits_for_it() -> No
     assert list(order.deeds()) == [ServerAction(Do.END)]
 
 
-def test_a_push_that_waited_for_others_counts_no_more_when_its_trainer_has_died() -> None:
+def test_pending_push_is_discarded_when_its_trainer_dies() -> None:
     order = begun()
     assert push(order, 1) == []
     order.died(1)
     assert push(order, 0) == [ServerAction(Do.STEP, (0,))]
 
 
-def test_who_saves_waits_for_one_that_pauses_but_not_for_one_that_rests() -> None:
+def test_save_waits_for_paused_trainers_but_not_for_resting_ones() -> None:
     order = begun(trainers=3)
     order.save(0, 0, 1)
     order.rest(1, 0)
@@ -188,7 +188,7 @@ def test_who_saves_waits_for_one_that_pauses_but_not_for_one_that_rests() -> Non
     assert list(order.deeds()) == [ServerAction(Do.SAVE, (0, 2))]
 
 
-def test_one_that_withdraws_saves_later_unless_all_have_saved() -> None:
+def test_trainer_that_withdraws_saves_later_unless_all_have_saved() -> None:
     order = begun()
     order.save(0, 0, 1)
     assert order.withdraw(0, 0)
@@ -199,7 +199,7 @@ def test_one_that_withdraws_saves_later_unless_all_have_saved() -> None:
     assert not order.withdraw(0, 0)
 
 
-def test_one_that_settles_is_answered_when_its_pushes_count() -> None:
+def test_settling_trainer_is_answered_when_its_pushes_are_applied() -> None:
     order = begun(staleness=2)
     order.had(0, 0)
     order.settle(0, 1)
@@ -208,7 +208,7 @@ def test_one_that_settles_is_answered_when_its_pushes_count() -> None:
     assert list(order.deeds()) == [ServerAction(Do.STEP, (0,)), ServerAction(Do.TELL, (0,))]
 
 
-def test_nobody_waits_for_a_dead_one_that_had_paused() -> None:
+def test_save_does_not_wait_for_a_dead_trainer_that_had_paused() -> None:
     order = begun(trainers=2)
     order.pause(1, 0)
     order.save(0, 0, 1)
@@ -232,7 +232,7 @@ def test_spares_are_waited_for_once_they_pull() -> None:
     assert list(order.deeds()) == [ServerAction(Do.STEP, (0, 1, 2))]
 
 
-def test_the_others_take_a_checkpoint_without_one_that_has_joined_since() -> None:
+def test_save_does_not_wait_for_a_trainer_that_joined_after_the_checkpoint() -> None:
     order = begun(staleness=2)
     order.absent(1, 4)
     order.save(0, 0, 4)
@@ -243,7 +243,7 @@ def test_the_others_take_a_checkpoint_without_one_that_has_joined_since() -> Non
     assert list(order.deeds()) == [ServerAction(Do.SAVE, (0, 1))]
 
 
-def test_one_that_says_late_that_it_is_absent_takes_part_in_the_next_checkpoint() -> None:
+def test_trainer_reported_absent_late_takes_part_in_the_next_checkpoint() -> None:
     order = begun(staleness=2)
     order.rest(1, 0)
     order.save(0, 0, 4)
@@ -256,7 +256,7 @@ def test_one_that_says_late_that_it_is_absent_takes_part_in_the_next_checkpoint(
     assert list(order.deeds()) == [ServerAction(Do.SAVE, (0, 1))]
 
 
-def test_who_waits_for_a_later_checkpoint_waits_for_those_at_an_earlier_one() -> None:
+def test_later_checkpoint_waits_for_trainers_at_an_earlier_one() -> None:
     order = begun(staleness=2)
     order.absent(1, 4)
     order.save(1, 0, 5)
@@ -268,7 +268,7 @@ def test_who_waits_for_a_later_checkpoint_waits_for_those_at_an_earlier_one() ->
 
 
 @pytest.mark.parametrize("staleness", [0, 2])
-def test_a_spare_that_comes_first_after_a_meeting_is_as_far_as_the_others(staleness: int) -> None:
+def test_spare_that_pulls_first_after_a_pause_is_level_with_the_others(staleness: int) -> None:
     order = Order(3, 1, spares=1)
     order.begin(staleness, 0)
     for _ in range(6):

@@ -15,7 +15,7 @@ def _outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Alone, "made", False)
 
 
-def test_outside_a_job_the_optimizer_is_here() -> None:
+def test_parameter_server_outside_a_job_uses_a_local_optimizer() -> None:
     model, reference = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
     reference.load_state_dict(model.state_dict())
     server = ParameterServer(model, torch.optim.Adam, staleness=3, lr=0.1)
@@ -32,7 +32,7 @@ def test_outside_a_job_the_optimizer_is_here() -> None:
     torch.testing.assert_close(model.state_dict(), reference.state_dict())
 
 
-def test_one_group_on_a_cpu_with_an_elementwise_optimizer() -> None:
+def test_unsupported_optimizers_and_models_are_refused() -> None:
     model = torch.nn.Linear(2, 2)
     refused: list[tuple[Any, dict[str, Any], str]] = [
         (torch.optim.LBFGS, {}, "the optimizer is LBFGS"),
@@ -63,7 +63,7 @@ def test_sparse_gradients_are_refused() -> None:
         server.push()
 
 
-def test_a_script_outside_a_job_has_one_as_within_a_job() -> None:
+def test_script_outside_a_job_may_create_only_one_parameter_server() -> None:
     with pytest.raises(StreamError, match="the optimizer is LBFGS"):  # which is not supported
         ParameterServer(torch.nn.Linear(2, 2), torch.optim.LBFGS)
     ParameterServer(torch.nn.Linear(2, 2), torch.optim.SGD)

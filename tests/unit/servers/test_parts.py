@@ -44,7 +44,7 @@ def step(weights: Weights, parts: list[Part]) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(one.__name__ for one in ELEMENTWISE))
-def test_parts_make_the_steps_of_one_optimizer_and_go_on_from_a_state(name: str) -> None:
+def test_parts_match_one_optimizer_also_after_a_resume_with_other_servers(name: str) -> None:
     torch.manual_seed(1)
     net, reference = Net(), Net()
     reference.load_state_dict(net.state_dict())
@@ -66,7 +66,7 @@ def test_parts_make_the_steps_of_one_optimizer_and_go_on_from_a_state(name: str)
             torch.testing.assert_close(own, other)
 
 
-def test_a_step_by_several_pushes_is_by_their_mean() -> None:
+def test_step_of_several_pushes_uses_their_mean() -> None:
     weights = Weights([torch.nn.Parameter(torch.zeros(3))], 1)
     making = Making(weights.kinds, torch.optim.SGD, {"lr": 1.0}, 0)
     part = Part(making, 0, 1, {"weights": weights.state(), "optimizer": [{}]})
@@ -74,14 +74,14 @@ def test_a_step_by_several_pushes_is_by_their_mean() -> None:
     assert part.bytes.view(torch.float32).tolist() == [-3.0] * 3
 
 
-def test_servers_have_as_many_weights() -> None:
+def test_weights_are_spread_evenly_over_the_servers() -> None:
     weights = Weights([torch.nn.Parameter(torch.zeros(10)), torch.nn.Parameter(torch.zeros(3, dtype=torch.half))], 1)
     dealt = stretches(weights.kinds, 4)
     assert [[stretch.last - stretch.first for stretch in part] for part in dealt] == [[2, 0], [3, 1], [2, 1], [3, 1]]
     assert [size_of(part) for part in dealt] == [8, 14, 10, 14]
 
 
-def test_a_parameter_without_a_gradient_has_one_of_0() -> None:
+def test_parameter_without_a_gradient_gets_a_gradient_of_zeros() -> None:
     parameter = torch.nn.Parameter(torch.ones(4))
     weights = Weights([parameter], 2)
     parameter.grad = torch.ones(4)

@@ -11,7 +11,7 @@ def samples(*pairs: tuple[int, int]) -> "np.typing.NDArray[np.int64]":
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def test_what_is_behind_a_push_is_found_whatever_the_push_is() -> None:
+def test_position_and_samples_are_unpacked_from_the_end_of_any_push() -> None:
     place = np.arange(32).reshape(16, 2)
     for before in (0, 3, 8):
         for drawn in (samples(), samples((3, 1), (4, 2))):
@@ -20,7 +20,7 @@ def test_what_is_behind_a_push_is_found_whatever_the_push_is() -> None:
             assert found.tolist() == place.reshape(-1).tolist() and again.tolist() == drawn.tolist()
 
 
-def test_each_trainer_is_told_once_of_each_push() -> None:
+def test_samples_of_each_push_are_reported_once_to_each_trainer() -> None:
     one = TrainedSamples(3)
     one.add(0, samples((1, 1)))
     assert [array.tolist() for array in one.take(2)] == [[[1, 1]], [[0, 1], [1, 0], [2, 0]]]
@@ -32,7 +32,7 @@ def test_each_trainer_is_told_once_of_each_push() -> None:
     assert one.take(1)[0].tolist() == []
 
 
-def test_samples_that_are_drawn_again_and_again_are_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_for_repeatedly_drawn_samples_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trained_samples, "_MANY", 4)
     one = TrainedSamples(1)
     for _ in range(100):
@@ -42,7 +42,7 @@ def test_samples_that_are_drawn_again_and_again_are_kept_once(monkeypatch: pytes
     assert drawn.tolist() == [[0, 200]]
 
 
-def test_a_spare_is_told_what_comes_after_the_change_by_which_it_has_its_place() -> None:
+def test_joined_spare_gets_only_samples_after_the_change_that_added_it() -> None:
     one = TrainedSamples(2, spares=1)
     one.add(0, samples((1, 1)))
     one.change(3)

@@ -21,7 +21,7 @@ def elastic(plan: Plan, library: Library) -> Plan:
     return dataclasses.replace(plan, trainers=3, world=4, trainers_at_least=1)
 
 
-def test_trainers_that_may_die_are_asked_when_the_group_has_answered(
+def test_elastic_trainers_are_prepared_only_after_the_group_has_answered(
     mpi: FakeMPI, library: Library, elastic: Plan
 ) -> None:
     spawner = make_spawner(elastic, library)
@@ -30,7 +30,9 @@ def test_trainers_that_may_die_are_asked_when_the_group_has_answered(
     assert [name for name, _ in library.calls] == ["greet", "call", "prepare", "invite", "join", "link"]
 
 
-def test_where_a_trainer_is_busy_all_are_let_go_and_asked_again(mpi: FakeMPI, library: Library, elastic: Plan) -> None:
+def test_trainers_are_dismissed_and_prepared_again_if_one_is_busy(
+    mpi: FakeMPI, library: Library, elastic: Plan
+) -> None:
     library.busy = {1}
     spawner = make_spawner(elastic, library)
     spawner.start(7, [])
@@ -40,7 +42,7 @@ def test_where_a_trainer_is_busy_all_are_let_go_and_asked_again(mpi: FakeMPI, li
     assert news_of(spawner, 1) == [(7, "")]
 
 
-def test_no_script_waits_for_long_for_a_trainer_that_does_not_answer(
+def test_trainers_are_dismissed_if_one_does_not_answer_in_time(
     mpi: FakeMPI, library: Library, elastic: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadlines, "TRAINERS_ANSWER_S", 0.05)
@@ -54,7 +56,7 @@ def test_no_script_waits_for_long_for_a_trainer_that_does_not_answer(
     assert news_of(spawner, 1) == [(7, "")]
 
 
-def test_a_trainer_that_has_died_is_not_waited_for(mpi: FakeMPI, library: Library, elastic: Plan) -> None:
+def test_joining_does_not_wait_for_a_dead_trainer(mpi: FakeMPI, library: Library, elastic: Plan) -> None:
     library.trainers = [0, 2]
     spawner = make_spawner(elastic, library)
     spawner.start(7, [])
@@ -64,7 +66,7 @@ def test_a_trainer_that_has_died_is_not_waited_for(mpi: FakeMPI, library: Librar
     assert news_of(spawner, 1) == [(7, "")]
 
 
-def test_where_not_all_have_joined_the_group_is_dropped_and_the_job_goes_on(
+def test_group_that_fails_to_join_is_dismissed_and_the_job_continues(
     mpi: FakeMPI, library: Library, elastic: Plan
 ) -> None:
     library.joined = ANSWER_FAILED
@@ -74,7 +76,7 @@ def test_where_not_all_have_joined_the_group_is_dropped_and_the_job_goes_on(
     assert library.called("dismiss") == [7] and library.called("link") == []
 
 
-def test_a_trainer_that_dies_while_others_wait_in_mpi_ends_the_job(
+def test_trainer_death_while_a_group_joins_ends_the_job(
     mpi: FakeMPI, library: Library, elastic: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say_at_once(monkeypatch)

@@ -38,7 +38,7 @@ def test_a_group_is_spawned_greeted_invited_joined_and_linked(mpi: FakeMPI, libr
     assert spawner.news(True) == [] and not spawner.joining
 
 
-def test_a_loader_is_one_rank_and_has_news_of_its_own(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+def test_spawned_loader_has_one_rank_and_separate_news(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     spawner = make_spawner(make_plan(run=plan.run, hosts=("node1",)), library)
     spawner.start(7, [], "loader")
     wait_until(lambda: spawner.news(True, "loader") == [(7, "")])
@@ -60,7 +60,7 @@ def test_groups_are_placed_on_the_hosts_of_the_plan(mpi: FakeMPI, library: Libra
     assert mpi.spawned[0][3]["host"] == "node1,node2"
 
 
-def test_a_spawn_that_hangs_holds_up_no_other(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+def test_hanging_spawn_does_not_delay_others(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     mpi.returns[0] = threading.Event()
     spawner = make_spawner(plan, library)
     for group in range(3):
@@ -86,7 +86,7 @@ def test_groups_join_one_after_the_other(mpi: FakeMPI, library: Library, plan: P
         assert news_of(spawner, 1) == [(library.called("invite")[number - 1], "")]
 
 
-def test_no_group_is_invited_where_there_is_no_work(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+def test_no_group_is_invited_if_there_is_no_work(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
     wait_until(lambda: spawner._starts["group", 0].greeted.is_set())
@@ -96,7 +96,7 @@ def test_no_group_is_invited_where_there_is_no_work(mpi: FakeMPI, library: Libra
     assert news_of(spawner, 1) == [(0, "")]
 
 
-def test_mpi_refuses(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+def test_spawn_refused_by_mpi_is_reported(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     mpi.refuses[0] = "MPI_ERR_SPAWN: could not spawn processes."
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
@@ -109,14 +109,14 @@ def test_mpi_refuses(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     assert spawner.news(True) == [] and library.calls == []
 
 
-def test_the_library_fails_while_it_greets(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+def test_library_error_while_greeting_is_reported(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     library.statuses["greet", 0] = FAILED
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
     assert news_of(spawner, 1) == [(0, "MPI failed")]
 
 
-def test_there_is_no_program_to_spawn(
+def test_missing_rank_program_is_reported(
     mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> Path:
@@ -142,7 +142,7 @@ def write_exit(plan: Plan, group: int, rank: int, **values: Any) -> None:
         ({"signal": 11}, "Its program was killed by SIGSEGV before it joined the job"),
     ],
 )
-def test_a_program_that_ends_before_it_joins(
+def test_program_that_ends_before_joining_is_reported(
     mpi: FakeMPI, library: Library, plan: Plan, values: dict[str, Any], how: str
 ) -> None:
     mpi.returns[3] = threading.Event()  # MPI_Comm_spawn would hang
@@ -154,7 +154,7 @@ def test_a_program_that_ends_before_it_joins(
     assert news_of(spawner, 1) == [(3, how)]
 
 
-def test_a_program_that_never_joins(
+def test_program_that_never_joins_is_reported_after_the_deadline(
     mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadlines, "SPAWN_S", 0.2)
@@ -165,7 +165,7 @@ def test_a_program_that_never_joins(
     assert news_of(spawner, 1) == [(0, "It did not join the job within 0.2 s")]
 
 
-def test_one_that_dies_while_it_waits_for_its_turn_is_not_invited(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+def test_group_that_dies_while_waiting_for_its_turn_is_not_invited(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     library.joins[0] = threading.Event()
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
@@ -185,7 +185,7 @@ def told(plan: Plan) -> str:
     return log.read_text() if log.exists() else ""
 
 
-def test_a_trainer_that_is_stopped_is_named_and_waited_for_outside_mpi(
+def test_unresponsive_trainer_is_named_and_waited_for_outside_mpi(
     mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say_at_once(monkeypatch)
@@ -205,7 +205,7 @@ def test_a_trainer_that_is_stopped_is_named_and_waited_for_outside_mpi(
     assert told(plan).count("\n") == 1
 
 
-def test_one_that_hangs_before_it_joins_is_named_and_then_given_up(
+def test_group_that_hangs_before_joining_is_named_and_then_abandoned(
     mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say_at_once(monkeypatch)
@@ -222,7 +222,9 @@ def test_one_that_hangs_before_it_joins_is_named_and_then_given_up(
 
 
 @pytest.mark.parametrize("how", ["its note", "MPI"])
-def test_one_that_dies_before_it_answers_fails_alone(mpi: FakeMPI, library: Library, plan: Plan, how: str) -> None:
+def test_death_of_a_group_before_it_answers_fails_only_that_group(
+    mpi: FakeMPI, library: Library, plan: Plan, how: str
+) -> None:
     library.answers[0] = threading.Event()
     library.statuses["call", 0] = FAILED
     spawner = make_spawner(plan, library)
@@ -238,7 +240,7 @@ def test_one_that_dies_before_it_answers_fails_alone(mpi: FakeMPI, library: Libr
     assert library.called("invite") == []
 
 
-def test_nobody_dies_where_one_is_stopped_while_it_joins(
+def test_slow_join_is_reported_and_waited_for(
     mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say_at_once(monkeypatch)
@@ -253,7 +255,7 @@ def test_nobody_dies_where_one_is_stopped_while_it_joins(
     assert news_of(spawner, 1) == [(0, "")]
 
 
-def test_one_that_vanishes_while_it_joins_ends_the_job(
+def test_group_that_vanishes_while_joining_ends_the_job(
     mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say_at_once(monkeypatch)
@@ -267,7 +269,7 @@ def test_one_that_vanishes_while_it_joins_ends_the_job(
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_one_that_dies_while_it_joins_ends_the_job(
+def test_group_that_dies_while_joining_ends_the_job(
     mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch, answers: bool
 ) -> None:
     monkeypatch.setattr(deadlines, "JOIN_GROUP_S", 0.2)
@@ -284,7 +286,7 @@ def test_one_that_dies_while_it_joins_ends_the_job(
     assert f"mpidata run --resume {plan.run}" in str(caught.value)
 
 
-def test_an_error_of_the_link_is_one_of_the_job(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+def test_link_error_is_raised(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     library.statuses["link", 0] = FAILED
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
@@ -292,7 +294,7 @@ def test_an_error_of_the_link_is_one_of_the_job(mpi: FakeMPI, library: Library, 
         news_of(spawner, 1)
 
 
-def test_the_messages_spawn_through_it(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+def test_library_messages_spawn_groups(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     messages = LibraryMessages(plan)
     messages._library = library
     library.ready = messages.ready
