@@ -47,7 +47,7 @@ def epochs_of(dataset, epochs):
     return [[values(batch) for batch in dataset] for _ in range(epochs)]
 
 
-def test_an_iterator_says_how_many_batches_an_epoch_has(make):
+def test_iterator_length_is_the_number_of_batches_per_epoch(make):
     dataset = make()
     iterator = iter(dataset)
     assert len(iterator) == len(dataset) == BATCHES
@@ -55,7 +55,7 @@ def test_an_iterator_says_how_many_batches_an_epoch_has(make):
     assert len(iterator) == BATCHES
 
 
-def test_next_at_the_end_changes_nothing_however_often_it_is_called(make):
+def test_next_after_the_end_does_not_change_the_state(make):
     dataset = make()
     iterator = iter(dataset)
     list(iterator)
@@ -67,14 +67,14 @@ def test_next_at_the_end_changes_nothing_however_often_it_is_called(make):
     assert (epoch, batches) == (1, 1)
 
 
-def test_each_batch_counts_once(make):
+def test_each_batch_is_counted_once(make):
     dataset = make()
     epochs_of(dataset, 3)
     assert len(dataset.counted) == 3 * BATCHES
 
 
 @pytest.mark.parametrize("batches", range(BATCHES + 1))
-def test_a_state_goes_on_with_the_batches_that_have_not_come(make, batches):
+def test_state_resumes_with_the_remaining_batches(make, batches):
     dataset = make()
     list(dataset)
     iterator = iter(dataset)
@@ -93,7 +93,7 @@ def test_a_state_goes_on_with_the_batches_that_have_not_come(make, batches):
         assert batches != 0 or Counter(sum(expected[0], [])) == Counter(range(ROWS))
 
 
-def test_a_state_after_the_last_batch_is_that_of_the_next_epoch(make):
+def test_state_after_the_last_batch_resumes_at_the_next_epoch(make):
     """Some frameworks take it before they request another batch; older states hold the batch's number."""
     dataset = make()
     iterator = iter(dataset)
@@ -108,7 +108,7 @@ def test_a_state_after_the_last_batch_is_that_of_the_next_epoch(make):
     assert old.resumed == (1, 0) and len(list(old)) == BATCHES
 
 
-def test_an_iterator_that_was_left_says_nothing_more_of_the_place(make):
+def test_abandoned_iterator_no_longer_changes_the_position(make):
     dataset = make()
     old = iter(dataset)
     next(old)

@@ -85,19 +85,19 @@ def train(device, batches, steps=None):
 
 
 @pytest.mark.parametrize("prefetch", [1, 2])
-def test_batches_are_those_of_the_cpu(make, device, prefetch):
+def test_batches_on_the_device_equal_those_in_cpu_memory(make, device, prefetch):
     host = make()
     expected = [[rows_of(batch).tolist() for batch in host] for _ in range(2)]
     dataset = make(device="cuda", device_prefetch=prefetch)
     assert [train(device, dataset) for _ in range(2)] == expected
 
 
-def test_what_was_asked_for_is_taken(make, device, counted):
+def test_complete_epoch_cancels_no_requests(make, device, counted):
     assert len(train(device, make(device="cuda"))) == BATCHES
     assert not [kind for _, _, kind, *_ in counted.sent if kind == Kind.FORGET]
 
 
-def test_the_place_is_that_of_the_loop(make, device, counted):
+def test_state_follows_the_position_of_the_loop(make, device, counted):
     host, dataset = make(), make(device="cuda")
     places = []
     for _ in host:
@@ -116,7 +116,7 @@ def place(dataset):
 
 @pytest.mark.parametrize("make", MAKERS | RANDOM, indirect=True)
 @pytest.mark.parametrize("steps", [1, 3, BATCHES - 1])
-def test_a_state_goes_on_with_the_batches_that_the_loop_has_not_had(make, device, steps):
+def test_state_resumes_with_batches_that_the_loop_has_not_received(make, device, steps):
     expected = [rows_of(batch).tolist() for batch in make()]
     dataset = make(device="cuda")
     assert train(device, dataset, steps) == expected[:steps]
@@ -125,7 +125,7 @@ def test_a_state_goes_on_with_the_batches_that_the_loop_has_not_had(make, device
     assert train(device, again) == expected[steps:]
 
 
-def test_a_loop_that_is_left_begins_the_next_epoch(make, device):
+def test_loop_after_an_abandoned_one_starts_the_next_epoch(make, device):
     host, dataset = make(), make(device="cuda")
     for _ in host:
         break
@@ -158,7 +158,7 @@ class Fails(torch.utils.data.Dataset):
         return {"x": torch.tensor([float(index)]), "name": f"row {index}"}
 
 
-def test_an_error_of_a_dataset_comes_when_it_is_its_turn(counted, device):
+def test_dataset_errors_are_raised_in_batch_order(counted, device):
     iterator, seen = iter(DataLoader(Fails(), 1, device="cuda", prefetch_factor=8)), []
     for _ in range(3):
         batch = next(iterator)
@@ -179,7 +179,7 @@ class Odd:
         self.inside = torch.stack(batch)
 
 
-def test_batches_of_any_shape_are_moved_and_others_refused(counted, device):
+def test_nested_batches_are_copied_and_unsupported_types_refused(counted, device):
     rows = [torch.arange(3.0) + i for i in range(4)]
     (batch,) = DataLoader(rows, 4, device="cuda", collate_fn=lambda b: Pair(torch.stack(b), [("a", torch.stack(b))]))
     assert type(batch) is Pair and device.has(batch.x) and device.has(batch.y[0][1]) and batch.y[0][0] == "a"
@@ -190,7 +190,7 @@ def test_batches_of_any_shape_are_moved_and_others_refused(counted, device):
 
 
 @pytest.mark.parametrize("make", ["loader, shared", "files"], indirect=True)
-def test_nothing_is_copied_ahead_where_trainers_may_die(make, device, monkeypatch):
+def test_nothing_is_copied_ahead_in_elastic_jobs(make, device, monkeypatch):
     expected = [rows_of(batch).tolist() for batch in make()]
     for of in ("data_loader.data_loader", "files.dataset"):
         living = SimpleNamespace(end=lambda: True)
@@ -199,7 +199,7 @@ def test_nothing_is_copied_ahead_where_trainers_may_die(make, device, monkeypatc
     assert iterator._prefetcher.ahead == 0 and train(device, iterator) == expected
 
 
-def test_a_dataloader_of_torch_around_files_may_not_pin(counted, device, tmp_path, monkeypatch):
+def test_torch_dataloader_around_files_may_not_pin_memory(counted, device, tmp_path, monkeypatch):
     write_rows(tmp_path)
     pretend_that_torch_pins(monkeypatch)
     with pytest.raises(StreamError, match=r"DataLoader\(pin_memory=True\) cannot page-lock batches"):

@@ -60,7 +60,7 @@ def epochs_of(loader, epochs):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_in_a_loader_of_torch_the_batches_are_those_of_the_dataset(here, name):
+def test_torch_dataloader_yields_the_batches_of_the_dataset(here, name):
     loader = DataLoader(here.make(name), batch_size=None)
     assert epochs_of(loader, 3) == epochs_of(here.make(name), 3)
     assert len(loader) == len(here.make(name)) == 6
@@ -68,7 +68,7 @@ def test_in_a_loader_of_torch_the_batches_are_those_of_the_dataset(here, name):
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize(("batches", "ended"), [(0, False), (1, False), (4, False), (6, False), (6, True)])
-def test_in_a_stateful_loader_the_rest_of_the_epoch_follows(here, name, batches, ended):
+def test_stateful_dataloader_resumes_with_the_rest_of_the_epoch(here, name, batches, ended):
     whole = epochs_of(here.make(name), 4)
     loader = StatefulDataLoader(here.make(name), batch_size=None)
     epochs_of(loader, 1)
@@ -85,7 +85,7 @@ def test_in_a_stateful_loader_the_rest_of_the_epoch_follows(here, name, batches,
 
 
 @pytest.mark.parametrize("loader", [DataLoader, StatefulDataLoader])
-def test_what_a_loader_of_torch_cannot_do_with_files_is_said(here, loader):
+def test_unsupported_uses_of_files_in_a_torch_dataloader_are_refused(here, loader):
     data = here.make("files")
     with pytest.raises(StreamError, match=r"around FileDataset\(batch_size=4\) would make batches of batches"):
         next(iter(loader(data, batch_size=2)))
@@ -96,7 +96,7 @@ def test_what_a_loader_of_torch_cannot_do_with_files_is_said(here, loader):
 
 
 @pytest.mark.parametrize("name", ["loader, shared", "files"])
-def test_an_epoch_that_the_framework_counts_itself_does_not_leave_the_place_of_a_resumed_job(here, name):
+def test_set_epoch_may_not_leave_the_resumed_epoch_before_its_end(here, name):
     data = here.make(name)
     epochs_of(data, 2)
     running = iter(data)
@@ -124,7 +124,7 @@ class _EvaluationLoop:
 
 
 @pytest.mark.parametrize("name", ["loader, shared", "files"])
-def test_a_validation_of_lightning_begins_anew_in_a_resumed_job(here, name):
+def test_lightning_validation_starts_again_at_epoch_0_in_a_resumed_job(here, name):
     lightning = {"__name__": "lightning.loops"}
     exec(OF_LIGHTNING, lightning)
     loop = lightning["_EvaluationLoop"]()
@@ -138,7 +138,7 @@ def test_a_validation_of_lightning_begins_anew_in_a_resumed_job(here, name):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_call_of_iter_of_which_nothing_is_used_skips_no_epoch(here, name):
+def test_unused_call_of_iter_skips_no_epoch(here, name):
     torch.manual_seed(3)  # as the loaders seed it, which run in this process here
     expected = epochs_of(here.make(name), 2)
     torch.manual_seed(3)
@@ -158,7 +158,7 @@ def sharded(data, trainer, trainers):
     )
 
 
-def test_accelerate_leaves_the_batches_of_a_trainer_whole_and_counts_no_epochs(here):
+def test_accelerate_neither_shards_a_trainers_batches_nor_counts_epochs(here):
     here.be(1, 2)
     expected = epochs_of(FileDataset(here.folder, SIZE), 3)
     data = FileDataset(here.folder, SIZE)
@@ -171,7 +171,7 @@ def test_accelerate_leaves_the_batches_of_a_trainer_whole_and_counts_no_epochs(h
         assert epochs_of(loader, 2) == expected[1:]
 
 
-def test_accelerate_deals_out_what_each_trainer_has_whole(here):
+def test_accelerate_divides_datasets_that_are_not_shared(here):
     whole = epochs_of(FileDataset(here.folder, SIZE, share=False), 1)[0]
     for trainer in range(2):
         here.be(trainer, 2)

@@ -29,14 +29,14 @@ def batches_of(dataset):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_an_old_state_in_mid_epoch(parts, name):
+def test_old_state_in_mid_epoch_resumes_at_its_batch(parts, name):
     dataset = MAKERS[name](parts)
     dataset.load_state_dict(OLD[name]["state"])
     assert dataset.resumed == (1, 2) and batches_of(dataset) == OLD[name]["rest"]
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_an_old_state_after_the_last_batch_is_that_of_the_next_epoch(parts, name):
+def test_old_state_after_the_last_batch_resumes_at_the_next_epoch(parts, name):
     dataset = MAKERS[name](parts)
     dataset.load_state_dict(OLD[name]["last"])
     assert dataset.resumed == (1, 0) and batches_of(dataset) == OLD[name]["next"]

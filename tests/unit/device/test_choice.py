@@ -21,7 +21,7 @@ def two_gpus(monkeypatch):
 
 
 @pytest.mark.parametrize("device", [None, "cpu", "cpu:0", torch.device("cpu")])
-def test_batches_may_stay_where_they_are(device):
+def test_cpu_or_no_device_leaves_batches_in_cpu_memory(device):
     assert choose_device(device, "DataLoader", pin_memory=True) is None
 
 
@@ -52,12 +52,12 @@ def test_a_device_without_a_number_is_the_current_one(two_gpus, device):
         (torch.device("cuda", 7), r"MPIStreamDataset\(device='cuda:7'\): torch sees 2"),
     ],
 )
-def test_what_is_not_there_is_said_at_once(two_gpus, device, sentence):
+def test_unusable_devices_are_refused(two_gpus, device, sentence):
     with pytest.raises(StreamError, match=sentence):
         choose_device(device, "MPIStreamDataset")
 
 
-def test_a_torch_that_sees_no_device_says_so(two_gpus, monkeypatch):
+def test_device_is_refused_if_torch_sees_none(two_gpus, monkeypatch):
     two_gpus.is_available = lambda: False
     with pytest.raises(
         StreamError, match=r"sees no device of type 'cuda' on \S+. Run `mpidata doctor` there, or leave"
@@ -65,12 +65,12 @@ def test_a_torch_that_sees_no_device_says_so(two_gpus, monkeypatch):
         choose_device("cuda", "FileDataset")
 
 
-def test_page_locked_batches_cannot_be_had_beside(two_gpus):
+def test_device_with_pin_memory_is_refused(two_gpus):
     with pytest.raises(StreamError, match=r"FileDataset\(device='cuda'\) cannot be combined with pin_memory=True"):
         choose_device("cuda", "FileDataset", pin_memory=True)
 
 
 @pytest.mark.parametrize("prefetch", [0, 3, -1, 1.0, True, "1", None])
-def test_so_many_batches_are_not_copied_ahead(prefetch):
+def test_invalid_prefetch_counts_are_refused(prefetch):
     with pytest.raises(StreamError, match="batches cannot be copied ahead of the loop. Give 1 or 2."):
         check_prefetch(prefetch)

@@ -62,14 +62,14 @@ def trained(device, prefetcher, source, steps=BATCHES):
 @pytest.mark.parametrize("pins", [False, True])
 @pytest.mark.parametrize("ahead", [0, 1, 2])
 @pytest.mark.parametrize("mode", MODES)
-def test_each_step_has_its_batch_whole(mode, ahead, pins):
+def test_each_step_gets_its_complete_batch(mode, ahead, pins):
     device, source = FakeDevice(mode, pins), Source()
     read, numbers = trained(device, Prefetcher(device, ahead), source)
     assert read == [([float(n)] * ROWS, n) for n in range(BATCHES)] and numbers == list(range(BATCHES))
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 2])
-def test_so_many_batches_are_fetched_ahead_and_no_more(ahead):
+def test_exactly_n_batches_are_fetched_ahead(ahead):
     device, source = FakeDevice(), Source()
     prefetcher = Prefetcher(device, ahead)
     for number in range(BATCHES):
@@ -80,7 +80,7 @@ def test_so_many_batches_are_fetched_ahead_and_no_more(ahead):
         prefetcher.next(source.wait, source.ready)
 
 
-def test_what_is_not_there_is_not_waited_for():
+def test_fetching_ahead_does_not_wait_for_batches():
     device, source = FakeDevice(), Source()
     prefetcher = Prefetcher(device, 1)
     source.there = 1
@@ -91,13 +91,13 @@ def test_what_is_not_there_is_not_waited_for():
     assert source.made == 3 and prefetcher.waiting
 
 
-def test_the_host_waits_for_no_copy_where_the_device_keeps_up():
+def test_host_waits_for_no_copy_if_the_device_keeps_up():
     device, source = FakeDevice(MODES[1]), Source()
     trained(device, Prefetcher(device, 1), source)
     assert not [event for event in device.host_waits if event.stream is device.copies]
 
 
-def test_the_host_waits_for_no_copy_that_the_training_waits_for():
+def test_host_does_not_wait_for_copies_that_the_training_waits_for():
     device, source = FakeDevice(), Source()
     prefetcher, batches = Prefetcher(device, 1), []
     for number in range(BATCHES):
@@ -105,7 +105,7 @@ def test_the_host_waits_for_no_copy_that_the_training_waits_for():
         assert device.copies.done <= 2 * number  # copies of the earlier batches
 
 
-def test_a_copy_is_awaited_before_the_next_batch_is_waited_for():
+def test_copy_finishes_before_the_next_batch_is_waited_for():
     """The next batch's samples may need the memory of earlier batches."""
     device, source = FakeDevice(pins=True), Source()
     prefetcher = Prefetcher(device, 1)
@@ -121,7 +121,7 @@ def test_a_copy_is_awaited_before_the_next_batch_is_waited_for():
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 2])
-def test_page_locked_memory_is_bounded_where_copies_are_late(ahead):
+def test_page_locked_memory_is_bounded_if_copies_are_late(ahead):
     device, source = FakeDevice(pins=True), Source()
     prefetcher = Prefetcher(device, ahead)
     for _ in range(BATCHES):
@@ -131,13 +131,13 @@ def test_page_locked_memory_is_bounded_where_copies_are_late(ahead):
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 2])
-def test_memory_on_the_device_is_bounded_where_the_training_is_late(ahead):
+def test_device_memory_is_bounded_if_the_training_is_late(ahead):
     device, source = FakeDevice(MODES[1]), Source(40)
     trained(device, Prefetcher(device, ahead), source, 40)
     assert device.blocks <= 2 * (ahead + 3)
 
 
-def test_memory_is_let_go_of_without_waiting_once_it_was_copied():
+def test_page_locked_memory_is_released_after_its_copy_without_waiting():
     device, source = FakeDevice(MODES[1], pins=True), Source()
     prefetcher = Prefetcher(device, 1)
     prefetcher.next(source.wait, source.ready)
@@ -145,7 +145,7 @@ def test_memory_is_let_go_of_without_waiting_once_it_was_copied():
     assert device.staged == 2  # from the batch that was copied last
 
 
-def test_an_error_of_a_batch_comes_when_it_is_its_turn():
+def test_batch_errors_are_raised_in_batch_order():
     device, source = FakeDevice(), Source()
     source.fails = (1,)
     prefetcher = Prefetcher(device, 1)
@@ -156,7 +156,7 @@ def test_an_error_of_a_batch_comes_when_it_is_its_turn():
         fail()
 
 
-def test_an_error_while_fetching_ahead_comes_after_the_batches_before():
+def test_error_while_fetching_ahead_is_raised_after_earlier_batches():
     device, source = FakeDevice(), Source()
     prefetcher = Prefetcher(device, 2)
     ready = iter([source.make, lambda: 1 / 0])
@@ -167,7 +167,7 @@ def test_an_error_while_fetching_ahead_comes_after_the_batches_before():
     assert prefetcher.next(source.wait, source.ready)[0] == 2
 
 
-def test_a_device_out_of_memory_fails_the_batch_and_what_is_being_copied_is_kept():
+def test_out_of_memory_fails_the_batch_and_keeps_memory_being_copied():
     device, source = FakeDevice(pins=True), Source()
     device.fails_after = 1
     prefetcher = Prefetcher(device, 0)
@@ -179,7 +179,7 @@ def test_a_device_out_of_memory_fails_the_batch_and_what_is_being_copied_is_kept
     assert device.staged == 2
 
 
-def test_what_is_forgotten_was_copied_before_its_memory_is_let_go():
+def test_cleared_batches_keep_their_memory_until_copied():
     device, source = FakeDevice(pins=True), Source()
     prefetcher = Prefetcher(device, 2)
     prefetcher.next(source.wait, source.ready)
@@ -191,7 +191,7 @@ def test_what_is_forgotten_was_copied_before_its_memory_is_let_go():
     assert device.staged == 0 and device.copies.done == device.copies.given
 
 
-def test_one_batch_alone():
+def test_now_copies_a_single_batch():
     device, source = FakeDevice(), Source()
     prefetcher, read = Prefetcher(device, 0), []
     for _ in range(3):

@@ -37,19 +37,19 @@ def negative(batch):
         lambda one: defaultdict(list, a=[one]),
     ],
 )
-def test_each_tensor_is_moved_and_the_kind_stays(make):
+def test_each_tensor_is_moved_and_containers_keep_their_type(make):
     batch, expected = make(ONE), make(-ONE)
     moved = negative(batch)
     assert type(moved) is type(expected) and str(moved) == str(expected)
     assert str(batch) == str(make(ONE))
 
 
-def test_what_has_no_tensors_stays_itself():
+def test_objects_without_tensors_are_returned_unchanged():
     things = [b"bytes", 3.5, object(), Record]
     assert all(a is b for a, b in zip(negative(things), things, strict=True))
 
 
-def test_nested_tensors_are_moved_by_their_values():
+def test_nested_tensors_are_moved_with_their_offsets():
     offsets = torch.tensor([0, 1, 3])
     moved = negative(torch.nested.nested_tensor_from_jagged(torch.arange(3.0), offsets))
     assert moved.is_nested and moved.values().tolist() == [0, -1, -2] and moved.offsets().tolist() == [0, -1, -3]
@@ -65,6 +65,6 @@ def test_nested_tensors_are_moved_by_their_values():
         (types.SimpleNamespace(to=print), "a SimpleNamespace"),
     ],
 )
-def test_what_cannot_be_moved_is_refused(batch, what):
+def test_batches_that_cannot_be_moved_are_refused(batch, what):
     with pytest.raises(StreamError, match=f"The batch has {what}.* leave device out and move the batch in the loop."):
         negative([batch])

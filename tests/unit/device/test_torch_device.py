@@ -68,7 +68,7 @@ def module(monkeypatch):
     return module
 
 
-def test_copies_are_made_on_a_stream_of_their_own_and_awaited_by_the_training(module):
+def test_copies_use_a_separate_stream_that_the_training_waits_for(module):
     device = TorchDevice(torch.device("cpu"))
     assert module.said == [("stream", "cpu")] and device.draws_page_locked
     host = torch.arange(6.0).reshape(2, 3)
@@ -90,7 +90,7 @@ def test_copies_are_made_on_a_stream_of_their_own_and_awaited_by_the_training(mo
 
 
 @pytest.mark.parametrize("kind", ["cuda", "xpu"])
-def test_torch_has_what_is_asked_of_it(kind):
+def test_torch_provides_the_required_stream_and_event_calls(kind):
     module, device = getattr(torch, kind), torch.device(kind, 0)
     calls = [
         (module.Stream.__new__, module.Stream, device),

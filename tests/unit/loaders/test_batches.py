@@ -53,7 +53,7 @@ def forget(batches, trainer, dataset, numbers=()):
     return batches.take(Request(trainer, dataset, Kind.FORGET, 0, memoryview(np.array(numbers, np.int64)).cast("B")))
 
 
-def test_trainers_that_agree_share_one_copy_which_goes_with_the_last(loader):
+def test_equal_datasets_share_one_copy_until_the_last_is_forgotten(loader):
     _, batches = loader
     payload = pack_definition(Definition(Data(), default_collate, None, True))
     define(batches, 0, 0, payload)
@@ -65,7 +65,7 @@ def test_trainers_that_agree_share_one_copy_which_goes_with_the_last(loader):
     assert not forget(batches, 1, 4)  # it may be another worker's
 
 
-def test_what_is_not_wanted_any_more_is_not_made(loader):
+def test_cancelled_batches_are_not_made(loader):
     requests, batches = loader
     define(batches, 0, 0, pack_definition(Definition(Data(), default_collate, None, True)))
     for number in (1, 2, 3):
@@ -95,7 +95,7 @@ class Many(Data):
 
 
 @pytest.mark.parametrize(("singly", "at"), [(False, ["[4, 5]"]), (True, ["4", "5"])])
-def test_with_getitems_each_index_is_named_only_when_asked_for_singly(loader, singly, at):
+def test_getitems_names_each_index_only_when_requested_singly(loader, singly, at):
     requests, batches = loader
     define(batches, 0, 0, pack_definition(Definition(Many(), default_collate, None, True)))
     requests.at.clear()

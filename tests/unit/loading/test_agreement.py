@@ -124,12 +124,12 @@ def both(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("loaders", [1, 3])
 @pytest.mark.parametrize("of", SAME.values(), ids=SAME)
-def test_trainers_that_ask_for_the_same_are_served(both, of, loaders):
+def test_trainers_with_equal_datasets_are_served(both, of, loaders):
     both(of, loaders, times=3)
 
 
 @pytest.mark.parametrize(("name", "of"), OTHER.items(), ids=OTHER)
-def test_trainers_that_ask_for_different_things_are_told_which(both, name, of):
+def test_error_names_the_item_that_differs_between_trainers(both, name, of):
     make, own, other = of
     with pytest.raises(StreamError) as caught:
         both(make)
@@ -140,7 +140,7 @@ def test_trainers_that_ask_for_different_things_are_told_which(both, name, of):
     assert own in before and other in after
 
 
-def test_a_dataset_that_is_sent_again_is_compared_anew(both):
+def test_refreshed_dataset_is_compared_again(both):
     def grown(trainer, parts):
         dataset = Files(list(PATHS))
         loader = DataLoader(dataset, 2, share=True)

@@ -21,7 +21,7 @@ def network():
     network.close()
 
 
-def test_a_request_comes_back_as_a_parcel_of_its_own_dataset_and_loader(network):
+def test_request_is_answered_by_a_parcel_of_its_dataset_and_loader(network):
     loaders = network.trainers[0]
     assert loaders.alive() == {0, 1}
     loaders.send(1, 7, Kind.BATCH, 3, b"x")
@@ -34,7 +34,7 @@ def test_a_request_comes_back_as_a_parcel_of_its_own_dataset_and_loader(network)
     assert loaders.take(7, 0.0) is None
 
 
-def test_a_dead_loader_answers_no_more_and_each_dataset_hears_of_it(network):
+def test_dead_loader_stops_answering_and_is_reported_to_each_dataset(network):
     loaders = network.trainers[0]
     network.kill(0)
     loaders.send(0, 1, Kind.BATCH, 1, b"")
@@ -43,7 +43,7 @@ def test_a_dead_loader_answers_no_more_and_each_dataset_hears_of_it(network):
         assert [loaders.take(dataset, 0.1) for _ in range(4)] == [Joined(0), Joined(1), Lost(0), None]
 
 
-def test_a_closed_dataset_gets_nothing(network):
+def test_closed_dataset_receives_no_parcels(network):
     loaders = network.trainers[0]
     loaders.send(0, 1, Kind.BATCH, 1, b"")
     loaders.drop(1)

@@ -19,7 +19,7 @@ class Scheduler:
         return take
 
 
-def test_batches_samples_and_waits_are_added_up_and_ends_of_epochs_are_told():
+def test_batches_samples_and_waits_are_summed_and_epoch_ends_reported():
     scheduler = Scheduler()
     tallies = [Tally(scheduler.report(trainer), trainer == 0) for trainer in range(2)]
     assert scheduler.loaded.summary() == scheduler.loaded.progress(1.0) == scheduler.loaded.metrics() == {}
@@ -60,7 +60,7 @@ def test_reports_are_not_sent_for_each_batch():
     assert scheduler.loaded.summary()["batches"] == [1000, 0]
 
 
-def test_parts_are_shown_when_all_three_numbers_have_come():
+def test_reading_progress_is_shown_once_all_three_numbers_have_arrived():
     scheduler, shown = Scheduler(), []
     report = scheduler.report(0)
 
@@ -72,7 +72,7 @@ def test_parts_are_shown_when_all_three_numbers_have_come():
     assert shown == [{}, {}, {"reading": {"parts": 7, "counted": 2, "read": 0}}]
 
 
-def test_parts_are_shown_until_the_first_batch_is_there():
+def test_reading_progress_is_shown_until_the_first_batch():
     scheduler, now = Scheduler(), [0.0]
     tally, other = (Tally(scheduler.report(t), t == 0, clock=lambda: now[0]) for t in range(2))
     for counted, read in [(2, 0), (7, 0), (7, 3)]:

@@ -73,7 +73,7 @@ def make_parcel(*parts):
     return taken, (memory, lists)
 
 
-def test_a_parcel_is_given_back_when_nothing_refers_to_any_part_of_it():
+def test_parcel_is_released_when_nothing_refers_to_its_memory():
     taken, kept = make_parcel(b"pickle", b"", b"x" * 20000)
     library = FakeLibrary(taken)
     parcel = MpiLoaders(library).take(5, 0.0)
@@ -90,7 +90,7 @@ def test_a_parcel_is_given_back_when_nothing_refers_to_any_part_of_it():
     assert library.released == [77]
 
 
-def test_the_memory_of_a_small_parcel_is_copied_and_given_back_at_once():
+def test_memory_of_a_small_parcel_is_copied_and_released_immediately():
     taken, kept = make_parcel(b"text", b"", b"x" * 100)
     library = FakeLibrary()
     memory = memory_of(taken, library)
@@ -106,7 +106,7 @@ def test_the_memory_of_a_small_parcel_is_copied_and_given_back_at_once():
     assert library.released == [77]
 
 
-def test_news_are_counted_for_each_dataset_and_say_what_a_lost_loader_was_at():
+def test_news_are_counted_per_dataset_and_name_the_item_of_a_lost_loader():
     joined, retires, lost = Taken(peer=3, news=1), Taken(peer=3, news=2), Taken(peer=3, at=b"index 4")
     loaders = MpiLoaders(FakeLibrary(joined, retires, lost, joined, END, 8))
     told = [loaders.take(dataset, 0.0) for dataset in (1, 1, 1, 2)]
@@ -118,7 +118,7 @@ def test_news_are_counted_for_each_dataset_and_say_what_a_lost_loader_was_at():
     assert loaders.take(1, 0.0) is None
 
 
-def test_a_loader_that_takes_no_requests_is_told_from_one_that_does():
+def test_send_returns_whether_the_loader_accepted_the_request():
     library = FakeLibrary()
     library.mpidata_trainer_request = lambda loader, *request: (SUCCESS, AGAIN, 8)[loader]
     loaders = MpiLoaders(library)
@@ -127,7 +127,7 @@ def test_a_loader_that_takes_no_requests_is_told_from_one_that_does():
         loaders.send(2, 1, 2, 3, b"")
 
 
-def test_a_dataset_that_is_dropped_within_a_call_is_forgotten_at_the_next_one():
+def test_dataset_dropped_during_a_call_is_forgotten_at_the_next_call():
     """Garbage collection may run a finalizer anywhere, even while the lock is held."""
     library, told = FakeLibrary(Taken(peer=3, news=1)), []
     library.mpidata_trainer_request = lambda *request: told.append(request[:3]) or SUCCESS
@@ -142,7 +142,7 @@ def test_a_dataset_that_is_dropped_within_a_call_is_forgotten_at_the_next_one():
     assert told[2:] == [(3, 2, int(Kind.FORGET)), 2]
 
 
-def test_what_is_sent_is_kept_until_it_has_left():
+def test_answer_buffers_are_kept_until_they_are_sent():
     taken, _kept = make_parcel(b"ask")
     library = FakeLibrary(taken)
     requests = MpiRequests(library)
@@ -156,7 +156,7 @@ def test_what_is_sent_is_kept_until_it_has_left():
     assert requests.next(0.0) is None and not requests._kept
 
 
-def test_the_first_sign_of_life_ends_the_start_and_idle_loaders_are_at_nothing():
+def test_first_sign_of_life_ends_the_start_and_idle_loaders_name_no_item():
     library = FakeLibrary()
     requests = MpiRequests(library)
     for at, long in (("index 1", False), ("index 2", False), ("dataset 1", True)):

@@ -31,7 +31,7 @@ def permute_slowly(n, keys, place):
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 63, 64, 65, 1000, 2**17 + 1])
-def test_it_is_a_permutation_and_places_is_its_inverse(n):
+def test_rows_is_a_permutation_and_places_is_its_inverse(n):
     everything = np.arange(n)
     permutation = Permutation(n, 1, 2)
     rows = permutation.rows(everything)
@@ -41,20 +41,20 @@ def test_it_is_a_permutation_and_places_is_its_inverse(n):
 
 
 @pytest.mark.parametrize("n", [5, 1000, 2**30 + 3, 10**9])
-def test_it_is_what_is_written_down(n):
+def test_permutation_matches_its_definition(n):
     permutation = Permutation(n, 7, 3, 2)
     places = np.linspace(0, n - 1, 5).astype(np.int64)
     assert permutation.rows(places).tolist() == [permute_slowly(n, permutation.keys, p) for p in places.tolist()]
 
 
-def test_seed_epoch_and_stream_make_other_orders():
+def test_order_differs_by_seed_epoch_and_stream():
     places = np.arange(100)
     orders = [Permutation(100, *key).rows(places).tolist() for key in [(1, 1), (1, 2), (2, 1), (1, 1, 1), (-1, 1)]]
     assert all(a != b for a, b in itertools.combinations(orders, 2))
     assert Permutation(100, 1, 1, 0).rows(places).tolist() == orders[0]
 
 
-def test_a_thousand_million_rows_need_no_table():
+def test_one_billion_rows_need_no_table():
     permutation = Permutation(10**9, 1, 0)
     places = np.arange(10**9 - 1000, 10**9)
     rows = permutation.rows(places)

@@ -39,7 +39,7 @@ def test_npy_is_one_column_read_in_pieces(tmp_path, in_pieces):
     assert list(columns) == ["data"] and np.array_equal(columns["data"], array) and pieces == 3
 
 
-def test_npy_of_records_has_their_columns(tmp_path, in_pieces):
+def test_structured_npy_has_a_column_per_field(tmp_path, in_pieces):
     rows = np.zeros(30, [("x", "f4", (3,)), ("y", "i8")])
     rows["x"], rows["y"] = np.arange(90).reshape(30, 3), np.arange(30)
     np.save(tmp_path / "a.npy", rows)
@@ -47,7 +47,7 @@ def test_npy_of_records_has_their_columns(tmp_path, in_pieces):
     assert np.array_equal(columns["x"], rows["x"]) and np.array_equal(columns["y"], rows["y"]) and pieces > 1
 
 
-def test_npz_reads_the_columns_that_are_named_only(tmp_path):
+def test_npz_reads_only_the_named_columns(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", x=np.ones((5, 2)), y=np.arange(5), other=np.zeros(9))
     columns, _ = read(tmp_path / "a.npz", ["y", "x"])
     assert sorted(columns) == ["x", "y"] and columns["y"].tolist() == [0, 1, 2, 3, 4]
@@ -63,7 +63,7 @@ def test_hdf5_reads_datasets_in_groups_in_pieces(tmp_path, in_pieces):
     assert np.array_equal(columns["in/x"], np.arange(80.0).reshape(40, 2)) and columns["y"].tolist() == [*range(40)]
 
 
-def test_the_projects_own_records_are_read_without_the_rows_that_hold_no_sample(tmp_path, in_pieces):
+def test_mpidata_records_are_read_without_rows_that_hold_no_sample(tmp_path, in_pieces):
     plan = make_plan(run=tmp_path / "run", record_path=tmp_path / "samples")
     record(plan, SAMPLES)
     (path,) = (tmp_path / "samples").iterdir()
@@ -108,7 +108,7 @@ def module(monkeypatch):
     monkeypatch.setitem(sys.modules, "my_format", module)
 
 
-def test_a_function_reads_any_format(tmp_path, module):
+def test_reader_function_reads_any_format(tmp_path, module):
     (tmp_path / "a.log").write_text("1 2 3\n4 5\n")
     check_format(str(tmp_path / "a.log"), "my_format:rows_of")
     assert count_rows(str(tmp_path / "a.log"), "my_format:rows_of") is None
@@ -116,7 +116,7 @@ def test_a_function_reads_any_format(tmp_path, module):
     assert columns["y"].tolist() == [1, 2, 3, 4, 5] and list(columns) == ["y"] and pieces == 2
 
 
-def test_what_a_function_gives_wrong_is_named(tmp_path, module):
+def test_invalid_results_of_a_reader_function_are_reported(tmp_path, module):
     (tmp_path / "a.log").write_text("1 2 3\n")
     with pytest.raises(StreamError, match=r"a\.log: the reader returned list, not a dict of arrays"):
         read(tmp_path / "a.log", None, "my_format:lists_of")
@@ -125,14 +125,14 @@ def test_what_a_function_gives_wrong_is_named(tmp_path, module):
 
 
 @pytest.mark.parametrize("reader", ["my_format:missing", "no_such_module:rows_of"])
-def test_a_function_that_is_not_there_is_named(tmp_path, module, reader):
+def test_missing_reader_function_is_named(tmp_path, module, reader):
     with pytest.raises(StreamError, match=f'reader="{reader}" cannot be imported'):
         read(tmp_path / "a.log", None, reader)
 
 
 @pytest.mark.parametrize("end", ["parquet", "arrow", "feather", "csv", "h5", "npy", "npz"])
 @pytest.mark.parametrize("content", [b"", b"\x00\x93 no such file \xff" * 9], ids=["empty", "other"])
-def test_a_file_that_is_none_of_its_format_is_named_when_rows_are_counted(tmp_path, end, content):
+def test_file_of_another_format_is_named_when_its_rows_are_counted(tmp_path, end, content):
     (tmp_path / f"a.{end}").write_bytes(content)
     with pytest.raises(
         StreamError, match=rf"a\.{end}: (cannot be read: .* recreate the part|holds no)|a.h5 cannot be read as HDF5"
@@ -141,7 +141,7 @@ def test_a_file_that_is_none_of_its_format_is_named_when_rows_are_counted(tmp_pa
             raise StreamError(f"a.{end}: holds no rows")  # as the caller that counts reports it
 
 
-def test_a_file_that_is_cut_short_is_named(tmp_path):
+def test_truncated_file_is_named(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(1000))
     whole = (tmp_path / "a.npy").read_bytes()
     (tmp_path / "a.npy").write_bytes(whole[: len(whole) // 2])
@@ -154,7 +154,7 @@ class Broken(Exception):
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_what_a_reader_raises_is_a_sentence(tmp_path, monkeypatch, at_once):
+def test_exception_of_a_reader_is_reported_in_one_line(tmp_path, monkeypatch, at_once):
     def read(path):
         if at_once:
             raise Broken("no header\nat all")

@@ -7,7 +7,7 @@ from mpidata.native.loading import load
 
 
 @pytest.mark.parametrize("row_bytes", [1, 84, 4096])
-def test_rows_are_copied_as_numbered(row_bytes):
+def test_rows_are_gathered_and_scattered_by_number(row_bytes):
     store = np.random.default_rng(1).integers(0, 256, (50, row_bytes), np.uint8)
     numbers = np.array([49, 0, 7, 7, 30, 1, 48, 2, 3, 4, 5, 49], np.int64)
     rows, batch = np.empty((12, row_bytes), np.uint8), np.zeros((50, row_bytes), np.uint8)
@@ -22,7 +22,7 @@ def test_rows_are_copied_as_numbered(row_bytes):
 
 
 @pytest.mark.parametrize("wrong", [50, -1, 1 << 40])
-def test_a_number_that_is_no_rows_is_refused(wrong):
+def test_row_number_out_of_range_is_refused(wrong):
     store, rows = np.zeros((50, 8), np.uint8), np.ones((12, 8), np.uint8)
     numbers = np.zeros(12, np.int64)
     numbers[9] = wrong  # others near it are looked at in advance

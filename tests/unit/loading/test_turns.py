@@ -22,7 +22,7 @@ class Counted(Turns):
         return self.batches - before
 
 
-def test_the_first_of_those_under_way_counts() -> None:
+def test_first_of_several_open_iterations_counts_its_batches() -> None:
     turns = Counted()
     training, beside = turns.begin(), turns.begin()
     assert [turns.by(turn) for turn in (training, beside, training)] == [1, 0, 1]
@@ -33,7 +33,7 @@ def test_the_first_of_those_under_way_counts() -> None:
     assert [turns.by(turn) for turn in (beside, validation)] == [1, 0]  # replaces the turn that has ended
 
 
-def test_one_of_a_validation_that_stays_open_counts_only_where_nothing_else_goes_on() -> None:
+def test_open_validation_counts_its_batches_only_if_no_training_runs() -> None:
     turns = Counted()
     check = turns.begin(validates=True)
     assert turns.by(check) == 1
@@ -45,7 +45,7 @@ def test_one_of_a_validation_that_stays_open_counts_only_where_nothing_else_goes
     assert turns.by(validation) == 1
 
 
-def test_one_that_begins_when_no_other_goes_on_is_the_first() -> None:
+def test_iteration_that_starts_alone_counts_its_batches() -> None:
     turns = Counted()
     for _ in range(2):
         turn = turns.begin()
@@ -53,7 +53,7 @@ def test_one_that_begins_when_no_other_goes_on_is_the_first() -> None:
         del turn
 
 
-def test_a_loop_of_all_trainers_that_was_left_and_who_computes() -> None:
+def test_is_computing_and_in_epoch_follow_the_open_and_left_loops() -> None:
     turns = Turns(lambda: None)
     assert not turns.in_epoch and not turns.is_computing()
     alone = turns.begin()

@@ -23,7 +23,7 @@ def _no_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     ("version", "options"),
     [("mpirun (Open MPI) 5.0.1", ["--oversubscribe", "--bind-to", "none"]), ("HYDRA build details:", [])],
 )
-def test_it_is_of_the_mpi_that_the_program_is_linked_with(
+def test_launcher_belongs_to_the_mpi_that_the_program_is_linked_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, options: list[str]
 ) -> None:
     write(tmp_path / "bin" / "ldd", f"echo 'libmpi.so.40 => {tmp_path}/mpi/lib/libmpi.so.40 (0x7f)'")
@@ -37,11 +37,11 @@ def test_it_is_of_the_mpi_that_the_program_is_linked_with(
     assert own_launcher.launcher_of(["/bin/sh"], 3, carriers=2) == (*command[:-2], *hosts, "-n", "3")
 
 
-def test_one_rank_needs_none() -> None:
+def test_one_rank_needs_no_launcher() -> None:
     assert own_launcher.launcher_of(["./missing"], 1) == ()
 
 
-def test_that_of_the_path_is_taken_where_the_program_is_linked_with_none(
+def test_launcher_on_the_path_is_used_if_the_program_links_no_mpi(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "bin" / "mpirun", "echo HYDRA build details:")
@@ -49,7 +49,7 @@ def test_that_of_the_path_is_taken_where_the_program_is_linked_with_none(
     assert own_launcher.launcher_of(["./missing"], 2) == (str(tmp_path / "bin" / "mpirun"), "-n", "2")
 
 
-def test_srun_is_taken_in_an_allocation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_srun_is_used_in_an_allocation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "srun", "")
     write(tmp_path / "scontrol", "echo 'MaxNodeCount = 5\nMaxStepCount            = 400'")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

@@ -21,7 +21,7 @@ _HYDRA = "HYDRA build details:\n    Version:                                 5.0
         ("", "an unknown MPI", ""),
     ],
 )
-def test_libraries(text: str, name: str, version: str) -> None:
+def test_mpi_libraries_are_identified_by_their_version_text(text: str, name: str, version: str) -> None:
     assert mpi_of_library(text) == MpiName(name, version)
     assert str(mpi_of_library(text)) == f"{name} {version}".strip()
 
@@ -36,11 +36,11 @@ def test_libraries(text: str, name: str, version: str) -> None:
         ("usage: mpirun", None),
     ],
 )
-def test_launchers(text: str, expected: MpiName | None) -> None:
+def test_launchers_are_identified_by_their_version_text(text: str, expected: MpiName | None) -> None:
     assert mpi_of_launcher(text) == expected
 
 
-def test_who_goes_with_whom() -> None:
+def test_launchers_start_only_programs_of_a_compatible_mpi() -> None:
     five, four, mpich = MpiName("Open MPI", "5.0.11"), MpiName("Open MPI", "4.1.4"), MpiName("MPICH", "4.0.2")
     assert five.is_same(MpiName("Open MPI", "5.1.0")) and not five.is_same(four) and not five.is_same(mpich)
     assert five.starts(five) and not four.starts(five) and not mpich.starts(five) and not five.starts(mpich)

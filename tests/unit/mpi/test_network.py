@@ -20,7 +20,7 @@ def adapter(sys: Path, name: str, state: str, layer: str = "InfiniBand", rate: s
         (port / file).write_text(f"{text}\n")
 
 
-def test_adapters(tmp_path: Path) -> None:
+def test_adapters_in_sys_are_found_as_fabrics(tmp_path: Path) -> None:
     assert find_fabrics(tmp_path) == []
     adapter(tmp_path, "mlx5_0", "4: ACTIVE")
     adapter(tmp_path, "mlx5_1", "1: DOWN")
@@ -46,7 +46,7 @@ def test_adapters(tmp_path: Path) -> None:
         ("7f0 r--p 0 00:01 7 /usr/lib/libmpich.so.12", False),
     ],
 )
-def test_a_process(tmp_path: Path, line: str, shared: bool) -> None:
+def test_network_devices_and_shared_memory_of_a_process_are_found(tmp_path: Path, line: str, shared: bool) -> None:
     (tmp_path / "fd").mkdir()
     targets = ["/dev/infiniband/uverbs0", "/dev/cxi1", "/dev/null", "socket:[7]", "/dev/infiniband/uverbs0"]
     for number, target in enumerate(targets):
@@ -55,7 +55,7 @@ def test_a_process(tmp_path: Path, line: str, shared: bool) -> None:
     assert look_at_process(tmp_path) == Usage(("/dev/cxi1", "/dev/infiniband/uverbs0"), shared)
 
 
-def test_nothing_to_say() -> None:
+def test_best_available_transport_is_not_reported() -> None:
     assert slower_than_it_could_be(SHARED, INFINIBAND, one_host=True, spawned=False, mpi=OPEN_MPI) == []
     assert slower_than_it_could_be(VERBS, INFINIBAND, one_host=False, spawned=False, mpi=OPEN_MPI) == []
     assert slower_than_it_could_be(TCP, [], one_host=False, spawned=False, mpi=OPEN_MPI) == []
@@ -64,7 +64,7 @@ def test_nothing_to_say() -> None:
     assert slower_than_it_could_be(SHARED, [], one_host=True, spawned=True, mpi=MPICH) == []
 
 
-def test_slower_than_it_could_be() -> None:
+def test_transport_slower_than_available_is_reported() -> None:
     (fabric,) = slower_than_it_could_be(SHARED, INFINIBAND, one_host=False, spawned=False, mpi=OPEN_MPI)
     assert "InfiniBand mlx5_0" in fabric and "Open MPI 5.0.11 does not use" in fabric and "docs/fabric.md" in fabric
     (memory,) = slower_than_it_could_be(TCP, [], one_host=True, spawned=False, mpi=MPICH)

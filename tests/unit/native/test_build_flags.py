@@ -38,20 +38,20 @@ def test_c(prefix: Path) -> None:
     assert line == f"-I{prefix}/include -L{prefix}/lib -Wl,-rpath,{prefix}/lib -lmpidata"
 
 
-def test_fortran_names_the_library_before_what_it_needs(prefix: Path) -> None:
+def test_fortran_library_is_named_before_its_dependencies(prefix: Path) -> None:
     assert build_flags.flags("fflags") == [f"-I{prefix}/include"]
     libraries = [flag for flag in build_flags.flags("flibs") if flag.startswith("-l")]
     assert libraries == ["-lmpidata_fortran", "-lmpidata", "-lmpi"]
     assert {"-L/mpi/lib", "-Wl,-rpath,/mpi/lib"} <= set(build_flags.flags("flibs"))
 
 
-def test_fortran_without_a_module_compiles_its_source(prefix: Path) -> None:
+def test_fortran_flags_without_a_module_compile_its_source(prefix: Path) -> None:
     record(prefix, fortran_compiler="")
     assert build_flags.flags("fflags") == [f"{prefix}/share/mpidata/mpidata.f90"]
     assert "-lmpidata_fortran" not in build_flags.flags("flibs")
 
 
-def test_every_kind_has_flags_and_no_other(prefix: Path) -> None:
+def test_every_known_kind_has_flags_and_others_raise(prefix: Path) -> None:
     for kind in build_flags.KINDS:
         assert build_flags.flags(kind)
     with pytest.raises(KeyError):
@@ -69,7 +69,7 @@ def test_a_path_with_blanks_is_quoted(prefix: Path, monkeypatch: pytest.MonkeyPa
     assert build_flags.flags_line(["cflags"]) == f"'-I{blank}/include'"
 
 
-def test_what_is_not_built_is_said(prefix: Path) -> None:
+def test_missing_library_and_rank_program_are_reported(prefix: Path) -> None:
     with pytest.raises(LibraryError, match="mpidata-rank is missing.*pip install"):
         build_flags.rank_program()
     (prefix / "lib" / "libmpidata.so").unlink()

@@ -11,7 +11,7 @@ from mpidata.config.describe import kind
 from mpidata.native import constants, event, structures
 
 
-def test_all_that_is_declared_is_there() -> None:
+def test_every_declared_constant_is_defined() -> None:
     kinds = {"int": int, "str": str, "tuple[str, ...]": tuple}
     kinds |= {"Mapping[str, Dtype]": dict, "Mapping[str, tuple[str, ...]]": dict}
     for name, declared in constants.__annotations__.items():
@@ -21,7 +21,7 @@ def test_all_that_is_declared_is_there() -> None:
         getattr(constants, "NOTHING")  # noqa: B009
 
 
-def test_every_event_of_c_is_read() -> None:
+def test_every_c_event_has_a_python_reader() -> None:
     numbers = {row.name: row.number for row in constants.table()["number"] if row.name.startswith("EVENT_")}
     for name, number in numbers.items():
         read = event.read(structures.RawEvent(kind=number))
@@ -29,14 +29,14 @@ def test_every_event_of_c_is_read() -> None:
     assert set(numbers.values()) == set(event.readers())
 
 
-def test_every_structure_can_be_made() -> None:
+def test_every_structure_matches_its_c_layout() -> None:
     groups = constants.table().keys() - {"status", "number", "text", "dtype", "has_statistics", "conversion"}
     assert {"mpidata_snapshot", "mpidata_event", "mpidata_taken"} < groups
     for name in groups:
         structures.structure(name)  # compares its size and offsets
 
 
-def test_dtypes_are_those_of_numpy() -> None:
+def test_dtypes_match_numpy_and_torch() -> None:
     for name, dtype in constants.DTYPES.items():
         if name != "bfloat16":  # NumPy has no bfloat16
             assert np.dtype(name) == np.dtype(f"{dtype.kind}{dtype.size}")
@@ -44,5 +44,5 @@ def test_dtypes_are_those_of_numpy() -> None:
         assert dtype.has_statistics == (dtype.kind in "iuf")
 
 
-def test_the_most_dimensions_are_those_of_c() -> None:
+def test_maximum_number_of_dimensions_matches_c() -> None:
     assert kind(FieldEntry.model_fields["shape"]).startswith(f"list of 0 to {constants.MAX_NDIM} whole numbers")

@@ -102,13 +102,13 @@ def test_floats_of_16_bits_are_rounded_once(convert: Convert, source: str, dtype
             same(found, made, values, dtype)
 
 
-def test_a_number_that_two_roundings_would_change(convert: Convert) -> None:
+def test_double_rounding_is_avoided(convert: Convert) -> None:
     value = np.array([1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-11 + 2.0**-40])
     assert convert("float64", "bfloat16", value)[0] == 0x3F81 != torch.from_numpy(value).bfloat16().view(torch.int16)[0]
     assert convert("float64", "float16", value)[1] == 0x3C01
 
 
-def test_the_others_are_those_of_numpy(convert: Convert) -> None:
+def test_other_conversions_match_numpy(convert: Convert) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         values = hard("bfloat16")[:600_000]
         found = convert("float64", "float32", values)
@@ -118,7 +118,7 @@ def test_the_others_are_those_of_numpy(convert: Convert) -> None:
     assert convert("bool", "bool", np.arange(256, dtype=np.uint8)).view(np.uint8).tolist() == [0] + 255 * [1]
 
 
-def test_all_else_is_refused_or_copied() -> None:
+def test_only_listed_conversions_are_supported() -> None:
     assert constants.CONVERSIONS == {
         "float32": ("float64",),
         "float16": ("float64", "float32"),

@@ -37,7 +37,7 @@ def test_a_missing_library_is_named(monkeypatch, tmp_path):
         loading.find()
 
 
-def test_a_file_that_is_no_library_is_named(monkeypatch, tmp_path):
+def test_file_that_is_not_a_library_is_named(monkeypatch, tmp_path):
     path = tmp_path / "libmpidata.so"
     path.write_text("no library")
     monkeypatch.setenv("MPIDATA_LIBRARY", str(path))
@@ -45,7 +45,7 @@ def test_a_file_that_is_no_library_is_named(monkeypatch, tmp_path):
         loading.load.__wrapped__()
 
 
-def test_check_raises_the_sentence():
+def test_check_raises_the_message_of_the_status():
     class Fake:
         def mpidata_last_error(self):
             return b""

@@ -46,7 +46,7 @@ def functions_of(*headers: str) -> set[str]:
     return {name for name, declared in declarations().items() if declared.headers & set(headers)}
 
 
-def test_the_library_shows_the_header_and_what_python_and_fortran_call(nodes: dict[str, set[str]]) -> None:
+def test_library_exports_its_header_and_calls_of_python_and_fortran(nodes: dict[str, set[str]]) -> None:
     public = functions_of("mpidata.h") | OF_CPLUSPLUS
     fortran = re.findall(r"name='(mpidata_\w+)'", (ROOT / "fortran_api/mpidata.f90").read_text())
     assert len(public) > 10 and len(fortran) > 10
@@ -54,7 +54,7 @@ def test_the_library_shows_the_header_and_what_python_and_fortran_call(nodes: di
     assert nodes == {"MPIDATA_0": public - ADDED, "MPIDATA_0_2": ADDED, "MPIDATA_PRIVATE": private}
 
 
-def test_the_library_without_mpi_shows_its_header(require: Callable[[str], str]) -> None:
+def test_library_without_mpi_exports_its_header_and_private_calls(require: Callable[[str], str]) -> None:
     nodes = nodes_of(require("nm"), loading.find().with_name("libmpidata_carried.so.0"))
     public = functions_of("mpidata.h", "mpidata_carried.h") - {"mpidata_init"} | OF_CPLUSPLUS
     python = ("python/constants.h", "python/routing.h")
@@ -66,7 +66,7 @@ def test_the_library_without_mpi_shows_its_header(require: Callable[[str], str])
     assert set(library.CARRIED) == public - {"mpidata_put_strided_rows"} | private  # which only mpidata.hpp calls
 
 
-def test_its_name_has_the_version_of_its_interface(require: Callable[[str], str]) -> None:
+def test_soname_contains_the_interface_version(require: Callable[[str], str]) -> None:
     told = subprocess.run([require("readelf"), "-d", loading.find()], stdout=subprocess.PIPE, text=True, check=True)
     assert "Library soname: [libmpidata.so.0]" in told.stdout
     assert loading.find().with_name("libmpidata.so").resolve() == loading.find().resolve()

@@ -18,7 +18,7 @@ def library(monkeypatch):
     return library
 
 
-def test_simulations_until_there_are_no_more(library):
+def test_simulations_are_yielded_until_none_remain(library):
     seen = [(simulation.id, dict(simulation.parameters)) for simulation in solver.simulations()]
     parameters = {"alpha": 0.25, "beta": 4.0}
     assert seen == [(8, parameters), (7, parameters)]
@@ -28,7 +28,7 @@ def test_simulations_until_there_are_no_more(library):
     assert library.calls.count("finalize") == 1
 
 
-def test_one_simulation_then_finalize(library):
+def test_finalize_after_one_simulation_leaves_the_job(library):
     next(solver.simulations())
     assert library.calls == ["next"]
     solver.finalize()
@@ -37,7 +37,7 @@ def test_one_simulation_then_finalize(library):
         solver.group()
 
 
-def test_a_loop_can_be_taken_up_again(library):
+def test_loop_over_simulations_can_be_resumed(library):
     first = next(solver.simulations())
     assert [first.id, *(simulation.id for simulation in solver.simulations())] == [8, 7]
 
@@ -68,13 +68,13 @@ def test_put_sends_values_in_c_order(library, value, dtype):
     np.testing.assert_array_equal(sent, value)
 
 
-def test_put_of_several_fields(library):
+def test_put_sends_several_fields(library):
     next(solver.simulations()).put(temperature=np.ones((2, 3)), scalar=3)
     assert [field for field, _, _ in library.puts] == ["temperature", "scalar"]
 
 
 @pytest.mark.parametrize("value", [np.ones(2, np.longdouble), np.ones(2, "M8[s]"), np.ones(2, "V8"), "text"])
-def test_dtype_that_cannot_be_sent(library, value):
+def test_dtype_that_cannot_be_sent_is_refused(library, value):
     simulation = next(solver.simulations())
     simulation.step(0.0)
     with pytest.raises(MpidataError) as caught:
@@ -84,7 +84,7 @@ def test_dtype_that_cannot_be_sent(library, value):
     assert text.endswith("Convert it to float32 or float64.")
 
 
-def test_what_is_no_array_of_numbers(library):
+def test_values_that_are_not_numeric_are_refused(library):
     simulation = next(solver.simulations())
     for value, kind in (([[1, 2], [3]], "list"), (torch.ones(2).to_sparse(), "torch.Tensor"), (None, "NoneType")):
         with pytest.raises(LibraryError, match=f"^Field 'temperature': {kind} was put, which NumPy c"):
@@ -94,7 +94,7 @@ def test_what_is_no_array_of_numbers(library):
     assert library.puts == [] and library.steps == []
 
 
-def test_masked_elements(library):
+def test_masked_elements_become_nan_or_are_refused(library):
     simulation = next(solver.simulations())
     simulation.put(temperature=np.ma.masked_greater([1.0, 9e36], 1e36))
     simulation.put(scalar=np.ma.array(3))
@@ -107,7 +107,7 @@ def test_masked_elements(library):
         simulation.put_block("scalar", np.ma.array(3, mask=True), ())
 
 
-def test_numbers_of_python_go_into_fields_that_hold_them(library):
+def test_python_numbers_are_put_only_into_fields_that_can_store_them(library):
     simulation = next(solver.simulations())
     simulation.put(temperature=3, scalar=True)
     assert [(sent.dtype.name, sent.item()) for _, sent, _ in library.puts] == [("float64", 3.0), ("int64", 1)]
@@ -121,7 +121,7 @@ def test_numbers_of_python_go_into_fields_that_hold_them(library):
     "nothing",
     [[], [[]], np.array([]), np.zeros((0, 5)), np.zeros((5, 0), bool), np.array([], object), torch.ones(0, 3)],
 )
-def test_a_block_without_elements_is_nothing(library, nothing):
+def test_value_without_elements_is_put_as_an_empty_block(library, nothing):
     simulation = next(solver.simulations())
     for call in (
         lambda: simulation.put_block("temperature", nothing, (9,)),
@@ -138,7 +138,7 @@ def test_a_block_without_elements_is_nothing(library, nothing):
         simulation.put_block("unknown", nothing, (0,))
 
 
-def test_an_empty_array_of_the_only_rank_is_refused_by_its_shape(monkeypatch):
+def test_empty_array_of_the_only_rank_is_put_with_its_own_shape(monkeypatch):
     library = FakeLibrary(make_plan(ranks_per_group=1))
     monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan, rank=2))
     next(solver.simulations()).put(temperature=np.array([], bool))
@@ -146,7 +146,7 @@ def test_an_empty_array_of_the_only_rank_is_refused_by_its_shape(monkeypatch):
     assert (sent.shape, sent.dtype.name, start) == ((0,), "float32", None)
 
 
-def test_an_undeclared_field_is_left_to_the_library(library):
+def test_undeclared_field_is_refused_by_the_library(library):
     for call in (
         lambda simulation: simulation.put(unknown=np.ones(2, bool)),
         lambda simulation: simulation.put_block("unknown", None, (0,)),
@@ -156,12 +156,12 @@ def test_an_undeclared_field_is_left_to_the_library(library):
     assert [field for field, _, _ in library.puts] == ["unknown"] * 2
 
 
-def test_the_rank_of_a_spawned_group_is_not_one_of_the_world(library):
+def test_place_of_a_spawned_rank_names_its_spawned_group(library):
     rank = GroupRank(library, None, library.plan, rank=9, spawned=True)
     assert rank.place() == "Solver rank 9 of a spawned group, outside a simulation"
 
 
-def test_put_block(library):
+def test_put_block_sends_the_block_and_checks_its_start(library):
     simulation = next(solver.simulations())
     simulation.put_block("temperature", np.arange(12.0).reshape(2, 6)[:, ::2], start=(0, 32))
     ((field, sent, start),) = library.puts
@@ -171,7 +171,7 @@ def test_put_block(library):
             simulation.put_block("temperature", np.ones((2, 2)), start=start)
 
 
-def test_one_array_is_waited_for(library):
+def test_wait_for_one_array_releases_only_that_array(library):
     simulation = next(solver.simulations())
     array, other = np.ones((2, 3)), np.ones((2, 3))
     before = sys.getrefcount(array)
@@ -203,7 +203,7 @@ def test_iput_keeps_the_array_until_wait(library):
     assert library.calls == ["next", "wait", "wait", "wait", "next"]
 
 
-def test_misuse_raises_the_sentence(library):
+def test_misuse_raises_the_message_of_the_library(library):
     with pytest.raises(LibraryError, match="The sentence. Where. What to do."):
         next(solver.simulations()).put(unknown=1.0)
 
@@ -213,7 +213,7 @@ def test_a_field_may_be_called_self(library):
     assert library.puts[-1][0] == "self"
 
 
-def test_end_of_the_job_leaves_all_loops(library):
+def test_end_of_the_job_exits_all_loops(library):
     library.end_at_step = 1
     with pytest.raises(StopSimulation):
         for simulation in solver.simulations():
@@ -223,7 +223,7 @@ def test_end_of_the_job_leaves_all_loops(library):
     assert issubclass(StopSimulation, SystemExit) and not issubclass(StopSimulation, Exception)
 
 
-def test_fail(library):
+def test_fail_sends_the_reason_and_raises_at_the_end_of_the_job(library):
     next(solver.simulations()).fail("it diverged")
     assert library.calls[-1] == ("fail", "it diverged")
     library.mpidata_fail = lambda reason: END
@@ -232,7 +232,7 @@ def test_fail(library):
 
 
 @pytest.mark.parametrize("call", [lambda it: it.put(u=1.0), lambda it: it.step(0.0), lambda it: it.fail("x")])
-def test_a_simulation_that_has_ended_is_not_used_again(library, call):
+def test_use_of_an_ended_simulation_is_refused(library, call):
     simulations = solver.simulations()
     first, second = next(simulations), next(simulations)
     calls = list(library.calls)

@@ -13,7 +13,7 @@ def told(**changes: Any) -> Any:
     return type("Array", (), {"__cuda_array_interface__": said | changes})()
 
 
-def test_what_is_right() -> None:
+def test_valid_device_array_is_accepted() -> None:
     array = device_array(told(shape=(2, np.int64(3)), strides=(48, 16), stream=7))
     assert array is not None and (array.address, array.shape, array.strides, array.stream) == (
         4096,
@@ -35,6 +35,6 @@ def test_what_is_right() -> None:
         ({"strides": ("x",)}, "integer"),
     ],
 )
-def test_what_is_wrong(changes: dict[str, Any], sentence: str) -> None:
+def test_invalid_device_arrays_are_refused(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises((TypeError, ValueError), match=sentence):
         device_array(told(**changes))

@@ -25,7 +25,7 @@ def takes_all(alpha, beta):
         (lambda simulation, alpha, beta, group: None, ["alpha", "beta", "group", "simulation"]),
     ],
 )
-def test_signatures_that_fit(function, wanted):
+def test_matching_signatures_are_accepted(function, wanted):
     assert function_solver.names_wanted("heat:simulate", function, ["alpha", "beta"]) == wanted
 
 
@@ -38,7 +38,7 @@ def test_signatures_that_fit(function, wanted):
         (lambda alpha, beta, /: None, "does not take 'alpha', 'beta'"),
     ],
 )
-def test_signatures_that_do_not_fit(function, message):
+def test_mismatched_signatures_are_refused(function, message):
     with pytest.raises(MpidataError, match=message):
         function_solver.names_wanted("heat:simulate", function, ["alpha", "beta"])
 
@@ -58,17 +58,17 @@ def test_outside_a_job_the_signature_names_the_parameters():
     ("item", "result"),
     [({"u": 1}, (4.0, {"u": 1})), ((0.5, {"u": 1}), (0.5, {"u": 1})), ((np.float32(2), {}), (2.0, {}))],
 )
-def test_what_a_function_may_yield(item, result):
+def test_fields_with_or_without_a_time_may_be_yielded(item, result):
     assert function_solver.unpack("h:s", item, 4) == result
 
 
 @pytest.mark.parametrize("item", [None, 3.0, np.ones(3), (0.5, 1.0), ("a", {"u": 1}), (0.5, {"u": 1}, 2)])
-def test_what_a_function_may_not_yield(item):
+def test_invalid_yielded_values_are_refused(item):
     with pytest.raises(MpidataError, match=r"^h:s yielded .* Yield \{field: array\} or \(time, \{field: array\}\)"):
         function_solver.unpack("h:s", item, 4)
 
 
-def test_put_steps(monkeypatch):
+def test_put_steps_puts_each_yielded_step(monkeypatch):
     library = FakeLibrary()
     monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
     simulation = next(solver.simulations())
@@ -115,7 +115,7 @@ ROW = np.arange(3.0)
         (3, [None]),
     ],
 )
-def test_blocks_and_whole_fields(monkeypatch, value, starts):
+def test_blocks_are_distinguished_from_complete_fields(monkeypatch, value, starts):
     library = FakeLibrary()
     monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
     assert list(function_solver.put_steps("h:s", [{"temperature": value}], next(solver.simulations()))) == [0.0]
@@ -123,7 +123,7 @@ def test_blocks_and_whole_fields(monkeypatch, value, starts):
 
 
 @pytest.mark.parametrize("value", [(ROWS, 3), (ROWS, (0,)), [(ROWS, (0,))], [(ROWS, (0, 0)), (ROWS, (0, 0, 0))]])
-def test_a_start_that_does_not_fit(monkeypatch, value):
+def test_block_start_of_wrong_length_is_refused(monkeypatch, value):
     library = FakeLibrary()
     monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
     with pytest.raises(LibraryError, match="the block has 2 dimensions but start is"):
@@ -131,7 +131,7 @@ def test_a_start_that_does_not_fit(monkeypatch, value):
 
 
 @pytest.mark.parametrize("start", [(2.0, 0), ("2", 0), None, 3.0])
-def test_a_list_of_blocks_with_a_wrong_start_is_named_as_such(monkeypatch, start):
+def test_list_of_blocks_with_an_invalid_start_is_refused(monkeypatch, start):
     library = FakeLibrary()
     monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
     value = [(ROWS[:1].tolist(), (0, 0)), (ROWS, start)]
@@ -141,7 +141,7 @@ def test_a_list_of_blocks_with_a_wrong_start_is_named_as_such(monkeypatch, start
 
 
 @pytest.mark.parametrize("start", [(0, 1 << 63), (0, (1 << 64) + 1), (-1, 0), (True, 0)])
-def test_a_start_beyond_any_field_is_refused(monkeypatch, start):
+def test_impossible_block_start_is_refused(monkeypatch, start):
     library = FakeLibrary()
     monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
     with pytest.raises(LibraryError, match="but start is"):
@@ -149,7 +149,7 @@ def test_a_start_beyond_any_field_is_refused(monkeypatch, start):
     assert library.puts == []
 
 
-def test_names_of_fields_are_texts(monkeypatch):
+def test_field_names_that_are_not_texts_are_refused(monkeypatch):
     library = FakeLibrary()
     monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
     with pytest.raises(MpidataError, match="names of fields are texts"):

@@ -26,18 +26,18 @@ def plan() -> Plan:
     return Plan.parse((HERE / "plan").read_text())
 
 
-def test_the_plan_is_written_as_it_was(plan: Plan) -> None:
+def test_old_plan_is_written_unchanged(plan: Plan) -> None:
     assert plan.text() == (HERE / "plan").read_text()
     assert (plan.loaders, plan.policy, plan.record_path) == (1, "reservoir", Path("/tmp/old/runs/old/1/record"))
 
 
-def test_the_checkpoint_fits_the_plan(plan: Plan) -> None:
+def test_old_checkpoint_matches_the_plan(plan: Plan) -> None:
     assert damage(CHECKPOINT) is None
     with TrainerFile(CHECKPOINT / "trainer-0000.h5") as file:
         file.check(plan)
 
 
-def test_states_are_restored_and_the_classes_in_them_are_those_of_today() -> None:
+def test_old_states_are_restored_with_the_current_classes() -> None:
     with TrainerFile(CHECKPOINT / "trainer-0000.h5") as file:
         saved = file.state()
     states = {name: torch.load(io.BytesIO(one.contents), weights_only=False) for name, one in saved.items()}
@@ -48,7 +48,7 @@ def test_states_are_restored_and_the_classes_in_them_are_those_of_today() -> Non
     assert len(datasets) == 2 and all(state["epoch"] > 0 for state in datasets)
 
 
-def test_the_sampler_goes_on(tmp_path: Path) -> None:
+def test_old_sampler_state_resumes(tmp_path: Path) -> None:
     pytest.importorskip("numpy", minversion="2")  # with which its state was pickled
     (tmp_path / "job.yaml").write_text(
         "trainers: {program: [sh]}\nsolvers: {program: [sh]}\nfields: {u: {shape: [3]}}\n"
@@ -61,7 +61,7 @@ def test_the_sampler_goes_on(tmp_path: Path) -> None:
     assert rows.shape == (4, 2)
 
 
-def test_the_record_is_read(tmp_path: Path) -> None:
+def test_old_record_is_read(tmp_path: Path) -> None:
     (tmp_path / "trainer-0000.h5").write_bytes(gzip.decompress((HERE / "record.h5.gz").read_bytes()))
     record = mpidata.RecordedDataset(tmp_path)
     assert len(record) > 20

@@ -58,13 +58,13 @@ def communicator(monkeypatch: pytest.MonkeyPatch) -> Any:
     return communicator
 
 
-def test_in_an_agreement(communicator: Any) -> None:
+def test_receive_thread_pauses_during_the_mpi_calls_of_an_agreement(communicator: Any) -> None:
     # Between tests the thread runs, because a trainer that has not come yet may wait for it.
     assert agree(communicator, True, lambda seconds: None) == (True, True)
     assert communicator.held == ["Iagree", "Test", "Test"] and not communicator.free and not communicator.holds
 
 
-def test_where_the_trainers_come_together(communicator: Any) -> None:
+def test_receive_thread_pauses_while_trainers_create_a_communicator(communicator: Any) -> None:
     come_together(communicator, lambda seconds: None)
     agreement = ["Iagree", "Test", "Test"]
     assert communicator.held == ["Revoke", "Shrink", *agreement, "Dup", *agreement]

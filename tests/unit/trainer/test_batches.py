@@ -27,7 +27,7 @@ def test_tensors_have_the_declared_shapes_and_dtypes():
 
 
 @pytest.mark.parametrize("count", [None, 3])
-def test_every_dtype_is_that_of_torch(count):
+def test_tensors_have_the_torch_dtype_of_their_field(count):
     fields = [Field(f"of_{name}", name, (5,)) for name in DTYPES]
     batch = BatchMemory(fields, 1, count).take()
     for field, address in zip(fields, batch.addresses, strict=False):
@@ -53,7 +53,7 @@ def test_tensors_do_not_overlap_and_are_aligned():
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
 
 
-def test_memory_is_used_again_last_in_first_out():
+def test_memory_is_reused_last_in_first_out():
     memory = BatchMemory(FIELDS, 2, 7)
     first, second = memory.take(), memory.take()
     addresses = first.addresses[0], second.addresses[0]
@@ -81,7 +81,7 @@ def test_memory_is_used_again_last_in_first_out():
         lambda b: b["time"][0],
     ],
 )
-def test_memory_that_is_held_is_not_used_again(hold):
+def test_memory_in_use_is_not_reused(hold):
     memory = BatchMemory(FIELDS, 2, 7)
     batch = memory.take()
     address = batch.addresses[0]
@@ -95,7 +95,7 @@ def test_memory_that_is_held_is_not_used_again(hold):
     assert memory.free == 2
 
 
-def test_memory_held_by_an_autograd_graph_is_not_used_again():
+def test_memory_used_by_an_autograd_graph_is_not_reused():
     memory = BatchMemory(FIELDS, 2, 7)
     batch = memory.take()
     batch.tensors["u"][...] = 3.0
@@ -109,14 +109,14 @@ def test_memory_held_by_an_autograd_graph_is_not_used_again():
     assert memory.free == 1
 
 
-def test_only_so_much_free_memory_is_kept():
+def test_at_most_64_mib_of_free_memory_is_kept():
     memory = BatchMemory((Field("u", "float64", (1 << 20,)),), 0, 1)  # 8 MiB each: eight are more than 64 MiB
     batches = [memory.take() for _ in range(12)]
     del batches
     assert memory.free == 7
 
 
-def test_memory_comes_back_from_other_threads():
+def test_memory_released_by_another_thread_returns_to_the_pool():
     memory = BatchMemory(FIELDS, 2, 7)
     batches = [memory.take()]
     thread = threading.Thread(target=batches.clear)
@@ -125,7 +125,7 @@ def test_memory_comes_back_from_other_threads():
     assert memory.free == 1
 
 
-def test_large_blocks_begin_on_huge_pages():
+def test_large_blocks_are_aligned_to_huge_pages():
     batch = BatchMemory((Field("u", "float32", (1024, 1024)),), 2, 7).take()
     batch.tensors["u"][:] = 3
     batch.tensors["simulation"][:] = 4
@@ -133,7 +133,7 @@ def test_large_blocks_begin_on_huge_pages():
 
 
 @pytest.mark.parametrize("elements", [100, 1 << 20])
-def test_a_forked_process_writes_into_its_own(elements):
+def test_forked_process_does_not_write_into_batches_of_its_parent(elements):
     batch = BatchMemory((Field("u", "uint8", (elements,)),), 0, 2).take()
     batch.tensors["u"].fill_(3)
     child = os.fork()
@@ -144,7 +144,7 @@ def test_a_forked_process_writes_into_its_own(elements):
     assert bool((batch.tensors["u"] == 3).all())
 
 
-def test_a_block_that_is_elsewhere_is_given_back_once_nothing_refers_to_it():
+def test_external_block_is_released_when_nothing_refers_to_it():
     memory, given_back = BatchMemory(FIELDS, 2, 7), []
     block = torch.zeros(memory.size, dtype=torch.uint8)
     tensors = memory.at(block.data_ptr(), lambda: given_back.append(1))

@@ -81,7 +81,7 @@ def buffers() -> Iterator[list[Buffer]]:
 
 @pytest.mark.parametrize("policy", [FIRO, RESERVOIR])
 @pytest.mark.parametrize("place", [0, 1, 5])
-def test_each_draw_is_uniform_among_those_present(buffers: list[Buffer], policy: int, place: int) -> None:
+def test_each_draw_is_uniform_among_buffered_samples(buffers: list[Buffer], policy: int, place: int) -> None:
     counts = np.zeros(SAMPLES)
     for seed in range(SEEDS):
         buffer = Buffer(policy, SAMPLES, 0, seed)
@@ -117,7 +117,7 @@ def test_a_firo_order_is_a_uniform_permutation(buffers: list[Buffer]) -> None:
     assert len(counts) == 24 and uniform(np.array(list(counts.values()))) > SMALLEST_P
 
 
-def test_the_evicted_one_is_uniform_among_the_seen_and_never_unseen(buffers: list[Buffer]) -> None:
+def test_evicted_sample_is_uniform_among_seen_samples_and_never_unseen(buffers: list[Buffer]) -> None:
     evicted_place = np.zeros(5)
     for seed in range(SEEDS):
         buffer = Buffer(RESERVOIR, SAMPLES, 0, seed)
@@ -133,7 +133,7 @@ def test_the_evicted_one_is_uniform_among_the_seen_and_never_unseen(buffers: lis
     assert uniform(evicted_place) > SMALLEST_P
 
 
-def test_the_removing_draws_at_the_end_are_uniform_too(buffers: list[Buffer]) -> None:
+def test_final_draws_that_empty_a_reservoir_are_uniform(buffers: list[Buffer]) -> None:
     counts = np.zeros((SAMPLES, SAMPLES))
     for seed in range(SEEDS):
         buffer = Buffer(RESERVOIR, SAMPLES, 0, seed)

@@ -44,7 +44,7 @@ class Library:
         (np.array([1 << 63], np.uint64), [-1]),
     ],
 )
-def test_whatever_holds_whole_numbers_is_taken(ids: Any, asked: list[int]) -> None:
+def test_integers_in_any_container_are_accepted(ids: Any, asked: list[int]) -> None:
     library = Library()
     assert cancel(SimpleNamespace(library=library), ids) == [one for one in asked if one % 2 == 0]  # type: ignore[arg-type]
     assert library.asked == asked
@@ -54,7 +54,7 @@ def test_whatever_holds_whole_numbers_is_taken(ids: Any, asked: list[int]) -> No
     "ids",
     [1.0, True, [1, 2.0], [True], "12", None, ["1"], [[1, 2]], np.array([1.5]), torch.tensor([0.5]), np.array([True])],
 )  # fmt: skip
-def test_what_is_no_integer_is_refused_in_a_sentence(ids: Any) -> None:
+def test_ids_that_are_not_integers_are_refused(ids: Any) -> None:
     library = Library()
     with pytest.raises(TypeError, match="is not a simulation id. Give whole numbers"):
         cancel(SimpleNamespace(library=library), ids)  # type: ignore[arg-type]

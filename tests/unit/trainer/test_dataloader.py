@@ -44,13 +44,13 @@ def test_samples_with_lengths_are_not_stacked(monkeypatch):
     trainer.closed = True
 
 
-def test_dropping_the_last_samples_is_warned_of(library):
+def test_drop_last_warns_about_the_dropped_samples(library):
     with pytest.warns(UserWarning, match="drop_last=True leaves out the last samples of each pass"):
         assert len(list(DataLoader(MPIStreamDataset(), batch_size=5, drop_last=True))) == 2
 
 
 @pytest.mark.parametrize("size", [None, 4])
-def test_a_shard_of_accelerate_leaves_the_samples_of_a_trainer_whole(library, size):
+def test_accelerate_does_not_shard_the_samples_of_a_trainer(library, size):
     from accelerate.data_loader import prepare_data_loader
 
     stream = MPIStreamDataset(4 if size is None else None)
@@ -61,7 +61,7 @@ def test_a_shard_of_accelerate_leaves_the_samples_of_a_trainer_whole(library, si
 
 
 @pytest.mark.parametrize("arguments", [{"shuffle": True}, {"sampler": [0]}, {"batch_sampler": [[0]]}])
-def test_orders_of_samples_are_refused_by_torch(library, arguments):
+def test_shuffle_and_samplers_are_refused_by_torch(library, arguments):
     with pytest.raises(ValueError, match="DataLoader with IterableDataset: expected unspecified"):
         DataLoader(MPIStreamDataset(), **arguments)
 
@@ -79,18 +79,18 @@ def test_forked_workers_are_refused_with_the_reason(library):
     gc.collect()  # torch waits for the worker when its iterator is freed: here, while the wait is short
 
 
-def test_workers_that_are_not_forked_are_refused_too(library):
+def test_spawned_workers_are_refused(library):
     with pytest.raises(StreamError, match="num_workers > 0 does not work with MPIStreamDataset"):
         next(iter(DataLoader(MPIStreamDataset(), num_workers=1, multiprocessing_context="spawn")))
 
 
 @pytest.mark.parametrize(("call", "how"), [(copy.copy, "copied"), (copy.deepcopy, "copied"), (pickle.dumps, "pickled")])
-def test_a_stream_cannot_be_copied(library, call, how):
+def test_stream_cannot_be_copied_or_pickled(library, call, how):
     with pytest.raises(StreamError, match=f"MPIStreamDataset cannot be {how}: its samples exist only once"):
         call(MPIStreamDataset())
 
 
-def test_batches_of_a_stream_are_not_skipped(library):
+def test_skipping_batches_of_a_stream_is_refused(library):
     from accelerate.data_loader import SkipDataLoader
 
     loader = SkipDataLoader(MPIStreamDataset(2), skip_batches=2, batch_size=None)

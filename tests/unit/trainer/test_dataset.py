@@ -18,7 +18,7 @@ from mpidata.trainer.dataset import MPIStreamDataset
 from mpidata.trainer.shares.grouping import Grouping
 
 
-def test_batches(library):
+def test_batches_have_the_expected_values_shapes_and_dtypes(library):
     batches = list(MPIStreamDataset(batch_size=5))
     assert [numbers(batch) for batch in batches] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
     last = batches[-1]
@@ -54,7 +54,7 @@ def test_held_batches_keep_their_values(library):
     assert [part[:, 0].tolist() for part in held] == [[1, 2], [4, 5], [7, 8], [10, 11]]
 
 
-def test_batches_that_are_let_go_share_memory(library):
+def test_memory_of_released_batches_is_reused(library):
     addresses = set()
     batches = iter(MPIStreamDataset(batch_size=2))
     for _ in range(6):
@@ -62,14 +62,14 @@ def test_batches_that_are_let_go_share_memory(library):
     assert library.drawn == 12 and len(addresses) == 1
 
 
-def test_waits_until_there_are_samples(library):
+def test_stream_waits_for_samples(library):
     library.again = 5
     assert len(list(MPIStreamDataset(6))) == 2
 
 
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
 @pytest.mark.parametrize("tail", ["drop", "repeat"])
-def test_expected_batches(library, policy, tail):
+def test_expected_batches_of_each_policy_and_tail(library, policy, tail):
     for trainers in (1, 2, 3):
         for simulations, steps in ((1, 1), (3, 5), (4, 7)):
             library.plan = make_plan(policy=policy, tail=tail, trainers=trainers, simulations=simulations)
@@ -87,7 +87,7 @@ def test_expected_batches(library, policy, tail):
     ("repeats", "batch", "batches"),
     [(1.0, 3, 16), (1.15, 3, 19), (2.5, 3, 41), (1.15, 1, 57)],
 )
-def test_expected_batches_of_a_budget(library, repeats, batch, batches):
+def test_expected_batches_of_a_draw_budget(library, repeats, batch, batches):
     library.plan = make_plan(policy="reservoir", trainers=2, simulations=10, repeats=repeats)
     make_trainer(library)
     assert (
@@ -96,12 +96,12 @@ def test_expected_batches_of_a_budget(library, repeats, batch, batches):
 
 
 @pytest.mark.parametrize(("repeats", "batches"), [(1.15, 23), (2.3, 46)])
-def test_a_budget_is_not_one_short_by_rounding(repeats, batches):
+def test_draw_budget_is_not_one_batch_short_by_rounding(repeats, batches):
     # In floating point 1.15 x 100 is a little less than 115.
     assert expected_batches(make_plan(policy="reservoir", simulations=100, repeats=repeats), 1, Grouping(5)) == batches
 
 
-def test_expected_batches_are_learnt(library):
+def test_expected_batches_are_computed_once_the_steps_are_known(library):
     stream = MPIStreamDataset()
     assert stream.expected_batches is None
     library.known_steps = 5
@@ -113,7 +113,7 @@ def test_expected_batches_are_learnt(library):
     assert stream.expected_batches is None
 
 
-def test_error_of_the_library_is_raised(library):
+def test_library_errors_are_raised(library):
     library.draw_status = 9
     with pytest.raises(LibraryError, match="The sentence. Where. What to do."):
         next(iter(MPIStreamDataset(6)))
@@ -134,12 +134,12 @@ def test_wrong_batch_size_is_refused(library, arguments):
         MPIStreamDataset(**arguments)
 
 
-def test_epochs_of_single_samples_are_refused(library):
+def test_batches_per_epoch_without_batch_size_is_refused(library):
     with pytest.raises(StreamError, match="batches_per_epoch=3 needs batch_size"):
         MPIStreamDataset(batches_per_epoch=3)
 
 
-def test_outside_a_job_it_says_how_to_start_one(monkeypatch):
+def test_error_outside_a_job_explains_how_to_start_one(monkeypatch):
     monkeypatch.setattr(job, "_trainer", None)
     monkeypatch.delenv("MPIDATA_RUN", raising=False)
     with pytest.raises(StreamError, match="not part of a job.*mpidata run job.yaml.*mpidata try --made-up job.yaml "):
@@ -147,7 +147,7 @@ def test_outside_a_job_it_says_how_to_start_one(monkeypatch):
     assert "mpi4py" not in sys.modules
 
 
-def test_a_script_that_torchrun_has_started_is_refused(monkeypatch, tmp_path):
+def test_script_started_by_torchrun_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(job, "_trainer", None)
     monkeypatch.setenv("MPIDATA_RUN", str(tmp_path))
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
@@ -155,14 +155,14 @@ def test_a_script_that_torchrun_has_started_is_refused(monkeypatch, tmp_path):
         MPIStreamDataset()
 
 
-def test_properties(library):
+def test_stream_has_the_fields_and_parameter_names_of_the_job(library):
     stream = MPIStreamDataset(2)
     assert stream.parameter_names == ("alpha", "beta")
     assert list(stream.fields) == ["temperature", "scalar"]
     assert stream.fields["temperature"] == Field("temperature", "float32", (2, 3))
 
 
-def test_report(library):
+def test_report_sends_tensors_and_numbers_as_floats(library):
     stream = MPIStreamDataset(2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -172,7 +172,7 @@ def test_report(library):
     assert library.reports[2] == ("third", 3.0)
 
 
-def test_picture(library, tmp_path, capfd):
+def test_picture_is_written_or_its_failure_is_printed(library, tmp_path, capfd):
     stream = MPIStreamDataset(2)
     stream._trainer.plan = dataclasses.replace(stream._trainer.plan, run=tmp_path)
     stream.picture("field", torch.rand(3, 4))
@@ -186,7 +186,7 @@ def test_picture(library, tmp_path, capfd):
     assert "the picture 'field' cannot be written" in capfd.readouterr().err
 
 
-def test_a_script_without_a_stream_reports_and_registers(library, monkeypatch):
+def test_script_without_a_stream_can_report_and_register(library, monkeypatch):
     monkeypatch.setenv("MPIDATA_RUN", "/run")
     mpidata.report(loss=torch.tensor(0.25))
     assert library.reports == [("loss", 0.25)]
@@ -196,7 +196,7 @@ def test_a_script_without_a_stream_reports_and_registers(library, monkeypatch):
 
 
 @pytest.mark.parametrize("values", [{"a b": 1.0}, {"x" * 64: 1.0}, {"loss": "low"}, {"loss": torch.ones(2)}])
-def test_report_refuses_what_is_no_name_or_number(library, values):
+def test_report_refuses_invalid_names_and_values(library, values):
     with pytest.raises(StreamError, match="^report: "):
         MPIStreamDataset(2).report(good=1.0, **values)
     assert library.reports == []

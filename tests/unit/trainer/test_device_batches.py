@@ -82,7 +82,7 @@ EXPECTED = [[2 * n, 2 * n + 1] for n in range(BATCHES)]
 
 
 @pytest.mark.parametrize("prefetch", [1, 2])
-def test_each_step_has_its_batch_whole(library, device, prefetch):
+def test_each_step_gets_its_complete_batch(library, device, prefetch):
     library.n_pages, seen, ahead = 4, [], []
     for batch in MPIStreamDataset(2, device="cuda", device_prefetch=prefetch):
         device.step(batch, lambda read: seen.append(numbers(read)))
@@ -92,7 +92,7 @@ def test_each_step_has_its_batch_whole(library, device, prefetch):
     assert ahead == [min(prefetch, BATCHES - number) for number in range(1, BATCHES + 1)]
 
 
-def test_all_of_a_batch_is_on_the_device(library, device):
+def test_all_tensors_of_a_batch_are_on_the_device(library, device):
     batch = next(iter(MPIStreamDataset(2, device="cuda")))
     assert all(map(device.has, batch.values()))
     names = ["temperature", "scalar", "parameters", "time", "step", "simulation"]
@@ -103,7 +103,7 @@ def test_all_of_a_batch_is_on_the_device(library, device):
 
 
 @pytest.mark.parametrize("pages", [1, 2])
-def test_a_buffer_of_few_pages_does_not_run_dry(library, device, pages):
+def test_buffer_of_one_or_two_pages_delivers_all_batches(library, device, pages):
     library.n_pages, seen = pages, []
     train(device, MPIStreamDataset(2, device="cuda"), seen)
     device.finish()
@@ -118,7 +118,7 @@ def test_pages_that_are_not_page_locked_are_copied_in_cpu_memory(library, device
     assert seen == EXPECTED and not library.lent
 
 
-def test_a_page_goes_back_when_it_was_copied_although_its_batch_is_kept(library, device):
+def test_page_is_returned_after_its_copy_even_if_its_batch_is_kept(library, device):
     stream = iter(MPIStreamDataset(2, device="cuda"))
     held = [next(stream) for _ in range(4)]
     device.copies.run_to(device.copies.given)
@@ -127,7 +127,7 @@ def test_a_page_goes_back_when_it_was_copied_although_its_batch_is_kept(library,
     assert [numbers(batch) for batch in held[:4]] == EXPECTED[:4]
 
 
-def test_a_batch_counts_when_the_loop_gets_it(library, device):
+def test_batch_is_counted_when_the_loop_receives_it(library, device):
     stream = MPIStreamDataset(2, device="cuda", device_prefetch=2)
     called = []
     stream.when_drawn(2, lambda: called.append(job.join().drawn))
@@ -138,7 +138,7 @@ def test_a_batch_counts_when_the_loop_gets_it(library, device):
 
 
 @pytest.mark.parametrize("anew", [False, True])
-def test_a_loop_that_is_left_loses_nothing(library, device, anew):
+def test_leaving_the_loop_loses_no_batches(library, device, anew):
     def make():
         return MPIStreamDataset(2, device="cuda")
 
@@ -155,7 +155,7 @@ def test_a_loop_that_is_left_loses_nothing(library, device, anew):
     assert seen == EXPECTED and stream.over
 
 
-def test_an_exception_in_the_loop_loses_nothing(library, device):
+def test_exception_in_the_loop_loses_no_batches(library, device):
     stream, seen = MPIStreamDataset(2, device="cuda"), []
     with pytest.raises(ZeroDivisionError):
         for batch in stream:
@@ -166,7 +166,7 @@ def test_an_exception_in_the_loop_loses_nothing(library, device):
     assert seen == EXPECTED
 
 
-def test_epochs_go_on_where_the_last_one_stopped(library, device):
+def test_each_epoch_continues_where_the_last_one_stopped(library, device):
     stream, seen = MPIStreamDataset(2, device="cuda", batches_per_epoch=5), []
     epochs = 0
     while not stream.over:
@@ -176,14 +176,14 @@ def test_epochs_go_on_where_the_last_one_stopped(library, device):
     assert seen == EXPECTED and epochs == 3 and library.stopped == []
 
 
-def test_a_loop_that_is_left_is_over_at_once(library, device):
+def test_leaving_the_loop_is_noticed_immediately(library, device):
     for _ in MPIStreamDataset(2, device="cuda"):
         assert not job.join()._pace().outside
         break
     assert library.ahead == 1 and job.join()._pace().outside
 
 
-def test_a_dataloader_and_a_framework_that_fetches_ahead_lose_nothing(library, device):
+def test_dataloaders_of_torch_and_accelerate_lose_no_batches(library, device):
     from accelerate.data_loader import DataLoaderShard
 
     stream, seen = MPIStreamDataset(2, device="cuda"), []
@@ -196,7 +196,7 @@ def test_a_dataloader_and_a_framework_that_fetches_ahead_lose_nothing(library, d
 
 @pytest.mark.parametrize("at", [1, 2, 5, BATCHES])
 @pytest.mark.parametrize("prefetch", [1, 2])
-def test_a_checkpoint_is_taken_when_the_loop_has_used_all_that_was_drawn(library, device, monkeypatch, at, prefetch):
+def test_checkpoint_waits_until_the_loop_has_used_all_drawn_batches(library, device, monkeypatch, at, prefetch):
     stream, seen, taken = MPIStreamDataset(2, device="cuda", device_prefetch=prefetch), [], []
 
     def take():
@@ -210,7 +210,7 @@ def test_a_checkpoint_is_taken_when_the_loop_has_used_all_that_was_drawn(library
     assert taken == [(at, 0, at)] and seen == EXPECTED
 
 
-def test_a_stop_ends_the_loop_behind_what_was_drawn(library, device):
+def test_stop_ends_the_loop_after_the_drawn_batches(library, device):
     stream, seen = MPIStreamDataset(2, device="cuda"), []
     batches = iter(stream)
     train(device, batches, seen, 2)
@@ -220,7 +220,7 @@ def test_a_stop_ends_the_loop_behind_what_was_drawn(library, device):
     assert seen == EXPECTED[:3] and stream.stopped and stream.over
 
 
-def test_ctrl_c_is_raised_behind_what_was_drawn(library, device, tmp_path):
+def test_ctrl_c_is_raised_after_the_drawn_batches(library, device, tmp_path):
     job.join().plan = make_plan(run=tmp_path)
     batches = iter(MPIStreamDataset(2, device="cuda"))
     next(batches)
@@ -231,7 +231,7 @@ def test_ctrl_c_is_raised_behind_what_was_drawn(library, device, tmp_path):
         next(batches)
 
 
-def test_an_error_of_the_job_comes_behind_what_was_drawn(library, device):
+def test_job_errors_are_raised_after_the_drawn_batches(library, device):
     batches = iter(MPIStreamDataset(2, device="cuda"))
     next(batches)
     library.draw_status = 9
@@ -255,7 +255,7 @@ def test_a_batch_that_does_not_fit_on_the_device_is_drawn_and_lost(library, devi
     assert seen == EXPECTED[:2] + EXPECTED[3:] and library.ahead == 0
 
 
-def test_a_stream_that_is_closed_gives_nothing_more(library, device):
+def test_closed_stream_yields_no_more_batches(library, device):
     stream, seen = MPIStreamDataset(2, device="cuda"), []
     train(device, stream, seen, 2)
     stream.close()
@@ -272,7 +272,7 @@ def test_copies_are_done_before_the_trainer_leaves_the_job(library, device):
     assert library.in_use == 0 and device.copies.done == device.copies.given and library.calls[-1] == "close"
 
 
-def test_a_starved_stream_goes_on_when_samples_come(library, device):
+def test_starved_stream_resumes_when_samples_arrive(library, device):
     stream, seen = MPIStreamDataset(2, device="cuda"), []
     for batch in stream:
         device.step(batch, lambda read: seen.append(numbers(read)))
@@ -282,7 +282,7 @@ def test_a_starved_stream_goes_on_when_samples_come(library, device):
 
 
 @pytest.mark.parametrize("library", ["copied"], indirect=True)
-def test_the_weight_of_a_share_is_that_of_the_batch_in_hand(library, device):
+def test_gradient_weight_belongs_to_the_current_batch(library, device):
     library.shares = [(2, 2), (4, 2), (6, 2)]
     stream = MPIStreamDataset(global_batch_size=8, device="cuda")
     weights = []
@@ -322,13 +322,13 @@ def test_validation_is_measured_on_the_device(library, device):
 
 @pytest.mark.parametrize("library", ["copied"], indirect=True)
 @pytest.mark.parametrize("arguments", [{}, {"device": None}, {"device": "cpu"}, {"device": torch.device("cpu", 0)}])
-def test_without_a_device_nothing_is_drawn_ahead(library, arguments):
+def test_stream_without_a_device_draws_nothing_ahead(library, arguments):
     stream = MPIStreamDataset(2, **arguments)
     assert [numbers(batch) for batch in stream] == EXPECTED
     assert library.most_ahead == 0 and stream._prefetcher is None
 
 
-def test_what_does_not_go_with_a_device_is_refused(library, device):
+def test_arguments_incompatible_with_a_device_are_refused(library, device):
     with pytest.raises(StreamError, match="device='cuda' needs batch_size: batches are copied"):
         MPIStreamDataset(device="cuda")
     with pytest.raises(StreamError, match="device_prefetch=3 batches cannot be copied ahead of the loop. Give 1 or 2."):
@@ -350,7 +350,7 @@ def test_what_does_not_go_with_a_device_is_refused(library, device):
 
 @pytest.mark.parametrize("library", ["copied"], indirect=True)
 @pytest.mark.parametrize("case", ["elastic", "replica"])
-def test_nothing_is_drawn_ahead_where_others_must_know_at_once(library, device, case, monkeypatch):
+def test_elastic_jobs_and_replicas_draw_nothing_ahead(library, device, case, monkeypatch):
     if case == "elastic":
         monkeypatch.setattr(job.join(), "members", SimpleNamespace(drawn=None))
     else:

@@ -63,7 +63,7 @@ def check(samples: Samples, batch: dict[str, torch.Tensor], kind: str) -> list[t
 @pytest.mark.parametrize("policy", ["fifo", "fifo, page-locked", "firo", "reservoir"])
 @pytest.mark.parametrize("kind", ["packed", "padded", "nested", "alike"])
 @alone
-def test_batches_of_each_kind_come_once(kind: str, policy: str, mode: str) -> None:
+def test_batches_of_each_kind_are_delivered_and_counted(kind: str, policy: str, mode: str) -> None:
     device = FakeDevice(mode)
     policy, _, locked = policy.partition(", ")
     plan = {"policy": policy, "capacity": 12, "watermark": 1 if policy == "fifo" else 4}
@@ -88,7 +88,7 @@ def test_batches_of_each_kind_come_once(kind: str, policy: str, mode: str) -> No
 @pytest.mark.parametrize("locked", [True, False])
 @pytest.mark.parametrize("views", [True, False])
 @alone
-def test_constants_are_held_as_long_as_the_batch(views: bool, locked: bool) -> None:
+def test_constants_are_kept_as_long_as_their_batch(views: bool, locked: bool) -> None:
     device = FakeDevice()
     samples, trainer = begin_on(device, ONCE, locked, policy="fifo", capacity=8, watermark=1)
     trainer.draw_page = pytest.fail  # type: ignore[method-assign]  # its page would not return before the batch is gone
@@ -110,7 +110,7 @@ def test_constants_are_held_as_long_as_the_batch(views: bool, locked: bool) -> N
 
 
 @alone
-def test_a_loop_that_is_left_gives_its_batch_to_the_next_and_counts_none_twice() -> None:
+def test_prefetched_batch_of_a_left_loop_goes_to_the_next_and_counts_once() -> None:
     device = FakeDevice()
     samples, trainer = begin_on(device, BOX, policy="fifo", capacity=12, watermark=1)
     seen: list[tuple[int, int]] = []
@@ -126,7 +126,7 @@ def test_a_loop_that_is_left_gives_its_batch_to_the_next_and_counts_none_twice()
 
 
 @alone
-def test_the_end_is_known_when_the_loop_has_asked_for_it() -> None:
+def test_stream_ends_only_when_the_loop_reaches_its_end() -> None:
     """A draw ahead does not count: a script that leaves its loop at the last batch but one has stopped the job."""
     device = FakeDevice()
     samples, trainer = begin_on(device, BOX, policy="fifo", capacity=12, watermark=1)
@@ -142,7 +142,7 @@ def test_the_end_is_known_when_the_loop_has_asked_for_it() -> None:
 
 
 @alone
-def test_a_draw_ahead_takes_a_batch_or_nothing() -> None:
+def test_batch_drawn_ahead_counts_only_after_the_loop_received_it() -> None:
     samples, trainer = begin_on(FakeDevice(), BOX, policy="fifo", capacity=12, watermark=1)
     library = trainer.library
     assert library.mpidata_trainer_ahead(-1.0) == ERR_AGAIN  # the batch size is not known yet

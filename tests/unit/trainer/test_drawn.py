@@ -59,7 +59,7 @@ def batch_of(*samples: tuple[int, int]) -> dict[str, Any]:
     return {"simulation": simulation, "step": of, "u": torch.zeros(len(samples))}
 
 
-def test_all_know_the_samples_of_a_step() -> None:
+def test_all_trainers_receive_the_samples_of_a_step() -> None:
     told: list[list[list[int]]] = []
     counts: list[list[list[int]]] = []
 

@@ -71,7 +71,7 @@ def check_equal(one: Data, other: Data) -> None:
 
 @pytest.mark.parametrize("constants", [(), ("xy", "edge_index", "pairs", "drag")], ids=["none", "constants"])
 @alone
-def test_graphs_are_what_torch_geometric_makes_of_the_samples(constants: tuple[str, ...]) -> None:
+def test_graphs_equal_those_that_torch_geometric_makes_of_the_samples(constants: tuple[str, ...]) -> None:
     """Constants are included if they are requested."""
     fields = tuple(dataclasses.replace(field, per_simulation=field.name in constants) for field in FIELDS)
     given = Samples(plan_of(fields), LEAST, MOST)
@@ -111,7 +111,7 @@ def test_a_stream_makes_graphs_of_several_kinds() -> None:
 
 
 @alone
-def test_samples_of_validation_become_graphs() -> None:
+def test_validation_samples_become_graphs() -> None:
     given = samples()
     begin(given)
     stream = MPIStreamDataset(4)
@@ -121,7 +121,7 @@ def test_samples_of_validation_become_graphs() -> None:
 
 
 @alone
-def test_a_convolution_takes_a_batch() -> None:
+def test_graph_convolution_accepts_a_batch() -> None:
     from torch_geometric.nn import GCNConv, global_mean_pool
 
     begin(samples())
@@ -165,20 +165,20 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Any], sentence: str) ->
     ],
 )
 @alone
-def test_streams_that_make_no_graphs_are_refused(arguments: dict[str, Any], window: int, sentence: str) -> None:
+def test_streams_unsuitable_for_graphs_are_refused(arguments: dict[str, Any], window: int, sentence: str) -> None:
     begin(Samples(plan_of(FIELDS, samples_window=window), LEAST, MOST))
     with pytest.raises(StreamError) as caught:
         mpidata.graphs(MPIStreamDataset(**arguments), **ARGUMENTS)
     assert sentence in str(caught.value)
 
 
-def test_what_is_no_stream_is_refused() -> None:
+def test_dataloader_in_place_of_a_stream_is_refused() -> None:
     with pytest.raises(StreamError, match="DataLoader is not an MPIStreamDataset. Give the stream itself"):
         mpidata.graphs(DataLoader([1]), x="u", edge_index="e")
 
 
 @alone
-def test_torch_geometric_is_loaded_by_graphs_alone_and_named_if_missing() -> None:
+def test_only_graphs_imports_torch_geometric_and_reports_it_if_missing() -> None:
     begin(samples())
     sys.modules["torch_geometric.data"] = None  # as if it were not installed
     with pytest.raises(StreamError, match=r"needs torch_geometric.*pip install 'mpidata\[graphs\]'"):
@@ -210,7 +210,7 @@ def _storage(tensor: torch.Tensor) -> int:
 
 
 @alone
-def test_no_memory_is_made_for_what_is_copied() -> None:
+def test_copying_into_graph_batches_allocates_no_memory() -> None:
     """This covers columns side by side, transposed indices and the numbers of the graphs."""
     from mpidata.trainer.batches import pool
 

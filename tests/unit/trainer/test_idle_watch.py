@@ -46,7 +46,7 @@ def waits_for_the_others(release: threading.Event) -> None:
     release.wait()
 
 
-def test_it_tells_once_with_the_stacks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_idle_trainer_prints_its_stacks_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     release = threading.Event()
     other = threading.Thread(target=waits_for_the_others, args=[release], name="training")
     other.start()
@@ -63,7 +63,7 @@ def test_it_tells_once_with_the_stacks(tmp_path: Path, capfd: pytest.CaptureFixt
     assert (tmp_path / "logs" / "idle.log").read_text() == told
 
 
-def test_a_script_outside_its_loop_is_told_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_script_outside_its_loop_is_reported_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     wait_until_told(watch(tmp_path, Script(outside=True)))
     told = capfd.readouterr().err
     assert told.count("\n") == 1 and "Its script has left the loop over the stream." in told
@@ -71,12 +71,14 @@ def test_a_script_outside_its_loop_is_told_in_one_line(tmp_path: Path, capfd: py
     assert (tmp_path / "logs" / "idle.log").read_text() == told
 
 
-def test_the_log_of_the_first_trainer_is_shown_anyway(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_idle_trainer_0_writes_no_idle_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     wait_until_told(watch(tmp_path, Script(), index=0))
     assert "Trainer 0 has drawn nothing" in capfd.readouterr().err and not (tmp_path / "logs" / "idle.log").exists()
 
 
-def test_others_are_left_in_peace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_trainers_that_draw_or_block_nothing_are_not_reported(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     for script, draws, after_s in (Script(holds_up=False), False, 0.03), (Script(), True, 0.3):
         watching = watch(tmp_path, script, after_s=after_s)
         for _ in range(20):
@@ -88,7 +90,7 @@ def test_others_are_left_in_peace(tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert capfd.readouterr().err == ""
 
 
-def test_one_that_waits_in_a_collective_is_not_named_to_the_user(
+def test_trainer_waiting_in_a_collective_writes_no_idle_log(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_watch, "_COLLECTIVES", (__file__,))  # as if this were torch.distributed
@@ -99,7 +101,7 @@ def test_one_that_waits_in_a_collective_is_not_named_to_the_user(
     assert script.waited and script.waited == sorted(script.waited) and script.waited[-1] >= 0.05
 
 
-def test_a_mate_that_waits_elsewhere_is_named(
+def test_mate_waiting_elsewhere_is_named_in_the_report(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_watch, "_COLLECTIVES", (__file__,))  # as if this were torch.distributed

@@ -4,7 +4,7 @@ from mpidata.loading.turns import Turn, Turns
 from mpidata.trainer.elastic.orders import Orders
 
 
-def test_one_that_has_joined_may_meet_the_next_spare_before_its_first_step() -> None:
+def test_joined_trainer_may_meet_the_next_spare_before_its_first_step() -> None:
     dataset = Turns(lambda: None)
     turn, other = Turn(dataset, together=True, of=dataset), Turn(dataset, together=False)
     orders = Orders()
@@ -13,7 +13,7 @@ def test_one_that_has_joined_may_meet_the_next_spare_before_its_first_step() -> 
     assert orders.is_of_step(turn) and not orders.is_of_step(other)
 
 
-def test_they_are_carried_out_before_a_batch_of_the_dataset_of_the_last_step() -> None:
+def test_orders_apply_before_a_batch_of_the_dataset_of_the_last_step() -> None:
     first, second = (Turns(lambda: None) for _ in range(2))
     turns = [Turn(of, together=True, of=of) for of in (first, second)]
     orders = Orders()

@@ -18,7 +18,7 @@ from mpidata.trainer import join as job
 from mpidata.trainer.dataset import MPIStreamDataset
 
 
-def test_second_pass_over_a_stream_that_is_over_ends_at_once(library):
+def test_second_pass_over_a_finished_stream_is_empty_with_a_warning(library):
     stream = MPIStreamDataset(6)
     assert len(list(stream)) == 2
     with pytest.warns(UserWarning, match="is empty: the stream was over after batch 2. .*`while not stream.over:`"):
@@ -28,7 +28,7 @@ def test_second_pass_over_a_stream_that_is_over_ends_at_once(library):
         assert list(stream) == []
 
 
-def test_loop_over_epochs_knows_when_the_stream_is_over(library):
+def test_loop_over_epochs_ends_when_the_stream_is_over(library):
     stream = MPIStreamDataset(2, batches_per_epoch=3)
     epochs = []
     while not stream.over:
@@ -38,7 +38,7 @@ def test_loop_over_epochs_knows_when_the_stream_is_over(library):
     assert stream.over and library.drawn == 12
 
 
-def test_a_loop_that_was_cut_short_can_be_told_from_one_that_was_not(library):
+def test_stopped_is_true_after_the_job_stopped_the_loop(library):
     stream = MPIStreamDataset(2)
     batches = iter(stream)
     next(batches)
@@ -47,7 +47,7 @@ def test_a_loop_that_was_cut_short_can_be_told_from_one_that_was_not(library):
     assert list(batches) == [] and stream.stopped
 
 
-def test_closed_stream_is_over_and_an_error_is_raised(library):
+def test_over_raises_library_errors_until_the_stream_is_closed(library):
     stream = MPIStreamDataset(2)
     library.draw_status = 9
     with pytest.raises(LibraryError, match="The sentence"):
@@ -56,7 +56,7 @@ def test_closed_stream_is_over_and_an_error_is_raised(library):
     assert stream.over
 
 
-def test_epochs_go_on_where_the_last_one_stopped(library):
+def test_each_epoch_continues_where_the_last_one_stopped(library):
     stream = MPIStreamDataset(2, batches_per_epoch=2)
     with pytest.warns(UserWarning, match="is empty"):  # the fourth was not known to be the last
         epochs = [[numbers(batch) for batch in stream] for _ in range(5)]
@@ -65,7 +65,7 @@ def test_epochs_go_on_where_the_last_one_stopped(library):
 
 
 @pytest.mark.parametrize("batches_per_epoch", [None, 4])
-def test_a_pass_that_is_left_early_is_no_stop_and_the_next_one_continues(library, batches_per_epoch):
+def test_pass_left_early_does_not_stop_the_job_and_the_next_continues(library, batches_per_epoch):
     stream = MPIStreamDataset(2, batches_per_epoch=batches_per_epoch)
     assert numbers(next(iter(stream))) == [0, 1]
     for batch in stream:
@@ -76,7 +76,7 @@ def test_a_pass_that_is_left_early_is_no_stop_and_the_next_one_continues(library
     assert library.stopped == []
 
 
-def test_a_dataloader_that_is_left_early_continues(library):
+def test_dataloader_left_early_continues_in_the_next_loop(library):
     loader = DataLoader(MPIStreamDataset(), batch_size=3)
     for i, _ in enumerate(loader):
         if i == 1:
@@ -85,7 +85,7 @@ def test_a_dataloader_that_is_left_early_continues(library):
     assert library.stopped == []
 
 
-def test_the_pace_says_whether_the_script_has_left_its_loop(library):
+def test_pace_reports_whether_the_script_has_left_its_loop(library):
     stream = MPIStreamDataset(2)
     trainer = job.join()
     assert not trainer._pace().outside  # the loop has not started
@@ -97,7 +97,7 @@ def test_the_pace_says_whether_the_script_has_left_its_loop(library):
         assert not trainer._pace().outside
 
 
-def test_whole_pass_is_no_stop(library):
+def test_complete_pass_is_not_reported_as_a_stop(library):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stream = MPIStreamDataset(2)
@@ -140,7 +140,7 @@ def test_ctrl_c_ends_the_loop_with_a_keyboard_interrupt_once(library, tmp_path):
         assert list(stream) == []
 
 
-def test_a_stream_that_is_over_raises_no_keyboard_interrupt(library, tmp_path):
+def test_finished_stream_raises_no_keyboard_interrupt(library, tmp_path):
     job.join().plan = make_plan(run=tmp_path)
     (tmp_path / "stop").write_text("SIGINT without-checkpoint\n")
     assert len(list(MPIStreamDataset(2))) == 6
@@ -154,7 +154,7 @@ def test_ctrl_c_ends_the_wait_for_validation(library, tmp_path):
         MPIStreamDataset(2).validation()
 
 
-def test_a_script_without_a_stream_that_was_told_of_a_stop_says_that_it_left_early(library, tmp_path):
+def test_interrupted_script_without_a_stream_reports_that_it_left_early(library, tmp_path):
     trainer = job.join()
     trainer.plan = make_plan(run=tmp_path, groups=0)
     (tmp_path / "stop").write_text("SIGINT without-checkpoint\n")
@@ -164,13 +164,13 @@ def test_a_script_without_a_stream_that_was_told_of_a_stop_says_that_it_left_ear
     assert library.reports == [(LEFT_EARLY, 0)]
 
 
-def test_a_script_without_a_stream_that_asked_for_no_more_left_in_order(library, tmp_path):
+def test_uninterrupted_script_without_a_stream_reports_no_early_end(library, tmp_path):
     job.join().plan = make_plan(run=tmp_path, groups=0)
     job.join().close()
     assert library.reports == []
 
 
-def test_a_script_that_fails_after_close_tells_so(library):
+def test_script_that_fails_after_close_reports_its_error(library):
     stream = MPIStreamDataset(2)
     list(stream)
     stream.close()
@@ -180,7 +180,7 @@ def test_a_script_that_fails_after_close_tells_so(library):
     assert library.calls == ["start", "close"]
 
 
-def test_a_pass_that_is_refused_is_none(library, monkeypatch):
+def test_refused_pass_does_not_count_as_a_pass(library, monkeypatch):
     def refuse(trainer):
         raise StreamError("Lightning resumed from a checkpoint of step 3")
 
@@ -205,7 +205,7 @@ def test_a_loop_that_closes_the_stream_ends(library):
 
 
 @pytest.mark.parametrize("how", ["iterators", "threads"])
-def test_drawing_in_turn_is_warned_of_once(library, how):
+def test_alternating_iterators_or_threads_are_warned_about_once(library, how):
     stream = MPIStreamDataset(2)
     one = iter(stream)
     other = iter(stream) if how == "iterators" else one
@@ -224,7 +224,7 @@ def test_drawing_in_turn_is_warned_of_once(library, how):
     assert len(caught) == 1
 
 
-def test_passes_one_after_the_other_are_not_warned_of(library):
+def test_consecutive_passes_raise_no_warning(library):
     stream = MPIStreamDataset(2, batches_per_epoch=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -233,7 +233,7 @@ def test_passes_one_after_the_other_are_not_warned_of(library):
             next(batches)
 
 
-def test_a_stream_checks_that_it_is_where_a_state_was(library):
+def test_load_state_dict_refuses_states_of_another_batch(library):
     stream = MPIStreamDataset(2)
     batches = iter(stream)
     next(batches)
@@ -250,7 +250,7 @@ def test_a_stream_checks_that_it_is_where_a_state_was(library):
 
 @pytest.mark.parametrize("size", [2, None])
 @pytest.mark.parametrize("framework", ["accelerate", "lightning"])
-def test_what_was_fetched_ahead_of_a_loop_that_is_left_comes_first_in_the_next_pass(library, size, framework):
+def test_prefetched_batches_of_a_left_loop_come_first_in_the_next_pass(library, size, framework):
     stream = MPIStreamDataset(size)
     loader = DataLoader(stream, batch_size=None if size else 2)
 
@@ -271,7 +271,7 @@ def test_what_was_fetched_ahead_of_a_loop_that_is_left_comes_first_in_the_next_p
     assert library.drawn == 12
 
 
-def test_a_stream_that_is_closed_gives_nothing_back(library):
+def test_closed_stream_stays_over_when_a_running_iterator_is_freed(library):
     stream = MPIStreamDataset(2)
     running, left = (iter(DataLoaderShard(stream, batch_size=None)) for _ in range(2))
     next(running)
@@ -284,6 +284,6 @@ def test_a_stream_that_is_closed_gives_nothing_back(library):
     assert stream.over
 
 
-def test_a_loop_of_ones_own_that_is_left_gets_nothing_again(library):
+def test_loop_without_prefetch_repeats_no_batch_after_it_is_left(library):
     loader = DataLoader(MPIStreamDataset(2), batch_size=None)
     assert [numbers(next(iter(loader))) for _ in range(3)] == [[0, 1], [2, 3], [4, 5]]

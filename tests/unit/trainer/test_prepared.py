@@ -10,7 +10,7 @@ from mpidata.trainer.frameworks.preparation import Batches
 @pytest.mark.parametrize("trainers", [1, 2, 3, 5])
 @pytest.mark.parametrize("n", [0, 1, 4, 20, 21, 40, 43])
 @pytest.mark.parametrize("batch_size", [1, 8, 50])
-def test_what_is_joined_has_each_sample_once(n: int, trainers: int, batch_size: int) -> None:
+def test_joined_batches_contain_each_sample_once(n: int, trainers: int, batch_size: int) -> None:
     of_all = [Batches(n, batch_size, trainer, trainers, drop_last=False) for trainer in range(trainers)]
     steps = list(zip(*of_all, strict=True))
     joined: list[int] = []
@@ -26,7 +26,7 @@ def test_what_is_joined_has_each_sample_once(n: int, trainers: int, batch_size: 
     assert not sizes or max(sizes) - min(sizes) <= 1
 
 
-def test_the_last_ones_may_be_left_out() -> None:
+def test_drop_last_leaves_out_incomplete_batches() -> None:
     of_all = [list(Batches(21, 4, trainer, 2, drop_last=True)) for trainer in range(2)]
     assert {len(batch) for batches in of_all for batch in batches} == {4}
     assert sorted(index for batches in of_all for batch in batches for index in batch) == list(range(16))

@@ -15,7 +15,7 @@ def listening(port: int) -> set[str]:
     return {line[1].split(":")[0] for line in lines if line[3] == "0A" and int(line[1].split(":")[1], 16) == port}
 
 
-def test_on_one_host_nobody_else_can_reach_the_store() -> None:
+def test_store_of_a_single_host_listens_only_on_loopback() -> None:
     alone = SimpleNamespace(
         Get_rank=lambda: 0, Get_size=lambda: 1, Ibcast=lambda *_, **__: SimpleNamespace(Test=lambda: True)
     )

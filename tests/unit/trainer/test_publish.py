@@ -20,7 +20,7 @@ class Part:
         raise AssertionError("this would be collective")
 
 
-def test_outside_a_job_it_is_checked_and_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_publish_outside_a_job_checks_the_arrays_and_returns_0(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MPIDATA_RUN", raising=False)
     monkeypatch.setattr(module, "_first_alone", [])
     assert publish({"weight": torch.ones(3), "bias": np.zeros(())}) == 0
@@ -31,7 +31,7 @@ def test_outside_a_job_it_is_checked_and_no_version(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("status", "kind"), [(constants.ERR_ARGUMENT, StreamError), (constants.ERR_MEMORY, LibraryError)]
 )
-def test_in_a_job_a_wrong_call_is_an_error_of_the_stream(
+def test_publish_error_type_follows_the_library_status(
     monkeypatch: pytest.MonkeyPatch, status: int, kind: type[MpidataError]
 ) -> None:
     library = SimpleNamespace(mpidata_trainer_publish=lambda *_: status, mpidata_last_error=lambda: b"publish: differs")
@@ -56,7 +56,7 @@ def test_in_a_job_a_wrong_call_is_an_error_of_the_stream(
         ({"w": np.ones(4, np.float32), "b": np.zeros(())}, "'w' is of float32 and shape [4], but the first call had"),
     ],
 )
-def test_outside_a_job_further_calls_are_as_the_first(
+def test_publish_outside_a_job_refuses_arrays_unlike_the_first_call(
     monkeypatch: pytest.MonkeyPatch, arrays: Any, sentence: str
 ) -> None:
     monkeypatch.delenv("MPIDATA_RUN", raising=False)
@@ -86,7 +86,7 @@ def test_outside_a_job_further_calls_are_as_the_first(
         ({"w": np.ones((1,) * 7)}, "'w' has 7 dimensions, at most 6 are possible"),
     ],
 )
-def test_what_cannot_be_published(arrays: Any, sentence: str) -> None:
+def test_publish_refuses_invalid_names_and_arrays(arrays: Any, sentence: str) -> None:
     with pytest.raises(StreamError, match="^publish: ") as caught:
         publish(arrays)
     assert sentence in str(caught.value)
@@ -103,7 +103,7 @@ def test_what_cannot_be_published(arrays: Any, sentence: str) -> None:
         (np.arange(8, dtype=">i4")[::2], "int32", None),
     ],
 )
-def test_the_array_that_is_copied(values: Any, name: str, bits: list[int] | None) -> None:
+def test_published_copy_is_contiguous_and_equals_the_values(values: Any, name: str, bits: list[int] | None) -> None:
     for copies in (True, False):
         array = module._array("w", values, copies)
         assert array.shape == tuple(values.shape) and module.dtype_name(array.dtype) == name

@@ -115,7 +115,7 @@ CHECKS = {"packed": check_packed, "padded": check_padded, "nested": check_nested
 
 @pytest.mark.parametrize("seed", range(30))
 @alone
-def test_batches_of_random_fields_are_what_numpy_makes_of_the_samples(seed: int) -> None:
+def test_batches_of_random_fields_equal_those_made_by_numpy(seed: int) -> None:
     samples = random_job(seed)
     window = samples.plan.samples_window
     kinds = [kind for kind in CHECKS if kind != "nested" or window == 1]
@@ -132,7 +132,7 @@ def test_batches_of_random_fields_are_what_numpy_makes_of_the_samples(seed: int)
 
 
 @alone
-def test_batches_have_all_dtypes() -> None:
+def test_batches_support_all_dtypes() -> None:
     fields = tuple(Field(f"f_{dtype}", dtype, (2, "nodes"), optional=True) for dtype in DTYPES)
     samples = Samples(plan_of((Field("u", "float32", ("nodes",)), *fields)), {"nodes": 0}, {"nodes": 9})
     begin(samples)
@@ -174,7 +174,9 @@ def test_padding_is_zero_if_not_given() -> None:
 
 
 @pytest.mark.parametrize("kind", [PackedMemory, PaddedMemory, NestedMemory])
-def test_no_memory_is_made_once_the_lengths_are_known(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_memory_is_allocated_after_batches_of_the_largest_lengths(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from mpidata.trainer.batches import pool
 
     made, new_block = [], pool._new_block
@@ -205,7 +207,7 @@ def test_no_memory_is_made_once_the_lengths_are_known(kind: Any, monkeypatch: py
     ],
 )
 @alone
-def test_what_does_not_go_together_is_refused(arguments: dict[str, Any], sentence: str) -> None:
+def test_invalid_ragged_and_pad_arguments_are_refused(arguments: dict[str, Any], sentence: str) -> None:
     begin(Samples(plan_of(MESH), LEAST, MOST))
     with pytest.raises(StreamError) as caught:
         MPIStreamDataset(**({"batch_size": 4} | arguments))
@@ -232,7 +234,7 @@ def test_samples_that_cannot_be_stacked_are_refused_with_the_reason() -> None:
 
 
 @alone
-def test_fields_of_one_shape_are_stacked_whatever_is_asked_for() -> None:
+def test_fields_of_fixed_shape_are_stacked_for_any_ragged_argument() -> None:
     begin(Samples(plan_of((Field("g", "float32", (3,)),)), {}, {}))
     assert next(iter(MPIStreamDataset(4, ragged="padded", pad=1.0)))["g"].shape == (4, 3)
     assert next(iter(MPIStreamDataset(4, ragged="nested")))["g"].shape == (4, 3)

@@ -34,7 +34,7 @@ def through(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 1 << 14, (1 << 14) + 1, 100_000])
-def test_tensors_are_the_same_to_the_bit(n: int) -> None:
+def test_received_tensors_are_bitwise_identical(n: int) -> None:
     """Small tensors are in the message of the head, large ones follow it, in any order."""
     given = {
         "bytes": torch.randint(0, 255, (n,), dtype=torch.uint8),
@@ -63,7 +63,7 @@ def test_nested_tensors_of_one_length_share_their_offsets() -> None:
     assert (came["a"] + came["b"][..., None]).shape[0] == 2  # both have one structure
 
 
-def test_memory_of_a_batch_is_used_again_when_nothing_refers_to_it() -> None:
+def test_batch_memory_is_reused_when_nothing_refers_to_it() -> None:
     described, arrays = tensors.describe({"u": torch.arange(50_000.0)})
     memory = tensors.TensorMemory()
     packed, large = link._pack(b"", arrays)
@@ -75,7 +75,7 @@ def test_memory_of_a_batch_is_used_again_when_nothing_refers_to_it() -> None:
     assert memory.receive([described], Received(packed, large))[0]["u"].data_ptr() == at
 
 
-def test_a_mate_keeps_the_constants_of_as_many_simulations_as_its_first_rank_counts() -> None:
+def test_mate_keeps_constants_of_the_64_most_recent_simulations() -> None:
     kept = MateConstants()
     for simulation in range(100):
         kept.take([simulation], {simulation: {"x": torch.tensor(simulation)}})
@@ -96,7 +96,7 @@ def test_a_mate_cancels_each_simulation_once() -> None:
     assert count.value == 0
 
 
-def test_mates_that_come_late_are_told_of_once() -> None:
+def test_late_mates_are_reported_once() -> None:
     said: list[str] = []
     now = [0.0]
     late = LateMates(said.append, lambda: now[0])

@@ -11,7 +11,7 @@ from mpidata.trainer.served.parameter_server import ParameterServer
 
 
 @pytest.mark.parametrize(("drawn", "said"), [(None, ["settle"]), (object(), ["settle", "rest"])])
-def test_who_saves_waits_for_one_at_the_end_of_an_epoch_of_rows(
+def test_saving_trainer_is_waited_for_after_epochs_of_rows_but_not_of_streams(
     monkeypatch: pytest.MonkeyPatch, drawn: Any, said: list[str]
 ) -> None:
     """All trainers get equally many batches of rows, and save before the next one; a stream may have ended there."""

@@ -25,7 +25,7 @@ class Dataset:
         pass
 
 
-def test_at_the_end_of_an_epoch_only_what_was_drawn_of_that_dataset_counts() -> None:
+def test_epoch_end_counts_drawn_batches_of_its_dataset_only() -> None:
     shared, one, other = SharedDatasets(), Dataset(2, 5), Dataset(0, 7)
     shared.add(one)
     shared.add(other)

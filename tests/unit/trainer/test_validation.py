@@ -43,7 +43,7 @@ def test_validation(library):
         dataset[4]
 
 
-def test_validation_in_a_dataloader(library):
+def test_dataloader_batches_validation_samples_but_refuses_workers(library):
     library.n_validation = 5
     (first, second) = DataLoader(MPIStreamDataset(2).validation(), batch_size=3)
     assert numbers(first) == [0, 1, 2] and numbers(second) == [3, 4]
@@ -52,7 +52,7 @@ def test_validation_in_a_dataloader(library):
         next(iter(DataLoader(MPIStreamDataset(2).validation(), num_workers=1, multiprocessing_context="fork")))
 
 
-def test_sums_over_validation_samples(library):
+def test_validate_sums_over_all_validation_samples(library):
     library.n_validation = 5
     stream, sizes = MPIStreamDataset(2), []
 
@@ -68,7 +68,7 @@ def test_sums_over_validation_samples(library):
         stream.validate(measure, batch_size=0)
 
 
-def test_what_has_come_again_is_behind_the_others(library):
+def test_validation_samples_added_after_a_loss_follow_the_others(library):
     library.n_validation = 2
     steps, locate = [4, 8], library.mpidata_trainer_validation_sample
 
@@ -93,7 +93,7 @@ def test_what_has_come_again_is_behind_the_others(library):
     assert len(share) == 5
 
 
-def test_validation_of_a_job_that_stops(library):
+def test_validation_raises_if_the_job_stops_first(library):
     stream = MPIStreamDataset(2)
     library.stopped.append("by another trainer")
     with pytest.raises(StreamError, match="stopped before the validation samples were complete"):
@@ -107,7 +107,7 @@ def test_no_parameters(monkeypatch):
     assert MPIStreamDataset(2).validation()[0]["parameters"].shape == (0,)
 
 
-def test_a_distributed_sampler_gets_the_whole_share(library):
+def test_distributed_sampler_yields_the_complete_share(library):
     library.n_validation = 5
     validation = MPIStreamDataset(2).validation()
     for drop_last in (False, True):
@@ -135,7 +135,7 @@ AROUND = {
 
 @pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize("around", AROUND)
-def test_samplers_of_datasets_around_a_share_do_not_deal_it_out_again(two_trainers, around, even):
+def test_samplers_that_would_divide_a_wrapped_share_again_are_refused(two_trainers, around, even):
     share = two_trainers.validation() if not even else EvenValidation(two_trainers.validation(), 6, None)
     dataset = AROUND[around](share)
     assert len(list(DataLoader(dataset, batch_size=2))) >= 2  # not dealt out again
@@ -152,7 +152,7 @@ def test_samplers_of_datasets_around_a_share_do_not_deal_it_out_again(two_traine
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_an_empty_share_that_lightning_refuses(two_trainers, allowed):
+def test_empty_share_is_refused_unless_lightning_allows_it(two_trainers, allowed):
     trainer = SimpleNamespace(
         lightning_module=SimpleNamespace(allow_zero_length_dataloader_with_multiple_devices=allowed),
         distributed_sampler_kwargs={"num_replicas": 2, "rank": 1},
@@ -171,7 +171,7 @@ def test_an_empty_share_that_lightning_refuses(two_trainers, allowed):
     assert len(share) == 0
 
 
-def test_lightning_does_not_deal_out_a_subset_of_a_share_again(two_trainers):
+def test_lightning_samplers_of_a_subset_of_a_share_are_refused(two_trainers):
     dataset = Subset(two_trainers.validation(), [0, 1, 2, 3])
     for kind in (UnrepeatedDistributedSampler, DistributedSampler):
         with pytest.raises(StreamError, match="use_distributed_sampler=False"):
@@ -182,7 +182,7 @@ def test_lightning_does_not_deal_out_a_subset_of_a_share_again(two_trainers):
 
 
 @pytest.mark.parametrize("arguments", [{"share": False}, {"even": True}])
-def test_the_samples_of_all_and_padded_ones_with_one_trainer(library, arguments):
+def test_share_false_and_even_true_change_no_samples_of_one_trainer(library, arguments):
     library.n_validation = 3
     stream = MPIStreamDataset(2)
     dataset = stream.validation(**arguments)
@@ -197,7 +197,7 @@ def test_the_samples_of_all_and_padded_ones_with_one_trainer(library, arguments)
         dataset[3]
 
 
-def test_what_cannot_be_padded(library, monkeypatch):
+def test_impossible_padding_is_refused(library, monkeypatch):
     stream = MPIStreamDataset(2)
     with pytest.raises(StreamError, match="there is nothing to pad"):
         stream.validation(share=False, even=True)
@@ -208,7 +208,7 @@ def test_what_cannot_be_padded(library, monkeypatch):
         MPIStreamDataset(2).validation(even=True)
 
 
-def test_padded_samples_are_told_apart(library):
+def test_padding_samples_have_a_false_mask(library):
     library.n_validation = 2
     share = MPIStreamDataset(2).validation()
     padded = EvenValidation(share, 3, None)
@@ -223,7 +223,7 @@ def test_padded_samples_are_told_apart(library):
     assert int(empty[0]["step"]) == 1 and not empty[0]["mask"]
 
 
-def test_samples_are_in_memory_of_the_cpu_whatever_torchs_default_is(library):
+def test_validation_samples_are_in_cpu_memory_for_any_default_device(library):
     library.n_validation = 2
     validation = MPIStreamDataset(2).validation()
     torch.set_default_device("meta")
@@ -235,7 +235,7 @@ def test_samples_are_in_memory_of_the_cpu_whatever_torchs_default_is(library):
     assert sample["temperature"].tolist() == [[1.0] * 3] * 2 and sample["step"].item() == 1
 
 
-def test_validation_samples_are_neither_copied_nor_sliced(library):
+def test_validation_samples_cannot_be_copied_pickled_or_sliced(library):
     library.n_validation = 3
     validation = MPIStreamDataset(2).validation()
     for call in (copy.deepcopy, copy.copy, pickle.dumps):

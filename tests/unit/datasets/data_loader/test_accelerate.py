@@ -40,7 +40,7 @@ def batches_of(job, n, size, trainers, **arguments):
     ("n", "size", "trainers"), [(21, 4, 2), (17, 4, 2), (16, 4, 2), (5, 4, 3), (13, 2, 5), (7, 3, 1)]
 )
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_what_the_trainers_gather_for_metrics_is_each_sample_once(job_of, n, size, trainers, shuffle):
+def test_samples_gathered_for_metrics_contain_each_sample_once(job_of, n, size, trainers, shuffle):
     job = job_of(1, trainers)
     batches, remainder = batches_of(job, n, size, trainers, shuffle=shuffle)
     gathered = []
@@ -52,12 +52,12 @@ def test_what_the_trainers_gather_for_metrics_is_each_sample_once(job_of, n, siz
     assert shuffle or gathered == list(range(n))
 
 
-def test_with_drop_last_nothing_is_added_and_nothing_is_cut(job_of):
+def test_drop_last_neither_pads_nor_truncates_the_gathered_batches(job_of):
     batches, remainder = batches_of(job_of(1, 2), 21, 4, 2, drop_last=True)
     assert sum((sum(pair, []) for pair in zip(*batches, strict=True)), [])[-8:][:remainder] == list(range(8, 16))
 
 
-def test_without_accelerate_no_sample_comes_twice(job_of):
+def test_loaders_without_accelerate_yield_each_sample_once(job_of):
     job = job_of(1, 2)
     rows = []
     for trainer in range(2):
@@ -88,7 +88,7 @@ def test_gradients_of_two_epochs_are_not_accumulated_together(job_of, share):
     assert steps_of(accelerator, loader, model, 2) == [(0, 3), (0, 7), (0, 9), (1, 3), (1, 7), (1, 9)]
 
 
-def test_a_validation_within_the_loop_and_a_loop_that_is_left_do_not_confuse_accelerate(job_of):
+def test_nested_and_left_validation_loops_do_not_confuse_accelerate(job_of):
     job_of()
     accelerator = accelerate.Accelerator(cpu=True)
     training, validation = accelerator.prepare(DataLoader(range(6), 2, share=True), DataLoader(range(4), 2, share=True))
@@ -115,7 +115,7 @@ SKIPPED = {
 @pytest.mark.parametrize("make", SKIPPED.values(), ids=SKIPPED)
 @pytest.mark.parametrize("prepared", [False, True])
 @pytest.mark.filterwarnings("ignore:The batch_sampler of this mpidata.DataLoader")
-def test_skipped_batches_are_followed_by_those_of_an_uninterrupted_run(job_of, make, prepared):
+def test_batches_after_skip_first_batches_match_an_uninterrupted_run(job_of, make, prepared):
     job_of()
     loader = make()
     epochs = [[batch.tolist() for batch in loader] for _ in range(4)]
@@ -143,7 +143,7 @@ def test_skipped_batches_are_followed_by_those_of_an_uninterrupted_run(job_of, m
         state = running.state_dict()
 
 
-def test_that_samples_are_read_here_is_said(job_of):
+def test_skip_first_batches_warns_that_this_process_reads_the_samples(job_of):
     job_of()
     with pytest.warns(UserWarning, match="reads the samples in this process, not on the loaders"):
         next(iter(accelerate.skip_first_batches(DataLoader(range(30), 4), 3)))

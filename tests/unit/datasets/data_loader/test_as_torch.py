@@ -75,7 +75,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("dataset", [Images(), Many()], ids=["getitem", "getitems"])
-def test_batches_are_those_of_torch(job_of, dataset, settings):
+def test_batches_equal_those_of_torch(job_of, dataset, settings):
     job_of(loaders=3)
     ours, theirs = DataLoader(dataset, **settings), torch_data.DataLoader(dataset, **settings)
     assert isinstance(ours, torch_data.DataLoader) and len(ours) == len(theirs)
@@ -89,20 +89,20 @@ def test_batches_are_those_of_torch(job_of, dataset, settings):
     [torch.tensor(3.5), torch.empty(0, 3), torch.ones(5000, dtype=torch.bfloat16), torch.ones(9, dtype=torch.bool)]
     + [torch.arange(6000).view(2, 3000).T, torch.ones(3000, dtype=torch.complex64), torch.eye(3).to_sparse()],
 )
-def test_any_tensor_travels(job_of, tensor):
+def test_any_tensor_is_transferred_unchanged(job_of, tensor):
     job_of()
     (ours,) = DataLoader([tensor], batch_size=None)
     assert ours.dtype == tensor.dtype and torch.equal(ours.to_dense(), tensor.to_dense())
 
 
-def test_tensors_lie_where_they_were_received_and_can_be_written(job_of, recwarn):
+def test_received_tensors_are_writable_without_a_warning(job_of, recwarn):
     job_of()
     image = next(iter(DataLoader(Images(), batch_size=4)))[0]
     image += 1.0
     assert float(image[0, 0, 0, 0]) == 1.0 and not recwarn.list
 
 
-def test_shuffled_epochs_are_whole_differ_and_repeat_with_the_seed(job_of):
+def test_shuffled_epochs_are_complete_differ_and_repeat_with_the_seed(job_of):
     job_of()
 
     def epochs(seed):
@@ -117,7 +117,7 @@ def test_shuffled_epochs_are_whole_differ_and_repeat_with_the_seed(job_of):
     assert torch.cat(list(loader)).tolist() == second
 
 
-def test_an_exception_is_raised_with_the_loaders_traceback_and_the_next_batch_comes(job_of):
+def test_exceptions_carry_the_loaders_traceback_and_the_next_batch_follows(job_of):
     job_of()
     batches = iter(DataLoader(Wrong(), batch_size=4))
     next(batches)
@@ -126,7 +126,7 @@ def test_an_exception_is_raised_with_the_loaders_traceback_and_the_next_batch_co
     assert next(batches).tolist() == [8, 9, 10, 11]
 
 
-def test_an_exception_that_cannot_be_pickled_is_raised_too(job_of):
+def test_exceptions_that_cannot_be_pickled_are_raised(job_of):
     job_of()
 
     class Bad(Images):
@@ -145,7 +145,7 @@ class Random(Images):
         return torch.tensor([random.random(), np.random.rand(), float(torch.rand(()))], dtype=torch.float64)
 
 
-def test_what_is_drawn_at_random_depends_on_seed_epoch_batch_and_trainer_alone(job_of):
+def test_random_numbers_depend_only_on_seed_epoch_batch_and_trainer(job_of):
     def drawn(loaders=1, trainer=0, seed=3):
         job_of(loaders=loaders, trainers=2).be(trainer)
         loader = DataLoader(Random(), batch_size=4, generator=torch.Generator().manual_seed(seed))
@@ -184,7 +184,7 @@ class Slow(Images):
         return index
 
 
-def test_in_order_false_gives_what_comes_first_and_timeout_ends_the_wait(job_of, threads):
+def test_in_order_false_yields_the_first_ready_batch_and_timeout_raises(job_of, threads):
     job_of(loaders=2, program=threads)
     given = torch.cat(list(DataLoader(Slow(), in_order=False))).tolist()
     assert given[0] != 0 and sorted(given) == list(range(23))
@@ -216,7 +216,7 @@ def test_what_cannot_work_is_refused(job_of, sentence, arguments):
         DataLoader(*arguments[0], **arguments[1])
 
 
-def test_the_job_is_joined_before_anything_is_refused_so_that_it_hears_of_it(monkeypatch):
+def test_job_is_joined_before_arguments_are_refused(monkeypatch):
     def join():
         raise StreamError("joined")
 
@@ -227,7 +227,7 @@ def test_the_job_is_joined_before_anything_is_refused_so_that_it_hears_of_it(mon
         FileDataset("there/is/no/*.npy", 1)
 
 
-def test_arguments_for_workers_are_accepted_and_said_to_have_no_effect(job_of):
+def test_worker_arguments_are_accepted_with_a_warning(job_of):
     job_of()
     with pytest.warns(UserWarning, match=r"num_workers=4, persistent_workers=True: no effect"):
         loader = DataLoader(Images(), num_workers=4, persistent_workers=True, prefetch_factor=3)

@@ -36,7 +36,7 @@ class Numbers:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_batch_comes_once_whatever_loader_dies_when(job_of, threads, seed):
+def test_every_batch_arrives_once_whichever_loaders_die(job_of, threads, seed):
     network = job_of(loaders=3, program=threads).network
     draw = random.Random(seed)
     loader = DataLoader(Numbers(), batch_size=2, shuffle=True)
@@ -51,7 +51,7 @@ def test_every_batch_comes_once_whatever_loader_dies_when(job_of, threads, seed)
         assert sorted(given) == list(range(64))
 
 
-def test_it_goes_on_when_the_only_loader_is_replaced_later(job_of):
+def test_iteration_resumes_when_the_only_loader_is_replaced(job_of):
     network = job_of(loaders=1).network
     batches = iter(DataLoader(range(20), batch_size=2))
     next(batches)
@@ -60,7 +60,7 @@ def test_it_goes_on_when_the_only_loader_is_replaced_later(job_of):
     assert [batch.tolist() for batch in batches] == [[i, i + 1] for i in range(2, 20, 2)]
 
 
-def test_a_loader_that_retires_makes_what_it_owes_and_is_asked_for_no_more(job_of, threads):
+def test_retiring_loader_finishes_its_batches_and_gets_no_more_requests(job_of, threads):
     job = job_of(loaders=2, program=threads)
     batches = iter(DataLoader(Numbers(), batch_size=2, prefetch_factor=2))
     given = [next(batches)]
@@ -76,7 +76,7 @@ def test_a_loader_that_retires_makes_what_it_owes_and_is_asked_for_no_more(job_o
     assert len(asked) == 32 and 0 < asked.count(0) == before
 
 
-def test_a_loader_that_joins_is_asked_for_batches_at_once(job_of, threads):
+def test_joining_loader_gets_requests_immediately(job_of, threads):
     job = job_of(loaders=1, program=threads)
     batches = iter(DataLoader(Numbers(), batch_size=2))
     next(batches)
@@ -96,7 +96,7 @@ class Rows:
         return torch.zeros(self.numbers, dtype=torch.uint8)
 
 
-def test_no_more_is_asked_of_a_loader_than_prefetch_factor(job_of):
+def test_prefetch_factor_limits_outstanding_requests_per_loader(job_of):
     job = job_of(loaders=2)
     batches = iter(DataLoader(range(100), prefetch_factor=3))
     assert stays(lambda: len(job.requests(Kind.BATCH)) == 6, 0.1)
@@ -105,7 +105,7 @@ def test_no_more_is_asked_of_a_loader_than_prefetch_factor(job_of):
 
 
 @pytest.mark.parametrize(("numbers", "ahead"), [(1, 16), (1_000_000, 8), (8 << 20, 2)])
-def test_more_batches_are_asked_for_where_they_are_small(job_of, numbers, ahead):
+def test_more_batches_are_requested_ahead_if_they_are_small(job_of, numbers, ahead):
     job = job_of(loaders=1)
     batches = iter(DataLoader(Rows(numbers), batch_size=1))
     assert len(job.requests(Kind.BATCH)) == 2
@@ -113,7 +113,7 @@ def test_more_batches_are_asked_for_where_they_are_small(job_of, numbers, ahead)
     assert len(job.requests(Kind.BATCH)) == 1 + ahead
 
 
-def test_an_abandoned_iterator_takes_back_what_it_asked_for(job_of, monkeypatch):
+def test_abandoned_iterator_cancels_its_requests(job_of, monkeypatch):
     answered, answer = [], FakeRequests.answer
     monkeypatch.setattr(
         FakeRequests, "answer", lambda self, asked, *what: (answered.append(asked.number), answer(self, asked, *what))
@@ -129,13 +129,13 @@ def test_an_abandoned_iterator_takes_back_what_it_asked_for(job_of, monkeypatch)
     assert 5 in answered and not {3, 4} & set(answered)
 
 
-def test_two_iterators_at_a_time_get_each_their_own(job_of):
+def test_concurrent_iterators_each_get_all_batches(job_of):
     job_of(loaders=2)
     loader = DataLoader(range(20), batch_size=3)
     assert all(torch.equal(a, b) for a, b in zip(loader, loader, strict=True))
 
 
-def test_later_changes_are_seen_after_refresh(job_of):
+def test_dataset_changes_take_effect_after_refresh(job_of):
     job = job_of(loaders=1)
     dataset = Numbers(4)
     loader = DataLoader(dataset)
@@ -161,7 +161,7 @@ def failing():
     raise LookupError("no such data")
 
 
-def test_a_dataset_is_built_on_the_loaders_by_its_name(job_of, monkeypatch):
+def test_named_dataset_is_built_on_the_loaders(job_of, monkeypatch):
     module = types.ModuleType("my_data")
     module.built, module.failing = built, failing
     monkeypatch.setitem(sys.modules, "my_data", module)
@@ -172,7 +172,7 @@ def test_a_dataset_is_built_on_the_loaders_by_its_name(job_of, monkeypatch):
         list(DataLoader("my_data:failing", batch_size=4))
 
 
-def test_what_is_of_the_callers_own_classes_comes_back_as_them(job_of):
+def test_objects_of_the_callers_classes_keep_their_class(job_of):
     class Mine:
         pass
 
@@ -187,7 +187,7 @@ class Many(Numbers):
 
 
 @pytest.mark.parametrize("dataset", [Numbers(), Many()])
-def test_an_index_at_which_loaders_die_again_and_again_is_left_out(job_of, monkeypatch, dataset):
+def test_index_that_kills_loaders_repeatedly_is_skipped(job_of, monkeypatch, dataset):
     """The loader dies when it reports index 9, and then answers no more."""
     network = job_of(loaders=1).network
     died = []
@@ -207,7 +207,7 @@ def test_an_index_at_which_loaders_die_again_and_again_is_left_out(job_of, monke
         list(DataLoader(dataset, batch_size=None))
 
 
-def test_a_dataset_whose_making_kills_loaders_is_an_error(job_of, monkeypatch):
+def test_dataset_whose_construction_kills_loaders_is_an_error(job_of, monkeypatch):
     network = job_of(loaders=1).network
 
     def say(requests, at, long=False):

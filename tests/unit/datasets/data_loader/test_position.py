@@ -43,7 +43,7 @@ MAKERS = {
 
 @pytest.mark.parametrize("batches", [0, 3, 8])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_the_batches_after_a_state_are_those_that_would_have_come(job_of, make, batches):
+def test_batches_after_a_resume_match_an_uninterrupted_run(job_of, make, batches):
     job_of()
     loader = make()
     list(loader)
@@ -63,7 +63,7 @@ def test_the_batches_after_a_state_are_those_that_would_have_come(job_of, make, 
         assert [batch.tolist() for batch in again] == following
 
 
-def test_in_order_false_leaves_out_what_was_given_early(job_of, threads):
+def test_resume_with_in_order_false_skips_batches_yielded_early(job_of, threads):
     job_of(program=threads)
     dataset = [torch.tensor(i) for i in range(12)]
     loader = DataLoader(dataset, in_order=False)
@@ -74,7 +74,7 @@ def test_in_order_false_leaves_out_what_was_given_early(job_of, threads):
     assert sorted(given + [int(batch) for batch in again]) == list(range(12))
 
 
-def test_set_epoch_of_the_restored_epoch_keeps_its_place_and_another_one_does_not(job_of):
+def test_set_epoch_keeps_the_restored_position_only_for_the_restored_epoch(job_of):
     job_of()
     loader = MAKERS["shared"]()
     for epoch in range(2):
@@ -92,7 +92,7 @@ def test_set_epoch_of_the_restored_epoch_keeps_its_place_and_another_one_does_no
         assert len(given) == batches and (given == expected) == (epoch == 1)
 
 
-def test_other_trainers_take_over_at_the_same_global_batch_only(job_of):
+def test_other_number_of_trainers_resumes_only_with_the_same_global_batch(job_of):
     job_of(trainers=1)
     loader = DataLoader(range(64), batch_size=8, shuffle=True, share=True)
     running = iter(loader)
@@ -116,7 +116,7 @@ def test_other_trainers_take_over_at_the_same_global_batch_only(job_of):
     [({"samples": 5}, "a dataset of length 5"), ({"trainers": 3}, "trainers: 3"), ({"epoch": -1}, "not a state")]
     + [({"seed": None}, "not a state"), ({"ahead": None}, "not a state")],
 )
-def test_states_that_do_not_fit_are_refused(job_of, change, sentence):
+def test_mismatched_states_are_refused(job_of, change, sentence):
     job_of()
     loader = DataLoader(range(30))
     next(iter(loader))

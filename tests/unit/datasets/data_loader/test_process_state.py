@@ -35,7 +35,7 @@ def batches(loader):
     return [batch.tolist() for batch in loader]
 
 
-def test_what_a_dataset_is_told_by_set_epoch_reaches_the_loaders(job_of):
+def test_set_epoch_of_a_dataset_reaches_the_loaders(job_of):
     job_of()
     dataset = Counting(4)
     loader = DataLoader(dataset, 2)
@@ -49,7 +49,7 @@ def test_what_a_dataset_is_told_by_set_epoch_reaches_the_loaders(job_of):
 
 
 @pytest.mark.parametrize("around", [lambda d: Subset(d, [0, 1]), lambda d: ConcatDataset([d, Counting(0)]), Subset])
-def test_a_dataset_within_another_hears_it_too(job_of, around):
+def test_set_epoch_of_a_wrapped_dataset_reaches_the_loaders(job_of, around):
     job_of()
     dataset = Counting(2)
     outer = around(dataset) if around is not Subset else Subset(Subset(dataset, [0, 1]), [1, 0])
@@ -58,7 +58,7 @@ def test_a_dataset_within_another_hears_it_too(job_of, around):
     assert batches(loader) == [[5, 5]]
 
 
-def test_two_loaders_of_one_dataset_both_hear_it(job_of):
+def test_set_epoch_reaches_both_dataloaders_of_one_dataset(job_of):
     job_of()
     dataset = Counting(2)
     loaders = [DataLoader(dataset, 2), DataLoader(dataset, 2)]
@@ -74,7 +74,7 @@ class Fractions(Dataset):
         return torch.tensor([0.1])
 
 
-def test_torchs_default_dtype_goes_with_each_dataset(job_of):
+def test_each_dataset_keeps_its_default_dtype_on_the_loaders(job_of):
     job_of(loaders=1)
     single = DataLoader(Fractions(), 2)
     torch.set_default_dtype(torch.float64)
@@ -102,7 +102,7 @@ def seed_worker(worker):
     random.seed(seed)
 
 
-def test_what_worker_init_fn_seeds_is_not_what_batches_are_drawn_with(job_of):
+def test_seeds_set_in_worker_init_fn_do_not_affect_random_batches(job_of):
     got = []
     for loaders in (1, 3):
         job_of(loaders=loaders)
@@ -116,7 +116,7 @@ def made():
     return join.join()  # as an imported script does
 
 
-def test_on_a_loader_nothing_of_trainers_can_be_made(monkeypatch):
+def test_creating_a_dataset_of_mpidata_on_a_loader_is_refused(monkeypatch):
     """It would wait for a trainer that never comes."""
     said = []
 
@@ -133,7 +133,7 @@ def test_on_a_loader_nothing_of_trainers_can_be_made(monkeypatch):
     assert "This rank is a loader, which cannot create a dataset of mpidata" in said[0]
 
 
-def test_a_definition_keeps_the_dtype_where_a_function_makes_the_dataset(monkeypatch):
+def test_definition_keeps_the_dtype_if_a_function_builds_the_dataset(monkeypatch):
     monkeypatch.setattr("mpidata.datasets.made", Fractions, raising=False)
     definition = Definition("mpidata.datasets:made", list, None, True, torch.float64)
     there = unpack_definition(memoryview(pack_definition(definition)))

@@ -88,7 +88,7 @@ def epochs_of(loader, epochs):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_what_is_drawn_is_what_torch_draws(job_of, sampler):
+def test_sampler_draws_equal_those_of_torch(job_of, sampler):
     job_of()
     seed_all()
     expected = [b for b in epochs_of(made(DataLoader, sampler), EPOCHS)[::2]]
@@ -103,7 +103,7 @@ def test_what_is_drawn_is_what_torch_draws(job_of, sampler):
 
 @pytest.mark.parametrize("batches", range(8))
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_the_rest_of_an_epoch_comes_and_nothing_else(job_of, sampler, batches):
+def test_resumed_loader_yields_exactly_the_rest_of_the_epoch(job_of, sampler, batches):
     job_of()
     seed_all()
     loader = made(DataLoader, sampler)
@@ -123,7 +123,7 @@ def test_the_rest_of_an_epoch_comes_and_nothing_else(job_of, sampler, batches):
     assert [batch.tolist() for batch in again] == rest
 
 
-def test_generators_are_put_back_as_they_were():
+def test_process_generators_are_restored_after_drawing_from_a_state():
     sampler = RandomSampler(range(N), generator=seeded())
     seed_all()
     states = json.loads(json.dumps([of_process(), of_sampler(sampler)]))
@@ -163,7 +163,7 @@ class Own(Sampler):
 
 @pytest.mark.parametrize("batches", [0, 3, 7])
 @pytest.mark.parametrize("kind", ["numpy", "legacy", "random", "torch", "within"])
-def test_generators_that_a_sampler_holds_go_on_as_without_a_break(job_of, kind, batches):
+def test_generators_inside_a_sampler_resume_as_in_an_uninterrupted_run(job_of, kind, batches):
     job_of()
     loader = DataLoader(range(N), SIZE, sampler=Own(kind))
     list(loader)
@@ -180,7 +180,7 @@ def test_generators_that_a_sampler_holds_go_on_as_without_a_break(job_of, kind, 
     assert [[batch.tolist() for batch in again] for _ in range(2)] == following
 
 
-def test_a_sampler_that_draws_otherwise_is_refused(job_of):
+def test_sampler_that_draws_other_indices_after_a_resume_is_refused(job_of):
     job_of()
     loader = DataLoader(range(N), SIZE, sampler=Own("count"))
     list(loader)
@@ -213,7 +213,7 @@ def test_a_sampler_without_a_length_has_no_state(job_of):
         len(iterator)
 
 
-def test_a_sampler_that_gives_more_than_it_says_is_given_out_on_and_on(job_of):
+def test_sampler_is_drawn_beyond_the_length_that_it_reports(job_of):
     job_of()
     iterator = iter(DataLoader(range(N), SIZE, sampler=SaysLess()))
     assert sum((next(iterator).tolist() for _ in range(7)), [])[:26] == list(range(26))
@@ -246,7 +246,7 @@ def epochs_with(loader, numbers):
 
 @pytest.mark.parametrize("trainers", [1, 2, 3])
 @pytest.mark.parametrize("sampler", AS_TORCH)
-def test_at_every_place_comes_what_comes_of_torchs_own(job_of, sampler, trainers):
+def test_resume_at_every_batch_matches_torchs_dataloader(job_of, sampler, trainers):
     job = job_of(trainers=trainers)
     for trainer in range(trainers):
         job.be(trainer)
@@ -315,9 +315,7 @@ def own_generators(monkeypatch):
 @pytest.mark.parametrize("batches", [0, 3, 7])
 @pytest.mark.parametrize("loaders", [1, 3])
 @pytest.mark.parametrize("sampler", GO_ON)
-def test_epochs_after_the_resumed_one_are_those_of_a_run_without_a_break(
-    job_of, own_generators, sampler, loaders, batches
-):
+def test_epochs_after_a_resume_match_an_uninterrupted_run(job_of, own_generators, sampler, loaders, batches):
     job_of(loaders=loaders)
     seed_all()
     loader = made(DataLoader, sampler)
@@ -337,7 +335,7 @@ def test_epochs_after_the_resumed_one_are_those_of_a_run_without_a_break(
     assert got + [trained(again) for _ in range(3)] == expected
 
 
-def test_a_second_loader_of_the_same_checkpoint_does_not_set_the_generators_back(job_of, own_generators):
+def test_second_restored_loader_does_not_reset_the_generators(job_of, own_generators):
     job_of()
     seed_all()
     loaders = [made(DataLoader, "RandomSampler") for _ in range(2)]

@@ -42,7 +42,7 @@ def epoch_of(job, trainers, size, n=103, **arguments):
     return [sum(together, []) for together in zip(*batches, strict=True)]
 
 
-def test_the_order_is_the_same_for_any_loaders_and_for_any_trainers_at_the_same_global_batch(job_of):
+def test_numbers_of_loaders_and_trainers_do_not_change_the_order(job_of):
     orders = [
         epoch_of(job_of(loaders, trainers), trainers, size, shuffle=True)
         for loaders, trainers, size in [(1, 1, 8), (3, 2, 4), (5, 4, 2)]
@@ -57,7 +57,7 @@ def test_without_shuffle_the_order_is_that_of_the_dataset(job_of):
     assert sum(epoch_of(job_of(2, 2), 2, 5), []) == [*range(103), *range(103)]
 
 
-def test_a_generator_gives_the_seed(job_of):
+def test_shuffle_seed_comes_from_the_generator_or_the_job(job_of):
     def order(seed):
         generator = None if seed is None else torch.Generator().manual_seed(seed)
         return epoch_of(job_of(1, 1), 1, 4, shuffle=True, generator=generator)
@@ -65,7 +65,7 @@ def test_a_generator_gives_the_seed(job_of):
     assert order(1) == order(1) != order(2) and order(7) == order(None)  # the job's seed is 7
 
 
-def test_frameworks_leave_a_share_as_it_is(job_of):
+def test_frameworks_do_not_divide_a_shared_loader_again(job_of):
     job_of(trainers=2)
     loader = DataLoader(range(103), batch_size=8, share=True, shuffle=True)
     assert isinstance(loader.sampler, DistributedSampler) and (loader.batch_size, loader.drop_last) == (8, False)

@@ -99,7 +99,7 @@ class Trainers:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_each_place_comes_once_whoever_is_lost_where(seed: int) -> None:
+def test_each_place_is_trained_once_whichever_trainers_are_lost(seed: int) -> None:
     trainers = Trainers(seed)
     trainers.check_batches()
     for _ in range(trainers.dice.randint(1, 3)):
@@ -109,7 +109,7 @@ def test_each_place_comes_once_whoever_is_lost_where(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_another_number_of_trainers_goes_on_with_what_is_left(seed: int) -> None:
+def test_another_number_of_trainers_resumes_with_the_remaining_places(seed: int) -> None:
     trainers = Trainers(seed)
     for _ in range(trainers.dice.randint(1, 3)):
         for _ in range(trainers.dice.randint(0, 2)):
@@ -123,7 +123,7 @@ def test_another_number_of_trainers_goes_on_with_what_is_left(seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_no_batch_is_too_large(seed: int) -> None:
+def test_batches_exceed_the_batch_size_by_at_most_one(seed: int) -> None:
     trainers = Trainers(seed)
     size = trainers.batch_size
     while len(trainers.all) > 1:
@@ -135,7 +135,7 @@ def test_no_batch_is_too_large(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_epochs_after_a_loss_are_dealt_to_those_that_are_left(seed: int) -> None:
+def test_epochs_after_a_loss_are_divided_among_the_remaining_trainers(seed: int) -> None:
     trainers = Trainers(seed)
     trainers.lose_some()
     for number, one in enumerate(trainers.all):
@@ -147,7 +147,7 @@ def test_the_epochs_after_a_loss_are_dealt_to_those_that_are_left(seed: int) -> 
         ]
 
 
-def test_a_trainer_of_no_batch_is_left_when_all_but_one_are_lost() -> None:
+def test_last_remaining_trainer_gets_the_places_of_all_lost_trainers() -> None:
     one = Dealing(20, 2, 3, 5, False)
     one.lose(0, {0: 1, 1: 2, 2: 0, 4: 1}, 0, 1)
     assert [one.places(0, batch) for batch in range(one.batches(0))] == [
@@ -160,7 +160,7 @@ def test_a_trainer_of_no_batch_is_left_when_all_but_one_are_lost() -> None:
     ]
 
 
-def test_what_came_to_several_as_it_was_too_little_does_not_come_once_more() -> None:
+def test_places_that_a_lost_trainer_has_had_are_not_assigned_again() -> None:
     trainers = [Dealing(13, 3, number, 4, False) for number in range(4)]
     for number, one in enumerate(trainers[:3]):  # the lost trainer has had all but the first nine places
         assert one.batches(0) == 1
@@ -168,7 +168,7 @@ def test_what_came_to_several_as_it_was_too_little_does_not_come_once_more() -> 
         assert one.batches(0) == 1
 
 
-def test_an_earlier_history_stays_as_it_was() -> None:
+def test_loss_does_not_change_a_history_returned_earlier() -> None:
     one = Dealing(20, 2, 0, 3, False)
     before = one.history(0)
     one.lose(0, {2: 1}, 0, 2)
@@ -176,7 +176,7 @@ def test_an_earlier_history_stays_as_it_was() -> None:
     assert not one.is_whole(one.history(0)) and not one.is_whole(before)
 
 
-def test_a_resume_behind_the_last_batch_has_nothing_left() -> None:
+def test_resume_after_the_last_batch_adds_no_batches() -> None:
     """The last of 11 rows is in one trainer's second batch, which has one row more than the others."""
     was = Dealing(11, 1, 0, 5, False)
     now = Dealing(11, 2, 0, 2, False)
@@ -219,13 +219,13 @@ BEGIN = ["begin", 2, 3]
         [BEGIN, 7],
     ],
 )
-def test_a_history_that_cannot_be_is_refused(history: Any) -> None:
+def test_impossible_history_is_refused(history: Any) -> None:
     with pytest.raises(StreamError, match="^load_state_dict: the state describes an impossible epoch. Give what"):
         Dealing(20, 2, 0, 3, False).go_on(0, 1, history)
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_spares_go_on_with_the_others(seed: int) -> None:
+def test_spares_continue_the_epoch_with_the_remaining_trainers(seed: int) -> None:
     trainers = Trainers(seed)
     for _ in range(trainers.dice.randint(0, 2)):
         if len(trainers.all) > 1:
@@ -259,7 +259,7 @@ def test_spares_go_on_with_the_others(seed: int) -> None:
         trainers.check_trained()
 
 
-def test_what_is_left_of_an_epoch_are_the_places_that_this_trainer_has_not_had() -> None:
+def test_left_counts_the_places_that_this_trainer_has_not_had() -> None:
     dealing, position = Dealing(23, 4, 1, 3, drop_last=False), Position()
     assert dealing.left(position) == 8  # from global batches of 12 and 11 places
     position.batches = 1

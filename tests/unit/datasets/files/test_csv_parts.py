@@ -5,7 +5,7 @@ import pytest
 from part_files import refused
 
 
-def test_csv_has_the_kind_that_all_rows_have(rows, tmp_path):
+def test_csv_column_has_a_type_that_fits_all_rows(rows, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y\n" + "1,2\n" * 500_000 + "1.5,2\n")  # the fraction is in the third block of 1 MB
     got = rows()
@@ -40,7 +40,7 @@ def test_csv_whole_numbers_are_exact_or_refused(rows, tmp_path):
     assert rows() == {"x": [1.5e300, 2.0**54]}
 
 
-def test_csv_whose_first_line_is_a_row_is_refused(rows, tmp_path):
+def test_csv_without_a_header_line_is_refused(rows, tmp_path):
     (tmp_path / "a.csv").write_text("0.5,1.5\n2.5,3.5\n")
     refused(rows, r"a\.csv: its first line has numbers, 0\.5, 1\.5, instead of the names")
     (tmp_path / "a.csv").write_text("0,1,2\n5,6,7\n")  # as pandas numbers columns
@@ -59,13 +59,13 @@ def test_csv_whose_first_line_is_a_row_is_refused(rows, tmp_path):
         (["1.5e18", "+2"], [1.5e18, 2.0], "float64"),
     ],
 )
-def test_csv_whole_numbers_have_one_dtype_whatever_their_signs_and_sizes(job, tmp_path, cells, expected, dtype):
+def test_csv_numbers_of_any_sign_and_size_get_one_dtype(job, tmp_path, cells, expected, dtype):
     (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{cell},1\n" for cell in cells))
     (batch,) = job(1).dataset(0, tmp_path, 9, shuffle=None)
     assert batch["x"].tolist() == expected and str(batch["x"].dtype) == f"torch.{dtype}"
 
 
-def test_csv_cells_that_no_type_holds_are_named_with_their_row(rows, tmp_path):
+def test_csv_cells_that_fit_no_type_are_reported_with_their_row(rows, tmp_path):
     for cell in ("9223372036854775808", "1" * 100_000):
         (tmp_path / "a.csv").write_text(f"x\n-1\n{cell}\n")
         refused(rows, r"a\.csv: column 'x' has the whole number \d+ in row 1")

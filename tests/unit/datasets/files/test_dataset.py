@@ -22,7 +22,7 @@ from mpidata.native.item import text_of
 
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("shuffle", ["rows", "parts", None])
-def test_each_row_comes_once_an_epoch_whatever_the_format(job, tmp_path, kind, shuffle):
+def test_each_row_is_read_once_per_epoch_in_every_format(job, tmp_path, kind, shuffle):
     columns = {"x": ["a", "b"], "y": "y"} if kind == "csv" else None
     data = job(2).dataset(0, make_parts(tmp_path, kind), 8, columns, shuffle=shuffle, open_parts=2)
     epochs = [[{k: v.numpy() for k, v in batch.items()} for batch in data] for _ in range(2)]
@@ -48,14 +48,14 @@ def test_the_order_is_the_same_with_other_numbers_of_loaders_and_trainers(job, t
         assert [o.tolist() for o in others] == [a.tolist() for a in alone]
 
 
-def test_rows_are_ordered_as_the_permutation_says(job, tmp_path):
+def test_rows_are_ordered_by_the_permutation(job, tmp_path):
     from mpidata.loading.permutation import Permutation
 
     (rows,) = job(1).rows(make_parts(tmp_path), 8, seed=3)
     assert rows.tolist() == Permutation(ROWS, 3, 0).rows(np.arange(ROWS)).tolist()
 
 
-def test_parts_of_a_block_are_read_together_and_not_more_than_two_blocks_are_held(job, tmp_path):
+def test_rows_of_each_block_of_parts_are_consecutive(job, tmp_path):
     (rows,) = job(1).rows(make_parts(tmp_path), 4, shuffle="parts", open_parts=2)
     part_of = np.repeat(np.arange(5), SIZES)[rows]
     seen = list(dict.fromkeys(part_of.tolist()))
@@ -65,7 +65,7 @@ def test_parts_of_a_block_are_read_together_and_not_more_than_two_blocks_are_hel
         assert set(part_of[begin:end].tolist()) == block
 
 
-def test_small_batches_are_asked_for_together_up_to_the_end_of_their_block(job, tmp_path):
+def test_small_batches_of_a_block_are_requested_together(job, tmp_path):
     make_parts(tmp_path)
     current = job(2)
     data = current.dataset(0, tmp_path, 4, shuffle="parts", open_parts=2)
@@ -78,7 +78,7 @@ def test_small_batches_are_asked_for_together_up_to_the_end_of_their_block(job, 
     assert len([epoch for epoch, _, _ in heads if epoch == 2]) <= 2 * (3 + 2 * 2)
 
 
-def test_each_of_many_loaders_is_asked_for_two_megabytes_at_once(job, tmp_path):
+def test_each_of_many_loaders_gets_requests_of_two_megabytes(job, tmp_path):
     for part in range(8):
         np.save(tmp_path / f"{part}.npy", np.full((50, 1 << 14), part, np.float32))  # rows of 64 KiB, 25 MB in all
     current = job(8)
@@ -100,7 +100,7 @@ def test_places_are_sorted_once_for_all_trainers(job, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("batch", "loaders"), [(1, 2), (4, 1), (4, 3)])
-def test_no_more_than_two_blocks_are_held(job, tmp_path, batch, loaders):
+def test_at_most_two_blocks_are_kept(job, tmp_path, batch, loaders):
     make_parts(tmp_path)
     current = job(loaders)
     data = current.dataset(0, tmp_path, batch, shuffle="parts", open_parts=1)
@@ -110,7 +110,7 @@ def test_no_more_than_two_blocks_are_held(job, tmp_path, batch, loaders):
     assert len(holds) > 10 and max(len(hold.still) for hold in holds) == 2
 
 
-def test_drop_last_and_share(job, tmp_path):
+def test_drop_last_drops_rows_and_share_false_gives_each_trainer_all_rows(job, tmp_path):
     make_parts(tmp_path)
     (rows,) = job(2, 2).rows(tmp_path, 10, drop_last=True)
     assert len(rows) == len(set(rows.tolist())) == 80
@@ -120,7 +120,7 @@ def test_drop_last_and_share(job, tmp_path):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("shuffle", ["rows", "parts", None])
-def test_loaders_may_die_at_any_time(job, tmp_path, seed, shuffle):
+def test_deaths_of_loaders_do_not_change_the_order_of_rows(job, tmp_path, seed, shuffle):
     make_parts(tmp_path)
     settings = {"shuffle": shuffle, "open_parts": 2}
     expected = [rows.tolist() for rows in job(1).rows(tmp_path, 4, epochs=3, **settings)]
@@ -139,7 +139,7 @@ def test_loaders_may_die_at_any_time(job, tmp_path, seed, shuffle):
 
 
 @pytest.mark.parametrize("shuffle", ["rows", "parts", None])
-def test_the_parts_of_a_loader_that_retires_are_read_by_others(job, tmp_path, shuffle):
+def test_parts_of_a_retiring_loader_are_read_by_others(job, tmp_path, shuffle):
     make_parts(tmp_path)
     expected = [rows.tolist() for rows in job(1).rows(tmp_path, 4, epochs=2, shuffle=shuffle)]
     current = job(3)
@@ -155,7 +155,7 @@ def test_the_parts_of_a_loader_that_retires_are_read_by_others(job, tmp_path, sh
     assert got == expected and set(data._remote.read_again) > set()
 
 
-def test_a_state_goes_on_with_another_number_of_trainers(job, tmp_path):
+def test_state_resumes_with_another_number_of_trainers(job, tmp_path):
     make_parts(tmp_path)
     whole = job(1).rows(tmp_path, 8, epochs=2)
     first = job(1).dataset(0, tmp_path, 8)
@@ -177,7 +177,7 @@ def test_a_state_goes_on_with_another_number_of_trainers(job, tmp_path):
         changed.load_state_dict(state)
 
 
-def test_set_epoch_and_an_abandoned_iteration(job, tmp_path):
+def test_abandoned_iteration_counts_as_an_epoch_and_set_epoch_selects_one(job, tmp_path):
     make_parts(tmp_path)
     epochs = [rows.tolist() for rows in job(1).rows(tmp_path, 8, epochs=3)]
     data = job(2).dataset(0, tmp_path, 8)
@@ -269,7 +269,7 @@ def test_bad_arguments_are_refused(job, tmp_path):
             job(1).dataset(0, **{"paths": tmp_path, "batch_size": 8, **settings})
 
 
-def test_a_loader_says_at_which_part_it_is(job, tmp_path):
+def test_loader_reports_the_part_that_it_reads(job, tmp_path):
     current = job(1)
     data = current.dataset(0, make_parts(tmp_path), 8)
     (loader,) = current.network.alive.values()
@@ -280,7 +280,7 @@ def test_a_loader_says_at_which_part_it_is(job, tmp_path):
     assert read == sorted(read) and len(read) == 5
 
 
-def test_a_part_at_which_loaders_die_is_left_out(job, tmp_path):
+def test_part_that_kills_loaders_is_skipped(job, tmp_path):
     make_parts(tmp_path)
     current = job(2, retries=0)
     data = current.dataset(0, tmp_path, 20)
@@ -290,7 +290,7 @@ def test_a_part_at_which_loaders_die_is_left_out(job, tmp_path):
         assert sorted(y for batch in data for y in batch["y"].tolist()) == [*range(14), *range(54, ROWS)]
 
 
-def test_a_part_at_which_loaders_die_while_it_is_counted_is_left_out(job, tmp_path, monkeypatch):
+def test_part_that_kills_loaders_while_its_rows_are_counted_is_skipped(job, tmp_path, monkeypatch):
     make_parts(tmp_path)
     current = job(1, retries=1)
     lost: list[int] = []
@@ -312,7 +312,7 @@ def test_a_part_at_which_loaders_die_while_it_is_counted_is_left_out(job, tmp_pa
     assert sorted(y for batch in data for y in batch["y"].tolist()) == [*range(14), *range(54, ROWS)]
 
 
-def test_how_far_reading_is_and_what_was_given_out_is_reported(job, tmp_path):
+def test_reading_progress_and_batch_counts_are_reported(job, tmp_path):
     make_parts(tmp_path)
     current = job(3)
     reported = current.reported
@@ -333,7 +333,7 @@ def test_how_far_reading_is_and_what_was_given_out_is_reported(job, tmp_path):
     assert ("loaded.batches", 1) in reported and "loaded.epoch_end" not in dict(reported)
 
 
-def test_parts_that_are_read_are_counted(job, tmp_path):
+def test_read_parts_are_counted_by_trainer_0_only(job, tmp_path):
     make_parts(tmp_path)
     current = job(2, 2)
     data = [current.dataset(trainer, tmp_path, 8) for trainer in range(2)]

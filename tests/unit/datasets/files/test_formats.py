@@ -59,7 +59,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("loaders", [1, 2, 3])
 @pytest.mark.parametrize("end", WRITERS)
-def test_all_dtypes_come_bit_for_bit_whatever_the_order_of_columns(job, tmp_path, end, loaders):
+def test_all_dtypes_are_read_bit_for_bit_in_any_column_order(job, tmp_path, end, loaders):
     rng, order = np.random.default_rng(loaders), random.Random(loaders)
     kinds = {
         f"{dtype.strip('?') or 'b'}{len(shape)}": (dtype, shape) for dtype, shape in itertools.product(DTYPES, SHAPES)
@@ -98,7 +98,9 @@ def test_all_dtypes_come_bit_for_bit_whatever_the_order_of_columns(job, tmp_path
         ([None, None, None], pa.null(), r"nulls \(row 0\)"),
     ],
 )
-def test_what_is_no_number_is_named_with_part_column_and_row(job, tmp_path, end, loaders, values, arrow_type, says):
+def test_values_that_are_not_numbers_are_reported_with_part_and_column(
+    job, tmp_path, end, loaders, values, arrow_type, says
+):
     table = pa.table({"a": [1, 2, 3], "odd": pa.array(values, arrow_type)})
     if end == "parquet":
         parquet.write_table(table, tmp_path / "0.parquet")
@@ -114,7 +116,7 @@ def test_what_is_no_number_is_named_with_part_column_and_row(job, tmp_path, end,
 
 
 @pytest.mark.parametrize("dtype", ["g", "G", "V3", "S2", "U2", "M8[s]", "m8[ms]", [("x", "i4"), ("y", "f8")]])
-def test_dtypes_that_torch_does_not_have_are_named(job, tmp_path, dtype):
+def test_dtypes_unsupported_by_torch_are_reported(job, tmp_path, dtype):
     np.savez(tmp_path / "0.npz", a=np.arange(2), odd=np.zeros(2, dtype))
     with pytest.raises(StreamError, match=r"0\.npz: column 'odd' has .*, which cannot become a tensor"):
         list(job(1).dataset(0, tmp_path, 2))
@@ -126,7 +128,7 @@ def test_dtypes_that_torch_does_not_have_are_named(job, tmp_path, dtype):
     [{"x": np.arange(2.0)}, {"y": np.arange(2)}, {"x": np.arange(2), "y": np.arange(2)}, {"x": np.zeros((2, 2), int)}],
 )
 @pytest.mark.parametrize("shuffle", [None, "parts", "rows"])
-def test_parts_of_other_columns_are_named_before_the_first_batch(job, tmp_path, second, shuffle, loaders):
+def test_parts_with_differing_columns_are_reported_before_the_first_batch(job, tmp_path, second, shuffle, loaders):
     np.savez(tmp_path / "0.npz", x=np.arange(2))
     np.savez(tmp_path / "1.npz", **second)
     with pytest.raises(StreamError, match=r"1\.npz: its columns are not those of .*0\.npz: .* here, .* there"):
@@ -141,7 +143,7 @@ def as_floats(rows):
 
 
 @pytest.mark.parametrize("loaders", [1, 2])
-def test_a_transform_that_gives_other_columns_is_named_whoever_reads(job, tmp_path, loaders):
+def test_transform_that_returns_differing_columns_is_reported(job, tmp_path, loaders):
     for part in range(2):
         np.savez(tmp_path / f"{part}.npz", x=np.full(4, part))
     with pytest.raises(StreamError, match=r"\d\.npz: its columns are not those of .*\d\.npz"):

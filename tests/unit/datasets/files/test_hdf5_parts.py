@@ -6,7 +6,7 @@ import pytest
 from part_files import refused
 
 
-def test_hdf5_named_columns_may_have_others_beside_them(rows, tmp_path):
+def test_hdf5_columns_can_be_selected_beside_datasets_of_other_lengths(rows, tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"], file["axis"], file["scalar"] = np.arange(3), np.arange(7), 1.0
     refused(rows, r"a\.h5: .* rows, but .* Name columns of the same length in `columns`")
@@ -14,7 +14,7 @@ def test_hdf5_named_columns_may_have_others_beside_them(rows, tmp_path):
     refused(rows, r"a\.h5: 'scalar' is a single value", columns=["x", "scalar"])
 
 
-def test_hdf5_names_lead_through_links_and_may_begin_with_a_slash(rows, tmp_path):
+def test_hdf5_names_follow_links_and_may_begin_with_a_slash(rows, tmp_path):
     with h5py.File(tmp_path / "other.hdf", "w") as file:
         file["far"] = np.arange(3) * 10
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -32,14 +32,14 @@ def test_hdf5_names_lead_through_links_and_may_begin_with_a_slash(rows, tmp_path
     assert rows(path, ["hard"]) == {"hard": [0, 1, 2]}
 
 
-def test_hdf5_groups_that_hold_each_other_are_gone_through_once(rows, tmp_path):
+def test_hdf5_groups_that_contain_each_other_are_traversed_once(rows, tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["g/x"] = np.arange(2)
         file["g/up"] = file["/"]
     assert rows() == {"g/x": [0, 1]}
 
 
-def test_hdf5_virtual_rows_whose_file_is_missing_are_not_filled_up(rows, tmp_path):
+def test_hdf5_virtual_dataset_with_a_missing_source_file_is_refused(rows, tmp_path):
     with h5py.File(tmp_path / "source.hdf", "w") as file:
         file["x"] = np.arange(1, 4)
     layout = h5py.VirtualLayout((3,), np.int64)
@@ -52,7 +52,7 @@ def test_hdf5_virtual_rows_whose_file_is_missing_are_not_filled_up(rows, tmp_pat
 
 
 @pytest.mark.parametrize("optional", [False, True])
-def test_hdf5_without_the_filter_names_it(rows, tmp_path, monkeypatch, optional):
+def test_hdf5_missing_filter_is_named(rows, tmp_path, monkeypatch, optional):
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_chunk((3,))
     flag = h5py.h5z.FLAG_OPTIONAL if optional else h5py.h5z.FLAG_MANDATORY
@@ -68,7 +68,7 @@ def test_hdf5_without_the_filter_names_it(rows, tmp_path, monkeypatch, optional)
         refused(rows, r"a\.h5: 'x' is compressed with a filter .*: 1 .*hdf5plugin.*HDF5_PLUGIN_PATH")
 
 
-def test_hdf5_virtual_rows_are_looked_for_where_hdf5_does(rows, tmp_path, monkeypatch):
+def test_hdf5_virtual_sources_are_resolved_as_hdf5_does(rows, tmp_path, monkeypatch):
     (tmp_path / "real").mkdir()
     with h5py.File(tmp_path / "real" / "source.hdf", "w") as file:
         file["x"] = np.arange(1, 4)

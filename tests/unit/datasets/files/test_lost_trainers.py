@@ -70,7 +70,7 @@ def test_rows_of_lost_trainers_come_at_the_end_of_the_epoch(elastic, shuffle):
 
 
 @pytest.mark.parametrize(("trainers", "batch_size"), [(3, 4), (4, 2)])
-def test_a_trainer_lost_before_the_first_step_since_a_resume_had_what_came_before(elastic, trainers, batch_size):
+def test_loss_before_the_first_step_after_a_resume_repeats_no_earlier_rows(elastic, trainers, batch_size):
     _, sets = elastic(3, 4)
     batches = [iter(data) for data in sets]
     trained = [row for _ in range(4) for of in batches for row in rows_of(next(of))]
@@ -84,7 +84,7 @@ def test_a_trainer_lost_before_the_first_step_since_a_resume_had_what_came_befor
     assert Counter(trained + rest(batches)) == Counter(range(ROWS))
 
 
-def test_a_state_after_the_last_batch_is_of_the_next_epoch_for_any_trainers(elastic):
+def test_state_after_the_last_batch_starts_the_next_epoch_for_any_trainers(elastic):
     """86 rows make global batches of 21; two trainers have the last two rows in larger last batches."""
     _, sets = elastic(3, 7)
     batches = [iter(data) for data in sets]
@@ -99,7 +99,7 @@ def test_a_state_after_the_last_batch_is_of_the_next_epoch_for_any_trainers(elas
     assert Counter(rest([iter(data) for data in sets])) == Counter(range(ROWS))
 
 
-def test_a_state_is_that_of_its_moment(elastic):
+def test_later_losses_do_not_change_a_state(elastic):
     job, sets = elastic(3, 4)
     next(iter(sets[0]))
     before = sets[0].state_dict()
@@ -107,7 +107,7 @@ def test_a_state_is_that_of_its_moment(elastic):
     assert before["dealt"] == [["begin", 4, 3]] and sets[0].state_dict()["dealt"][1:] == [["lost", [[2, 1]]]]
 
 
-def test_other_trainers_go_on_with_another_global_batch_only_where_trainers_may_be_lost(elastic, job, tmp_path):
+def test_another_global_batch_resumes_only_from_a_state_with_lost_trainers(elastic, job, tmp_path):
     _, sets = elastic(3, 4)
     state = sets[0].state_dict()
     with pytest.raises(StreamError, match="batch_size times trainers of 12, but this FileDataset has 8"):

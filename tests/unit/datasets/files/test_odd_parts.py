@@ -16,7 +16,7 @@ from pyarrow import ipc, parquet
 from mpidata.loaders import part_copies
 
 
-def test_npz_named_columns_may_have_others_beside_them(rows, tmp_path):
+def test_npz_columns_can_be_selected_beside_unusable_arrays(rows, tmp_path):
     np.savez(tmp_path / "a.npz", x=np.arange(3), scalar=1.0, longer=np.arange(4), meta=np.array({"a": 1}, object))
     assert rows(columns=["x"]) == {"x": [0, 1, 2]}
     refused(rows, r"a\.npz: 'meta' holds Python objects.*`columns`", columns=["x", "meta"])
@@ -24,7 +24,7 @@ def test_npz_named_columns_may_have_others_beside_them(rows, tmp_path):
     refused(rows, r"a\.npz: .*`columns`")
 
 
-def test_an_arrow_stream_is_read_and_one_that_was_cut_off_is_refused(rows, tmp_path):
+def test_complete_arrow_stream_is_read_and_a_truncated_one_is_refused(rows, tmp_path):
     path, table = tmp_path / "a.arrow", pa.table({"x": np.arange(40)})
     with ipc.new_stream(str(path), table.schema) as stream:
         stream.write_table(table, max_chunksize=10)
@@ -36,7 +36,7 @@ def test_an_arrow_stream_is_read_and_one_that_was_cut_off_is_refused(rows, tmp_p
 
 
 @pytest.mark.parametrize("end", ["arrow", "parquet"])
-def test_batches_without_rows_are_passed_over(rows, tmp_path, end):
+def test_batches_without_rows_are_skipped(rows, tmp_path, end):
     schema = pa.schema({"x": pa.list_(pa.int64())})
     some, none = pa.record_batch([[[1, 2], [3, 4]]], schema=schema), pa.record_batch([[]], schema=schema)
     if end == "arrow":
@@ -51,7 +51,7 @@ def test_batches_without_rows_are_passed_over(rows, tmp_path, end):
 
 
 @pytest.mark.parametrize("end", ["arrow", "parquet", "csv"])
-def test_two_columns_of_one_name_are_refused(rows, tmp_path, end):
+def test_duplicate_column_names_are_refused(rows, tmp_path, end):
     table, path = (
         pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["a", "a", "b"]),
         tmp_path / f"a.{end}",
@@ -68,14 +68,14 @@ def test_two_columns_of_one_name_are_refused(rows, tmp_path, end):
     assert rows(columns=["b"]) == {"b": [3]}
 
 
-def test_tensors_of_a_shape_come_as_such(rows, tmp_path):
+def test_fixed_shape_tensors_keep_their_shape(rows, tmp_path):
     tensors = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
     column = pa.FixedShapeTensorArray.from_numpy_ndarray(tensors)
     parquet.write_table(pa.table({"t": column}), tmp_path / "a.parquet", row_group_size=3)
     assert rows() == {"t": tensors.tolist()}
 
 
-def test_parts_without_rows_are_passed_over_and_counted(rows, job, tmp_path):
+def test_parts_without_rows_are_skipped_and_counted(rows, job, tmp_path):
     for part, values in enumerate([[], [1, 2], [], [3], []]):
         parquet.write_table(pa.table({"a": pa.array(values, pa.int64())}), tmp_path / f"{part}.parquet")
     for loaders in (1, 3):
@@ -89,7 +89,7 @@ def test_parts_without_rows_are_passed_over_and_counted(rows, job, tmp_path):
     assert sum(value for name, value in current.reported if name == "loaded.parts_without_rows") == 3
 
 
-def test_folders_named_after_a_value_are_gone_through_and_are_a_column(rows, tmp_path):
+def test_hive_partition_folders_are_read_as_columns(rows, tmp_path):
     for year, month, values in ((2019, "01", [1]), (2019, "12", [2]), (2020, "01", [3])):
         folder = tmp_path / f"year={year}" / f"month={month}"
         folder.mkdir(parents=True)
@@ -103,7 +103,7 @@ def test_folders_named_after_a_value_are_gone_through_and_are_a_column(rows, tmp
     assert rows(f"{tmp_path}/year=2020/own.parquet", ["year"]) == {"year": [7]}  # the file's own column
 
 
-def test_a_folder_of_folders_is_named(rows, tmp_path):
+def test_folder_that_contains_only_folders_is_refused(rows, tmp_path):
     (tmp_path / "first").mkdir()
     refused(rows, rf"{tmp_path} holds folders \(first\) but no files. Name .* in them, for example {tmp_path}/\*\*/")
 
@@ -114,12 +114,12 @@ def test_columns_of_several_dtypes_are_not_stacked(rows, tmp_path):
 
 
 @pytest.mark.parametrize("columns", [[], {}, [1], [["a"]], {"x": []}, {"x": [1]}, 3])
-def test_columns_that_name_none_are_refused(rows, tmp_path, columns):
+def test_columns_argument_without_valid_names_is_refused(rows, tmp_path, columns):
     np.savez(tmp_path / "a.npz", a=np.arange(2))
     refused(rows, "FileDataset: columns is ", columns=columns)
 
 
-def test_one_name_is_one_column(rows, tmp_path):
+def test_single_name_selects_one_column(rows, tmp_path):
     np.savez(tmp_path / "a.npz", a=np.arange(2), b=np.arange(2), ab=np.arange(2, 4))
     assert rows(columns="ab") == {"ab": [2, 3]}
 
@@ -128,12 +128,12 @@ def masked(rows):
     return {"a": np.ma.masked_equal(rows["a"], 1)}
 
 
-def test_masked_values_are_not_taken_for_numbers(rows, tmp_path):
+def test_masked_values_are_refused(rows, tmp_path):
     np.savez(tmp_path / "a.npz", a=np.arange(3))
     refused(rows, r"a\.npz: column 'a' has masked values", transform=masked)
 
 
-def test_what_changes_within_a_file_is_said_so(rows, tmp_path):
+def test_columns_that_change_within_a_file_are_refused(rows, tmp_path):
     schema = pa.schema({"x": pa.list_(pa.int64())})
     with ipc.new_file(str(tmp_path / "a.arrow"), schema) as file:
         for lists in ([[1, 2]], [[3, 4, 5]]):
@@ -147,7 +147,7 @@ def write_arrow(path, **columns):
         file.write_table(table)
 
 
-def test_arrow_nulls_are_none_of_the_numbers_behind_them(rows, tmp_path):
+def test_arrow_nulls_in_tensors_and_run_end_encodings_are_refused(rows, tmp_path):
     tensors = pa.ExtensionArray.from_storage(
         pa.fixed_shape_tensor(pa.int32(), (2,)), pa.array([[1, None], [2, 3]], pa.list_(pa.int32(), 2))
     )
@@ -173,18 +173,18 @@ def test_arrow_nulls_are_none_of_the_numbers_behind_them(rows, tmp_path):
         (pa.array([b"a", b"b"]), "texts"),
     ],
 )
-def test_arrow_columns_that_are_no_numbers_are_named_as_what_they_are(rows, tmp_path, column, says):
+def test_arrow_columns_without_numbers_are_reported_with_their_type(rows, tmp_path, column, says):
     write_arrow(tmp_path / "a.arrow", odd=column, a=list(range(len(column))))
     refused(rows, rf"a\.arrow: column 'odd' has {says}")
     assert rows(columns="a") == {"a": list(range(len(column)))}
 
 
-def test_arrow_views_of_lists_are_lists(rows, tmp_path):
+def test_arrow_list_views_are_read_as_lists(rows, tmp_path):
     write_arrow(tmp_path / "a.arrow", x=pa.array([[1, 2], [3, 4]], pa.list_view(pa.int64())))
     assert rows() == {"x": [[1, 2], [3, 4]]}
 
 
-def test_what_stands_behind_the_first_array_or_stream_is_not_passed_over(rows, tmp_path):
+def test_data_after_the_first_array_or_stream_is_refused(rows, tmp_path):
     with open(tmp_path / "a.npy", "wb") as file:
         for _ in range(2):
             np.save(file, np.arange(3))
@@ -197,7 +197,7 @@ def test_what_stands_behind_the_first_array_or_stream_is_not_passed_over(rows, t
     refused(rows, r"a\.arrow: has more data after the end of its Arrow stream")
 
 
-def test_npz_members_that_are_no_arrays_are_named(rows, tmp_path):
+def test_npz_members_that_are_not_arrays_are_named(rows, tmp_path):
     np.savez(tmp_path / "a.npz", x=np.arange(3))
     with zipfile.ZipFile(tmp_path / "a.npz", "a") as file:
         file.writestr("readme.txt", "text")
@@ -219,7 +219,7 @@ def single(rows):
 
 
 @pytest.mark.parametrize("end", ["parquet", "npz", "csv"])
-def test_a_transform_may_work_in_place_whatever_the_format(rows, tmp_path, end):
+def test_transform_may_work_in_place_for_every_format(rows, tmp_path, end):
     if end == "parquet":
         parquet.write_table(pa.table({"a": [1, 2]}), tmp_path / "a.parquet")
     elif end == "npz":
@@ -229,13 +229,13 @@ def test_a_transform_may_work_in_place_whatever_the_format(rows, tmp_path, end):
     assert rows(transform=in_place) == {"a": [2, 3]}
 
 
-def test_what_a_transform_gives_that_is_no_array_is_named(rows, tmp_path):
+def test_transform_that_returns_no_array_is_refused(rows, tmp_path):
     np.savez(tmp_path / "a.npz", a=np.arange(3))
     refused(rows, r"a\.npz: transform returned Tensor as column 'a', which cannot become an array", transform=no_array)
     refused(rows, r"a\.npz: transform returned a single value as column 'a'", transform=single)
 
 
-def test_what_arrow_gives_a_reader_keeps_its_nulls(rows, tmp_path, monkeypatch):
+def test_nulls_in_arrow_columns_of_a_reader_are_refused(rows, tmp_path, monkeypatch):
     module = types.SimpleNamespace(read=lambda path: [{"x": pa.chunked_array([[2**53 + 1], [None]])}])
     monkeypatch.setitem(sys.modules, "arrow_reader", module)
     (tmp_path / "a.bin").write_text("any")
@@ -249,13 +249,13 @@ class NoHugePages(mmap.mmap):
         raise OSError(22, "Invalid argument")
 
 
-def test_rows_are_held_where_the_kernel_has_no_huge_pages(rows, tmp_path, monkeypatch):
+def test_rows_are_stored_if_the_kernel_has_no_huge_pages(rows, tmp_path, monkeypatch):
     np.savez(tmp_path / "a.npz", a=np.arange(3))
     monkeypatch.setattr(part_copies.mmap, "mmap", NoHugePages)
     assert rows() == {"a": [0, 1, 2]}
 
 
-def test_a_value_that_a_folder_lacks_is_a_null(rows, tmp_path):
+def test_hive_partition_without_a_value_is_refused(rows, tmp_path):
     for year in ("2019", "__HIVE_DEFAULT_PARTITION__"):
         (tmp_path / f"year={year}").mkdir()
         parquet.write_table(pa.table({"a": [1]}), tmp_path / f"year={year}" / "p.parquet")

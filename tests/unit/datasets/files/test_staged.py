@@ -33,7 +33,7 @@ def begun(job, folder):
     return [v for tensor in got for v in tensor.tolist()], data.state_dict()
 
 
-def test_a_state_is_taken_where_times_alone_differ(job, staged):
+def test_state_is_accepted_if_only_modification_times_differ(job, staged):
     folder = staged()
     (whole,) = [[v for b in job(1).dataset(0, folder, 1000) for v in b["data"].tolist()]]
     got, state = begun(job, folder)
@@ -43,7 +43,7 @@ def test_a_state_is_taken_where_times_alone_differ(job, staged):
 
 
 @pytest.mark.parametrize("place", [0, -1, 150_000])
-def test_other_numbers_in_what_is_looked_at_are_other_parts(job, staged, tmp_path, place):
+def test_state_is_refused_if_the_compared_contents_differ(job, staged, tmp_path, place):
     _, state = begun(job, staged())
     path = tmp_path / "home" / "1.npy"
     numbers = np.load(path)
@@ -60,7 +60,7 @@ def test_a_state_of_another_drop_last_is_refused(job, staged):
         job(1).dataset(0, folder, 1000, drop_last=True).load_state_dict(state)
 
 
-def test_a_state_without_contents_is_taken_where_nothing_was_written_again(job, staged):
+def test_state_without_contents_is_accepted_only_if_no_part_was_rewritten(job, staged):
     _, state = begun(job, folder := staged())
     for key in ("contents", "named"):
         del state[key]

@@ -45,7 +45,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Scaled:
     return library
 
 
-def test_moments_merge_to_those_of_all_values() -> None:
+def test_merged_moments_equal_those_of_all_values() -> None:
     values = np.random.default_rng(0).normal(1000.0, 1e-3, 100)
     parts = [values[:0], values[:30], values[30:31], values[31:]]
     moments = [
@@ -58,7 +58,7 @@ def test_moments_merge_to_those_of_all_values() -> None:
     assert np.sqrt(found[2] / 100) == pytest.approx(values.std(), rel=1e-9)
 
 
-def test_statistics_by_channel_and_of_the_whole_field(library: Scaled) -> None:
+def test_statistics_are_read_per_channel_or_over_the_complete_field(library: Scaled) -> None:
     found = read_statistics(library.plan, library)
     assert found["velocity"].mean.tolist() == [2.0, -4.0, 7.0] and found["velocity"].std.tolist() == [2.0, 1.0, 0.0]
     assert found["velocity"].min.tolist() == [-1.0, -6.0, 7.0] and found["velocity"].not_finite.tolist() == [1.0, 0, 0]
@@ -81,7 +81,7 @@ def test_statistics_by_channel_and_of_the_whole_field(library: Scaled) -> None:
         read_statistics(make_plan(), library)
 
 
-def test_statistics_are_written_with_null_for_what_is_not_finite(library: Scaled, tmp_path: Path) -> None:
+def test_statistics_that_are_not_finite_are_written_as_null(library: Scaled, tmp_path: Path) -> None:
     plan = make_plan(run=tmp_path, fields=FIELDS, statistics="0 -1")
     MOMENTS[3], kept = [0, 0.0, 0.0, np.inf, -np.inf, 4], MOMENTS[3]
     try:
@@ -95,7 +95,7 @@ def test_statistics_are_written_with_null_for_what_is_not_finite(library: Scaled
     assert Plan.parse(plan.text()) == plan
 
 
-def test_a_normalizer_takes_the_present_numbers_and_keeps_those_of_its_batch(library: Scaled) -> None:
+def test_normalizer_follows_the_statistics_and_freezes_after_n_batches(library: Scaled) -> None:
     stream = MPIStreamDataset(batch_size=2)
     assert stream.parameter_ranges == {"alpha": (0.5, 2.0)} and stream.channel_axes == {"velocity": 0}
     normalizer = Normalizer(stream, after=3)
@@ -116,7 +116,7 @@ def test_a_normalizer_takes_the_present_numbers_and_keeps_those_of_its_batch(lib
         normalizer.normalize("x", windows)
 
 
-def test_a_normalizer_that_was_frozen_stays_so(library: Scaled) -> None:
+def test_restored_frozen_normalizer_stays_frozen(library: Scaled) -> None:
     stream = MPIStreamDataset(batch_size=2)
     first, batches = Normalizer(stream, after=2), iter(stream)
     for _ in range(3):
@@ -148,7 +148,9 @@ def test_a_checkpoint_without_statistics_is_refused(tmp_path: Path) -> None:
         file._file.close()
 
 
-def test_what_stays_is_what_trainer_0_knows(library: Scaled, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_normalizer_is_made_equal_on_all_trainers_when_it_freezes(
+    library: Scaled, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = MPIStreamDataset(2)
     normalizer = Normalizer(stream, after=2)
     alike: list[int] = []
