@@ -8,7 +8,7 @@ from jobs import DRAIN, JobFolder, python
 
 
 @pytest.mark.parametrize("start", [pytest.param("split", marks=pytest.mark.full), "spawn"])
-def test_abort_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], start: str) -> None:
+def test_abort_of_a_solver_loses_only_its_group(folder: JobFolder, compiled: Callable[[str], Path], start: str) -> None:
     solvers = {"program": [str(compiled("aborts"))], "groups": 2, "ranks_per_group": 2, "start": start}
     folder.job(trainers=DRAIN, solvers=solvers, parameters={"count": 8, "space": {"alpha": [0.0, 1.0]}})
     result = folder.run(timeout=60)
@@ -23,7 +23,7 @@ def test_abort_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], s
     assert "simulation 0 diverged\n" in said and "simulation 1 diverged\n" in said
 
 
-def test_abort_of_a_solver_in_python(folder: JobFolder) -> None:
+def test_abort_of_a_python_solver_loses_only_its_group(folder: JobFolder) -> None:
     folder.job(trainers=DRAIN, solvers={"program": python("solvers/python/aborts.py"), "groups": 2})
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()
@@ -32,7 +32,9 @@ def test_abort_of_a_solver_in_python(folder: JobFolder) -> None:
 
 
 @pytest.mark.parametrize("start", ["split", pytest.param("spawn", marks=pytest.mark.full)])
-def test_abort_before_joining_is_the_cause(folder: JobFolder, compiled: Callable[[str], Path], start: str) -> None:
+def test_abort_before_joining_is_reported_as_the_cause(
+    folder: JobFolder, compiled: Callable[[str], Path], start: str
+) -> None:
     solvers = {"program": [str(compiled("aborts")), "early"], "start": start, "retries": 0}
     folder.job(trainers=DRAIN, solvers=solvers)
     result = folder.run(timeout=60)

@@ -30,12 +30,12 @@ def program(folder: JobFolder, built: Path, how: str = "plain") -> list[str]:
 
 
 @pytest.mark.parametrize("time", ["t", None])
-def test_every_element_of_every_variable(streams: JobFolder, built: Path, time: str | None) -> None:
+def test_every_element_of_every_variable_arrives(streams: JobFolder, built: Path, time: str | None) -> None:
     write_job(streams, program(streams, built), time=time)
     check(streams, streams.run())
 
 
-def test_a_program_that_dies_is_run_again(streams: JobFolder, built: Path) -> None:
+def test_simulation_of_a_program_that_dies_is_retried(streams: JobFolder, built: Path) -> None:
     write_job(streams, program(streams, built, "dies"))
     result = streams.run()
     check(streams, result)
@@ -51,7 +51,7 @@ def write_python_job(folder: JobFolder, step: int, how: str, **solvers: object) 
     )
 
 
-def test_single_values_of_a_python_program(streams: JobFolder) -> None:
+def test_single_values_of_a_python_program_arrive(streams: JobFolder) -> None:
     """The interface puts values that are gone at the end of the step, and after the last step what is not a field."""
     write_python_job(streams, -1, "raises")
     result = streams.run()
@@ -70,7 +70,9 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("step", "how", "cause", "said"), FAILURES)
-def test_what_goes_wrong_is_a_failed_try(streams: JobFolder, step: int, how: str, cause: str, said: str) -> None:
+def test_errors_of_a_python_program_fail_the_try(
+    streams: JobFolder, step: int, how: str, cause: str, said: str
+) -> None:
     """An exception fails the try although it closes the output, as the end of the program does."""
     write_python_job(streams, step, how, retries=1)
     result = streams.run()
@@ -79,7 +81,7 @@ def test_what_goes_wrong_is_a_failed_try(streams: JobFolder, step: int, how: str
     assert cause in result.summary["set_aside"][0]["how"] and said in result.output, result.output
 
 
-def test_an_engine_that_the_xml_does_not_name(streams: JobFolder, built: Path) -> None:
+def test_missing_engine_in_the_xml_file_fails_the_job(streams: JobFolder, built: Path) -> None:
     carried = {"carried": {"time": "t"}, "lifetime": "simulation", "program": program(streams, built), "retries": 0}
     write_job(streams, program(streams, built), trainers=DRAIN, solvers=carried)
     (streams.path / "adios2.xml").write_text(XML.replace('"output"', '"outputs"'))
@@ -87,13 +89,13 @@ def test_an_engine_that_the_xml_does_not_name(streams: JobFolder, built: Path) -
     assert result.status == 1 and "does its XML file name the engine of mpidata" in result.output, result.output
 
 
-def test_a_program_without_steps_writes_one(streams: JobFolder, built: Path) -> None:
+def test_program_without_steps_sends_one_sample_per_simulation(streams: JobFolder, built: Path) -> None:
     write_job(streams, program(streams, built, "no steps"), trainers=DRAIN)
     result = streams.run()
     assert result.status == 0 and result.summary["samples"]["received"] == 4, result.logs()
 
 
-def test_a_simulation_that_is_cancelled_ends_its_program(streams: JobFolder, built: Path) -> None:
+def test_cancelled_simulations_end_their_programs(streams: JobFolder, built: Path) -> None:
     trainer = {"program": python("trainers/cancels.py", "drawn", 3)}
     fields = {name: field for name, field in FIELDS.items() if name not in ("part", "each", "mesh")}
     write_job(streams, program(streams, built, "endless"), trainers=trainer, fields=fields, lengths={})
@@ -111,7 +113,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_end_the_job(streams: JobFolder, built: Path, mistake: str) -> None:
+def test_wrong_variables_fail_the_job(streams: JobFolder, built: Path, mistake: str) -> None:
     time, fields, sentence = MISTAKES[mistake]
     how = mistake if mistake == "no time" else "plain"
     write_job(streams, program(streams, built, how), time=time, fields=fields, trainers=DRAIN)
@@ -119,12 +121,12 @@ def test_mistakes_end_the_job(streams: JobFolder, built: Path, mistake: str) -> 
 
 
 @pytest.mark.parametrize(("how", "sentence"), [("reads", "only writes"), ("spans", "has no buffer")])
-def test_what_it_cannot_do_is_thrown(folder: JobFolder, built: Path, how: str, sentence: str) -> None:
+def test_unsupported_calls_throw(folder: JobFolder, built: Path, how: str, sentence: str) -> None:
     done = told(folder, [str(built / "writes"), "adios2.xml", how], built / "engine")
     assert done.returncode == 1 and f"threw: mpidata: This engine of ADIOS2 {sentence}" in done.stderr, done.stderr
 
 
-def test_alone_nothing_is_written(folder: JobFolder, built: Path) -> None:
+def test_no_files_are_written_outside_a_job(folder: JobFolder, built: Path) -> None:
     done = told(folder, [str(built / "writes"), "adios2.xml"], built / "engine")
     assert done.returncode == 0 and "started outside a job" in done.stderr
     assert {path.name for path in folder.path.iterdir()} == {"adios2.xml"}
@@ -135,7 +137,7 @@ def set_order(folder: JobFolder, order: str) -> None:
     (folder.path / "odd.xml").write_text(odd)
 
 
-def test_a_program_may_have_the_order_of_fortran(streams: JobFolder, built: Path) -> None:
+def test_column_major_order_is_accepted(streams: JobFolder, built: Path) -> None:
     set_order(streams, "column-major")
     fields = {"fields_u": {"shape": [5, 11]}}
     command = [str(built / "writes"), str(streams.path / "odd.xml")]
@@ -144,7 +146,7 @@ def test_a_program_may_have_the_order_of_fortran(streams: JobFolder, built: Path
     assert result.status == 0 and result.summary["samples"]["received"] == 3 + 4 + 5 + 3, result.logs()
 
 
-def test_an_order_that_is_none_is_refused(folder: JobFolder, built: Path) -> None:
+def test_invalid_order_is_refused(folder: JobFolder, built: Path) -> None:
     set_order(folder, "fortran")
     done = told(folder, [str(built / "writes"), "odd.xml"], built / "engine")
     assert done.returncode == 1 and "with the value column-major (Fortran) or row-major" in done.stderr

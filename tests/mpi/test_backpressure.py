@@ -9,7 +9,7 @@ def peaks(log: str) -> int:
     return int(values["after"]) - int(values["before"])
 
 
-def test_a_slow_trainer_costs_bounded_memory_and_no_sample(folder: JobFolder) -> None:
+def test_slow_trainer_loses_no_sample_and_memory_stays_bounded(folder: JobFolder) -> None:
     capacity, in_flight, sample_mb = 16, 4, 4
     folder.job(
         trainers={"program": python("trainers/large_samples.py")},
@@ -25,7 +25,7 @@ def test_a_slow_trainer_costs_bounded_memory_and_no_sample(folder: JobFolder) ->
         assert peaks(result.log("solver", solver)) < in_flight * sample_mb + 100
 
 
-def test_a_slow_solver_leaves_the_trainer_asleep(folder: JobFolder) -> None:
+def test_trainer_sleeps_while_the_solver_is_slow(folder: JobFolder) -> None:
     folder.variables = {"STEPS": "2", "SLEEP_S": "3"}
     folder.job(
         trainers={"program": python("trainers/cpu_share.py")},
@@ -50,7 +50,9 @@ def test_a_slow_solver_leaves_the_trainer_asleep(folder: JobFolder) -> None:
         pytest.param({"policy": "reservoir"}, "repeat", marks=pytest.mark.full),
     ],
 )
-def test_trainers_that_get_unequal_shares_end_together(folder: JobFolder, buffer: dict[str, object], tail: str) -> None:
+def test_trainers_with_unequal_shares_draw_equally_many_batches(
+    folder: JobFolder, buffer: dict[str, object], tail: str
+) -> None:
     # Trainer 0 gets half as many samples again as trainer 1; the difference is far more than its buffer holds.
     folder.job(
         trainers={"ranks": 2, "program": python("trainers/count_draws.py", 4, 0)},
@@ -70,7 +72,7 @@ def test_trainers_that_get_unequal_shares_end_together(folder: JobFolder, buffer
         assert drawn[1]["distinct"] == 120
 
 
-def test_an_array_is_waited_for_alone(folder: JobFolder) -> None:
+def test_wait_for_one_array_does_not_wait_for_others(folder: JobFolder) -> None:
     """One array has been taken and others are under way, because the trainer draws nothing yet."""
     folder.job(
         trainers={"program": python("trainers/waits_for_one.py")},

@@ -49,7 +49,7 @@ def check(result: Result, repeats: float, trainers: int, batch: int = 4, count: 
         ),
     ],
 )
-def test_there_are_as_many_batches_as_the_formula_says(
+def test_number_of_batches_matches_the_draw_budget(
     folder: JobFolder, repeats: float, trainers: int, pace: dict[str, float]
 ) -> None:
     check(job(folder, repeats, trainers, **pace), repeats, trainers)
@@ -57,12 +57,12 @@ def test_there_are_as_many_batches_as_the_formula_says(
 
 @pytest.mark.full
 @pytest.mark.parametrize(("batch", "capacity"), [(1, 2), (4, 4), (16, 200), (5, 1000)])
-def test_small_and_large_buffers(folder: JobFolder, batch: int, capacity: int) -> None:
+def test_draw_budget_holds_with_small_and_large_buffers(folder: JobFolder, batch: int, capacity: int) -> None:
     check(job(folder, 2, 2, batch, capacity), 2, 2, batch)
 
 
 @pytest.mark.full
-def test_the_last_samples_do_not_bear_the_rest(folder: JobFolder) -> None:
+def test_draws_are_not_concentrated_on_the_last_samples(folder: JobFolder) -> None:
     # Training is far slower than the solvers, which wait for it: all samples are drawn about as often.
     result = job(folder, 4, 1, capacity=16, count=200, train_s=0.005)
     check(result, 4, 1, count=200)

@@ -55,7 +55,7 @@ def test_all_ranks_of_a_group_end_at_the_same_step(folder: JobFolder) -> None:
 
 
 @pytest.mark.parametrize("function", ["whole", pytest.param("by_rows", marks=pytest.mark.full)])
-def test_a_put_that_nobody_has_room_for_is_released(folder: JobFolder, function: str) -> None:
+def test_cancel_releases_a_put_that_waits_for_room(folder: JobFolder, function: str) -> None:
     ranks = 2 if function == "by_rows" else 1
     solvers = {"groups": 2, "ranks_per_group": ranks, "function": f"functions.endless:{function}", "in_flight": 2}
     write(folder, "blocked", count=2, solvers=solvers, buffer={"policy": "fifo", "capacity": 4})
@@ -65,7 +65,7 @@ def test_a_put_that_nobody_has_room_for_is_released(folder: JobFolder, function:
 
 @pytest.mark.full
 @pytest.mark.parametrize("trainers", [1, 2])
-def test_large_samples_are_released_too(folder: JobFolder, trainers: int) -> None:
+def test_cancel_releases_puts_of_large_samples(folder: JobFolder, trainers: int) -> None:
     folder.write(
         large="""
 import numpy as np
@@ -91,7 +91,7 @@ def simulate(alpha, simulation):
 
 
 @pytest.mark.full
-def test_those_that_wait_never_run_and_validation_stays(folder: JobFolder) -> None:
+def test_cancelled_waiting_simulations_never_run_but_validation_ones_do(folder: JobFolder) -> None:
     solvers = {"function": "functions.steps:simulate"}
     write(folder, "first", 2, 3, 4, 5, 99, count=5, solvers=solvers, validation={"count": 1})
     result = folder.run()
@@ -104,7 +104,7 @@ def test_those_that_wait_never_run_and_validation_stays(folder: JobFolder) -> No
 
 @pytest.mark.full
 @pytest.mark.parametrize("more", [{"lifetime": "simulation"}, {}])
-def test_groups_that_are_spawned(folder: JobFolder, more: dict[str, str]) -> None:
+def test_simulations_of_spawned_groups_are_cancelled(folder: JobFolder, more: dict[str, str]) -> None:
     solvers = {"groups": 2, "ranks_per_group": 2, "start": "spawn", "function": "functions.endless:by_rows"}
     write(folder, solvers={**solvers, **more})
     check(folder, folder.run(timeout=100), ranks=2)
@@ -113,7 +113,7 @@ def test_groups_that_are_spawned(folder: JobFolder, more: dict[str, str]) -> Non
 @pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("argument", ["", "fail"])
-def test_a_program_in_c(folder: JobFolder, ranks: int, argument: str) -> None:
+def test_simulations_of_a_c_program_are_cancelled(folder: JobFolder, ranks: int, argument: str) -> None:
     command = [mpicc(), str(PROGRAMS / "solvers/endless.c"), "-o", "endless", *config("--cflags", "--libs")]
     subprocess.run(command, cwd=folder.path, check=True)
     program = [str(folder.path / "endless"), *([argument] if argument else [])]
@@ -123,7 +123,7 @@ def test_a_program_in_c(folder: JobFolder, ranks: int, argument: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("argument", ["", "fail"])
-def test_a_carried_program(folder: JobFolder, carried: Build, argument: str) -> None:
+def test_simulations_of_a_carried_program_are_cancelled(folder: JobFolder, carried: Build, argument: str) -> None:
     program = [str(carried("endless")), *([argument] if argument else [])]
     write(folder, solvers={"groups": 2, "carried": {"ranks": 1}, "program": program})
     check(folder, folder.run())
@@ -131,7 +131,7 @@ def test_a_carried_program(folder: JobFolder, carried: Build, argument: str) -> 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("ranks", "carriers"), [(2, 1), (4, 2)])
-def test_a_carried_program_of_several_ranks(
+def test_simulations_of_a_carried_program_with_several_ranks_are_cancelled(
     folder: JobFolder, carried: Build, require: Callable[[str], str], ranks: int, carriers: int
 ) -> None:
     program = carried("endless", require("mpicc.mpich"))
@@ -141,7 +141,7 @@ def test_a_carried_program_of_several_ranks(
 
 
 @pytest.mark.full
-def test_a_program_in_fortran(folder: JobFolder, require: Callable[[str], str]) -> None:
+def test_simulations_of_a_fortran_program_are_cancelled(folder: JobFolder, require: Callable[[str], str]) -> None:
     source = PROGRAMS / "solvers/fortran/endless.f90"
     subprocess.run([require("gfortran"), source, "-o", "endless", *config("--fcarried")], cwd=folder.path, check=True)
     write(folder, solvers={"groups": 1, "carried": {"ranks": 1}, "program": [str(folder.path / "endless")]})
@@ -149,7 +149,7 @@ def test_a_program_in_fortran(folder: JobFolder, require: Callable[[str], str]) 
 
 
 @pytest.mark.full
-def test_a_program_that_only_writes_files_is_ended(folder: JobFolder) -> None:
+def test_cancel_ends_a_program_that_only_writes_files(folder: JobFolder) -> None:
     solvers = {
         "groups": 2, "carried": {}, "lifetime": "simulation", "program": python("outputs/ignores_sigterm.py"),
         "case": {"folder": "case"}, "output": {"files": "u_*.npy"},
@@ -169,7 +169,9 @@ def test_a_program_that_only_writes_files_is_ended(folder: JobFolder) -> None:
     {"trainers": 2},
     {"buffer": {"policy": "reservoir", "capacity": 8}},
 ])  # fmt: skip
-def test_whatever_samples_are(folder: JobFolder, keys: dict[str, Any]) -> None:
+def test_cancel_works_with_windows_constants_two_trainers_and_a_reservoir(
+    folder: JobFolder, keys: dict[str, Any]
+) -> None:
     function = "with_constants" if "fields" in keys else "whole"
     write(folder, solvers={"groups": 2, "function": f"functions.endless:{function}"}, **keys)
     result = folder.run()
@@ -179,7 +181,7 @@ def test_whatever_samples_are(folder: JobFolder, keys: dict[str, Any]) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("solvers", [{"ranks_per_group": 2}, {"carried": {"ranks": 1}}])
-def test_a_refresh_in_a_cancelled_simulation(folder: JobFolder, solvers: dict[str, Any]) -> None:
+def test_cancel_ends_simulations_that_refresh(folder: JobFolder, solvers: dict[str, Any]) -> None:
     options = {"seed": 1, "steps": 1 << 30, "step_s": 0.001, "refreshes": 100, "elements": 1, "rows": False}
     (folder.path / "options.json").write_text(json.dumps(options))
     folder.variables["LOOP_OPTIONS"] = str(folder.path / "options.json")
@@ -190,7 +192,7 @@ def test_a_refresh_in_a_cancelled_simulation(folder: JobFolder, solvers: dict[st
     assert result.summary["simulations"]["cancelled"] == 2 and result.summary["lost_groups"] == 0, result.logs()
 
 
-def test_ranks_that_do_not_put_leave_at_the_same_step(folder: JobFolder) -> None:
+def test_ranks_that_do_not_put_end_at_the_same_step(folder: JobFolder) -> None:
     """After a refresh that learns of a cancel, some calls are made by one rank only: all ranks continue to the step."""
     folder.write(
         solver="""
@@ -216,7 +218,7 @@ for simulation in mpidata.solver.simulations():
 
 
 @pytest.mark.full
-def test_a_group_that_dies_right_after(folder: JobFolder) -> None:
+def test_cancelled_simulation_is_not_retried_if_its_group_dies(folder: JobFolder) -> None:
     folder.write(
         dying="""
 import os, signal, time
@@ -244,7 +246,7 @@ def simulate(alpha, simulation):
 
 @pytest.mark.full
 @pytest.mark.parametrize("checkpoint", [None, {"every_s": 0.2}])
-def test_a_resume_does_not_run_it(folder: JobFolder, checkpoint: dict[str, float] | None) -> None:
+def test_resume_skips_cancelled_simulations(folder: JobFolder, checkpoint: dict[str, float] | None) -> None:
     folder.variables |= {"STOP_AT": "15", "SLEEP_S": "0.1"}
     keys = {"checkpoint": checkpoint} if checkpoint else {}
     write(folder, "first", 1, 3, solvers={"function": "functions.steps:simulate"}, **keys)
@@ -258,7 +260,7 @@ def test_a_resume_does_not_run_it(folder: JobFolder, checkpoint: dict[str, float
 
 @pytest.mark.full
 @pytest.mark.parametrize("trainers", [1, 2])
-def test_a_replay_draws_the_same(folder: JobFolder, trainers: int) -> None:
+def test_replay_with_cancels_draws_the_same_samples(folder: JobFolder, trainers: int) -> None:
     write(folder, trainers=trainers, journal=True, solvers={"groups": 2, "function": "functions.endless:whole"})
     first = folder.run()
     assert first.status == 0, first.logs()

@@ -41,7 +41,9 @@ def taken(folder: JobFolder) -> set[int]:
 @pytest.mark.full
 @pytest.mark.parametrize("checkpoint", [None, {"every_s": 0.3}])
 @pytest.mark.parametrize("moment", ["asked", "told"])
-def test_killed_as_a_whole(folder: JobFolder, moment: str, checkpoint: dict[str, float] | None) -> None:
+def test_cancelled_simulations_stay_cancelled_after_a_kill_and_resume(
+    folder: JobFolder, moment: str, checkpoint: dict[str, float] | None
+) -> None:
     write(folder, **({"checkpoint": checkpoint} if checkpoint else {}))
     began, process = time.monotonic(), folder.start()
 

@@ -70,14 +70,16 @@ def check_fill(result: Result, capacity: float, window: int) -> None:
         ),
     ],
 )
-def test_samples_come_once_and_right(folder: JobFolder, policy: str, window: int, capacity: int) -> None:
+def test_samples_arrive_once_and_correct_within_a_capacity_in_bytes(
+    folder: JobFolder, policy: str, window: int, capacity: int
+) -> None:
     keys, spec = write(folder, policy, window, capacity)
     result = folder.run(timeout=120)
     random_fields.check(folder, result, keys, spec)
     check_fill(result, capacity, window)
 
 
-def test_a_sample_that_is_larger_is_named(folder: JobFolder) -> None:
+def test_sample_larger_than_the_capacity_fails_the_job(folder: JobFolder) -> None:
     write(folder, "fifo", 1, 0.5)
     folder.change_job(trainers=DRAIN)
     half = int(0.5 * LARGEST)
@@ -118,7 +120,7 @@ def died(folder: JobFolder, policy: str, window: int) -> tuple[Any, Any, Path]:
         ("firo", 1, "60"),
     ],
 )
-def test_a_resume_may_have_another_capacity(folder: JobFolder, policy: str, window: int, capacity: str) -> None:
+def test_resume_works_with_another_capacity(folder: JobFolder, policy: str, window: int, capacity: str) -> None:
     keys, spec, run = died(folder, policy, window)
     result = folder.resume(run, *sets(f"buffer.capacity={capacity}"), timeout=120)
     random_fields.check(folder, result, keys, spec)
@@ -127,7 +129,7 @@ def test_a_resume_may_have_another_capacity(folder: JobFolder, policy: str, wind
 
 @pytest.mark.full  # in the fast tests, constants go to another number of trainers
 @pytest.mark.parametrize("trainers", [1, 3])
-def test_a_resume_may_have_other_trainers(folder: JobFolder, trainers: int) -> None:
+def test_resume_works_with_another_number_of_trainers(folder: JobFolder, trainers: int) -> None:
     """What the trainers have drawn since is correct, nothing comes twice, and nothing that was held is lost."""
     keys, _, run = died(folder, "firo", 1)
     result = folder.resume(run, *sets(f"trainers.ranks={trainers}"), timeout=120)

@@ -17,14 +17,14 @@ PYTHON_SOLVER = "solvers/python/without_mpi.py"
 
 # Samples of 80 KB are sent from the memory shared with the program, those of 5 KB share messages.
 @pytest.mark.parametrize("depth", [900, pytest.param(9, marks=pytest.mark.full)])
-def test_every_element_comes_from_a_program_without_mpi(folder: JobFolder, carried: Build, depth: int) -> None:
+def test_every_element_of_a_program_without_mpi_arrives(folder: JobFolder, carried: Build, depth: int) -> None:
     program = carried("pattern")
     assert "libmpi.so" not in subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     write_job(folder, program, "copy", str(depth), depth=depth)
     check(folder, folder.run())
 
 
-def test_the_one_file_of_c99_needs_no_library(folder: JobFolder) -> None:
+def test_single_c99_source_file_needs_no_library(folder: JobFolder) -> None:
     told = subprocess.run([BIN / "mpidata", "config", "--csource"], capture_output=True, text=True, check=True)
     warnings = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
     source = next(word for word in shlex.split(told.stdout) if word.endswith(".c"))
@@ -41,7 +41,7 @@ OWN_MPIS = {"the job's": mpicc, "MPICH": lambda: "mpicc.mpich", "Open MPI 4": la
 
 @pytest.mark.full
 @pytest.mark.parametrize("mpi", OWN_MPIS)
-def test_a_program_of_any_mpi_keeps_its_world(
+def test_program_of_any_mpi_keeps_its_own_comm_world(
     folder: JobFolder, carried: Build, require: Callable[[str], str], mpi: str
 ) -> None:
     program = carried("pattern", require(OWN_MPIS[mpi]()))
@@ -50,7 +50,7 @@ def test_a_program_of_any_mpi_keeps_its_world(
 
 
 @pytest.mark.parametrize(("ranks", "carriers", "depth"), [(3, 2, 900), (4, 2, 9), (4, 3, 900), (2, 2, 9)])
-def test_several_carriers_share_out_the_ranks(
+def test_ranks_of_a_program_are_distributed_over_carriers(
     folder: JobFolder, carried: Build, require: Callable[[str], str], ranks: int, carriers: int, depth: int
 ) -> None:
     program = carried("pattern", require("mpicc.mpich"))
@@ -60,7 +60,7 @@ def test_several_carriers_share_out_the_ranks(
 
 
 @pytest.mark.full
-def test_a_program_for_each_simulation_by_a_command_of_the_user(
+def test_custom_launcher_starts_a_program_for_each_simulation(
     folder: JobFolder, carried: Build, require: Callable[[str], str]
 ) -> None:
     program = carried("pattern", require("mpicc.mpich"))
@@ -70,7 +70,7 @@ def test_a_program_for_each_simulation_by_a_command_of_the_user(
     check(folder, folder.run())
 
 
-def test_a_python_program_needs_no_mpi_and_may_raise(folder: JobFolder) -> None:
+def test_python_program_needs_no_mpi_and_is_restarted_if_it_raises(folder: JobFolder) -> None:
     folder.job(trainers=DRAIN, solvers={"carried": {}, "program": python(PYTHON_SOLVER, "raises")})
     result = folder.run()
     assert result.status == 0, result.logs()
@@ -79,7 +79,7 @@ def test_a_python_program_needs_no_mpi_and_may_raise(folder: JobFolder) -> None:
     assert "ValueError: as asked" in result.log("solver")
 
 
-def test_the_environment_is_that_of_mpidata_run(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_gets_the_environment_of_mpidata_run(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMPI_MCA_made_up", "mine")
     folder.job(trainers=DRAIN, solvers={"carried": {}, "program": python(PYTHON_SOLVER, "environment")})
     result = folder.run()
@@ -91,7 +91,7 @@ def test_the_environment_is_that_of_mpidata_run(folder: JobFolder, monkeypatch: 
 
 
 @pytest.mark.full
-def test_a_wrong_shape_ends_the_job_with_the_sentence_of_a_rank(folder: JobFolder) -> None:
+def test_wrong_shape_fails_the_job_and_names_the_solver_rank(folder: JobFolder) -> None:
     folder.job(trainers=DRAIN, solvers={"carried": {}, "program": python(PYTHON_SOLVER, "transposed")})
     result = folder.run()
     assert result.status == 1
@@ -125,7 +125,7 @@ def test_a_wrong_shape_ends_the_job_with_the_sentence_of_a_rank(folder: JobFolde
         ({"ranks": 2, "launcher": ["env"]}, {}, "has not called mpidata_attach on all its ranks (1 of 2 have)"),
     ],
 )
-def test_what_another_try_would_meet_again(
+def test_unusable_launchers_and_oversized_fields_are_reported(
     folder: JobFolder, carried: Build, keys: dict[str, object], job: dict[str, object], sentence: str
 ) -> None:
     more = {"in_flight": 1024, "start_timeout_s": 3, "retries": 0, "tolerate": 0}
@@ -155,7 +155,7 @@ def control_group() -> Iterator[Path]:
 
 
 @pytest.mark.full
-def test_memory_is_also_what_the_control_group_leaves(folder: JobFolder, carried: Build, control_group: Path) -> None:
+def test_memory_check_respects_the_control_group_limit(folder: JobFolder, carried: Build, control_group: Path) -> None:
     write_job(folder, carried("pattern"), in_flight=40)
     fields = {"u": {"shape": [3000, 3000]}}
     folder.change_job(trainers={"ranks": 1, **DRAIN}, fields=fields, buffer={"policy": "fifo", "capacity": 1})
@@ -177,7 +177,7 @@ def test_a_fortran_program_needs_no_mpi(folder: JobFolder, require: Callable[[st
 
 
 @pytest.mark.full
-def test_cmake_finds_it_without_an_mpi(tmp_path: Path, require: Callable[[str], str]) -> None:
+def test_cmake_finds_the_carried_component_without_mpi(tmp_path: Path, require: Callable[[str], str]) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(solver LANGUAGES C)\n"
         "find_package(mpidata 0.2 REQUIRED COMPONENTS carried)\n"

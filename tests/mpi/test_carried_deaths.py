@@ -66,7 +66,7 @@ def full(*values: object) -> object:
         ("mpidata-rank", STOP, 1, 1),
     ],
 )
-def test_who_is_killed_costs_a_try(
+def test_killed_or_stopped_processes_lose_no_sample(
     folder: JobFolder, carried: Build, require: Require, what: str, how: signal.Signals, times: int, ranks: int
 ) -> None:
     program = carried("pattern", require("mpicc.mpich") if ranks > 1 else None)
@@ -80,7 +80,9 @@ def test_who_is_killed_costs_a_try(
 
 @pytest.mark.parametrize("how", [full("exit3"), full("exit0"), full("segv"), full("abort")])
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_a_bad_end_costs_a_try(folder: JobFolder, carried: Build, require: Require, how: str, ranks: int) -> None:
+def test_program_that_crashes_or_exits_early_is_restarted(
+    folder: JobFolder, carried: Build, require: Require, how: str, ranks: int
+) -> None:
     program = carried("pattern", require("mpicc.mpich"))
     write_job(folder, program, how, "9", depth=9, carried={"ranks": ranks})
     result = folder.run()
@@ -90,7 +92,7 @@ def test_a_bad_end_costs_a_try(folder: JobFolder, carried: Build, require: Requi
 
 
 @pytest.mark.parametrize("lifetime", ["pool", full("simulation")])
-def test_a_program_that_was_stopped_after_its_work_is_continued(
+def test_program_stopped_by_sigstop_after_its_work_is_continued(
     folder: JobFolder, carried: Build, lifetime: str
 ) -> None:
     number = ["{simulation}"] if lifetime == "simulation" else []
@@ -117,7 +119,7 @@ def write_script(folder: JobFolder, **more: object) -> None:
     )
 
 
-def test_a_script_that_signals_its_group_ends_itself_alone(folder: JobFolder) -> None:
+def test_script_that_signals_its_process_group_ends_only_itself(folder: JobFolder) -> None:
     write_script(folder, retries=0, tolerate=0)
     result = folder.run()
     assert result.status == 0, result.logs()
@@ -136,7 +138,7 @@ def left_behind(folder: JobFolder) -> list[psutil.Process]:
 
 
 @pytest.mark.full
-def test_what_a_lost_group_leaves_behind_is_ended_by_the_next_one(folder: JobFolder) -> None:
+def test_processes_left_by_a_lost_group_are_ended_by_the_next_group(folder: JobFolder) -> None:
     write_script(folder)
     started, job = time.monotonic(), folder.start()
     while not (left := left_behind(folder)):

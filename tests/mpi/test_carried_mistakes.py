@@ -49,7 +49,7 @@ def run(folder: JobFolder, program: Path, *arguments: str, **solvers: object) ->
         ),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_mistakes_of_carried_programs_are_reported(
     folder: JobFolder, carried: Build, how: str, solvers: dict[str, object], sentence: str
 ) -> None:
     result = run(folder, Path("env"), str(carried("mistaken")), how, **solvers)  # `env` hides what it is linked with
@@ -66,21 +66,21 @@ def with_libmpidata(folder: JobFolder) -> Path:
     return program
 
 
-def test_a_program_with_libmpidata_is_told_of_the_other_library(folder: JobFolder, with_libmpidata: Path) -> None:
+def test_program_linked_with_libmpidata_is_reported(folder: JobFolder, with_libmpidata: Path) -> None:
     result = run(folder, Path("env"), str(with_libmpidata), carried={})
     assert result.status == 1
     said = " ".join(result.logs().split())
     assert "the job carries this program (solvers.carried), which is linked with libmpidata." in said, result.logs()
 
 
-def test_the_wrong_library_is_seen_before_the_start(folder: JobFolder, carried: Build, with_libmpidata: Path) -> None:
+def test_wrong_library_is_reported_before_the_start(folder: JobFolder, carried: Build, with_libmpidata: Path) -> None:
     result = run(folder, with_libmpidata, carried={})
     assert result.status == 2 and "which is linked with libmpidata, though with 'solvers.carried'" in result.output
     result = run(folder, carried("mistaken"))
     assert result.status == 2 and "is linked with libmpidata_carried, which is for programs that" in result.output
 
 
-def test_a_program_that_goes_on_after_its_end_is_ended(folder: JobFolder, carried: Build) -> None:
+def test_program_still_running_after_finalize_is_ended(folder: JobFolder, carried: Build) -> None:
     result = run(folder, carried("mistaken"), "lingers", carried={}, start_timeout_s=7, timeout_s=5)
     assert result.status == 0 and result.seconds < 60
     log = " ".join(result.log("solver").split())
@@ -88,7 +88,7 @@ def test_a_program_that_goes_on_after_its_end_is_ended(folder: JobFolder, carrie
     assert "did not end within solvers.start_timeout_s after mpidata_finalize, and was ended." in log, log
 
 
-def test_a_time_that_is_not_finite_is_a_failed_try(folder: JobFolder, carried: Build) -> None:
+def test_step_time_that_is_not_finite_fails_the_try(folder: JobFolder, carried: Build) -> None:
     result = run(folder, carried("mistaken"), "diverges", carried={}, tolerate=1)
     assert result.status == 0, result.logs()
     (failed,) = result.summary["set_aside"]

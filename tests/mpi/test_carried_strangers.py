@@ -72,7 +72,7 @@ def attach(address: str, times: int = 1) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_processes_from_outside_are_refused_and_the_job_goes_on(running: Running) -> None:
+def test_processes_from_outside_are_refused_and_the_job_completes(running: Running) -> None:
     time.sleep(0.5)  # its one rank has attached
     path = running.address.rpartition(":")[0]
     assert "this process does not belong to the program that the carrier runs now" in attach(f"{path}:{'0' * 31}")[0]
@@ -90,7 +90,7 @@ def test_processes_from_outside_are_refused_and_the_job_goes_on(running: Running
         running.finish()
 
 
-def test_another_user_can_neither_enter_nor_look(running: Running, temporary: Path) -> None:
+def test_another_user_can_neither_connect_nor_read_memory(running: Running, temporary: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("to become another user needs root")
     path = Path(running.address.rpartition(":")[0])

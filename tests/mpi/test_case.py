@@ -49,7 +49,7 @@ def write(
     )
 
 
-def test_other_marks(folder: JobFolder) -> None:
+def test_custom_marks_are_filled_and_checked(folder: JobFolder) -> None:
     write(folder, "<<alpha:.6e>> <<alpha>> <<simulation>> {alpha}", marks=["<<", ">>"])
     result = folder.run()
     assert result.status == 0, result.logs()
@@ -64,7 +64,7 @@ def test_other_marks(folder: JobFolder) -> None:
 @pytest.mark.parametrize(
     "how", [pytest.param({"carried": {}}, marks=pytest.mark.full), {"start": "spawn"}], ids=["carried", "spawned"]
 )
-def test_each_simulation_has_its_own_folder_and_failed_ones_are_kept(folder: JobFolder, how: dict[str, object]) -> None:
+def test_each_simulation_has_its_own_copy_and_failed_copies_are_kept(folder: JobFolder, how: dict[str, object]) -> None:
     write(folder, "{{alpha:.6e}} {{ alpha }} {{simulation}} {alpha} {{try}}", how)
     result = folder.run()
     assert result.status == 0, result.logs()
@@ -119,7 +119,7 @@ def test_the_ranks_of_a_spawned_group_share_a_folder(folder: JobFolder, dies: in
         ("", {"link": ["../case"]}, "'solvers.case.link[0]' is '../case', but"),
     ],
 )
-def test_what_cannot_be_filled_is_said_before_the_start(
+def test_mistakes_in_case_folders_are_reported_before_the_start(
     tmp_path: Path, text: str, more: dict[str, object], sentence: str
 ) -> None:
     folder = JobFolder(tmp_path)
@@ -130,7 +130,7 @@ def test_what_cannot_be_filled_is_said_before_the_start(
     assert sentence in str(caught.value)
 
 
-def test_a_stray_sign_is_no_mark_and_the_innermost_is_filled(folder: JobFolder) -> None:
+def test_stray_signs_are_ignored_and_the_innermost_mark_is_filled(folder: JobFolder) -> None:
     text = "cat << END > in.txt\n<<alpha:.6e>> x << 3; <<simulation:04d>> << <<simulation>>\n<<"
     write(folder, text, marks=["<<", ">>"], program="solvers/python/case_stray_marks.py")
     result = folder.run()
@@ -138,7 +138,7 @@ def test_a_stray_sign_is_no_mark_and_the_innermost_is_filled(folder: JobFolder) 
 
 
 @pytest.mark.parametrize(("mode", "user"), [(0o555, 65534), (0o500, 65534), (0o000, 65534), (0o000, 0)])
-def test_a_copy_with_folders_that_may_not_be_written_is_removed(tmp_path: Path, mode: int, user: int) -> None:
+def test_copy_with_unwritable_folders_is_removed(tmp_path: Path, mode: int, user: int) -> None:
     if os.geteuid() != 0:
         pytest.skip("to become another user needs root")
     with tempfile.TemporaryDirectory(prefix="mpidata-test-") as name:
@@ -161,7 +161,7 @@ def test_a_copy_with_folders_that_may_not_be_written_is_removed(tmp_path: Path, 
         assert not (run / "cases").exists()
 
 
-def test_what_is_linked_or_too_large_is_not_filled(tmp_path: Path) -> None:
+def test_filling_linked_or_too_large_files_is_refused(tmp_path: Path) -> None:
     folder = JobFolder(tmp_path)
     write(folder, fill=["mesh/points"], link=["mesh"])
     folder.write(train="")

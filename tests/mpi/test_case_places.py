@@ -40,7 +40,7 @@ def write(job: JobFolder, place: Path, shape: tuple[int, int] = (4, 6)) -> None:
     )
 
 
-def test_two_jobs_at_once_do_not_share_copies(tmp_path: Path, place: Path) -> None:
+def test_concurrent_jobs_do_not_share_copies(tmp_path: Path, place: Path) -> None:
     jobs = [JobFolder(tmp_path / name) for name in ("one", "other")]
     started = time.monotonic()
     for job in jobs:
@@ -60,7 +60,7 @@ def test_two_jobs_at_once_do_not_share_copies(tmp_path: Path, place: Path) -> No
 @pytest.mark.parametrize(
     "end", ["error", *(pytest.param(end, marks=pytest.mark.full) for end in ("interrupted", "killed"))]
 )
-def test_no_copy_is_left(folder: JobFolder, place: Path, end: str) -> None:
+def test_no_case_copy_is_left_after_a_job_fails_or_is_killed(folder: JobFolder, place: Path, end: str) -> None:
     write(folder, place, (6, 4) if end == "error" else (4, 6))
     started, job = time.monotonic(), folder.start()
     while not list(place.glob("cases/*/*/written")):

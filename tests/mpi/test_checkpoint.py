@@ -67,7 +67,7 @@ def history(file: TrainerFile) -> list[tuple[int, int]]:
     return [(simulation, step) for simulation, step in samples]
 
 
-def test_a_checkpoint_and_a_job_that_continues_it(folder: JobFolder) -> None:
+def test_checkpoint_and_resume_use_every_sample_once(folder: JobFolder) -> None:
     run = run_until_checkpoint(folder)
     checkpoint = path_of(run / "checkpoints", 1)
     with open_all(checkpoint) as files:
@@ -117,7 +117,9 @@ def check_other_trainers(folder: JobFolder, policy: str, tail: str, before: int,
 @pytest.mark.parametrize(
     ("policy", "before", "after"), [("fifo", 2, 1), pytest.param("reservoir", 1, 3, marks=pytest.mark.full)]
 )
-def test_another_number_of_trainers_repeats_the_tail(folder: JobFolder, policy: str, before: int, after: int) -> None:
+def test_resume_with_another_number_of_trainers_repeats_the_tail(
+    folder: JobFolder, policy: str, before: int, after: int
+) -> None:
     check_other_trainers(folder, policy, "repeat", before, after, late=False)
 
 
@@ -126,20 +128,20 @@ def test_another_number_of_trainers_repeats_the_tail(folder: JobFolder, policy: 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)])
 @pytest.mark.parametrize("tail", ["drop", "repeat"])
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
-def test_any_number_of_trainers_continues_any_buffer(
+def test_resume_works_with_any_number_of_trainers_policy_and_tail(
     folder: JobFolder, policy: str, tail: str, before: int, after: int, late: bool
 ) -> None:
     check_other_trainers(folder, policy, tail, before, after, late)
 
 
-def test_it_is_of_the_batch_where_the_trainers_are_not_of_the_last_that_they_may_draw(folder: JobFolder) -> None:
+def test_checkpoint_is_taken_at_the_current_batch_not_the_last_granted_one(folder: JobFolder) -> None:
     run = run_until_checkpoint(folder, {"policy": "fifo", "capacity": 400}, sleep_s=0, batch=1)
     (taken,) = [event for event in map(json.loads, (run / "events.jsonl").open()) if event["event"] == "checkpoint"]
     assert 5 <= taken["batch"] <= 12  # of 96 batches, of which 64 are granted
 
 
 @pytest.mark.full
-def test_training_is_not_held_up_for_longer_than_copying_the_buffer_takes(folder: JobFolder) -> None:
+def test_checkpoint_pauses_training_no_longer_than_a_copy_of_the_buffer(folder: JobFolder) -> None:
     """The buffer has 2 GiB; the test needs twice that, and room on the disk."""
     folder.job(
         trainers={"program": python("trainers/checkpoint/hold_up.py")},

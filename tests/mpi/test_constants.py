@@ -66,7 +66,7 @@ def seen(folder: JobFolder, result: Result, trainers: int = 1) -> list[dict[str,
 @pytest.mark.parametrize(
     ("batch", "where"), [("4", "apart"), pytest.param("4", "batch", marks=pytest.mark.full), ("0", "apart")]
 )
-def test_each_sample_has_those_of_its_simulation(folder: JobFolder, batch: str, where: str) -> None:
+def test_each_sample_has_the_constants_of_its_simulation(folder: JobFolder, batch: str, where: str) -> None:
     """Constants come as pages, copies of batches or views, and are held while a sample or a view refers to them."""
     write(folder, batch, where, validation={"count": 2}, samples={"statistics": True})
     (notes,) = seen(folder, folder.run())
@@ -76,7 +76,7 @@ def test_each_sample_has_those_of_its_simulation(folder: JobFolder, batch: str, 
 
 
 @pytest.mark.parametrize(("nodes", "wide"), [pytest.param(16, 16, marks=pytest.mark.full), (1 << 17, 1 << 14)])
-def test_they_are_sent_once_to_each_trainer(folder: JobFolder, nodes: int, wide: int) -> None:
+def test_constants_are_sent_once_to_each_trainer(folder: JobFolder, nodes: int, wide: int) -> None:
     folder.variables |= {"NODES": str(nodes), "WIDE": str(wide)}
     fields = {"xy": {**FIELDS["xy"], "shape": [nodes]}, "u": {"shape": [wide]}}
     write(folder, "3", "apart", fields=fields, trainers=2)
@@ -87,7 +87,7 @@ def test_they_are_sent_once_to_each_trainer(folder: JobFolder, nodes: int, wide:
 
 
 @pytest.mark.parametrize(("batch", "where"), [pytest.param("1", "batch", marks=pytest.mark.full), ("0", "apart")])
-def test_a_sample_keeps_those_of_its_try(folder: JobFolder, batch: str, where: str) -> None:
+def test_samples_keep_the_constants_of_their_try(folder: JobFolder, batch: str, where: str) -> None:
     folder.variables["TRIED"] = str(folder.path / "tried")
     write(folder, batch, where, buffer={"policy": "fifo", "capacity": 2})
     result = folder.run()
@@ -100,7 +100,7 @@ def test_a_sample_keeps_those_of_its_try(folder: JobFolder, batch: str, where: s
 @pytest.mark.parametrize(
     ("trainers", "after"), [pytest.param(*of, marks=pytest.mark.full) for of in ((2, 1), (1, 1), (1, 2))]
 )
-def test_a_resume_has_them(folder: JobFolder, trainers: int, after: int) -> None:
+def test_resume_restores_constants(folder: JobFolder, trainers: int, after: int) -> None:
     """This includes another number of trainers, validation samples, and a statistics file that has the constants."""
     folder.variables |= {"DIES": "1", "SLEEP_S": "0.01"}
     write(
@@ -117,7 +117,7 @@ def test_a_resume_has_them(folder: JobFolder, trainers: int, after: int) -> None
 
 
 @pytest.mark.full
-def test_a_replay_knows_their_values(folder: JobFolder) -> None:
+def test_replay_repeats_draws_and_detects_changed_constants(folder: JobFolder) -> None:
     write(folder, "4", "apart", journal=True)
     first = folder.run()
     (notes,) = seen(folder, first)
@@ -128,7 +128,7 @@ def test_a_replay_knows_their_values(folder: JobFolder) -> None:
     assert_failed(other, ", step 0 has other values than in the replayed run")
 
 
-def test_a_program_that_writes_files_has_one_for_them(folder: JobFolder) -> None:
+def test_constants_are_read_from_a_file_of_the_program(folder: JobFolder) -> None:
     (folder.path / "case").mkdir()
     write(
         folder, "4", "apart",
@@ -146,7 +146,7 @@ def test_a_program_that_writes_files_has_one_for_them(folder: JobFolder) -> None
     ("trainers", "window", "is_carried"),
     [*(pytest.param(*of, marks=pytest.mark.full) for of in ((2, 2, False), (1, 1, False))), (1, 2, True)],
 )
-def test_tries_differ_in_lengths(
+def test_constants_are_correct_if_tries_differ_in_lengths(
     folder: JobFolder, compiled: Callable[[str], Path], carried: Callable[..., Path], require: Callable[[str], str],
     trainers: int, window: int, is_carried: bool,
 ) -> None:  # fmt: skip

@@ -91,7 +91,7 @@ def build(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str
         *(pytest.param(*of, marks=pytest.mark.full) for of in [("g++", "20"), ("clang++", "17")]),
     ],
 )
-def test_every_element_of_every_view(folder: JobFolder, build: Build, compiler: str, standard: str) -> None:
+def test_every_element_of_every_view_arrives(folder: JobFolder, build: Build, compiler: str, standard: str) -> None:
     program = build("views", compiler, standard, *LIBRARIES)
     folder.job(
         trainers={"program": python("trainers/checks/check_views.py")},
@@ -104,20 +104,20 @@ def test_every_element_of_every_view(folder: JobFolder, build: Build, compiler: 
     assert result.marked() == [f"checked {2 * 3 * len(SHAPES)}"], result.logs()
 
 
-def test_all_dtypes(folder: JobFolder, build: Build) -> None:
+def test_all_dtypes_arrive(folder: JobFolder, build: Build) -> None:
     run_dtypes(folder, FIELDS, program=[str(build("dtypes"))])
 
 
 @pytest.mark.full
-def test_all_dtypes_of_clang(folder: JobFolder, build: Build) -> None:
+def test_all_dtypes_arrive_if_built_with_clang(folder: JobFolder, build: Build) -> None:
     run_dtypes(folder, FIELDS, program=[str(build("dtypes", "clang++", "20"))])
 
 
-def test_rows_in_any_order(folder: JobFolder, build: Build) -> None:
+def test_rows_put_in_any_order_arrive(folder: JobFolder, build: Build) -> None:
     check_maps(folder, program=[str(build("scattered"))])
 
 
-def test_what_comes_back_from_the_model(folder: JobFolder, build: Build) -> None:
+def test_published_arrays_and_answers_are_correct(folder: JobFolder, build: Build) -> None:
     space = {"alpha": [0.0, 1.0], "mesh": {"value": "coarse"}}
     folder.write(net=DOUBLE)
     folder.job(
@@ -129,12 +129,12 @@ def test_what_comes_back_from_the_model(folder: JobFolder, build: Build) -> None
     check_published(folder.run())
 
 
-def test_a_loop_that_is_cancelled(folder: JobFolder, build: Build) -> None:
+def test_loop_ends_when_the_simulation_is_cancelled(folder: JobFolder, build: Build) -> None:
     write_cancelled(folder, solvers={"groups": 2, "ranks_per_group": 2, "program": [str(build("endless"))]})
     check_cancelled(folder, folder.run(), ranks=2)
 
 
-def test_a_loop_in_a_job_that_stops(folder: JobFolder, build: Build) -> None:
+def test_loop_ends_when_the_job_stops(folder: JobFolder, build: Build) -> None:
     folder.write(train="from numpy_stream import stream\nfor _ in zip(range(5), stream()):\n    pass\n")
     folder.job(solvers={"groups": 1, "ranks_per_group": 2, "program": [str(build("endless"))]})
     result = folder.run()
@@ -144,7 +144,7 @@ def test_a_loop_in_a_job_that_stops(folder: JobFolder, build: Build) -> None:
 
 
 @pytest.mark.parametrize("carried", [True, pytest.param(False, marks=pytest.mark.full)])
-def test_views_of_a_device(folder: JobFolder, build: Build, standin: Path, carried: bool) -> None:
+def test_views_of_device_memory_arrive(folder: JobFolder, build: Build, standin: Path, carried: bool) -> None:
     folder.write(
         train="from numpy_stream import stream\n"
         "for s in stream():\n    print('=>', int(s['v'][0]), s['u'].T.ravel().tolist() == s['v'].tolist(),\n"
@@ -169,13 +169,13 @@ def test_views_of_a_device(folder: JobFolder, build: Build, standin: Path, carri
         ("iput", "3: Field 'u': an array in the memory of a device cannot be lent. Step 0. Use mpidata_put or"),
     ],
 )
-def test_what_is_refused_of_a_device(build: Build, standin: Path, call: str, sentence: str) -> None:
+def test_lending_device_memory_is_refused(build: Build, standin: Path, call: str, sentence: str) -> None:
     command = [build("device_views", "g++", "17", carried=True), standin, call]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert sentence in done.stdout, done.stdout + done.stderr
 
 
-def test_a_question_about_an_array_of_a_device_is_refused(folder: JobFolder, build: Build, standin: Path) -> None:
+def test_questions_with_device_memory_fail_the_job(folder: JobFolder, build: Build, standin: Path) -> None:
     folder.write(net="def answer(batch):\n    return {'y': batch['x'][:, 0]}\n")
     program = [str(build("device_views", "g++", "17")), str(standin), "infer"]
     folder.job(trainers=DRAIN, solvers={"program": program}, inference={"function": "net:answer"})
@@ -186,7 +186,7 @@ STILL = "mpidata: an exception has left the scope of mpidata::job, so this rank 
 
 
 @pytest.mark.parametrize("how", ["outside", "twice", pytest.param("nowhere", marks=pytest.mark.full)])
-def test_an_exception_ends_its_rank(folder: JobFolder, build: Build, how: str) -> None:
+def test_exception_that_leaves_the_job_ends_its_rank(folder: JobFolder, build: Build, how: str) -> None:
     solvers = {"groups": 2, "ranks_per_group": 2, "program": [str(build("throws")), how]}
     folder.job(trainers=DRAIN, solvers=solvers)
     result = folder.run(timeout=60)
@@ -198,7 +198,7 @@ def test_an_exception_ends_its_rank(folder: JobFolder, build: Build, how: str) -
     assert "outside: as asked" not in said
 
 
-def test_an_exception_of_a_carried_program(folder: JobFolder, build: Build) -> None:
+def test_exception_in_a_carried_program_retries_the_simulation(folder: JobFolder, build: Build) -> None:
     folder.job(trainers=DRAIN, solvers={"carried": {}, "program": [str(build("throws", carried=True))]})
     result = folder.run(timeout=60)
     assert result.status == 0 and result.summary["samples"]["received"] == 4 * 4, result.logs()
@@ -206,7 +206,7 @@ def test_an_exception_of_a_carried_program(folder: JobFolder, build: Build) -> N
     assert STILL in result.logs() and "outside: as asked" not in result.logs()
 
 
-def test_an_exception_that_is_caught_in_the_loop(folder: JobFolder, build: Build) -> None:
+def test_exception_caught_in_the_loop_can_abandon_the_simulation(folder: JobFolder, build: Build) -> None:
     solvers = {"groups": 2, "ranks_per_group": 2, "program": [str(build("throws")), "given up"]}
     folder.job(trainers=DRAIN, solvers=solvers)
     result = folder.run(timeout=60)
@@ -217,7 +217,7 @@ def test_an_exception_that_is_caught_in_the_loop(folder: JobFolder, build: Build
     assert result.summary["samples"]["received"] == 3 * 4 + 2
 
 
-def test_an_exception_of_a_program_alone(build: Build, tmp_path: Path) -> None:
+def test_exception_outside_a_job_ends_the_program(build: Build, tmp_path: Path) -> None:
     command = [build("throws", carried=True), "alone"]
     for status in (1, 0):  # the program throws once
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
@@ -226,7 +226,7 @@ def test_an_exception_of_a_program_alone(build: Build, tmp_path: Path) -> None:
     assert done.returncode == 0 and done.stdout == "simulation 0\ncaught\n" and STILL not in done.stderr
 
 
-def test_rows_that_are_too_many_to_gather(folder: JobFolder, build: Build) -> None:
+def test_too_many_rows_to_gather_fail_the_job(folder: JobFolder, build: Build) -> None:
     program = [str(build("alone", carried=True)), "huge"]
     fields = {"u": {"shape": ["n"], "dtype": "float64"}}
     folder.job(
@@ -254,7 +254,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_thrown(build: Build, wrong: str) -> None:
+def test_mistakes_are_thrown_as_exceptions(build: Build, wrong: str) -> None:
     variables = environment() | {
         "MPIDATA_PARAM_BETA": "2.5",
         "MPIDATA_PARAM_ALPHA": "big" if wrong == "parameter" else "1",

@@ -35,7 +35,7 @@ def test_a_script_may_save_its_model_after_ctrl_c(folder: JobFolder, what: str) 
     assert what == "loader" or "stopped: True" in result.log("trainer")
 
 
-def test_scripts_that_do_not_catch_it_end_in_order_with_a_sentence(folder: JobFolder) -> None:
+def test_uncaught_keyboard_interrupt_ends_scripts_without_a_traceback(folder: JobFolder) -> None:
     result = interrupt(folder, "stream", "ends", trainers=2)
     for trainer in range(2):
         log = result.log("trainer", trainer)

@@ -17,7 +17,7 @@ def batches(result: Result) -> list[list[list[int]]]:
 
 
 @pytest.mark.full
-def test_an_index_that_kills_each_loader_is_left_out_as_far_as_tolerated(folder: JobFolder) -> None:
+def test_index_that_kills_each_loader_is_skipped_if_tolerated(folder: JobFolder) -> None:
     result = run(folder, {9}, ranks=1, spares=2, retries=1, tolerate=1)
     assert result.status == 0, result.logs()
     assert [sum(epoch, []) for epoch in batches(result)] == [[i for i in range(61) if i != 9]] * 2

@@ -42,7 +42,7 @@ def check(result: Result, notes: list[dict[str, Any]], buffer: str) -> None:
 @pytest.mark.parametrize(
     "buffer", ["fifo", *(pytest.param(of, marks=pytest.mark.full) for of in ("firo", "reservoir"))]
 )
-def test_each_sample_once_and_the_trainers_know_the_same(folder: JobFolder, buffer: str, prefetch: int) -> None:
+def test_each_sample_is_used_once_and_statistics_agree(folder: JobFolder, buffer: str, prefetch: int) -> None:
     write_job(folder, buffer, prefetch=prefetch, statistics=True, pages=True)
     result = folder.run(timeout=80)
     notes = folder.read_notes("used", 2)
@@ -67,7 +67,7 @@ def test_a_resumed_job_has_each_sample_once(folder: JobFolder, buffer: str, pref
     assert {note["resumed"] for note in notes} == {checkpoints[0]["batch"]}
 
 
-def test_a_loop_that_is_left_has_drawn_what_it_had(folder: JobFolder) -> None:
+def test_prefetched_batches_do_not_count_as_drawn_after_a_break(folder: JobFolder) -> None:
     write_job(folder, "firo", leave=6, prefetch=2)
     result = folder.run(timeout=80)
     assert result.status == 0 and result.summary["status"] == "stopped", result.logs()
@@ -85,7 +85,7 @@ def test_the_ranks_of_a_replica_have_the_same_batches(folder: JobFolder) -> None
 
 
 @pytest.mark.parametrize("each", [1, 2])
-def test_rows_of_files_and_of_a_dataloader_come_once_an_epoch(folder: JobFolder, each: int) -> None:
+def test_rows_of_files_and_a_dataloader_arrive_once_per_epoch(folder: JobFolder, each: int) -> None:
     write_parts(folder, [31, 20, 12])
     options = {"parts": str(folder.path / "parts" / "*.npz"), "rows": 41}
     program = python("trainers/device/note_rows.py", json.dumps(options))

@@ -93,12 +93,12 @@ def check(folder: JobFolder, library: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", (0, 2, 18, 36))
-def test_a_few(folder: JobFolder, library: Path, seed: int) -> None:
+def test_disk_faults_are_survived_or_reported(folder: JobFolder, library: Path, seed: int) -> None:
     check(folder, library, seed)
     assert (folder.path / "faults").exists()
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", [seed for seed in range(22) if seed not in (0, 2, 18, 36)])
-def test_many(folder: JobFolder, library: Path, seed: int) -> None:
+def test_more_disk_faults_are_survived_or_reported(folder: JobFolder, library: Path, seed: int) -> None:
     check(folder, library, seed)

@@ -28,9 +28,7 @@ def test_the_doctor(folder: JobFolder) -> None:
 
 
 @pytest.mark.parametrize("slow", [pytest.param(False, marks=pytest.mark.full), True])
-def test_a_job_says_once_that_its_transport_is_slow(
-    folder: JobFolder, monkeypatch: pytest.MonkeyPatch, slow: bool
-) -> None:
+def test_slow_transport_is_reported_once(folder: JobFolder, monkeypatch: pytest.MonkeyPatch, slow: bool) -> None:
     if slow:
         monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
     folder.variables = {"STEPS": "1"}

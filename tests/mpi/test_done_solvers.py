@@ -16,7 +16,7 @@ while not os.path.exists("enough"):
 """
 
 
-def test_they_keep_no_core_busy(folder: JobFolder) -> None:
+def test_finished_solvers_keep_no_core_busy(folder: JobFolder) -> None:
     """They would in MPI_Finalize, which returns when all ranks have called it."""
     folder.write(train=TRAIN)
     folder.job(solvers={"function": "functions.steps:simulate"})

@@ -44,11 +44,11 @@ def test_all_dtypes_are_tested() -> None:
     assert set(NATIVE) == set(constants.DTYPES)
 
 
-def test_a_solver_in_c(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_dtypes_of_a_c_solver_arrive(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     run(folder, FIELDS, program=[str(compiled("dtypes"))])
 
 
-def test_a_carried_solver_in_fortran(folder: JobFolder, require: Callable[[str], str]) -> None:
+def test_dtypes_of_a_carried_fortran_solver_arrive(folder: JobFolder, require: Callable[[str], str]) -> None:
     options = ["-Wall", "-Wextra", "-Werror", "-O2"]
     source = PROGRAMS / "solvers/fortran/dtypes.f90"
     command = [require("gfortran"), *options, source, "-o", "solver", *config("--fcarried")]
@@ -56,7 +56,7 @@ def test_a_carried_solver_in_fortran(folder: JobFolder, require: Callable[[str],
     run(folder, OF_FORTRAN, program=["./solver"], carried={})
 
 
-def test_a_solver_in_python_and_what_is_kept(folder: JobFolder) -> None:
+def test_dtypes_of_a_python_solver_reach_record_and_statistics(folder: JobFolder) -> None:
     result = run(folder, FIELDS, program=python("solvers/python/puts_dtypes.py"))
     for validation, samples in ((False, SIMULATIONS * STEPS), (True, STEPS)):
         dataset = RecordedDataset(folder.path / "samples", validation=validation)

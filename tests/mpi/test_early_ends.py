@@ -25,7 +25,7 @@ from jobs import DRAIN, JobFolder, python
         ),
     ],
 )  # fmt: skip
-def test_a_python_program_that_ends_within_a_simulation_has_failed_that_try(
+def test_python_program_that_ends_within_a_simulation_fails_the_try(
     folder: JobFolder, leave: str, groups: int, ranks: int, carried: bool
 ) -> None:
     how = {"carried": {"ranks": 1}} if carried else {"ranks_per_group": ranks}
@@ -47,16 +47,14 @@ def test_a_python_program_that_ends_within_a_simulation_has_failed_that_try(
         *(pytest.param(*of, marks=pytest.mark.full) for of in (("close", "stopped"), ("within", "failed"))),
     ],
 )
-def test_a_trainer_that_ends_by_os_exit_has_done_its_work_after_the_loop(
-    folder: JobFolder, when: str, status: str
-) -> None:
+def test_os_exit_of_a_trainer_fails_the_job_only_within_the_loop(folder: JobFolder, when: str, status: str) -> None:
     program = python("trainers/stopping/exits_at_once.py", when)
     folder.job(trainers={"ranks": 2, "program": program}, solvers={"function": "functions.steps:simulate"})
     result = folder.run(timeout=60)
     assert result.summary["status"] == status and result.status == (status == "failed"), result.logs()
 
 
-def test_a_spawned_group_that_is_killed_whole_before_it_joins_is_spawned_again(folder: JobFolder) -> None:
+def test_spawned_group_killed_before_it_joins_is_spawned_again(folder: JobFolder) -> None:
     folder.job(
         trainers=DRAIN,
         solvers={"program": python("solvers/python/joins_late.py"), "groups": 1, "start": "spawn"},

@@ -53,7 +53,7 @@ def ten_steps(folder: JobFolder, trainer: str) -> None:
     folder.job(trainers={"program": python(f"trainers/{trainer}")}, solvers={"function": "functions.steps:simulate"})
 
 
-def test_a_loop_that_was_left_early_may_come_back(folder: JobFolder) -> None:
+def test_stream_can_be_iterated_again_after_an_early_break(folder: JobFolder) -> None:
     folder.job(
         trainers={"ranks": 2, "program": python("trainers/stopping/comes_back.py")},
         solvers={"function": "functions.steps:simulate", "groups": 2},
@@ -66,14 +66,14 @@ def test_a_loop_that_was_left_early_may_come_back(folder: JobFolder) -> None:
     assert result.summary["batches"]["per_trainer"] == [9, 9]
 
 
-def test_a_look_at_the_first_batch_is_no_stop(folder: JobFolder) -> None:
+def test_drawing_only_the_first_batch_does_not_stop_the_stream(folder: JobFolder) -> None:
     ten_steps(folder, "stopping/first_batch.py")
     result = folder.run(timeout=60)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     assert "rest 9" in result.log("trainer")
 
 
-def test_epochs_of_an_endless_looking_stream(folder: JobFolder) -> None:
+def test_batches_per_epoch_splits_the_stream_into_epochs(folder: JobFolder) -> None:
     ten_steps(folder, "stopping/epochs.py")
     result = folder.run(timeout=60)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
@@ -93,7 +93,7 @@ def test_a_script_that_fails_after_the_stream_fails_the_job(folder: JobFolder) -
     assert "exit status 1" in result.summary["error"] and "no space for the model" in result.output
 
 
-def test_a_script_goes_on_after_close_while_a_solver_in_a_long_step_is_ended(folder: JobFolder) -> None:
+def test_script_continues_after_close_while_a_solver_in_a_long_step_is_ended(folder: JobFolder) -> None:
     folder.job(
         trainers={"ranks": 2, "program": python("trainers/stopping/closes.py")},
         solvers={"function": "functions.timing.long_step:simulate", "groups": 2},

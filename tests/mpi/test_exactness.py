@@ -52,7 +52,7 @@ def run(
         pytest.param(("iput", "9"), marks=pytest.mark.full),
     ],
 )
-def test_every_sample_once_with_three_trainers_and_five_groups(
+def test_every_sample_arrives_once_with_three_trainers_and_five_groups(
     folder: JobFolder, compiled: Callable[[str], Path], extra: tuple[str, ...]
 ) -> None:
     result = run(
@@ -81,7 +81,7 @@ def test_every_sample_once_with_three_trainers_and_five_groups(
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
-def test_one_trainer_gets_all_in_order_of_arrival(
+def test_one_trainer_draws_all_samples_in_order_of_arrival(
     folder: JobFolder, compiled: Callable[[str], Path], ranks: int
 ) -> None:
     run(folder, compiled("pattern"), 1, 1, ranks, 0, buffer={"policy": "fifo", "capacity": 16})
@@ -91,7 +91,7 @@ def test_one_trainer_gets_all_in_order_of_arrival(
     assert [s for s, _ in came["seen"]] == sorted(s for s, _ in came["seen"])
 
 
-def test_the_tail_is_dropped_alike_on_all_trainers(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_tail_is_dropped_equally_on_all_trainers(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     run(folder, compiled("pattern"), 2, 3, 1, 7, buffer={"policy": "fifo", "capacity": 30})
     came = seen(folder, 2)
     counts = [Counter(map(tuple, trainer["seen"])) for trainer in came]

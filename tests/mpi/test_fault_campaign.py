@@ -19,6 +19,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("seed", [FAST_SEED, *(pytest.param(seed, marks=pytest.mark.full) for seed in MORE_SEEDS)])
-def test_a_draw_of_the_campaign(folder: JobFolder, built: Path, seed: int) -> None:
+def test_job_with_a_random_fault_completes_or_reports_the_cause(folder: JobFolder, built: Path, seed: int) -> None:
     print(fault_campaign.draw(seed))
     print(fault_campaign.run_draw(folder, built, seed))

@@ -73,14 +73,14 @@ def check(folder: JobFolder, victim: str, before: tuple[int, int], after: tuple[
     check_rows(folder.path)
 
 
-def test_a_trainer_dies_and_the_job_goes_on_with_others(folder: JobFolder) -> None:
+def test_resume_with_fewer_ranks_after_a_trainer_death_reads_each_row_once(folder: JobFolder) -> None:
     check(folder, "trainer", before=(2, 2), after=(1, 1), moment=0.1)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("victim", ["trainer", "mpirun"])
 @pytest.mark.parametrize("seed", range(10))
-def test_any_moment(folder: JobFolder, victim: str, seed: int) -> None:
+def test_resume_after_a_death_at_any_moment_reads_each_row_once(folder: JobFolder, victim: str, seed: int) -> None:
     chosen = random.Random(f"{victim} {seed}")
     before, after = ((chosen.choice([1, 2, 3]), chosen.choice([1, 2, 3])) for _ in range(2))
     check(folder, victim, before, after, chosen.uniform(0.0, 0.8))

@@ -6,7 +6,9 @@ from pathlib import Path
 from jobs import DRAIN, JobFolder, python
 
 
-def test_a_spawned_program_without_one_of_its_libraries(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_missing_shared_library_of_a_spawned_program_is_reported(
+    folder: JobFolder, compiled: Callable[[str], Path]
+) -> None:
     (folder.path / "solver").write_bytes(compiled("pattern").read_bytes().replace(b"libmpidata.so", b"libmpidatb.so"))
     (folder.path / "solver").chmod(0o755)
     folder.job(trainers=DRAIN, solvers={"program": ["./solver"], "start": "spawn", "retries": 0})
@@ -19,7 +21,7 @@ def test_a_spawned_program_without_one_of_its_libraries(folder: JobFolder, compi
     assert "a shared library was not found" in sentence
 
 
-def test_a_rank_that_dies_before_all_have_joined(folder: JobFolder) -> None:
+def test_death_before_all_ranks_joined_is_reported_as_the_cause(folder: JobFolder) -> None:
     """The waiting trainer reports neither that MPI failed nor that the scheduler has died."""
     folder.job(
         trainers={"program": python("trainers/only_joins.py")},

@@ -3,7 +3,7 @@
 from jobs import JobFolder, python
 
 
-def test_what_may_fork_beside_the_stream(folder: JobFolder) -> None:
+def test_workers_pools_and_programs_can_run_beside_the_stream(folder: JobFolder) -> None:
     folder.variables = {"STEPS": "10"}
     folder.job(
         trainers={"ranks": 2, "program": python("trainers/forks_beside.py")},

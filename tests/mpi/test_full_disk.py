@@ -32,7 +32,7 @@ def job(folder: JobFolder, room_at_batch: int, **keys: object) -> None:
     )
 
 
-def test_a_full_disk_ends_nothing(folder: JobFolder, small_disk: Path) -> None:
+def test_full_disk_does_not_stop_the_training(folder: JobFolder, small_disk: Path) -> None:
     job(folder, room_at_batch=1000)
     result = folder.run()
     assert (folder.path / "drawn").read_text() == str(8 * SIMULATIONS // 4), result.logs()
@@ -45,7 +45,7 @@ def test_a_full_disk_ends_nothing(folder: JobFolder, small_disk: Path) -> None:
     assert "killed together" not in result.output, result.output
 
 
-def test_what_was_missing_is_written_when_there_is_room(folder: JobFolder, small_disk: Path) -> None:
+def test_missing_data_is_written_when_the_disk_has_room_again(folder: JobFolder, small_disk: Path) -> None:
     job(folder, room_at_batch=130, checkpoint={"every_s": 0.5})
     result = folder.run()
     assert (result.status, result.summary["status"]) == (0, "complete"), result.logs()

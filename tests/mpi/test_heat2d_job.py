@@ -71,7 +71,7 @@ def first(built: Path) -> dict[str, dict[str, str]]:
         if case[2] <= case[1]  # 0: the ranks are those of the job
     ],
 )
-def test_same_bits(
+def test_all_languages_and_rank_counts_give_the_same_bits(
     folder: JobFolder, request: pytest.FixtureRequest, built: Path, first: dict[str, dict[str, str]],
     language: str, ranks: int, carriers: int,
 ) -> None:  # fmt: skip

@@ -35,7 +35,7 @@ def _switches(process: psutil.Process) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("ranks_per_replica", [1, 2])
-def test_they_look_fifty_times_a_second(folder: JobFolder, ranks_per_replica: int) -> None:
+def test_idle_ranks_rarely_wake_up(folder: JobFolder, ranks_per_replica: int) -> None:
     folder.write(train=_TRAIN if ranks_per_replica == 1 else _TRAIN_MATES, slow=_SLOW)
     trainers = {"ranks": ranks_per_replica, "ranks_per_replica": ranks_per_replica}
     space = {"count": 1, "space": {"alpha": [0, 1]}}

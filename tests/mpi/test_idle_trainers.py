@@ -65,13 +65,13 @@ SEEDS = (0, 1, 2, 3, 5, 10, 17, 19, 28, 29, 33)
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", SEEDS)
-def test_their_samples_go_to_those_that_draw(folder: JobFolder, seed: int) -> None:
+def test_samples_of_idle_trainers_go_to_drawing_trainers(folder: JobFolder, seed: int) -> None:
     keys, spec = draw(seed)
     print(keys, spec)
     check(folder, run(folder, keys, spec), keys, spec)
 
 
-def test_a_short_stream_does_not_end_before_all_is_drawn(folder: JobFolder) -> None:
+def test_short_stream_ends_only_after_all_samples_are_drawn(folder: JobFolder) -> None:
     """The trainer that draws has reported that it has all of its own samples before those of the other one arrive."""
     keys, spec = draw(5)
     spec |= {"steps": 4, "idle": [1]}
@@ -82,7 +82,7 @@ def test_a_short_stream_does_not_end_before_all_is_drawn(folder: JobFolder) -> N
 
 
 @pytest.mark.full
-def test_one_that_begins_late_draws_what_comes_then(folder: JobFolder) -> None:
+def test_late_trainer_draws_samples_that_arrive_after_its_start(folder: JobFolder) -> None:
     """All get equally many batches, as if it had started with the others, which have what it had not drawn."""
     folder.variables = {"STEPS": "20", "SLEEP_S": "0.002"}
     folder.job(

@@ -41,7 +41,7 @@ def check_complete(result: Result) -> None:
     assert result.summary["samples"]["received"] == 4 * 20
 
 
-def test_answers_are_those_of_the_rows_that_were_asked(folder: JobFolder) -> None:
+def test_each_row_of_an_answer_matches_its_question(folder: JobFolder) -> None:
     write_job(folder, solvers={"ranks_per_group": 2, "groups": 1})
     result = folder.run()
     check_complete(result)
@@ -55,7 +55,7 @@ def test_questions_share_a_call_of_the_function(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_a_program_in_c_keeps_questions_open(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_c_program_can_keep_several_questions_open(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     write_job(folder, ranks=2)
     folder.write(net=DOUBLE)
     folder.change_job(solvers={"groups": 2, "program": [str(compiled("asks"))]})
@@ -64,7 +64,7 @@ def test_a_program_in_c_keeps_questions_open(folder: JobFolder, compiled: Callab
 
 
 @pytest.mark.full
-def test_a_program_in_fortran_asks(folder: JobFolder, require: Callable[[str], str]) -> None:
+def test_fortran_program_gets_answers(folder: JobFolder, require: Callable[[str], str]) -> None:
     write_job(folder, ranks=1)
     folder.write(net=DOUBLE)
     few, source = MPIFH, PROGRAMS / "solvers/fortran/asks.F90"
@@ -77,7 +77,7 @@ def test_a_program_in_fortran_asks(folder: JobFolder, require: Callable[[str], s
 
 
 @pytest.mark.full
-def test_solvers_that_are_spawned_ask_by_a_trainer(folder: JobFolder) -> None:
+def test_spawned_solvers_get_answers_through_a_trainer(folder: JobFolder) -> None:
     write_job(folder, solvers={"start": "spawn", "groups": 2, "ranks_per_group": 2}, ranks=2)
     check_complete(folder.run(timeout=90))
 
@@ -97,14 +97,14 @@ def test_one_is_spawned_in_place_of_a_lost_one(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(20))
-def test_draws_of_the_campaign(folder: JobFolder, tmp_path: Path, seed: int) -> None:
+def test_answers_are_correct_despite_random_deaths(folder: JobFolder, tmp_path: Path, seed: int) -> None:
     print(draw(seed))
     print(run_draw(folder, tmp_path, seed))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_spare_answers_what_a_lost_rank_was_asked(folder: JobFolder, way: signal.Signals) -> None:
+def test_spare_answers_the_questions_of_a_lost_rank(folder: JobFolder, way: signal.Signals) -> None:
     write_job(folder, 0.05, ranks=1, spares=1, timeout_s=3, start_timeout_s=60)
     process = folder.start()
     wait_until(lambda: '"inference_joined"' in events(folder), timeout_s=40, alive=process)
@@ -117,7 +117,7 @@ def test_a_spare_answers_what_a_lost_rank_was_asked(folder: JobFolder, way: sign
 
 
 @pytest.mark.full
-def test_without_fault_tolerance_its_death_ends_the_job(folder: JobFolder) -> None:
+def test_inference_rank_death_without_fault_tolerance_fails_the_job(folder: JobFolder) -> None:
     write_job(folder, 0.05, ranks=1)
     folder.change_job(launch={"fault_tolerance": False})
     process = folder.start()
@@ -163,7 +163,7 @@ def test_a_function_that_fails_ends_the_job(folder: JobFolder, function: str, sa
         ("mpidata.solver.group()\n{ask}", "'float32'", "before the first simulation."),
     ],
 )
-def test_a_call_that_is_wrong_says_where(folder: JobFolder, before: str, dtype: str, said: str) -> None:
+def test_error_of_a_wrong_infer_call_names_its_place(folder: JobFolder, before: str, dtype: str, said: str) -> None:
     write_job(folder)
     ask = f"mpidata.solver.infer({{'x': np.zeros((2, 3))}}, {{'y': ((2, 3), {dtype})}})\n"
     folder.change_job(solvers={"groups": 1, "program": ["python", "asks.py"]})
@@ -176,7 +176,7 @@ def test_a_call_that_is_wrong_says_where(folder: JobFolder, before: str, dtype: 
 
 
 @pytest.mark.full
-def test_a_question_that_is_wrong_ends_the_job(folder: JobFolder) -> None:
+def test_question_with_mismatched_rows_fails_the_job(folder: JobFolder) -> None:
     write_job(folder)
     folder.write(
         asks="import mpidata, numpy as np\n"

@@ -36,13 +36,13 @@ def check(result: Result) -> None:
     assert result.summary["samples"]["received"] == SIMULATIONS * STEPS
 
 
-def test_a_program_in_c_keeps_questions_open(folder: JobFolder, carried: Build) -> None:
+def test_c_program_can_keep_several_questions_open(folder: JobFolder, carried: Build) -> None:
     write(folder, [str(carried("asks"))], {"groups": 2}, ranks=2)
     check(folder.run())
 
 
 @pytest.mark.full
-def test_large_questions_have_memory_of_their_own(folder: JobFolder, carried: Build) -> None:
+def test_several_large_questions_are_answered(folder: JobFolder, carried: Build) -> None:
     """Questions take up to 48 MB, and several are open at once."""
     write(folder, [str(carried("asks")), "50"])
     folder.change_job(parameters={"count": 1, "space": {"alpha": [0.0, 1.0]}})
@@ -52,7 +52,7 @@ def test_large_questions_have_memory_of_their_own(folder: JobFolder, carried: Bu
 
 @pytest.mark.full
 @pytest.mark.parametrize(("ranks", "carriers"), [(3, 1), (4, 2)])
-def test_some_of_several_ranks_ask(
+def test_questions_of_only_some_ranks_are_answered(
     folder: JobFolder, carried: Build, require: Require, ranks: int, carriers: int
 ) -> None:
     program = [str(carried("asks", require("mpicc.mpich")))]
@@ -61,7 +61,7 @@ def test_some_of_several_ranks_ask(
 
 
 @pytest.mark.full
-def test_a_program_in_fortran_asks(folder: JobFolder, require: Require) -> None:
+def test_fortran_program_gets_answers(folder: JobFolder, require: Require) -> None:
     source = PROGRAMS / "solvers/fortran/asks.F90"
     command = [require("gfortran"), "-DCARRIED", source, "-o", "asks", *config("--fcarried")]
     subprocess.run(command, cwd=folder.path, check=True)
@@ -70,13 +70,13 @@ def test_a_program_in_fortran_asks(folder: JobFolder, require: Require) -> None:
 
 
 @pytest.mark.full
-def test_a_program_in_python_asks(folder: JobFolder) -> None:
+def test_python_program_gets_answers(folder: JobFolder) -> None:
     write_job(folder, solvers={"carried": {}}, ranks=2)
     check_complete(folder.run())
 
 
 @pytest.mark.full
-def test_one_that_was_spawned_answers_by_a_trainer(folder: JobFolder) -> None:
+def test_spawned_inference_rank_answers_through_a_trainer(folder: JobFolder) -> None:
     write_job(folder, 0.05, solvers={"carried": {}}, ranks=1)
     process = folder.start()
     wait_until(lambda: victim(folder.path, "inference"), timeout_s=40, alive=process)
@@ -141,7 +141,7 @@ print("drawn", sum(1 for _ in stream))
 
 
 @pytest.mark.full
-def test_answers_come_while_buffers_are_full(folder: JobFolder) -> None:
+def test_answers_arrive_while_buffers_are_full(folder: JobFolder) -> None:
     """The carrier waits for room until the program has its answer; only then does the trainer draw.
 
     A first job finds out how many samples the program can put before that.
@@ -197,7 +197,7 @@ def run_with_death(folder: JobFolder, program: Path, what: str, how: signal.Sign
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("what", ["inference", "program", "carrier"])
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_who_dies_while_questions_are_open(
+def test_job_completes_after_a_death_with_open_questions(
     folder: JobFolder, carried: Build, require: Require, what: str, how: signal.Signals, ranks: int
 ) -> None:
     program = carried("asks", require("mpicc.mpich") if ranks > 1 else None)

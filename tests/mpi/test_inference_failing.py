@@ -49,7 +49,7 @@ def solver_ranks(folder: JobFolder) -> list[psutil.Process]:
         ("def answer(inputs):\n    pass\ndel answer\n", "module 'net' has no function 'answer'"),
     ],
 )
-def test_a_module_that_cannot_be_imported(folder: JobFolder, net: str, said: str) -> None:
+def test_function_that_cannot_be_imported_fails_the_job(folder: JobFolder, net: str, said: str) -> None:
     write(folder, net)
     result = folder.run()
     assert result.status != 0 and said in result.output, result.logs()
@@ -64,7 +64,7 @@ def test_a_module_that_cannot_be_imported(folder: JobFolder, net: str, said: str
         ("os._exit(3)", "that ends its rank. Inference rank 0, the first one, ended with exit status 3"),
     ],
 )
-def test_a_function_that_kills_each_rank(folder: JobFolder, ends: str, said: str) -> None:
+def test_function_that_kills_each_rank_fails_the_job(folder: JobFolder, ends: str, said: str) -> None:
     write(folder, f"import os\ndef answer(inputs):\n    {ends}\n")
     result = folder.run(timeout=120)
     folder.assert_nothing_left()
@@ -73,7 +73,7 @@ def test_a_function_that_kills_each_rank(folder: JobFolder, ends: str, said: str
 
 
 @pytest.mark.full
-def test_a_function_that_hangs_each_rank(folder: JobFolder) -> None:
+def test_function_that_hangs_each_rank_fails_the_job(folder: JobFolder) -> None:
     write(folder, "import time\ndef answer(inputs):\n    time.sleep(1000)\n", timeout_s=2)
     result = folder.run(timeout=120)
     folder.assert_nothing_left()
@@ -82,7 +82,7 @@ def test_a_function_that_hangs_each_rank(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("all_ask", [False, True])
-def test_the_death_of_a_mate_ends_a_wait(folder: JobFolder, all_ask: bool) -> None:
+def test_death_of_a_group_rank_ends_the_wait_for_an_answer(folder: JobFolder, all_ask: bool) -> None:
     """The group is lost while its rank 0 waits, and its simulation runs again."""
     waits = "    while not os.path.exists('go'):\n        time.sleep(0.01)\n"
     net = f"import os, time\ndef answer(inputs):\n{waits}    return {{'y': inputs['x']}}\n"
@@ -98,7 +98,7 @@ def test_the_death_of_a_mate_ends_a_wait(folder: JobFolder, all_ask: bool) -> No
 
 
 @pytest.mark.full
-def test_nobody_can_take_the_place_of_the_last_one(folder: JobFolder) -> None:
+def test_spare_cannot_replace_a_lost_rank_without_fault_tolerance(folder: JobFolder) -> None:
     write(folder, "import os\ndef answer(inputs):\n    os.kill(os.getpid(), 9)\n", spares=1)
     folder.change_job(launch={"fault_tolerance": False})
     result = folder.run(timeout=60)

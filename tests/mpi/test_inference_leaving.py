@@ -78,7 +78,7 @@ for simulation in mpidata.solver.simulations():
     ("asks", "ranks"),
     [("True", 1), ("True", 2), ("rank == 1", 2), ("rank == 0", 2), ("rank == 1 and step == 5", 3), ("step >= rank", 3)],
 )
-def test_a_job_that_ends_before_weights_are_published_leaves_in_order(folder: JobFolder, asks: str, ranks: int) -> None:
+def test_job_that_stops_before_weights_are_published_ends_cleanly(folder: JobFolder, asks: str, ranks: int) -> None:
     """Also if only some ranks of a group ask, or each first at another step, while the others are in their steps."""
     folder.write(
         train="import mpidata, time\nstream = mpidata.MPIStreamDataset(batch_size=2)\ntime.sleep(2)\n",

@@ -45,7 +45,7 @@ def check(result: Result, until: int = 3) -> None:
     assert used and int(used[0].split()[7]) >= until, result.logs()
 
 
-def test_answers_are_of_the_version_that_they_say(folder: JobFolder) -> None:
+def test_answers_match_their_reported_version(folder: JobFolder) -> None:
     """Nothing is answered before the first version exists."""
     write(folder, solvers={"groups": 2, "ranks_per_group": 2})
     check(folder.run())
@@ -53,13 +53,13 @@ def test_answers_are_of_the_version_that_they_say(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("elements", [100, 2_000_000])
-def test_versions_that_come_quickly(folder: JobFolder, elements: int) -> None:
+def test_answers_are_correct_while_versions_change_quickly(folder: JobFolder, elements: int) -> None:
     write(folder, 200, every=1, publishes=20, elements=elements, inference={"ranks": 2}, solvers={"groups": 2})
     check(folder.run(timeout=150), 200)
 
 
 @pytest.mark.full
-def test_all_are_spawned(folder: JobFolder) -> None:
+def test_answers_match_their_version_with_spawned_groups(folder: JobFolder) -> None:
     write(folder, trainers={"ranks": 2}, solvers={"groups": 2, "start": "spawn"})
     check(folder.run(timeout=90))
 
@@ -67,7 +67,9 @@ def test_all_are_spawned(folder: JobFolder) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("spares", [0, 1])
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_late_rank_gets_the_newest(folder: JobFolder, spares: int, way: signal.Signals) -> None:
+def test_replacement_inference_rank_gets_the_newest_version(
+    folder: JobFolder, spares: int, way: signal.Signals
+) -> None:
     write(folder, 20, pause_s=0.02, inference={"spares": spares, "timeout_s": 3})
     process = folder.start()
     wait_until(lambda: '"inference_joined"' in events(folder), timeout_s=40, alive=process)
@@ -100,7 +102,7 @@ def test_a_resume_answers_with_the_version_of_the_checkpoint(folder: JobFolder, 
 
 @pytest.mark.full
 @pytest.mark.parametrize("start", ["split", "spawn"])
-def test_another_trainer_publishes_when_the_first_has_died(folder: JobFolder, start: str) -> None:
+def test_another_trainer_publishes_after_the_first_dies(folder: JobFolder, start: str) -> None:
     trainers = {"ranks": 2, "elastic": True}
     write(folder, 6, {"start": start}, trainers=trainers, dies=[0, 5], checkpoint=False)
     result = folder.run(timeout=90)
@@ -120,7 +122,7 @@ def write_weights(folder: JobFolder, until: int) -> None:
 
 
 @pytest.mark.full
-def test_weights_of_a_file_come_first(folder: JobFolder) -> None:
+def test_weights_file_is_used_until_the_first_publish(folder: JobFolder) -> None:
     """The first publish then replaces them."""
     write(folder, inference={"weights": "net.pt"})
     write_weights(folder, 3)

@@ -62,7 +62,9 @@ def check(folder: JobFolder, log: str) -> None:
     "locale", [list(LOCALES)[0], pytest.param(list(LOCALES)[1], marks=pytest.mark.full)], indirect=True
 )
 @pytest.mark.parametrize("start", ["split", pytest.param("spawn", marks=pytest.mark.full)])
-def test_a_rank_of_the_job(folder: JobFolder, compiled: Callable[[str], Path], locale: str, start: str) -> None:
+def test_settings_of_a_solver_rank_are_kept(
+    folder: JobFolder, compiled: Callable[[str], Path], locale: str, start: str
+) -> None:
     write_job(folder, start=start, program=[str(compiled("keeps"))])
     check(folder, locale)
 
@@ -70,13 +72,15 @@ def test_a_rank_of_the_job(folder: JobFolder, compiled: Callable[[str], Path], l
 @pytest.mark.parametrize(
     "locale", [pytest.param(list(LOCALES)[0], marks=pytest.mark.full), list(LOCALES)[1]], indirect=True
 )
-def test_a_program_that_is_no_rank(folder: JobFolder, carried: Callable[..., Path], locale: str) -> None:
+def test_settings_of_a_carried_program_are_kept(folder: JobFolder, carried: Callable[..., Path], locale: str) -> None:
     write_job(folder, carried={"ranks": 1}, program=[str(carried("keeps")), "closed"])
     check(folder, locale)
 
 
 @pytest.mark.parametrize("mode", ["rank", "carried"])
-def test_alone(compiled: Callable[[str], Path], carried: Callable[..., Path], locale: str, mode: str) -> None:
+def test_settings_of_a_program_outside_a_job_are_kept(
+    compiled: Callable[[str], Path], carried: Callable[..., Path], locale: str, mode: str
+) -> None:
     program = compiled("keeps") if mode == "rank" else carried("keeps")
     variables = {**environment(), "MPIDATA_PARAM_VISCOSITY": "0.1"}
     done = subprocess.run([program], env=variables, capture_output=True, text=True, timeout=60)
@@ -88,7 +92,7 @@ def test_alone(compiled: Callable[[str], Path], carried: Callable[..., Path], lo
     assert done.returncode == 3 and "MPIDATA_PARAM_VISCOSITY='0,1' is not a finite number, such as 0.5" in done.stderr
 
 
-def test_a_fortran_program_that_traps_asks_for_parameters_in_single_precision(
+def test_fortran_program_with_traps_gets_single_precision_parameters(
     tmp_path: Path, require: Callable[[str], str]
 ) -> None:
     source = PROGRAMS / "solvers/fortran/single_precision.f90"

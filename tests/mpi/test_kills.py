@@ -39,17 +39,17 @@ SEEDS = (316, pytest.param(279, marks=pytest.mark.full))
 
 
 @pytest.mark.full
-def test_kills_in_the_split_start(folder: JobFolder, built_heat2d: Path) -> None:
+def test_kills_with_start_split_lose_no_sample(folder: JobFolder, built_heat2d: Path) -> None:
     kill_and_check(folder, built_heat2d, kills=3, seed=1, count=50, timeout=100, ranks_per_group=2, spares=1)
 
 
 @pytest.mark.full
-def test_kills_in_the_spawn_start(folder: JobFolder, built_heat2d: Path) -> None:
+def test_kills_with_start_spawn_lose_no_sample(folder: JobFolder, built_heat2d: Path) -> None:
     kill_and_check(folder, built_heat2d, kills=2, seed=2, count=50, timeout=100, start="spawn")
 
 
 @pytest.mark.full
-def test_kills_of_spawned_groups_in_mpi_init(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_kills_of_spawned_groups_in_mpi_init_lose_no_sample(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     """mpirun may be unable to start groups after that; then another start of the job helps."""
     solvers = {"program": [str(compiled("dies_in_init")), "5"], "start": "spawn", "groups": 2, "retries": 5}
     folder.job(
@@ -67,14 +67,14 @@ def test_kills_of_spawned_groups_in_mpi_init(folder: JobFolder, compiled: Callab
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(20))
-def test_ten_kills(folder: JobFolder, built_heat2d: Path, seed: int) -> None:
+def test_ten_kills_lose_no_sample(folder: JobFolder, built_heat2d: Path, seed: int) -> None:
     start, ranks = ("split", "spawn")[seed % 2], 1 + seed // 2 % 2
     solvers = {"start": start, "ranks_per_group": ranks} | ({"spares": 1} if start == "split" else {})
     kill_and_check(folder, built_heat2d, kills=10, seed=seed, count=1000, timeout=300, **solvers)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_draw_of_the_campaign(folder: JobFolder, tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+def test_random_kills_lose_no_sample(folder: JobFolder, tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     built = tmp_path_factory.mktemp("campaign")
     kill_campaign.build(built)
     print(kill_campaign.draw(seed))
@@ -82,7 +82,7 @@ def test_a_draw_of_the_campaign(folder: JobFolder, tmp_path_factory: pytest.Temp
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
-def test_a_draw_with_windows(folder: JobFolder, tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+def test_random_kills_lose_no_window(folder: JobFolder, tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     built = tmp_path_factory.mktemp("campaign")
     kill_campaign.build(built)
     print(kill_campaign.draw_windows(seed))

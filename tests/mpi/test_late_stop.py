@@ -39,7 +39,7 @@ def test_a_job_whose_scripts_end_in_time_is_complete(folder: JobFolder, number: 
     assert result.run is not None and len(list(result.run.glob("saved-*"))) == 2
 
 
-def test_a_script_that_is_ended_before_it_is_done_trains_again_in_a_resume(folder: JobFolder) -> None:
+def test_resume_trains_again_if_a_script_was_ended_before_it_finished(folder: JobFolder) -> None:
     result = stop(folder, signal.SIGTERM, "stream", "hangs", trainers=1)
     assert result.status == 75 and result.summary["status"] == "stopped", result.logs()
     assert "; trainer 0 had not ended in time, and was ended" in result.summary["reason"]

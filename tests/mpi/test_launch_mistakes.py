@@ -22,21 +22,21 @@ def small(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> JobFolder:
     return folder
 
 
-def test_by_hand(small: JobFolder) -> None:
+def test_job_can_be_started_with_mpirun(small: JobFolder) -> None:
     result = small.run(command=[*MPIRUN, "-n", "3", str(BIN / "mpidata"), "run", "job.yaml"])
     assert result.status == 0, result.logs()
     assert result.summary["status"] == "complete" and result.summary["samples"]["received"] == 12
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_by_hand_with_a_wrong_number_of_ranks(small: JobFolder, ranks: int) -> None:
+def test_mpirun_with_a_wrong_number_of_ranks_is_refused(small: JobFolder, ranks: int) -> None:
     result = small.run(command=[*MPIRUN, "-n", str(ranks), str(BIN / "mpidata"), "run", "job.yaml"])
     assert result.status != 0 and result.seconds < 20
     assert "the job has 3" in " ".join(result.output.split()) and "-n 3" in result.output, result.output
     assert result.run is None and "Traceback" not in result.output
 
 
-def test_an_mpirun_that_is_not_that_of_the_linked_mpi(small: JobFolder) -> None:
+def test_mpirun_of_another_mpi_is_refused(small: JobFolder) -> None:
     """Open MPI's library does not recognize another MPI's launcher, so N worlds of size 1 start."""
     started = time.monotonic()
     launcher = python("launchers/worlds_of_one.py", 3)
@@ -47,7 +47,7 @@ def test_an_mpirun_that_is_not_that_of_the_linked_mpi(small: JobFolder) -> None:
     assert "Traceback" not in logs
 
 
-def test_a_solver_alone(folder: JobFolder, compiled, tmp_path) -> None:
+def test_solver_outside_a_job_prints_one_notice(folder: JobFolder, compiled, tmp_path) -> None:
     done = subprocess.run(
         [compiled("pattern"), "2"], env=environment(), capture_output=True, text=True, timeout=60, cwd=tmp_path
     )
@@ -55,7 +55,7 @@ def test_a_solver_alone(folder: JobFolder, compiled, tmp_path) -> None:
     assert done.stderr.count("mpidata: started outside a job") == 1
 
 
-def test_the_dry_run_prints_a_command_that_works(small: JobFolder) -> None:
+def test_dry_run_prints_the_mpirun_command(small: JobFolder) -> None:
     result = small.run("--dry-run")
     assert result.status == 0 and result.run is None
     assert "mpirun" in result.output and "-n 3" in result.output, result.output

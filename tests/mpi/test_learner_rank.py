@@ -37,7 +37,7 @@ def check_whole(result: Result) -> None:
     assert sorted(dispatched) == list(range(COUNT))
 
 
-def test_the_learner_gets_what_was_published_last(folder: JobFolder) -> None:
+def test_learner_gets_the_newest_published_arrays(folder: JobFolder) -> None:
     with_learner(folder, "reader:Reader")
     result = folder.run()
     check_whole(result)
@@ -50,7 +50,7 @@ def test_the_learner_gets_what_was_published_last(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("sampler", ["Stateful", "Counting"])
-def test_a_learner_that_dies_is_replaced_and_goes_on(folder: JobFolder, sampler: str) -> None:
+def test_learner_that_dies_is_replaced_and_its_sampler_continues(folder: JobFolder, sampler: str) -> None:
     with_learner(folder, f"dying:{sampler}", DIES_AT="1 4 13" if sampler == "Stateful" else "4 13 34")
     result = folder.run()
     check_whole(result)
@@ -66,7 +66,7 @@ def test_a_learner_that_dies_is_replaced_and_goes_on(folder: JobFolder, sampler:
 
 
 @pytest.mark.full
-def test_an_exception_ends_the_job(folder: JobFolder) -> None:
+def test_exception_of_the_sampler_fails_the_job(folder: JobFolder) -> None:
     with_learner(folder, "dying:Wrong")
     result = folder.run()
     assert result.status == 1
@@ -83,7 +83,7 @@ def test_learners_that_die_at_the_same_call_end_the_job(folder: JobFolder) -> No
 
 
 @pytest.mark.full
-def test_a_slow_learner_holds_up_nothing_else(folder: JobFolder) -> None:
+def test_slow_learner_does_not_delay_simulations(folder: JobFolder) -> None:
     with_learner(folder, SLOW_S="0.4")
     result = folder.run()
     check_whole(result)
@@ -98,7 +98,7 @@ def test_a_slow_learner_holds_up_nothing_else(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_it_draws_what_the_schedulers_thread_would_draw(folder: JobFolder) -> None:
+def test_learner_draws_the_same_parameters_as_the_scheduler(folder: JobFolder) -> None:
     tables = []
     for own in (True, False):
         with_learner(folder, "reader:Reader")
@@ -112,7 +112,7 @@ def test_it_draws_what_the_schedulers_thread_would_draw(folder: JobFolder) -> No
 
 
 @pytest.mark.full
-def test_a_resume_goes_on_from_the_checkpoint(folder: JobFolder) -> None:
+def test_resume_restores_the_learner_from_the_checkpoint(folder: JobFolder) -> None:
     with_learner(folder)
     job = folder.path / "job.yaml"
     job.write_text(job.read_text().replace("publishes.py", "dies_after_checkpoint.py"))
@@ -129,7 +129,7 @@ def test_a_resume_goes_on_from_the_checkpoint(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("ranks", [5, 4])
-def test_by_hand(folder: JobFolder, monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
+def test_mpirun_needs_one_rank_for_the_learner(folder: JobFolder, monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
     for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
         monkeypatch.setenv(name, "1")
     with_learner(folder, "reader:Reader")
@@ -142,7 +142,7 @@ def test_by_hand(folder: JobFolder, monkeypatch: pytest.MonkeyPatch, ranks: int)
 
 
 @pytest.mark.full
-def test_a_spare_takes_the_place_of_one_that_dies(folder: JobFolder) -> None:
+def test_spare_replaces_a_learner_that_dies(folder: JobFolder) -> None:
     with_learner(folder, DIES_AT="4")
     job = folder.path / "job.yaml"
     job.write_text(job.read_text().replace("learner_rank: true", "learner_rank: true\n  learner_spares: 1"))

@@ -62,7 +62,7 @@ def test_samples_have_the_weights_of_their_simulations(folder: JobFolder, window
 
 @pytest.mark.full
 @pytest.mark.parametrize("sampler", ["adaptive", "breed", "power"])
-def test_what_was_drawn_is_final_over_a_resume(folder: JobFolder, sampler: str) -> None:
+def test_resume_keeps_the_parameters_drawn_before(folder: JobFolder, sampler: str) -> None:
     folder.variables = STEPS
     folder.job(
         trainers={"program": python("trainers/learning/dies_after_checkpoint.py")},

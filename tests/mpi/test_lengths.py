@@ -35,7 +35,7 @@ def test_mistakes(folder: JobFolder, mistake: str) -> None:
     assert_failed(folder.run(timeout=30), *MISTAKES[mistake])
 
 
-def test_arrays_that_do_not_lie_side_by_side(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_strided_arrays_arrive(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     folder.write(
         train="from numpy_stream import stream\n"
         "for sample in stream():\n    print('=>', *(sample[name].tolist() for name in ('u', 'id', 'x', 'n')))\n"
@@ -59,7 +59,7 @@ def test_arrays_that_do_not_lie_side_by_side(folder: JobFolder, compiled: Callab
         pytest.param("firo", 125_000, marks=[pytest.mark.full, pytest.mark.timeout(400)]),
     ],
 )
-def test_a_trainer_holds_what_its_samples_take(folder: JobFolder, policy: str, steps: int) -> None:
+def test_memory_of_a_trainer_matches_the_size_of_its_samples(folder: JobFolder, policy: str, steps: int) -> None:
     """Memory does not grow to what the longest samples would take, however many have come and gone."""
     simulations, capacity = 8, 2000
     folder.variables = {"STEPS": str(steps)}
@@ -98,7 +98,7 @@ def test_parts_of_a_carried_program_are_in_the_order_of_its_ranks(folder: JobFol
 
 
 @pytest.mark.full
-def test_parts_of_ranks_without_numbers_are_refused(folder: JobFolder) -> None:
+def test_parts_of_ranks_with_unknown_numbers_are_refused(folder: JobFolder) -> None:
     """Their launcher belongs to no MPI and no batch system."""
     folder.write(
         solve="import mpidata\n"

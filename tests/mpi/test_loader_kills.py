@@ -11,13 +11,13 @@ FAST_SEED = 911
 
 
 @pytest.mark.parametrize("seed", [FAST_SEED, pytest.param(4643, marks=pytest.mark.full)])
-def test_a_short_draw_of_the_campaign(folder: JobFolder, tmp_path: Path, seed: int) -> None:
+def test_two_random_loader_deaths_lose_no_row(folder: JobFolder, tmp_path: Path, seed: int) -> None:
     print(loader_campaign.draw(seed, kills=2))
     print(loader_campaign.run_draw(folder, tmp_path, seed, kills=2))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(20))
-def test_draws_of_the_campaign(folder: JobFolder, tmp_path: Path, seed: int) -> None:
+def test_random_loader_deaths_lose_no_row(folder: JobFolder, tmp_path: Path, seed: int) -> None:
     print(loader_campaign.draw(seed))
     print(loader_campaign.run_draw(folder, tmp_path, seed))

@@ -8,7 +8,7 @@ def write(folder: JobFolder, trainer: str, trainers: int, **loaders: object) -> 
     folder.write_job({"trainers": {"ranks": trainers, "program": program}, "loaders": loaders})
 
 
-def test_a_spare_and_then_a_new_one_take_the_places_of_lost_loaders(folder: JobFolder) -> None:
+def test_lost_loaders_are_replaced_by_a_spare_then_a_spawned_loader(folder: JobFolder) -> None:
     write(folder, "lose_two", 1, spares=1, timeout_s=1, start_timeout_s=1)
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()
@@ -19,14 +19,14 @@ def test_a_spare_and_then_a_new_one_take_the_places_of_lost_loaders(folder: JobF
     assert [event["loader"] for event in events if event["event"] == "loader_left"] == [2]
 
 
-def test_loaders_that_are_started_later(folder: JobFolder) -> None:
+def test_lost_spawned_loader_is_replaced(folder: JobFolder) -> None:
     write(folder, "lose_second", 2, ranks=2, start="spawn")
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()
     assert result.summary["status"] == "complete" and result.summary["loaders"] == {"joined": 3, "lost": 1}
 
 
-def test_without_fault_tolerance_a_death_ends_the_job_with_a_sentence(folder: JobFolder) -> None:
+def test_loader_death_without_fault_tolerance_fails_the_job(folder: JobFolder) -> None:
     write(folder, "lose_one", 1, spares=1)
     result = folder.run("--set", "launch.fault_tolerance=false", timeout=60)
     assert result.status == 1 and result.summary["status"] == "failed", result.logs()

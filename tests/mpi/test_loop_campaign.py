@@ -19,6 +19,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.timeout(600)  # some are replayed
 @pytest.mark.parametrize("seed", [pytest.param(n, marks=[] if n == SHORT else pytest.mark.full) for n in SEEDS])
-def test_a_draw(folder: JobFolder, built: Path, seed: int) -> None:
+def test_cancels_versions_and_answers_are_correct_despite_deaths(folder: JobFolder, built: Path, seed: int) -> None:
     print(loop_campaign.draw(seed))
     print(loop_campaign.run_draw(folder, built, seed))

@@ -6,7 +6,7 @@ from jobs import JobFolder, python, read_lines, read_rows
 
 
 @pytest.mark.parametrize("dies", [False, pytest.param(True, marks=pytest.mark.full)])
-def test_the_file_agrees_with_numpy(folder: JobFolder, dies: bool) -> None:
+def test_losses_csv_agrees_with_numpy(folder: JobFolder, dies: bool) -> None:
     folder.job(
         trainers={"ranks": 2, "program": python("trainers/learning/tells_losses.py", *(["dies"] if dies else []))},
         solvers={"function": "functions.steps:simulate"},

@@ -47,18 +47,18 @@ def check(folder: JobFolder, **solvers: object) -> None:
 
 
 @pytest.mark.parametrize("how", [pytest.param("maps", marks=pytest.mark.full), "new"])
-def test_rows_in_any_order(folder: JobFolder, compiled: Callable[[str], Path], how: str) -> None:
+def test_rows_put_in_any_order_arrive(folder: JobFolder, compiled: Callable[[str], Path], how: str) -> None:
     check(folder, program=[str(compiled("scattered")), how])
 
 
 @pytest.mark.parametrize("how", ["maps", pytest.param("new", marks=pytest.mark.full)])
-def test_rows_of_a_carried_program(
+def test_rows_of_a_carried_program_arrive(
     folder: JobFolder, carried: Callable[..., Path], require: Callable[[str], str], how: str
 ) -> None:
     check(folder, program=[str(carried("scattered", require("mpicc.mpich"))), how], carried={"ranks": 4})
 
 
-def test_rows_of_a_program_in_fortran(folder: JobFolder, require: Callable[[str], str]) -> None:
+def test_rows_of_a_fortran_program_arrive(folder: JobFolder, require: Callable[[str], str]) -> None:
     source = PROGRAMS / "solvers/fortran/scattered.f90"
     command = [require("gfortran"), "-Wall", "-O2", source, "-o", folder.path / "solver", *config("--fcarried")]
     subprocess.run(command, check=True)

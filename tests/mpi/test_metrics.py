@@ -15,7 +15,7 @@ def last(text: str) -> float:
     return float(re.findall(r"[0-9.]+", text)[-1])
 
 
-def test_shares_of_time_are_those_that_the_programs_measure(folder: JobFolder) -> None:
+def test_reported_times_match_the_measurements_of_the_programs(folder: JobFolder) -> None:
     solver = python("solvers/timing/measures_computing.py")
     folder.job(
         trainers={"program": python("trainers/timing/measures_waiting.py")},
@@ -79,7 +79,7 @@ SLOW = [
 
 
 @pytest.mark.parametrize(("cause", "job"), SLOW)
-def test_what_held_a_job_back_is_named(folder: JobFolder, cause: str, job: dict) -> None:
+def test_advice_names_the_bottleneck_of_a_job(folder: JobFolder, cause: str, job: dict) -> None:
     write_slow_job(folder, **job)
     if cause == "disk":
         folder.write(sitecustomize="from preloads import slow_record\nslow_record.slow_down(row_s=0.05)\n")
@@ -98,7 +98,7 @@ TRIED = {
 
 @full
 @pytest.mark.parametrize("cause", TRIED)
-def test_what_is_advised_holds_when_it_is_tried(folder: JobFolder, cause: str) -> None:
+def test_applied_advice_gives_the_predicted_throughput(folder: JobFolder, cause: str) -> None:
     job = dict(TRIED[cause])
     write_slow_job(folder, **job)
     advice = measured_advice(folder.run(timeout=170))

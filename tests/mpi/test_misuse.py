@@ -40,7 +40,7 @@ def assert_failed(result: Result, *sentences: str) -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], mistake: str) -> None:
+def test_mistakes_of_a_solver_fail_the_job(folder: JobFolder, compiled: Callable[[str], Path], mistake: str) -> None:
     program = [str(compiled("misuse")), mistake]
     folder.job(
         trainers=DRAIN,
@@ -50,7 +50,7 @@ def test_mistake_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path],
     assert_failed(result, *MISTAKES[mistake])
 
 
-def test_mpi_finalize_too_early_outside_a_job(compiled: Callable[[str], Path]) -> None:
+def test_early_mpi_finalize_outside_a_job_is_reported(compiled: Callable[[str], Path]) -> None:
     command = [compiled("misuse"), "late-finalize"]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
     sentence = "mpidata: MPI_Finalize was called before mpidata_finalize. Step 3. Call mpidata_finalize at the end"
@@ -61,7 +61,7 @@ def test_mpi_finalize_too_early_outside_a_job(compiled: Callable[[str], Path]) -
     ("ranks", "mistake"),
     [(1, "time"), *(pytest.param(ranks, "time", marks=pytest.mark.full) for ranks in (2, 4)), (2, "time-of-one")],
 )
-def test_a_time_that_is_not_finite_is_a_failed_try(
+def test_step_time_that_is_not_finite_fails_the_try(
     folder: JobFolder, compiled: Callable[[str], Path], ranks: int, mistake: str
 ) -> None:
     folder.job(
@@ -83,7 +83,7 @@ def test_a_time_that_is_not_finite_is_a_failed_try(
     assert result.summary["lost_groups"] == (3 if mistake == "time-of-one" else 0)
 
 
-def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_capacity_smaller_than_the_batch_fails_the_job(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     folder.job(
         trainers={"program": python("trainers/drain.py", 33)},
         solvers={"program": [str(compiled("misuse")), "none"]},
@@ -110,7 +110,9 @@ def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[
         ),
     ],
 )
-def test_a_wrong_argument_in_the_first_call_of_a_trainer(folder: JobFolder, call: str, sentence: str) -> None:
+def test_wrong_argument_in_the_first_call_of_a_trainer_fails_the_job(
+    folder: JobFolder, call: str, sentence: str
+) -> None:
     (folder.path / "train.py").write_text(f"import mpidata\nmpidata.{call}\n")
     folder.job(
         trainers={"program": [sys.executable, "train.py"]},
@@ -121,7 +123,7 @@ def test_a_wrong_argument_in_the_first_call_of_a_trainer(folder: JobFolder, call
     assert_failed(result, sentence, "(train.py line 2)")
 
 
-def test_nan_in_a_parameter_file(folder: JobFolder) -> None:
+def test_nan_in_a_parameter_file_is_refused(folder: JobFolder) -> None:
     (folder.path / "points.csv").write_text("alpha\n0.5\nnan\n0.25\n")
     folder.job(
         trainers=DRAIN,
@@ -143,7 +145,7 @@ def test_nan_in_a_parameter_file(folder: JobFolder) -> None:
     ],
     ids=["crash", "exit-3", "never-joins"],
 )
-def test_a_solver_that_ends_before_it_joins(folder: JobFolder, program: list[str], sentence: str) -> None:
+def test_solver_that_ends_before_joining_fails_the_job(folder: JobFolder, program: list[str], sentence: str) -> None:
     folder.job(trainers=DRAIN, solvers={"program": program})
     result = folder.run(timeout=30)
     assert_failed(result, sentence)
@@ -151,7 +153,7 @@ def test_a_solver_that_ends_before_it_joins(folder: JobFolder, program: list[str
         assert "out of ideas" in result.output
 
 
-def test_a_hole_among_short_steps(folder: JobFolder) -> None:
+def test_hole_among_short_steps_is_reported_with_its_step(folder: JobFolder) -> None:
     """The group agrees on many steps at once, and the error names the right one."""
     folder.job(
         trainers=DRAIN,
@@ -161,7 +163,7 @@ def test_a_hole_among_short_steps(folder: JobFolder) -> None:
     assert_failed(result, "have 12 elements, the field has 24: they leave a hole", "simulation 0, step 137")
 
 
-def test_more_blocks_than_a_step_may_have(folder: JobFolder) -> None:
+def test_too_many_blocks_in_a_step_fail_the_job(folder: JobFolder) -> None:
     """A solver that continues regardless gets no error about a hole."""
     folder.job(
         trainers=DRAIN,
@@ -172,7 +174,7 @@ def test_more_blocks_than_a_step_may_have(folder: JobFolder) -> None:
     assert_failed(result, "at most 4096 blocks in one step", "simulation 0, step 2", "Put larger blocks")
 
 
-def test_a_forked_child_of_a_trainer_ends_by_itself(folder: JobFolder) -> None:
+def test_forked_child_of_a_trainer_does_not_end_the_job(folder: JobFolder) -> None:
     folder.job(
         trainers={"program": python("trainers/mistakes/forks.py")},
         solvers={"program": python("solvers/python/puts_numbers.py", 5, 4, 6)},
@@ -207,7 +209,7 @@ def test_a_forked_child_of_a_trainer_ends_by_itself(folder: JobFolder) -> None:
         ),
     ],
 )
-def test_a_mistake_that_a_python_program_catches_ends_the_job(folder: JobFolder, bad: str, sentence: str) -> None:
+def test_mistake_caught_by_a_python_program_still_fails_the_job(folder: JobFolder, bad: str, sentence: str) -> None:
     program = python("solvers/mistakes/catches.py", bad, "finite", "Exception")
     folder.job(trainers=DRAIN, solvers={"program": program})
     result = folder.run(timeout=60)
@@ -215,7 +217,7 @@ def test_a_mistake_that_a_python_program_catches_ends_the_job(folder: JobFolder,
 
 
 @pytest.mark.parametrize("kind", ["caught", "uncaught", "function"])
-def test_a_time_of_python_that_is_not_finite(folder: JobFolder, kind: str) -> None:
+def test_step_time_of_python_that_is_not_finite_fails_the_try(folder: JobFolder, kind: str) -> None:
     caught = "Exception" if kind == "caught" else "ZeroDivisionError"
     program: dict[str, object] = {"program": python("solvers/mistakes/catches.py", "good", "nan", caught)}
     if kind == "function":

@@ -22,7 +22,7 @@ def run(folder: JobFolder, **solvers: object) -> Result:
     return result
 
 
-def test_forked_children_of_a_function_have_no_part_in_the_job(folder: JobFolder) -> None:
+def test_forked_children_of_a_function_do_not_affect_the_job(folder: JobFolder) -> None:
     result = run(folder, function="functions.failing.forks:simulate")
     logs = result.log("solver", 0) + result.log("solver", 1)
     assert (
@@ -31,7 +31,7 @@ def test_forked_children_of_a_function_have_no_part_in_the_job(folder: JobFolder
 
 
 @pytest.mark.parametrize("how", ["no_finalize", pytest.param("fork", marks=pytest.mark.full)])
-def test_a_c_solver_that_forks_or_forgets_mpi_finalize(
+def test_c_solver_that_forks_or_omits_mpi_finalize_completes(
     folder: JobFolder, compiled: Callable[[str], Path], how: str
 ) -> None:
     result = run(folder, program=[str(compiled("odd_ends")), how])

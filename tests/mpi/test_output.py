@@ -43,7 +43,7 @@ def test_files_of_an_unchanged_program_are_streamed(folder: JobFolder) -> None:
     assert sorted(path.name for path in (result.run / "failed" / "1-1").iterdir()) == ["input.txt", "u_11_t2.75.npy"]
 
 
-def test_files_come_in_numeric_order_and_the_last_one_when_the_program_has_ended(tmp_path: Path) -> None:
+def test_files_are_read_in_numeric_order_and_the_last_one_at_the_end(tmp_path: Path) -> None:
     for step in (10, 9, 2):
         (tmp_path / f"u_{step}.npy").touch()
         (tmp_path / f"v_{step}.npy").touch()
@@ -55,7 +55,7 @@ def test_files_come_in_numeric_order_and_the_last_one_when_the_program_has_ended
     assert [files["v"].name for files in both.complete(False)] == ["v_2.npy"]
 
 
-def test_a_file_that_was_renamed_to_its_name_is_complete(tmp_path: Path) -> None:
+def test_file_renamed_to_its_final_name_is_complete(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     here, below = Files({"": "u_*.npy"}, tmp_path), Files({"": "out/u_*.npy"}, tmp_path)
     for files, folder in ((here, tmp_path), (below, tmp_path / "out")):
@@ -71,7 +71,7 @@ def test_a_file_that_was_renamed_to_its_name_is_complete(tmp_path: Path) -> None
         assert list(files.complete(False)) == []
 
 
-def test_times_in_the_names_of_folders_are_numbers(tmp_path: Path) -> None:
+def test_folders_are_sorted_by_the_times_in_their_names(tmp_path: Path) -> None:
     for name in ("10", "0.5", "0.25", "2"):
         (tmp_path / "rank0" / name).mkdir(parents=True)
         (tmp_path / "rank0" / name / "T").touch()
@@ -94,7 +94,7 @@ def test_times_in_the_names_of_folders_are_numbers(tmp_path: Path) -> None:
         ("s_*.npz", r"_t([-+0-9.e]+)", ["s_9_t-1.5.npz", "s_8_t-1.npz", "s_7_t0.npz", "s_1_t1e-1.npz"]),
     ],
 )
-def test_files_come_in_the_order_of_their_numbers_or_times(
+def test_files_are_sorted_by_their_numbers_or_times(
     tmp_path: Path, pattern: str, time: str | None, names: list[str]
 ) -> None:
     for name in sorted(names, reverse=True):
@@ -104,7 +104,7 @@ def test_files_come_in_the_order_of_their_numbers_or_times(
     assert [str(files[""].relative_to(tmp_path)) for files in found] == names
 
 
-def test_files_of_one_step_have_the_same_numbers(tmp_path: Path) -> None:
+def test_files_of_one_step_must_have_the_same_number(tmp_path: Path) -> None:
     both = {"u": "CO2_*.npy", "e": "e_*.npy"}
     for step in (1, 2, 3, 4):
         (tmp_path / f"CO2_{step}.npy").touch()
@@ -122,7 +122,7 @@ def test_files_of_one_step_have_the_same_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("again", ["u_1.npy", "u_01.npy", "u_0.npy"])
-def test_a_file_that_comes_too_late_is_refused(tmp_path: Path, again: str) -> None:
+def test_file_written_out_of_order_is_refused(tmp_path: Path, again: str) -> None:
     files = Files({"": "u_*.npy"}, tmp_path)
     for name in ("u_0.npy", "u_1.npy", "u_2.npy"):
         (tmp_path / name).touch()
@@ -133,7 +133,7 @@ def test_a_file_that_comes_too_late_is_refused(tmp_path: Path, again: str) -> No
         list(files.complete(True))
 
 
-def test_a_file_that_is_written_again_without_a_number_is_another_step(tmp_path: Path) -> None:
+def test_rewritten_file_without_a_number_is_another_step(tmp_path: Path) -> None:
     files = Files({"": "now.npy"}, tmp_path)
     for _ in range(3):
         (tmp_path / "now.npy").touch()
@@ -141,7 +141,7 @@ def test_a_file_that_is_written_again_without_a_number_is_another_step(tmp_path:
         files.remove({"": tmp_path / "now.npy"})
 
 
-def test_a_folder_is_removed_when_it_was_read(tmp_path: Path) -> None:
+def test_folder_is_removed_after_it_was_read(tmp_path: Path) -> None:
     (tmp_path / "step1" / "parts").mkdir(parents=True)
     files = Files({"": "step*"}, tmp_path)
     for found in files.complete(True):
@@ -151,7 +151,7 @@ def test_a_folder_is_removed_when_it_was_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("renamed", [False, True])
 @pytest.mark.parametrize("inotify", [False, True])
-def test_a_program_that_removes_its_older_files(
+def test_unread_file_removed_by_the_program_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: bool, inotify: bool
 ) -> None:
     if not inotify:  # as on NFS or Lustre
@@ -176,7 +176,7 @@ def test_a_program_that_removes_its_older_files(
         list(files.complete(ended=False))
 
 
-def test_a_file_that_gets_its_name_later_was_not_removed(tmp_path: Path) -> None:
+def test_renamed_file_is_not_reported_as_removed(tmp_path: Path) -> None:
     files = Files({"": "u_*"}, tmp_path)
     (tmp_path / "u_0").touch()
     (tmp_path / "u_1.part").touch()
@@ -195,7 +195,7 @@ def test_a_name_without_a_time_is_refused(tmp_path: Path, name: str) -> None:
         list(Files({"": "u_*.npy"}, tmp_path, "_t([0-9.na]*)").complete(True))
 
 
-def test_built_in_readers(tmp_path: Path) -> None:
+def test_built_in_readers_read_npy_npz_and_hdf5_files(tmp_path: Path) -> None:
     u, v = np.arange(6.0).reshape(2, 3), np.arange(4)
     np.save(tmp_path / "a.npy", u)
     np.savez(tmp_path / "b.npz", u=u, v=v, w=v)
@@ -221,7 +221,7 @@ def test_built_in_readers(tmp_path: Path) -> None:
         read({"": tmp_path / "d.dat"}, ["u"])
 
 
-def test_files_with_bfloat16(tmp_path: Path) -> None:
+def test_bfloat16_is_read_from_all_formats(tmp_path: Path) -> None:
     bits = np.array([0x3FC0, 0xC000], np.uint16)
     raw = bits.view("V2")  # as ml_dtypes stores it
     np.save(tmp_path / "a.npy", raw)
@@ -235,7 +235,7 @@ def test_files_with_bfloat16(tmp_path: Path) -> None:
         assert dtype_name(found.dtype) == "bfloat16" and found.tobytes() == bits.tobytes()
 
 
-def test_a_function_may_give_several_steps_of_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_can_yield_several_steps_of_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "all.txt").write_text("0.5\n0.75\n")
     monkeypatch.syspath_prepend(str(PROGRAMS))
     settings = {"reader": "outputs.reads_lines:fields"}
@@ -256,7 +256,7 @@ def test_a_function_may_give_several_steps_of_one_file(tmp_path: Path, monkeypat
         ("raise SystemExit(0); yield", r"own:fields \(solvers.output.reader\) has called exit\(0\)"),
     ],
 )
-def test_what_a_reader_must_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, sentence: str) -> None:
+def test_mistakes_of_a_reader_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, sentence: str) -> None:
     monkeypatch.setitem(sys.modules, "own", module := types.ModuleType("own"))
     exec(f"def fields(path, simulation):\n    {body}\n", module.__dict__)
     with pytest.raises((TypeError, RuntimeError), match=sentence):
@@ -281,7 +281,7 @@ def test_what_a_reader_must_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ({"files": "u_*.npy", "success": []}, "'solvers.output.success' is []. It must be a list of whole numbers."),
     ],
 )
-def test_a_mistake_in_what_is_read_is_said_before_the_start(
+def test_mistakes_in_output_settings_are_reported_before_the_start(
     folder: JobFolder, output: dict[str, object], sentence: str
 ) -> None:
     (folder.path / "case").mkdir()
@@ -311,7 +311,7 @@ def test_a_mistake_in_what_is_read_is_said_before_the_start(
         ({"files": "u_*.npy", "time": "t=([0-9])"}, ".npy, whose name has no time for 'solvers.output.time'"),
     ],
 )
-def test_why_a_simulation_has_failed_is_said(folder: JobFolder, output: dict[str, str], how: str) -> None:
+def test_cause_of_a_failed_simulation_is_reported(folder: JobFolder, output: dict[str, str], how: str) -> None:
     (folder.path / "case").mkdir()
     (folder.path / "case" / "input.txt").write_text("{{alpha}}")
     folder.job(

@@ -5,7 +5,7 @@ from jobs import JobFolder, python
 
 
 @pytest.mark.parametrize("elements", [16, 2048])  # in one message with its header; larger than a transport's
-def test_what_the_solver_waits_for_does_not_wait_for_more(folder: JobFolder, elements: int) -> None:
+def test_packing_does_not_delay_samples_that_the_solver_waits_for(folder: JobFolder, elements: int) -> None:
     (folder.path / "there").mkdir()
     folder.job(
         trainers={"program": python("trainers/timing/notes_arrivals.py")},

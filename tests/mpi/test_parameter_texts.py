@@ -53,7 +53,7 @@ def solver_in_c(request: pytest.FixtureRequest, is_carried: bool, *mistake: str)
     [{"carried": {}}, pytest.param({"start": "spawn"}, marks=pytest.mark.full)],
     ids=["carried", "spawned"],
 )
-def test_a_program_of_one_simulation(folder: JobFolder, how: dict[str, object]) -> None:
+def test_text_parameters_reach_a_program_of_one_simulation(folder: JobFolder, how: dict[str, object]) -> None:
     (folder.path / "case").mkdir(parents=True)
     marks = "|".join(["{{mesh}}", "{{level}}", "{{model}}", "{{n}}", "{{alpha}}", "{{level:03d}}"])
     (folder.path / "case" / "input.dat").write_text(marks)
@@ -72,14 +72,14 @@ def test_a_program_of_one_simulation(folder: JobFolder, how: dict[str, object]) 
     assert sorted({float(record[i]["parameters"][2]) for i in range(len(record))}) == [0.0, 1.0]
 
 
-def test_a_function(folder: JobFolder) -> None:
+def test_text_parameters_reach_a_function_and_its_replay(folder: JobFolder) -> None:
     write(folder, {"function": "functions.texts:solve"}, journal=True)
     run = check(folder)
     check(folder, replay=run)
 
 
 @pytest.mark.parametrize("is_carried", [False, True], ids=["linked", "carried"])
-def test_a_solver_in_c(folder: JobFolder, request: pytest.FixtureRequest, is_carried: bool) -> None:
+def test_text_parameters_reach_a_c_solver(folder: JobFolder, request: pytest.FixtureRequest, is_carried: bool) -> None:
     write(folder, solver_in_c(request, is_carried))
     check(folder)
 
@@ -100,7 +100,7 @@ SAID = {
         *(pytest.param(*of, marks=pytest.mark.full) for of in (("number", True), ("room", False), ("unknown", True))),
     ],
 )
-def test_a_mistake_with_a_text_ends_the_job(
+def test_mistakes_with_text_parameters_fail_the_job(
     folder: JobFolder, request: pytest.FixtureRequest, mistake: str, is_carried: bool
 ) -> None:
     write(folder, solver_in_c(request, is_carried, mistake), trainers=DRAIN)

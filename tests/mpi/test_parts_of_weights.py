@@ -21,7 +21,7 @@ def run_until_checkpoint(folder: JobFolder, trainers: int) -> Path:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (2, 3), (3, 2)])
-def test_they_are_dealt_out_anew(folder: JobFolder, before: int, after: int) -> None:
+def test_resume_redistributes_weights_to_another_number_of_trainers(folder: JobFolder, before: int, after: int) -> None:
     run = run_until_checkpoint(folder, before)
     result = folder.resume(run, *sets(f"trainers.ranks={after}"), timeout=80)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()

@@ -41,12 +41,12 @@ def test_batches_that_are_not_copied_are_page_locked(folder: JobFolder, standin:
 
 
 @pytest.mark.full
-def test_a_driver_that_refuses_ends_the_job(folder: JobFolder, standin: Path) -> None:
+def test_failed_page_locking_fails_the_job(folder: JobFolder, standin: Path) -> None:
     run(folder, standin, "fifo", fails="1")
     said = "Page-locking memory of the buffer failed on CUDA: error 2, but the job file has 'buffer.pinned: true'."
     assert_failed(folder.run(timeout=60), said)
 
 
-def test_without_a_device_the_job_ends(folder: JobFolder) -> None:
+def test_pinned_buffer_without_a_device_fails_the_job(folder: JobFolder) -> None:
     folder.job(trainers=DRAIN, solvers={"function": "functions.steps:simulate"}, buffer={"pinned": True})
     assert_failed(folder.run(timeout=60), "'buffer.pinned: true', but torch has no CUDA or ROCm device here.")

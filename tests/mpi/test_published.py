@@ -28,14 +28,14 @@ def check(result: Result, until: int = UNTIL) -> None:
     assert used and int(used[0].split()[7]) >= until, result.logs()
 
 
-def test_all_ranks_of_a_group_have_one_version(folder: JobFolder) -> None:
+def test_all_ranks_of_a_group_read_the_same_version(folder: JobFolder) -> None:
     write(folder, solvers={"groups": 2, "ranks_per_group": 2})
     check(folder.run())
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("lifetime", ["pool", "simulation"])
-def test_a_group_that_was_spawned(folder: JobFolder, lifetime: str) -> None:
+def test_ranks_of_a_spawned_group_read_the_same_version(folder: JobFolder, lifetime: str) -> None:
     write(
         folder,
         solvers={"groups": 2, "ranks_per_group": 2, "start": "spawn", "lifetime": lifetime},
@@ -45,34 +45,36 @@ def test_a_group_that_was_spawned(folder: JobFolder, lifetime: str) -> None:
 
 
 @pytest.mark.full
-def test_versions_are_whole_while_new_ones_come_quickly(folder: JobFolder) -> None:
+def test_versions_are_complete_while_new_ones_arrive_quickly(folder: JobFolder) -> None:
     more = {"every": 1, "publishes": 50, "elements": 30000, "until": 3000}
     write(folder, solvers={"groups": 3, "ranks_per_group": 2}, **more)
     check(folder.run(timeout=120), 3000)
 
 
 @pytest.mark.full
-def test_a_hundred_megabytes(folder: JobFolder) -> None:
+def test_a_hundred_megabytes_can_be_published(folder: JobFolder) -> None:
     write(folder, solvers={"groups": 2, "ranks_per_group": 2}, elements=12_500_000)
     check(folder.run(timeout=120))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("solvers", [{"carried": {}}, {"carried": {}, "lifetime": "simulation"}])
-def test_a_carried_program_in_python(folder: JobFolder, solvers: dict[str, Any]) -> None:
+def test_carried_python_program_reads_published_versions(folder: JobFolder, solvers: dict[str, Any]) -> None:
     write(folder, solvers={"groups": 2, **solvers})
     check(folder.run())
 
 
 @pytest.mark.full
-def test_a_solver_in_c(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_c_solver_reads_published_versions(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     write(folder, solvers={"groups": 2, "ranks_per_group": 2, "program": [str(compiled("published"))]})
     check(folder.run())
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("carriers", [1, 2])
-def test_a_carried_program_in_c(folder: JobFolder, require: Callable[[str], str], carriers: int) -> None:
+def test_carried_c_program_reads_published_versions(
+    folder: JobFolder, require: Callable[[str], str], carriers: int
+) -> None:
     source, program = PROGRAMS / "solvers/published.c", folder.path / "published"
     command = [
         require("mpicc.mpich"),
@@ -91,7 +93,7 @@ def test_a_carried_program_in_c(folder: JobFolder, require: Callable[[str], str]
 
 
 @pytest.mark.full
-def test_a_solver_in_fortran(folder: JobFolder, require: Callable[[str], str]) -> None:
+def test_fortran_solver_reads_published_versions(folder: JobFolder, require: Callable[[str], str]) -> None:
     require("gfortran")
     source, program = PROGRAMS / "solvers/fortran/published.f90", folder.path / "published"
     bridge = folder.path / "mpifh.o"
@@ -105,7 +107,7 @@ def test_a_solver_in_fortran(folder: JobFolder, require: Callable[[str], str]) -
 
 @pytest.mark.full
 @pytest.mark.parametrize("trainers", [1, 2, 3])
-def test_a_resume_goes_on_with_the_newest(folder: JobFolder, trainers: int) -> None:
+def test_resume_starts_with_the_newest_version(folder: JobFolder, trainers: int) -> None:
     """The checkpoint has the newest version, for any trainers; a group reads it before anything new is published."""
     more = {"kept": True, "every": 3, "until": 12, "pause_s": 0.05, "dies": [0, 20]}
     write(folder, trainers={"ranks": 2}, checkpoint={"every_s": 0.3}, **more)
@@ -120,7 +122,7 @@ def test_a_resume_goes_on_with_the_newest(folder: JobFolder, trainers: int) -> N
 
 
 @pytest.mark.full
-def test_a_rank_dies_between_two_versions(folder: JobFolder) -> None:
+def test_job_completes_if_a_rank_dies_between_two_versions(folder: JobFolder) -> None:
     write(folder, "dies", solvers={"groups": 2, "ranks_per_group": 2, "spares": 1})
     result = folder.run()
     check(result)
@@ -129,7 +131,7 @@ def test_a_rank_dies_between_two_versions(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("batch", [2, 9])
-def test_another_trainer_publishes_when_the_first_has_died(folder: JobFolder, batch: int) -> None:
+def test_another_trainer_publishes_after_the_first_dies(folder: JobFolder, batch: int) -> None:
     trainers = {"ranks": 2, "elastic": True, "program": None}
     more = {"dies": [0, batch], "checkpoint": False, "until": 6}
     options = json.dumps({"elements": 100, "every": 4, **more})
@@ -140,7 +142,7 @@ def test_another_trainer_publishes_when_the_first_has_died(folder: JobFolder, ba
 
 
 @pytest.mark.full
-def test_a_rank_that_is_stopped_while_it_reads_is_ended(folder: JobFolder) -> None:
+def test_rank_stopped_while_it_reads_a_version_is_ended(folder: JobFolder) -> None:
     solvers = {"groups": 1, "ranks_per_group": 2, "spares": 1, "timeout_s": 2, "start_timeout_s": 10}
     write(folder, "stops", solvers=solvers, elements=12_500_000)
     result = folder.run(timeout=100)
@@ -148,7 +150,7 @@ def test_a_rank_that_is_stopped_while_it_reads_is_ended(folder: JobFolder) -> No
     assert result.summary["lost_groups"] == 1 and (folder.path / "died").exists()
 
 
-def test_a_name_that_was_not_published_ends_the_job(folder: JobFolder) -> None:
+def test_reading_an_unpublished_name_fails_the_job(folder: JobFolder) -> None:
     folder.write(
         solve="import ctypes, mpidata\n"
         "from mpidata.solver import joined, refresh\n"

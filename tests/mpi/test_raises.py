@@ -19,7 +19,7 @@ def job(folder: JobFolder, ulfm: bool = True, **solvers: object) -> Result:
     return folder.run(timeout=60)
 
 
-def test_a_function_of_one_rank_lives_on(folder: JobFolder) -> None:
+def test_exception_in_a_function_fails_only_its_try(folder: JobFolder) -> None:
     result = job(folder, groups=1, function="functions.failing.raises:simulate")
     assert result.status == 0, result.logs()
     summary = result.summary
@@ -37,7 +37,7 @@ def test_a_function_of_one_rank_lives_on(folder: JobFolder) -> None:
     assert "Traceback" not in after.partition("Set aside:")[0]
 
 
-def test_a_function_that_never_works_ends_the_job(folder: JobFolder) -> None:
+def test_function_that_always_raises_fails_the_job(folder: JobFolder) -> None:
     folder.write(rod="def simulate(alpha):\n    raise ValueError('negative density')\n    yield\n")
     result = job(folder, groups=2, function="rod:simulate")
     assert result.status == 1, result.logs()
@@ -47,7 +47,7 @@ def test_a_function_that_never_works_ends_the_job(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_a_function_of_several_ranks_costs_its_group(folder: JobFolder) -> None:
+def test_exception_in_a_function_on_several_ranks_loses_its_group(folder: JobFolder) -> None:
     function = "functions.failing.raises:simulate_on_two_ranks"
     result = job(folder, groups=1, spares=1, ranks_per_group=2, function=function)
     check_one_group_is_lost(result, "raised ValueError: negative density (raises.py line 29)")
@@ -55,7 +55,7 @@ def test_a_function_of_several_ranks_costs_its_group(folder: JobFolder) -> None:
     assert (entry["simulation"], entry["how"], entry["tries"]) == (2, "gave it up: diverged", 1)
 
 
-def test_a_program_costs_its_group(folder: JobFolder) -> None:
+def test_exception_in_a_program_loses_its_group(folder: JobFolder) -> None:
     result = job(folder, groups=1, spares=1, ranks_per_group=2, program=PROGRAM)
     check_one_group_is_lost(result, "raised ValueError: negative density (raises.py line 13)")
 
@@ -70,7 +70,7 @@ def check_one_group_is_lost(result: Result, how: str) -> None:
 
 
 @pytest.mark.full
-def test_without_ulfm_the_group_is_the_job(folder: JobFolder) -> None:
+def test_exception_in_a_program_without_ulfm_fails_the_job(folder: JobFolder) -> None:
     result = job(folder, ulfm=False, groups=1, ranks_per_group=2, program=PROGRAM)
     assert result.status == 1, result.logs()
     assert "ValueError: negative density (raises.py line 13). Solver rank 2" in result.summary["error"]
@@ -78,7 +78,7 @@ def test_without_ulfm_the_group_is_the_job(folder: JobFolder) -> None:
 
 
 @pytest.mark.parametrize("kind", ["function", pytest.param("program", marks=pytest.mark.full)])
-def test_a_device_that_fails_costs_a_try(folder: JobFolder, standin: Path, kind: str) -> None:
+def test_device_error_fails_the_try(folder: JobFolder, standin: Path, kind: str) -> None:
     folder.variables = {"STANDIN": str(standin), "PYTHONPATH": str(PROGRAMS)}
     program = {"function": "functions.failing.device:simulate", "program": python("functions/failing/device.py")}
     result = job(folder, groups=1, spares=1, **{kind: program[kind]})
@@ -90,7 +90,7 @@ def test_a_device_that_fails_costs_a_try(folder: JobFolder, standin: Path, kind:
 
 
 @pytest.mark.full
-def test_a_device_that_fails_without_ulfm(folder: JobFolder, standin: Path) -> None:
+def test_device_error_without_ulfm_fails_the_job(folder: JobFolder, standin: Path) -> None:
     folder.variables = {"STANDIN": str(standin), "PYTHONPATH": str(PROGRAMS)}
     result = job(folder, ulfm=False, groups=1, function="functions.failing.device:simulate")
     assert result.status == 1, result.logs()

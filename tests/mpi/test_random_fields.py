@@ -44,7 +44,7 @@ def test_random_fields(folder: JobFolder, build: random_fields.Build, seed: int)
 
 
 @pytest.mark.parametrize("seed", [72, *(pytest.param(seed, marks=pytest.mark.full) for seed in (21, 30, 75))])
-def test_random_fields_of_a_device(folder: JobFolder, standin: Path, seed: int) -> None:
+def test_random_fields_in_device_memory(folder: JobFolder, standin: Path, seed: int) -> None:
     keys, spec = random_fields.write(folder, seed)
     folder.variables = {"STANDIN": str(standin), "PYTHONPATH": str(PROGRAMS)}
     result = folder.run(timeout=120)
@@ -54,7 +54,7 @@ def test_random_fields_of_a_device(folder: JobFolder, standin: Path, seed: int) 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", [0, 5, 8, 11])
-def test_a_resume_goes_on_with_them(folder: JobFolder, seed: int) -> None:
+def test_resume_restores_random_fields(folder: JobFolder, seed: int) -> None:
     """Optional fields, windows, a carried program, a record: what the checkpoint holds comes once and correctly.
 
     The batches may also be of another kind.
@@ -85,7 +85,7 @@ def test_a_replay_has_the_same_batches(folder: JobFolder, seed: int) -> None:
 @pytest.mark.parametrize(
     "seed", [47, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(30, 50) if seed != 47)]
 )
-def test_ranks_die_within_steps(folder: JobFolder, build: random_fields.Build, seed: int) -> None:
+def test_deaths_within_steps_lose_no_sample(folder: JobFolder, build: random_fields.Build, seed: int) -> None:
     """Ranks also die between constants, between the parts of a field, and within a window."""
     keys, spec = random_fields.write(folder, seed, build=build, kills=5)
     print(keys, spec["kills"])

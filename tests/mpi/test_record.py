@@ -33,7 +33,9 @@ def check_pattern(dataset: RecordedDataset, parameters: np.ndarray) -> list[tupl
 
 
 @pytest.mark.parametrize("every", [1, pytest.param(3, marks=pytest.mark.full)])
-def test_a_record_is_what_was_sent(folder: JobFolder, compiled: Callable[[str], Path], every: int) -> None:
+def test_record_holds_the_samples_that_were_sent(
+    folder: JobFolder, compiled: Callable[[str], Path], every: int
+) -> None:
     folder.job(
         trainers={"ranks": 2, "program": python("trainers/drain.py", 4)},
         solvers={"groups": 2, "ranks_per_group": 2, "program": [str(compiled("pattern")), str(STEPS)]},
@@ -62,7 +64,7 @@ NUMBERS = python("solvers/python/puts_numbers.py", 30, 256, 1024)
 @pytest.mark.full
 @pytest.mark.parametrize("when_slow", ["slow_down", "skip"])
 @pytest.mark.parametrize("rows", [256, "rows"])
-def test_a_slow_disk(folder: JobFolder, when_slow: str, rows: int | str) -> None:
+def test_slow_disk_delays_solvers_or_skips_samples(folder: JobFolder, when_slow: str, rows: int | str) -> None:
     folder.job(
         trainers={"program": python("trainers/record/slow_disk.py")},
         solvers={"program": NUMBERS},
@@ -92,7 +94,7 @@ def test_a_slow_disk(folder: JobFolder, when_slow: str, rows: int | str) -> None
         assert result.summary["record"][name] == value
 
 
-def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> None:
+def test_full_disk_stops_the_record_but_not_the_training(folder: JobFolder) -> None:
     folder.job(
         trainers={"program": python("trainers/record/full_disk.py")},
         solvers={"program": NUMBERS},
@@ -115,7 +117,7 @@ def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> 
 
 @pytest.mark.full
 @pytest.mark.parametrize("trainers", [2, 3])
-def test_a_job_whose_trainer_was_killed_and_that_is_continued(folder: JobFolder, trainers: int) -> None:
+def test_record_is_complete_after_a_trainer_kill_and_resume(folder: JobFolder, trainers: int) -> None:
     """The record lags behind: if the checkpoint did not wait for it, samples of the checkpoint would be missing."""
     folder.write(sitecustomize="from preloads import slow_record\nslow_record.slow_down(call_s=0.4)\n")
     folder.variables = {"STEPS": str(test_checkpoint.STEPS), "SLEEP_S": "0.02"}

@@ -54,7 +54,7 @@ def values_in(path: Path) -> int:
 
 @pytest.mark.full  # the fast tests record random fields
 @pytest.mark.parametrize(("start", "every"), [("split", 1), ("spawn", 3)])
-def test_a_record_is_what_was_sent(folder: JobFolder, start: str, every: int) -> None:
+def test_record_with_lengths_holds_the_samples_that_were_sent(folder: JobFolder, start: str, every: int) -> None:
     write(folder, every, start=start)
     result = folder.run(timeout=100)
     assert result.status == 0, result.logs()

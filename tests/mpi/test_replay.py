@@ -55,7 +55,7 @@ def test_a_replay_hands_out_the_same_batches(folder: JobFolder, policy: str) -> 
     check_replays(folder, 1)
 
 
-def test_a_replay_does_not_stand_still_where_solvers_are_faster(folder: JobFolder) -> None:
+def test_replay_does_not_stall_if_solvers_are_faster(folder: JobFolder) -> None:
     write(folder, "reservoir", count=24, repeats=2.5)
     settings = ["--set", 'solvers.function="functions.timing.varied:simulate"', "--set", "buffer.capacity=30"]
     folder.variables = {"SLEEP_S": "0.004"}
@@ -69,20 +69,20 @@ def test_a_replay_does_not_stand_still_where_solvers_are_faster(folder: JobFolde
 @pytest.mark.full
 @pytest.mark.timeout(1000)
 @pytest.mark.parametrize("policy", POLICIES)
-def test_ten_replays(folder: JobFolder, policy: str) -> None:
+def test_ten_replays_draw_the_same_batches(folder: JobFolder, policy: str) -> None:
     write(folder, policy, count=40)
     check_replays(folder, 10)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("more", [{"repeats": 1.5}, {"tail": "repeat"}])
-def test_budgets_and_tails(folder: JobFolder, more: dict[str, object]) -> None:
+def test_replay_works_with_draw_budgets_and_repeated_tails(folder: JobFolder, more: dict[str, object]) -> None:
     write(folder, "reservoir", **more)
     check_replays(folder, 2)
 
 
 @pytest.mark.full
-def test_one_trainer_and_more_groups(folder: JobFolder) -> None:
+def test_replay_works_with_one_trainer_and_more_groups(folder: JobFolder) -> None:
     write(folder, "firo", trainers=1)
     check_replays(folder, 2, "--set", "solvers.groups=4", trainers=1)
 
@@ -96,7 +96,9 @@ def test_one_trainer_and_more_groups(folder: JobFolder) -> None:
         ("MORE_STEPS", "-2", "does not come: the simulation has fewer steps now"),
     ],
 )
-def test_leaving_the_path_names_the_sample(folder: JobFolder, variable: str, value: str, said: str) -> None:
+def test_deviation_from_the_replayed_run_names_the_sample(
+    folder: JobFolder, variable: str, value: str, said: str
+) -> None:
     write(folder, "firo")
     first = run(folder)
     folder.variables[variable] = value
@@ -106,7 +108,7 @@ def test_leaving_the_path_names_the_sample(folder: JobFolder, variable: str, val
 
 
 @pytest.mark.full
-def test_many_more_steps_are_named_at_once(folder: JobFolder) -> None:
+def test_many_additional_steps_are_reported_quickly(folder: JobFolder) -> None:
     write(folder, "reservoir", trainers=1, count=40)
     first = run(folder)
     folder.variables["STEPS"] = "30"
@@ -116,7 +118,7 @@ def test_many_more_steps_are_named_at_once(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_a_run_that_was_cut_short_is_replayed_up_to_there(folder: JobFolder) -> None:
+def test_stopped_run_is_replayed_up_to_its_end(folder: JobFolder) -> None:
     write(folder, "reservoir")
     folder.variables["STOP_AFTER"] = "5"
     first = run(folder)
@@ -128,7 +130,7 @@ def test_a_run_that_was_cut_short_is_replayed_up_to_there(folder: JobFolder) -> 
 
 
 @pytest.mark.full
-def test_what_cannot_be_replayed_is_refused(folder: JobFolder) -> None:
+def test_impossible_replays_are_refused(folder: JobFolder) -> None:
     write(folder, "fifo")
     first = run(folder)
     for override, said in (
@@ -150,7 +152,7 @@ def test_what_cannot_be_replayed_is_refused(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("policy", POLICIES)
-def test_simulations_that_were_tried_again_are_replayed(folder: JobFolder, policy: str) -> None:
+def test_retried_simulations_are_replayed(folder: JobFolder, policy: str) -> None:
     write(folder, policy)
     folder.variables["DEATHS"] = "[[2, 0], [5, 3], [7, 4]]"
     dying = ("--set", "solvers.function=functions.failing.dies:simulate", "--set", "solvers.start=spawn")
@@ -164,7 +166,7 @@ def test_simulations_that_were_tried_again_are_replayed(folder: JobFolder, polic
 
 
 @pytest.mark.full
-def test_a_run_that_was_resumed_is_not_replayed(folder: JobFolder) -> None:
+def test_replay_of_a_resumed_run_is_refused(folder: JobFolder) -> None:
     write(folder, "fifo", 1)
     folder.variables["FAIL_AFTER"] = "5"
     first = run(folder, status=1)
@@ -173,7 +175,7 @@ def test_a_run_that_was_resumed_is_not_replayed(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_simulations_that_were_cancelled_before_they_were_drawn(folder: JobFolder) -> None:
+def test_replay_cancels_simulations_whose_parameters_were_never_drawn(folder: JobFolder) -> None:
     """A sampler that learns had not drawn their parameters: they gave no samples, and give none again."""
     folder.job(
         journal=True,

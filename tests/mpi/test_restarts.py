@@ -10,7 +10,7 @@ from killing import STEPS, check_exactly_once, wait_for_event
 COUNT = 20
 
 
-def test_a_job_without_ulfm_goes_on_after_a_death(folder: JobFolder, built_heat2d: Path) -> None:
+def test_job_without_ulfm_is_restarted_after_a_death(folder: JobFolder, built_heat2d: Path) -> None:
     program = python("trainers/census/census_resumed.py", "0.02")
     keys = {"checkpoint": {"every_s": 1.0}, "launch": {"fault_tolerance": False}}
     write_heat2d_job(folder, built_heat2d, COUNT, {"groups": 2}, program=program, **keys)

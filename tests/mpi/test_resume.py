@@ -56,21 +56,23 @@ def check_victim(folder: JobFolder, built: Path, victim: str, moment: float, in_
         assert statistics.mean(losses[-50:]) < statistics.mean(losses[:50])
 
 
-def test_a_trainer_dies(folder: JobFolder, built_heat2d: Path) -> None:
+def test_resume_after_a_trainer_death_uses_every_sample_once(folder: JobFolder, built_heat2d: Path) -> None:
     check_victim(folder, built_heat2d, "trainer", moment=1.5)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_any_moment(folder: JobFolder, built_heat2d: Path, victim: str, seed: int) -> None:
+def test_resume_after_a_death_at_any_moment_uses_every_sample_once(
+    folder: JobFolder, built_heat2d: Path, victim: str, seed: int
+) -> None:
     chosen = random.Random(f"{victim} {seed}")
     check_victim(folder, built_heat2d, victim, chosen.uniform(0.0, 4.0), in_checkpoint=seed % 3 == 0)
 
 
 # The scheduler or a trainer dies, then `mpidata run` while it prepares the resume.
 @pytest.mark.parametrize("seed", (1953, pytest.param(7871, marks=pytest.mark.full)))
-def test_a_draw_of_the_campaign(
+def test_random_interruptions_and_resumes_receive_each_sample_once(
     folder: JobFolder, tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str], seed: int
 ) -> None:
     require("strace")

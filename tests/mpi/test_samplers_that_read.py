@@ -5,7 +5,7 @@ import json
 from jobs import JobFolder, python
 
 
-def test_a_sampler_gets_what_was_published_last(folder: JobFolder) -> None:
+def test_sampler_gets_the_newest_published_arrays(folder: JobFolder) -> None:
     folder.variables = {"STEPS": "4", "SLEEP_S": "0.05", "FIRST": "20"}
     folder.job(
         trainers={"program": python("trainers/learning/publishes.py")},

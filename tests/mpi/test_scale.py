@@ -40,7 +40,7 @@ def scale(folder: JobFolder, *wanted: str) -> "subprocess.CompletedProcess[str]"
         pytest.param("DataLoader", 5, marks=pytest.mark.full),
     ],
 )
-def test_loaders_come_and_go(folder: JobFolder, dataset: str, most: int) -> None:
+def test_scaling_loaders_up_and_down_loses_no_row(folder: JobFolder, dataset: str, most: int) -> None:
     """Scale from two loaders to `most`, and to one."""
     draw = loader_campaign.draw(7, kills=3)
     one = dataclasses.replace(
@@ -107,14 +107,16 @@ def scaled(folder: JobFolder, kind: str, seed: int) -> Iterator[None]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(100, 104))
-def test_loaders_come_and_go_and_are_killed(folder: JobFolder, tmp_path: Path, seed: int) -> None:
+def test_scaling_loaders_while_some_are_killed_loses_no_row(folder: JobFolder, tmp_path: Path, seed: int) -> None:
     with scaled(folder, "--loaders", seed):
         print(loader_campaign.draw(seed), loader_campaign.run_draw(folder, tmp_path, seed))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("start", ["split", "spawn"])
-def test_groups_come_and_go_and_are_killed(folder: JobFolder, built_heat2d: Path, start: str) -> None:
+def test_scaling_groups_while_some_are_killed_loses_no_sample(
+    folder: JobFolder, built_heat2d: Path, start: str
+) -> None:
     solvers = {"start": start, "ranks_per_group": 2, "timeout_s": 20, "start_timeout_s": 20}
     program = python("trainers/census/census.py", "5", str(100 * STEPS // 2))
     write_heat2d_job(folder, built_heat2d, 100, solvers, program=program)
@@ -128,7 +130,7 @@ def test_groups_come_and_go_and_are_killed(folder: JobFolder, built_heat2d: Path
     check_exactly_once(folder, result.run, 100)
 
 
-def test_two_groups_come_and_three_go(folder: JobFolder, built_heat2d: Path) -> None:
+def test_scaling_groups_up_and_down_loses_no_sample(folder: JobFolder, built_heat2d: Path) -> None:
     program = python("trainers/census/census.py", "2", str(40 * STEPS // 2))
     write_heat2d_job(folder, built_heat2d, 40, {"spares": 1, "timeout_s": 20, "start_timeout_s": 20}, program=program)
     kills = folder.path / "kills"

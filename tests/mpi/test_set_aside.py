@@ -7,7 +7,7 @@ from jobs import DRAIN, JobFolder
 
 
 @pytest.mark.full
-def test_a_resume(folder: JobFolder) -> None:
+def test_resume_retries_set_aside_simulations_only_on_request(folder: JobFolder) -> None:
     folder.job(
         trainers=DRAIN,
         solvers={"function": "functions.failing.needs_mending:simulate"},

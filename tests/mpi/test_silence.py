@@ -7,7 +7,7 @@ from typing import Any
 from jobs import JobFolder, Result, python
 
 
-def test_a_slow_first_step_is_no_hang_but_a_slow_later_one_is(folder: JobFolder) -> None:
+def test_only_a_slow_step_after_the_first_counts_as_a_hang(folder: JobFolder) -> None:
     solvers = {"groups": 2, "function": "functions.timing.hangs:simulate", "timeout_s": 1, "retries": 0}
     trainers = {"program": python("trainers/drain.py", 4)}
     folder.job(trainers=trainers, solvers=solvers, parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}})
@@ -36,11 +36,13 @@ def run_paused(folder: JobFolder, after_s: float, **solvers: Any) -> Result:
     return result
 
 
-def test_a_trainer_that_pauses_longer_than_every_timeout(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_trainer_pause_longer_than_every_timeout_loses_no_group(
+    folder: JobFolder, compiled: Callable[[str], Path]
+) -> None:
     result = run_paused(folder, 8.5, program=[str(compiled("one_puts"))], groups=2)
     for solver in range(4):
         assert result.log("solver", solver) == "all done\n"
 
 
-def test_ranks_that_only_follow_are_not_silent(folder: JobFolder) -> None:
+def test_ranks_that_only_wait_for_rank_0_are_not_treated_as_silent(folder: JobFolder) -> None:
     run_paused(folder, 0, function="functions.timing.pauses:simulate")

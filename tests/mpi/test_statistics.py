@@ -78,7 +78,7 @@ def draw(seed: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, *[pytest.param(seed, marks=pytest.mark.full) for seed in range(3, 15)]])
-def test_statistics_are_those_of_numpy_and_the_same_on_all_trainers(
+def test_statistics_match_numpy_and_agree_on_all_trainers(
     folder: JobFolder, compiled: Callable[[str], Path], seed: int
 ) -> None:
     drawn = draw(seed)
@@ -101,7 +101,7 @@ def test_statistics_are_those_of_numpy_and_the_same_on_all_trainers(
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), pytest.param(3, 1, marks=pytest.mark.full)])
-def test_statistics_go_on_after_a_resume(
+def test_statistics_continue_after_a_resume(
     folder: JobFolder, compiled: Callable[[str], Path], before: int, after: int
 ) -> None:
     keys: dict[str, Any] = {"buffer": {"policy": "fifo", "capacity": 20, "tail": "repeat"}, "how": "slow", "work": 0.02}
@@ -125,7 +125,7 @@ def test_statistics_go_on_after_a_resume(
     assert all(lines == of_each[0] for lines in of_each)
 
 
-def test_steps_of_a_solver_that_died_count_once_and_what_is_not_finite_apart(folder: JobFolder) -> None:
+def test_retried_steps_count_once_and_not_finite_values_separately(folder: JobFolder) -> None:
     folder.job(
         trainers={"program": python("trainers/checks/end_statistics.py")},
         solvers={"groups": 2, "function": "functions.failing.not_finite:simulate", "retries": 4},

@@ -19,14 +19,14 @@ def build(compiled: Callable[[str], Path], carried: Callable[..., Path]) -> Buil
 
 
 @pytest.mark.parametrize("seed", [12, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(12))])
-def test_lengths_that_vary_across_them(folder: JobFolder, build: Build, seed: int) -> None:
+def test_lengths_around_size_thresholds_arrive_correctly(folder: JobFolder, build: Build, seed: int) -> None:
     thresholds.run(folder, thresholds.draw_lengths(seed), build)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("by", thresholds.AROUND)
 @pytest.mark.parametrize("of", thresholds.of_a_part(1, 1))
-def test_shapes_of_which_a_rank_has_such_a_part(folder: JobFolder, build: Build, of: str, by: int) -> None:
+def test_parts_around_size_thresholds_arrive_correctly(folder: JobFolder, build: Build, of: str, by: int) -> None:
     """The part is one field, or several that have this size together, in blocks of other such sizes."""
     chance, is_large = random.Random(f"{of} {by}"), of in ("cache", "lent", "huge page")
     ranks, batch, fields = chance.choice([1, 2]), chance.choice([0, 3]), chance.choice([1, 3])
@@ -39,5 +39,7 @@ def test_shapes_of_which_a_rank_has_such_a_part(folder: JobFolder, build: Build,
 @pytest.mark.full
 @pytest.mark.parametrize("most", [9, 99])  # bytes: all blocks travel with the header, which is larger, or only some do
 @pytest.mark.parametrize("fewer", [0, 1])
-def test_as_many_blocks_as_a_step_may_have(folder: JobFolder, build: Build, fewer: int, most: int) -> None:
+def test_steps_with_the_largest_number_of_blocks_arrive_correctly(
+    folder: JobFolder, build: Build, fewer: int, most: int
+) -> None:
     thresholds.run(folder, thresholds.draw_blocks(most, constants.BLOCKS_MAX - fewer, most), build)

@@ -18,7 +18,7 @@ def doctor(**variables: str) -> tuple[int, dict[str, dict[str, str]]]:
     return done.returncode, {line["check"]: line for line in json.loads(done.stdout)["checks"]}
 
 
-def test_both_jobs_are_right() -> None:
+def test_python_and_c_jobs_of_the_doctor_succeed() -> None:
     status, found = doctor()
     assert [found[f"job in {language}"]["state"] for language in ("Python", "C")] == ["ok", "ok"], found
     assert "20 samples, all correct" in found["job in C"]["found"] and status == 0
@@ -31,7 +31,7 @@ def test_both_jobs_are_right() -> None:
         ({"PYTHONPATH": "{folder}"}, "job in Python", ["0 of 20 samples: Trainer 0 (rank 1) ended with exit status 3"]),
     ],
 )
-def test_what_does_not_work_is_said(
+def test_failed_jobs_of_the_doctor_are_reported(
     variables: dict[str, str], check: str, words: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("broken")

@@ -34,7 +34,7 @@ for batch in stream:
 """
 
 
-def test_shares_of_which_one_is_empty(folder: JobFolder) -> None:
+def test_validation_shares_are_correct_if_one_is_empty(folder: JobFolder) -> None:
     folder.write(sim=SOLVER, train=TRAINER)
     folder.job(
         trainers={"ranks": 3},

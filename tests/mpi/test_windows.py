@@ -92,7 +92,7 @@ SEEDS = [1, 2, *[pytest.param(seed, marks=pytest.mark.full) for seed in range(3,
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_window_once_and_whole(folder: JobFolder, compiled: Callable[[str], Path], seed: int) -> None:
+def test_every_window_arrives_once_and_complete(folder: JobFolder, compiled: Callable[[str], Path], seed: int) -> None:
     drawn = draw(seed)
     print(drawn)
     result, came = run(folder, compiled("pattern"), **drawn)  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ def test_every_window_once_and_whole(folder: JobFolder, compiled: Callable[[str]
     assert len({trainer["batches"] for trainer in came}) == 1
 
 
-def test_windows_in_batches_of_torch(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_windows_arrive_once_in_torch_batches(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     samples = {"window": 3, "stride": 2, "run": 5}
     buffer = {"policy": "fifo", "capacity": 60}
     result, came = run(
@@ -162,7 +162,7 @@ def test_resume_has_every_window_once(
     assert second.summary["samples"]["validation"] == sum(windows(range(8, 10), 40, samples).values())
 
 
-def test_short_simulations_are_counted_and_said_once(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_short_simulations_are_counted_and_reported_once(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     samples = {"window": 3, "stride": 2}  # of 3, 4 and 5 steps only the last are long enough
     result, came = run(folder, compiled("pattern"), samples, trainers=2, steps=3, buffer={"tail": "repeat"})
     assert set(seen(came)) == set(windows(range(8), 3, samples)) == {(2, 0), (5, 0)}

@@ -18,7 +18,7 @@ LANGUAGES = [("c", 2), ("fortran", 2), ("python", 1), ("fortran", 4), ("python",
     ("language", "ranks"),
     [pytest.param(*of, marks=[] if of == ("fortran", 2) else pytest.mark.full) for of in LANGUAGES],
 )
-def test_programs_in_three_languages(folder: JobFolder, built: Path, language: str, ranks: int) -> None:  # noqa: F811
+def test_windows_in_three_languages_are_correct(folder: JobFolder, built: Path, language: str, ranks: int) -> None:  # noqa: F811
     shutil.copytree(built, folder.path, dirs_exist_ok=True)
     job = yaml.safe_load((built / "heat2d.yaml").read_text())
     job |= {"name": "job", "validation": {"count": 0}, "samples": {"window": 3, "stride": 2, "run": 5}}
@@ -44,7 +44,7 @@ def test_programs_in_three_languages(folder: JobFolder, built: Path, language: s
         *[pytest.param(*of, marks=pytest.mark.full) for of in (([20, 6], "fifo"), ([9, 4, 15], "reservoir"))],
     ],
 )
-def test_tries_of_other_lengths_mix_nothing(folder: JobFolder, lengths: list[int], policy: str) -> None:
+def test_windows_of_tries_with_other_lengths_do_not_mix(folder: JobFolder, lengths: list[int], policy: str) -> None:
     folder.variables["LENGTHS"] = json.dumps(lengths)
     folder.job(
         trainers={"ranks": 2, "program": python("trainers/checks/check_tries.py")},
@@ -63,7 +63,7 @@ def test_tries_of_other_lengths_mix_nothing(folder: JobFolder, lengths: list[int
         assert set(range(lengths[-1] - 2)) <= set(firsts) <= set(range(max(lengths) - 2))
 
 
-def test_a_step_is_held_once_however_many_windows_share_it(folder: JobFolder) -> None:
+def test_step_shared_by_several_windows_is_stored_once(folder: JobFolder) -> None:
     """Steps have 1 MB, 60 in the buffer: windows of six that held their own copies would take 360 MB."""
     solver = python("solvers/python/puts_numbers.py", 60, 512, 512)
     peaks = []

@@ -31,13 +31,13 @@ def whole(steps: int) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("rows", [4, 2048])  # packed, and each by itself
-def test_one_group(folder: JobFolder, rows: int) -> None:
+def test_batches_of_one_group_are_not_copied(folder: JobFolder, rows: int) -> None:
     seen = run(folder, 8, rows)
     assert seen["seen"] == whole(16) and seen["batches"] == 24
     assert seen["pages"] == 24
 
 
-def test_single_samples(folder: JobFolder) -> None:
+def test_single_samples_are_not_copied(folder: JobFolder) -> None:
     seen = run(folder, 0, 100, solvers={"groups": 2})
     assert seen["seen"] == whole(16) and seen["pages"] == 12 * 16
 
@@ -51,7 +51,7 @@ def test_single_samples(folder: JobFolder) -> None:
         for rows in (8, 768, 4096)
     ],
 )
-def test_groups_of_two_ranks(folder: JobFolder, rows: int, groups: int) -> None:
+def test_samples_of_groups_with_two_ranks_arrive_once(folder: JobFolder, rows: int, groups: int) -> None:
     seen = run(folder, 8, rows, solvers={"groups": groups, "ranks_per_group": 2}, validation={"count": 2})
     assert seen["seen"] == whole(16)
     # One of two groups may always be behind, so that samples of each page come too late for its batch.
@@ -61,14 +61,14 @@ def test_groups_of_two_ranks(folder: JobFolder, rows: int, groups: int) -> None:
 @pytest.mark.parametrize(
     "buffer", [{"tail": "repeat"}, pytest.param({"policy": "firo"}, marks=pytest.mark.full), {"policy": "reservoir"}]
 )
-def test_what_may_be_drawn_again_is_copied(folder: JobFolder, buffer: dict[str, Any]) -> None:
+def test_samples_that_may_be_drawn_again_are_copied(folder: JobFolder, buffer: dict[str, Any]) -> None:
     seen = run(folder, 8, 4, steps=17, buffer=buffer)
     assert seen["pages"] == 0
     assert {tuple(one) for one in seen["seen"]} == {tuple(one) for one in whole(17)} or buffer.get("policy")
 
 
 @pytest.mark.full
-def test_what_is_recorded_stays_as_it_came(folder: JobFolder) -> None:
+def test_record_is_unaffected_by_scripts_that_modify_batches(folder: JobFolder) -> None:
     """The script writes into its batches while they may wait for the disk."""
     from mpidata import RecordedDataset
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from jobs import DRAIN, JobFolder, python
 
 
-def test_a_call_on_comm_world_before_joining(
+def test_call_on_comm_world_before_joining_fails_the_job(
     folder: JobFolder, compiled: Callable[[str], Path], require: Callable[[str], str]
 ) -> None:
     require("gdb")
@@ -26,7 +26,9 @@ def test_a_call_on_comm_world_before_joining(
     assert "MPI_Barrier" in log and " wait_for_the_world (" in log
 
 
-def test_a_call_on_comm_world_afterwards(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_call_on_comm_world_after_the_last_simulation_is_reported(
+    folder: JobFolder, compiled: Callable[[str], Path]
+) -> None:
     limits = {"timeout_s": 2, "start_timeout_s": 2}
     solvers = {"program": [str(compiled("world")), "end"], "groups": 2, **limits}
     folder.job(trainers=DRAIN, solvers=solvers)
