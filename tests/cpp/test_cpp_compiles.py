@@ -115,14 +115,18 @@ def compile_piece(folder: Path, compiler: str, standard: str, piece: str) -> sub
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize("standard", ["17", "20"])
-def test_what_it_takes(tmp_path: Path, require: Callable[[str], str], compiler: str, standard: str) -> None:
+def test_accepted_arguments_compile_without_warnings(
+    tmp_path: Path, require: Callable[[str], str], compiler: str, standard: str
+) -> None:
     done = compile_piece(tmp_path, require(compiler), standard, "\n".join(f"{{ {piece} }}" for piece in TAKEN))
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=pytest.mark.full)])
 @pytest.mark.parametrize("piece", REFUSED)
-def test_what_it_cannot_take(tmp_path: Path, require: Callable[[str], str], compiler: str, piece: str) -> None:
+def test_refused_arguments_do_not_compile(
+    tmp_path: Path, require: Callable[[str], str], compiler: str, piece: str
+) -> None:
     done = compile_piece(tmp_path, require(compiler), "17", piece)
     errors = re.findall(r"error: (.*)", done.stderr)
     assert done.returncode == 1 and errors, done.stderr

@@ -77,7 +77,7 @@ def ids(found: list[Block]) -> dict[str, object]:
     return {"argvalues": found, "ids": [str(block) for block in found]}
 
 
-def test_every_block_is_of_a_kind_that_is_tested() -> None:
+def test_every_code_block_has_a_tested_language() -> None:
     """Blocks that are not tested are marked `text`."""
     languages = {"c", "cmake", "cpp", "diff", "fortran", "python", "sh", "text", "yaml"}
     assert [str(block) for block in blocks() if block.language not in languages] == []
@@ -86,7 +86,7 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_link_targets_exist(page: Path) -> None:
     for target in re.findall(r"\]\(([^)]+)\)", prose(page)):
         if target.startswith("https://"):
             continue
@@ -168,7 +168,7 @@ def test_python_compiles(block: Block) -> None:
 
 
 @pytest.mark.parametrize("block", **ids([block for block in blocks("c") if block.name == "fragment"]))
-def test_pieces_of_c_compile(block: Block, tmp_path: Path, require) -> None:
+def test_c_fragments_compile(block: Block, tmp_path: Path, require) -> None:
     shape = "" if "shape[]" in block.text else "const int64_t shape[] = {64, 64}; (void)shape;"
     (tmp_path / "piece.c").write_text(C_PRELUDE % (shape, block.text))
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT / 'c_api' / 'include'}"]
@@ -176,7 +176,7 @@ def test_pieces_of_c_compile(block: Block, tmp_path: Path, require) -> None:
 
 
 @pytest.mark.parametrize("block", **ids([block for block in blocks("cpp") if block.name == "fragment"]))
-def test_pieces_of_cpp_compile(block: Block, tmp_path: Path, require) -> None:
+def test_cpp_fragments_compile(block: Block, tmp_path: Path, require) -> None:
     prelude = CPP_PRELUDE if "simulation" in block.text else "#include <mpidata_carried.h>\n#include <mpidata.hpp>\n%s"
     (tmp_path / "piece.cpp").write_text(prelude % block.text)
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT / 'c_api' / 'include'}"]
@@ -184,7 +184,7 @@ def test_pieces_of_cpp_compile(block: Block, tmp_path: Path, require) -> None:
 
 
 @pytest.mark.parametrize("block", **ids([block for block in blocks("fortran") if block.name == "fragment"]))
-def test_pieces_of_fortran_compile(block: Block, tmp_path: Path, require) -> None:
+def test_fortran_fragments_compile(block: Block, tmp_path: Path, require) -> None:
     declared = "nx, 64" if "u(1:nx," in block.text else "64"
     (tmp_path / "piece.f90").write_text(FORTRAN_PRELUDE % (declared, block.text))
     module = ROOT / "fortran_api" / "mpidata.f90"
@@ -196,7 +196,7 @@ def run(*command: str | Path, cwd: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_diff_is_that_of_the_example() -> None:
+def test_readme_diff_matches_the_example() -> None:
     plain, stream = ((HEAT / f"ddp_{name}.py").read_text().splitlines() for name in ("plain", "stream"))
     changes = [line[0] + line[2:] for line in difflib.ndiff(plain, stream) if line[0] in "+-" and line[2:].strip()]
     (shown,) = blocks("diff", page=README)
@@ -204,7 +204,7 @@ def test_the_diff_is_that_of_the_example() -> None:
     assert sum(line[0] == "+" for line in changes) <= 5
 
 
-def test_the_picture_is_what_its_script_draws(tmp_path: Path) -> None:
+def test_picture_matches_its_script(tmp_path: Path) -> None:
     run(sys.executable, ROOT / "docs" / "picture.py", tmp_path / "picture.svg", cwd=tmp_path)
     assert (tmp_path / "picture.svg").read_bytes() == (ROOT / "docs" / "picture.svg").read_bytes()
 
@@ -216,7 +216,7 @@ def keys(value: dict[str, object], above: str = "") -> set[str]:
     return found
 
 
-def test_the_keys_of_summary_and_progress() -> None:
+def test_keys_of_summary_and_progress_are_documented() -> None:
     figures, simulations = Figures(trainers=1, capacity=1), Simulations(2, trainers=1)
     conclusion: Conclusion = {"status": "", "error": None, "reason": None, "log": "", "died": True, "in_order": True}
     figures.loaders.update(joined=0, lost=0)
@@ -239,7 +239,7 @@ def test_the_keys_of_summary_and_progress() -> None:
     assert set(table(RUNNING, "`progress.json`:")) == keys(figures.progress(simulations, 1.0))
 
 
-def test_the_events() -> None:
+def test_all_events_are_documented() -> None:
     sources = [path.read_text() for room in ("mpidata", "launch") for path in (ROOT / room).rglob("*.py")]
     written = set(re.findall(r'\b_?(?:note|write|of_numbers)\("(\w+)"', "".join(sources)))
     of_all = set(re.findall(r'_note\(f"\{self.kind\}_(\w+)"', "".join(sources)))
@@ -247,7 +247,7 @@ def test_the_events() -> None:
     assert set(table(RUNNING, "`events.jsonl`:")) == written
 
 
-def test_the_messages_are_those_of_the_code() -> None:
+def test_quoted_messages_exist_in_the_code() -> None:
     sources = [
         p
         for d, s in (("mpidata", "py"), ("launch", "py"), ("launch", "c"), ("c_api", "c"))
@@ -259,7 +259,7 @@ def test_the_messages_are_those_of_the_code() -> None:
     assert [words for words in quoted if words not in code] == []
 
 
-def test_the_table_of_calls_has_all_of_the_header() -> None:
+def test_table_of_calls_lists_all_calls_of_the_header() -> None:
     header = (ROOT / "c_api" / "include" / "mpidata.h").read_text()
     calls = set(re.findall(r"^(?:int|const char \*) ?(mpidata_\w+)\(", header, re.MULTILINE))
     assert set(table(ROOT / "docs" / "solver.md", "reference of each")) == calls - {
@@ -289,7 +289,7 @@ def test_the_constants_named_exist() -> None:
     assert [word for word in named if word not in sources] == []
 
 
-def test_the_table_of_a_batch_has_all_keys_and_the_dataset_all_arguments() -> None:
+def test_batch_keys_and_dataset_arguments_are_documented() -> None:
     from mpidata.trainer.dataset import MPIStreamDataset
 
     text = (ROOT / "docs" / "training.md").read_text()
@@ -300,7 +300,7 @@ def test_the_table_of_a_batch_has_all_keys_and_the_dataset_all_arguments() -> No
         assert name in text
 
 
-def test_the_speeds_in_the_table_of_the_readme_are_those_of_the_results() -> None:
+def test_speeds_in_the_readme_match_the_benchmark_results() -> None:
     results = (ROOT / "benchmarks" / "results" / "stream.md").read_text().split("## Thousands")[0]
 
     def measured(row: str) -> list[float]:

@@ -81,7 +81,9 @@ LSF = {"LSB_JOBID": "41", "LSB_DJOB_HOSTFILE": "nodes"}
 
 @pytest.mark.parametrize(("script", "variables"), [("job.pbs", PBS), ("job.lsf", LSF)])
 @pytest.mark.parametrize("status", [0, 75])
-def test_scripts_of_batch_systems(folder: JobFolder, script: str, variables: dict[str, str], status: int) -> None:
+def test_batch_system_scripts_pass_hosts_and_requeue_the_job(
+    folder: JobFolder, script: str, variables: dict[str, str], status: int
+) -> None:
     """The scripts name the hosts in the form of `mpidata run`, and requeue the job after a checkpoint."""
     path, name = folder.path, f"{script[-3:]}-41"
     told = f'printf "%s\\n" "$0" "$@" "$PRTE_MCA_plm_ssh_agent" >>{path}/told'
@@ -104,14 +106,16 @@ def test_scripts_of_batch_systems(folder: JobFolder, script: str, variables: dic
 
 
 @pytest.mark.parametrize("compiler", ["mpicxx", "mpicc -x c++"])
-def test_the_solver_of_the_readme_is_cplusplus(folder: JobFolder, compiler: str, require: Callable[[str], str]) -> None:
+def test_readme_solver_compiles_as_cplusplus(folder: JobFolder, compiler: str, require: Callable[[str], str]) -> None:
     require("g++")
     (folder.path / "solver.cpp").write_text(files(README)["solver.c"])
     shell(folder.path, f"{compiler} -Wall -Wextra -Werror solver.cpp -o solver $(mpidata config --cflags --libs)")
     assert "started outside a job" in shell(folder.path, "./solver")
 
 
-def test_an_exception_of_the_solver_in_cplusplus(folder: JobFolder, require: Callable[[str], str]) -> None:
+def test_cplusplus_exception_of_the_solver_is_printed_with_status_1(
+    folder: JobFolder, require: Callable[[str], str]
+) -> None:
     """The exception's text is printed and the status is 1, both in the scope of the job and in its constructor."""
     require("g++")
     thrown = 'void solve(mpidata::job &job) {\n    if (job.group()) throw std::runtime_error("no mesh");'
@@ -124,7 +128,7 @@ def test_an_exception_of_the_solver_in_cplusplus(folder: JobFolder, require: Cal
         assert done.returncode == 1 and sentence in done.stderr, done.stderr
 
 
-def test_cmake(folder: JobFolder, require: Callable[[str], str]) -> None:
+def test_project_of_the_solver_page_builds_with_cmake(folder: JobFolder, require: Callable[[str], str]) -> None:
     require("cmake")
     (folder.path / "CMakeLists.txt").write_text(files(SOLVER)["CMakeLists.txt"])
     shell(folder.path, "cmake -S . -B build -DCMAKE_PREFIX_PATH=$(mpidata config --prefix) && cmake --build build")
@@ -132,7 +136,7 @@ def test_cmake(folder: JobFolder, require: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize("solver", ["c", "c++", "carried c++", "fortran", "python"])
-def test_the_job_of_the_readme(folder: JobFolder, solver: str, require: Callable[[str], str]) -> None:
+def test_readme_job_trains(folder: JobFolder, solver: str, require: Callable[[str], str]) -> None:
     (folder.path / "solver.f90").write_text(files(SOLVER)["solver.f90"])
     overrides = ["solvers.groups=2"]
     if solver == "c":
@@ -160,7 +164,7 @@ def test_the_job_of_the_readme(folder: JobFolder, solver: str, require: Callable
         assert loss["last"] < loss["first"]
 
 
-def test_the_job_with_loaders(folder: JobFolder) -> None:
+def test_job_of_the_files_page_runs(folder: JobFolder) -> None:
     for name, text in files(FILES).items():
         (folder.path / name).write_text(text)
     (folder.path / "files.yaml").rename(folder.path / "job.yaml")
@@ -169,7 +173,7 @@ def test_the_job_with_loaders(folder: JobFolder) -> None:
     assert result.log("trainer").splitlines() == ["epoch 0: 1000 samples", "epoch 1: 1000 samples"]
 
 
-def test_the_record_of_the_readmes_job(folder: JobFolder) -> None:
+def test_record_of_the_readme_job_trains_offline(folder: JobFolder) -> None:
     (folder.path / "offline.py").write_text(files(RECORDING)["offline.py"])
     record = ["--set", "record={path: samples}", "--set", "solvers={groups: 1, program: [python, solver.py]}"]
     result = folder.run(*SMALL, *record, timeout=100)
@@ -181,7 +185,7 @@ def test_the_record_of_the_readmes_job(folder: JobFolder) -> None:
     assert len(losses) == 2 and losses[1] < losses[0]
 
 
-def test_the_pieces_of_the_training_page(folder: JobFolder) -> None:
+def test_fragments_of_the_training_page_run(folder: JobFolder) -> None:
     def piece(part: str) -> str:
         [text] = [block.text for block in blocks("python", page=TRAINING) if part in block.text]
         return text

@@ -25,7 +25,7 @@ def constants(*groups: str) -> list[tuple[str, str]]:
     return [(f"MPIDATA_{row.name.upper()}", str(row.number)) for group in groups for row in table()[group]]
 
 
-def test_the_page_of_the_header_has_all_of_it() -> None:
+def test_header_page_lists_all_calls_and_constants() -> None:
     page, header = output("docs/header.py", HEADER), HEADER.read_text()
     calls = [name for name, declared in declarations().items() if "mpidata.h" in declared.headers]
     assert len(calls) > 10
@@ -36,7 +36,7 @@ def test_the_page_of_the_header_has_all_of_it() -> None:
     assert "if (mpidata_init(MPI_COMM_WORLD, &group))" in page  # as code
 
 
-def test_the_page_of_the_fortran_module_has_all_of_it() -> None:
+def test_fortran_page_lists_all_calls_and_constants() -> None:
     page, module = output("docs/fortran.py", MODULE), MODULE.read_text()
     calls = re.findall(r"\bmpidata_\w+", " ".join(re.findall(r"^ *public :: (.*)$", module, re.MULTILINE)))
     assert len(calls) > 10
@@ -55,7 +55,7 @@ def test_the_page_of_the_fortran_module_has_all_of_it() -> None:
     assert "\nprogram solver\n" in page  # as code
 
 
-def test_the_picture_of_the_rooms_is_what_the_imports_say(tmp_path: Path) -> None:
+def test_picture_of_the_rooms_matches_the_imports(tmp_path: Path) -> None:
     output("docs/rooms.py", tmp_path / "rooms.svg")
     drawn, kept = (tmp_path / "rooms.svg").read_text(), (ROOT / "docs" / "rooms.svg").read_text()
     for room in ("mpidata/config", "launch/starting", "wire"):

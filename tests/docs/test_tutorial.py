@@ -10,7 +10,7 @@ from pages import ROOT, blocks, files
 PAGE = ROOT / "docs" / "tutorial.md"
 
 
-def test_it_ends_with_a_model_that_predicts(tmp_path: Path) -> None:
+def test_tutorial_ends_with_a_model_that_predicts(tmp_path: Path) -> None:
     for name, text in files(PAGE).items():
         (tmp_path / name).write_text(text)
     variables = environment() | {"MPIDATA_REPORT": "true"}

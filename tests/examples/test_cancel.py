@@ -6,7 +6,7 @@ from example_copy import copy_example
 from jobs import BIN, JobFolder
 
 
-def test_what_the_model_knows_is_cancelled(tmp_path: Path) -> None:
+def test_simulations_are_cancelled_once_the_model_has_learned(tmp_path: Path) -> None:
     copy_example("cancel", tmp_path)
     command = [str(BIN / "mpidata"), "run", "cancel.yaml", "--set", "name=job"]
     result = JobFolder(tmp_path).run(command=command, timeout=90)

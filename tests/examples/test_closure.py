@@ -9,7 +9,7 @@ from jobs import BIN, JobFolder
 
 @pytest.mark.full
 @pytest.mark.parametrize("file", ["closure.yaml", "asked.yaml"])
-def test_the_closure_is_used_while_it_is_trained(tmp_path: Path, file: str) -> None:
+def test_closure_trained_in_the_loop_reduces_the_error(tmp_path: Path, file: str) -> None:
     copy_example("closure", tmp_path)
     job = JobFolder(tmp_path)
     command = [str(BIN / "mpidata"), "run", file, "--set", "name=job"]

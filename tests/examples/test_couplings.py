@@ -51,7 +51,7 @@ def test_a_fortran_program_keeps_its_mpi_and_its_world(tmp_path: Path, require: 
 
 
 @pytest.mark.full
-def test_openfoam_is_unchanged(tmp_path: Path) -> None:
+def test_unchanged_openfoam_streams_its_samples(tmp_path: Path) -> None:
     from mpidata import RecordedDataset
 
     if shutil.which("laplacianFoam") is None:
@@ -72,7 +72,7 @@ def test_openfoam_is_unchanged(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_function_object_of_openfoam_puts_what_it_would_write(tmp_path: Path) -> None:
+def test_openfoam_function_object_puts_the_same_values_as_the_files(tmp_path: Path) -> None:
     from mpidata import RecordedDataset
 
     if shutil.which("laplacianFoam") is None or "FOAM_SRC" not in os.environ:

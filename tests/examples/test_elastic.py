@@ -10,7 +10,7 @@ from jobs import JobFolder
 
 
 @pytest.mark.full
-def test_both_runs_learn_as_much(tmp_path: Path) -> None:
+def test_run_that_loses_a_trainer_learns_as_much(tmp_path: Path) -> None:
     copy_example("elastic", tmp_path)
     folder = JobFolder(tmp_path)
     job = folder.start(command=[sys.executable, "compare.py"])

@@ -31,7 +31,7 @@ def losses(*means: float, count: int = 8) -> dict[str, np.ndarray]:
     return {"excess": np.array(means), "count": np.full(len(means), count)}
 
 
-def test_a_generator_hears_of_what_it_has_suggested_under_its_id(search) -> None:
+def test_generator_gets_the_results_of_its_points_under_their_ids(search) -> None:
     sampler = search.Search(SPACE, seed=1)
     table = sampler.sample(4)
     assert table.shape == (4, 5) and set(table[:, 1]) <= {1, 2, 3} and set(table[:, 2]) <= {0.5, 1.5}
@@ -46,7 +46,7 @@ def test_a_generator_hears_of_what_it_has_suggested_under_its_id(search) -> None
     assert len(sampler.generator.results) == 3
 
 
-def test_a_generator_goes_on_from_its_state(search) -> None:
+def test_generator_resumes_from_its_state(search) -> None:
     one, other = search.Search(SPACE, seed=1), search.Search(SPACE, seed=2)
     table = one.sample(6)
     one.observe(np.arange(6), table, losses(*range(6)))
@@ -54,21 +54,21 @@ def test_a_generator_goes_on_from_its_state(search) -> None:
     assert (one.sample(8) == other.sample(8)).all()
 
 
-def test_points_that_are_missing_are_an_error(search) -> None:
+def test_missing_points_are_an_error(search) -> None:
     sampler = search.Search(SPACE, seed=1)
     sampler.generator.suggest = lambda count: []
     with pytest.raises(ValueError, match=r"suggest\(3\) returned 0 points"):
         sampler.sample(3)
 
 
-def test_the_example_as_it_is(tmp_path: Path) -> None:
+def test_unchanged_example_completes(tmp_path: Path) -> None:
     result = run_example(tmp_path, "parameters.count=20")
     drawn = parameters(result)[:20]
     assert result.summary["simulations"]["complete"] == 28, result.summary
     assert set(drawn["height"]) == {1.0} and set(drawn["waves"]) <= {1, 2, 3}
 
 
-def test_it_draws_where_the_model_is_wrong(tmp_path: Path) -> None:
+def test_generator_draws_points_with_large_losses(tmp_path: Path) -> None:
     copy_example("gest", tmp_path)
     # The model never learns more than one wave, so the order of the losses does not depend on the timing. With fifo,
     # the losses of all but the last few simulations are known at each draw.

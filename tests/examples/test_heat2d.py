@@ -132,7 +132,7 @@ def reference(folder: Path) -> Samples:
 
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_second_order_against_the_analytic_solution(language: str, ranks: int, folder: Path) -> None:
+def test_solvers_converge_with_second_order_to_the_analytic_solution(language: str, ranks: int, folder: Path) -> None:
     out = mpirun(ranks, *command(language, folder), "--verify")
     found = re.search(r"error (\S+) on 31 x 31, (\S+) on 63 x 63: order (\S+)", out)
     assert found, out
@@ -143,7 +143,7 @@ def test_second_order_against_the_analytic_solution(language: str, ranks: int, f
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_same_bits_in_every_language_on_every_number_of_ranks(
+def test_samples_are_bitwise_equal_in_every_language_on_any_number_of_ranks(
     language: str, ranks: int, folder: Path, reference: Samples
 ) -> None:
     found = samples(language, ranks, folder)
@@ -151,7 +151,7 @@ def test_the_same_bits_in_every_language_on_every_number_of_ranks(
     assert found.tobytes() == reference.tobytes()
 
 
-def test_the_sides_are_where_they_should_be(reference: Samples) -> None:
+def test_each_side_has_its_temperature(reference: Samples) -> None:
     last = reference[-1]
     sides = {"bottom": last[0, 32], "top": last[-1, 32], "left": last[32, 0], "right": last[32, -1]}
     for side, value in sides.items():

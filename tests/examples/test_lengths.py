@@ -11,7 +11,7 @@ from jobs import BIN, JobFolder, environment
 @pytest.mark.parametrize(
     ("name", "makes"), [pytest.param("mesh", [], marks=pytest.mark.full), ("particles", ["make", "-B"])]
 )
-def test_it_beats_no_change(tmp_path: Path, name: str, makes: list[str]) -> None:
+def test_model_predicts_better_than_no_change(tmp_path: Path, name: str, makes: list[str]) -> None:
     copy_example(name, tmp_path)
     if makes:
         done = subprocess.run(makes, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)

@@ -12,7 +12,7 @@ from jobs import JobFolder
 IMAGES = Path(__file__).resolve().parents[2] / "examples" / "images"
 
 
-def test_the_script_differs_in_an_import_only() -> None:
+def test_script_differs_from_torch_only_in_an_import() -> None:
     torch = (IMAGES / "train_torch.py").read_text()
     theirs = "from torch.utils.data import DataLoader, Dataset, DistributedSampler\n"
     ours = "from torch.utils.data import Dataset, DistributedSampler\n\nfrom mpidata import DataLoader\n"
@@ -29,7 +29,7 @@ def job_of(example: Path, folder: Path) -> JobFolder:
 
 
 @pytest.mark.full
-def test_it_learns(tmp_path: Path) -> None:
+def test_images_example_learns(tmp_path: Path) -> None:
     result = job_of(IMAGES, tmp_path).run(timeout=170)
     assert result.status == 0, result.logs()
     right = [int(percent) for percent in re.findall(r"(\d+)% right", result.log("trainer"))]
@@ -37,7 +37,7 @@ def test_it_learns(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_one_with_part_files_learns(tmp_path: Path) -> None:
+def test_part_files_example_learns(tmp_path: Path) -> None:
     folder = job_of(IMAGES.parent / "parts", tmp_path)
     subprocess.run([sys.executable, "make_parts.py"], cwd=tmp_path, check=True, timeout=60)
     result = folder.run(timeout=170)

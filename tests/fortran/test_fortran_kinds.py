@@ -46,7 +46,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
-def test_kinds_of_other_flags(built: Path, flags: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_works_with_flags_for_other_kinds(
+    built: Path, flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = built / "kinds"
     objects = [built / "module.o", built / "recorder.o"]
     command = ["gfortran", *STRICT, *flags, f"-I{built}", HERE / "kinds.f90", *objects, "-o", program]
@@ -67,7 +69,7 @@ def test_kinds_of_other_flags(built: Path, flags: list[str], monkeypatch: pytest
 
 
 @pytest.mark.parametrize("values", ["u + 1", "(u)", "u([1, 3], :)", "abs(u)"])
-def test_iput_of_what_the_compiler_makes_up_does_not_compile(built: Path, values: str) -> None:
+def test_iput_of_a_compiler_temporary_does_not_compile(built: Path, values: str) -> None:
     source = built / "lent.f90"
     text = (
         "subroutine lend(u)\n  use mpidata\n  real, target :: u(:, :)\n  call mpidata_iput('u', {})\nend subroutine\n"
@@ -79,7 +81,7 @@ def test_iput_of_what_the_compiler_makes_up_does_not_compile(built: Path, values
 
 
 @pytest.mark.parametrize("call", ["mpidata_put", "mpidata_iput"])
-def test_an_assumed_size_array_is_named(built: Path, call: str) -> None:
+def test_assumed_size_array_is_refused(built: Path, call: str) -> None:
     (built / "size.f90").write_text(ASSUMED_SIZE.format(call=call))
     subprocess.run(["gfortran", built / "size.f90", *config("--fcarried"), "-o", built / "size"], check=True)
     done = subprocess.run([built / "size"], capture_output=True, text=True, timeout=60)

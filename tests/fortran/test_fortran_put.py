@@ -112,7 +112,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return folder / "put_all"
 
 
-def test_every_array_arrives_whole_and_in_order(program: Path) -> None:
+def test_every_array_arrives_complete_and_in_order(program: Path) -> None:
     done = run(program)
     assert done.returncode == 0, done.stderr
     puts, lines = read_exit_note(program.with_suffix(".record"))
@@ -142,7 +142,7 @@ def test_an_error_without_ierror_stops_with_the_sentence(program: Path) -> None:
     assert "mpidata: The field 'refused' is refused. A test. Use another name." in done.stderr
 
 
-def test_a_solver_with_ordinary_arrays_has_no_temporary(tmp_path: Path) -> None:
+def test_contiguous_arrays_are_passed_without_a_temporary(tmp_path: Path) -> None:
     """A whole array is passed on without a temporary, which would cost a copy per put."""
     source = tmp_path / "whole.f90"
     source.write_text(

@@ -21,7 +21,7 @@ SCRIPTS = files(ROOT / "docs" / "sites.md")
 @pytest.mark.full
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("script", ["job.pbs", "job.lsf"])
-def test_a_job_goes_on_after_its_time_is_up(hosts: Hosts, tmp_path: Path, built_heat2d: Path, script: str) -> None:
+def test_job_resumes_after_its_time_limit(hosts: Hosts, tmp_path: Path, built_heat2d: Path, script: str) -> None:
     folder, pbs = JobFolder(tmp_path), script == "job.pbs"
     program = python("trainers/census/census_resumed.py", "0.05")
     write_heat2d_job(

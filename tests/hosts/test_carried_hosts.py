@@ -77,7 +77,7 @@ def test_each_host_has_a_carrier_for_the_ranks_on_it(job: CarriedJob) -> None:
 
 
 @pytest.mark.full
-def test_a_host_of_the_program_is_lost(hosts: Hosts, job: CarriedJob) -> None:
+def test_job_restarts_without_a_lost_host_of_the_program(hosts: Hosts, job: CarriedJob) -> None:
     job.start("--restarts", "1")
     job.wait_until_it_runs_on(node2=2, node3=2)
     time.sleep(AT_WORK_S)

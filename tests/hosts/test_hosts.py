@@ -97,7 +97,7 @@ def test_a_rank_that_dies_on_another_host_is_replaced(hosts: Hosts, job: Callabl
 
 
 @pytest.mark.full
-def test_spare_groups_come_and_go_by_mpidata_scale(hosts: Hosts, job: Callable[..., HostsJob]) -> None:
+def test_mpidata_scale_changes_the_number_of_groups(hosts: Hosts, job: Callable[..., HostsJob]) -> None:
     heat = job(pause_s=0.1, spares=1)
     heat.start()
     wait_for_event(heat.folder.path, "dispatch")
@@ -113,7 +113,7 @@ def test_spare_groups_come_and_go_by_mpidata_scale(hosts: Hosts, job: Callable[.
 
 
 @pytest.mark.full
-def test_delay_and_loss_change_nothing_but_speed(hosts: Hosts, job: Callable[..., HostsJob]) -> None:
+def test_network_delay_and_loss_only_slow_the_job(hosts: Hosts, job: Callable[..., HostsJob]) -> None:
     lines = [hosts.spoil(name, delay_ms=5, loss_percent=1) for name in ("node2", "node3")]
     heat = job()
     heat.start()
@@ -126,7 +126,7 @@ def test_delay_and_loss_change_nothing_but_speed(hosts: Hosts, job: Callable[...
     heat.nothing_left_on("node1", "node2", "node3")
 
 
-def test_a_program_that_is_missing_on_one_host(hosts: Hosts, job: Callable[..., HostsJob]) -> None:
+def test_missing_program_on_one_host_is_reported(hosts: Hosts, job: Callable[..., HostsJob]) -> None:
     hosts.call("node1", "cp", "/bin/true", "/dev/shm/solver")  # a folder that the hosts do not share
     heat = job(program=["/dev/shm/solver"])
     heat.start()
@@ -145,7 +145,7 @@ def test_a_program_that_is_missing_on_one_host(hosts: Hosts, job: Callable[..., 
         pytest.param("power_off", "node3", marks=pytest.mark.full),
     ],
 )
-def test_a_host_that_is_lost_is_done_without(hosts: Hosts, job: Callable[..., HostsJob], how: str, lost: str) -> None:
+def test_job_completes_without_a_lost_host(hosts: Hosts, job: Callable[..., HostsJob], how: str, lost: str) -> None:
     heat = job()
     heat.start("--restarts", "1")
     wait_for_event(heat.folder.path, "checkpoint")
@@ -156,7 +156,9 @@ def test_a_host_that_is_lost_is_done_without(hosts: Hosts, job: Callable[..., Ho
 
 
 @pytest.mark.full
-def test_a_host_is_lost_while_mpirun_has_something_to_tell_it(hosts: Hosts, job: Callable[..., HostsJob]) -> None:
+def test_job_completes_if_a_host_is_lost_while_mpirun_sends_to_that_host(
+    hosts: Hosts, job: Callable[..., HostsJob]
+) -> None:
     heat = job(spares=1)
     heat.start("--restarts", "1")
     wait_for_event(heat.folder.path, "checkpoint")

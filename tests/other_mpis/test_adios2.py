@@ -82,13 +82,13 @@ def write(folder: JobFolder, ranks: int, how: str, name: str = "writes", **more:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_every_element_of_uneven_blocks(inside: JobFolder, ranks: int) -> None:
+def test_every_element_of_uneven_blocks_is_received(inside: JobFolder, ranks: int) -> None:
     write(inside, ranks, "plain")
     check(inside, inside.run(timeout=300))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_each_step_comes_once_if_a_rank_is_killed(inside: JobFolder, ranks: int) -> None:
+def test_each_step_is_received_once_if_a_rank_is_killed(inside: JobFolder, ranks: int) -> None:
     write(inside, ranks, "dies")
     result = inside.run(timeout=300)
     check(inside, result)
@@ -100,6 +100,6 @@ def test_dimensions_of_fortran_are_in_the_opposite_order(inside: JobFolder) -> N
     check(inside, inside.run(timeout=300))
 
 
-def test_a_time_that_the_first_rank_does_not_put_ends_the_job(inside: JobFolder) -> None:
+def test_missing_time_of_the_first_rank_ends_the_job(inside: JobFolder) -> None:
     write(inside, 2, "no time")
     assert_failed(inside.run(timeout=300), "The variable 't' was not put")

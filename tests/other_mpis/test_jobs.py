@@ -42,7 +42,7 @@ def check_heat(mpi: Mpi, folder: Path, solvers: list[str], count: int) -> None:
         assert f"{mpi.name}." in done.stdout and "runs without ULFM" in done.stdout
 
 
-def test_the_heat_example_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
+def test_heat_example_completes_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
     check_heat(mpich, tmp_path, ["heat2d"], count=2)  # PyPI's MPICH has no Fortran
 
 
@@ -57,7 +57,7 @@ for simulation in mpidata.solver.simulations():
 """
 
 
-def test_two_carriers_leave_in_order_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
+def test_two_carriers_leave_cleanly_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
     """MPICH 5 does not free a communicator with messages that were not received."""
     (tmp_path / "solver.py").write_text(CARRIED_PROGRAM)
     carried = {"ranks": 2, "launcher": ["mpirun", "-n", "{ranks}"]}
@@ -66,12 +66,12 @@ def test_two_carriers_leave_in_order_with_mpich_5(mpich: Mpi, tmp_path: Path) ->
 
 
 @pytest.mark.full
-def test_the_heat_example_with_debians(debians: Mpi, tmp_path: Path) -> None:
+def test_heat_example_completes_with_the_mpis_of_debian(debians: Mpi, tmp_path: Path) -> None:
     check_heat(debians, tmp_path, ["heat2d", "heat2d_f"], count=8)
 
 
 @pytest.mark.full
-def test_the_fortran_solver_of_the_page(debian_mpich: Mpi, tmp_path: Path) -> None:
+def test_fortran_solver_of_the_solver_page_runs(debian_mpich: Mpi, tmp_path: Path) -> None:
     page, readme = ROOT / "docs" / "solver.md", files(ROOT / "README.md")
     for name, text in {"solver.f90": files(page)["solver.f90"], "train.py": readme["train.py"]}.items():
         (tmp_path / name).write_text(text)
@@ -87,7 +87,7 @@ def test_the_fortran_solver_of_the_page(debian_mpich: Mpi, tmp_path: Path) -> No
 
 
 @pytest.mark.full
-def test_a_solver_that_uses_mpi_f08(debians: Mpi, tmp_path: Path) -> None:
+def test_solver_with_mpi_f08_completes(debians: Mpi, tmp_path: Path) -> None:
     wrapper = Path(debians.mpicc.replace("mpicc", "mpifort"))
     before, after = debians.config("fflags", cwd=tmp_path), debians.config("flibs", cwd=tmp_path)
     built = debians.run(wrapper, *before, PROGRAMS / "f08.f90", "-o", "f08", *after, cwd=tmp_path)
@@ -97,7 +97,7 @@ def test_a_solver_that_uses_mpi_f08(debians: Mpi, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_spawned_groups_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
+def test_spawned_groups_complete_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
     (tmp_path / "sim.py").write_text(SIM)
     write_job(tmp_path, groups=3, start="spawn", function="sim:simulate")
     check_complete(mpich, tmp_path)
@@ -106,7 +106,7 @@ def test_spawned_groups_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_an_mpi_that_cannot_spawn_says_so(debian_mpich: Mpi, tmp_path: Path) -> None:
+def test_mpi_without_spawn_support_is_reported(debian_mpich: Mpi, tmp_path: Path) -> None:
     (tmp_path / "sim.py").write_text(SIM)
     write_job(tmp_path, groups=1, start="spawn", function="sim:simulate")
     done = debian_mpich.run("mpidata", "run", "job.yaml", cwd=tmp_path, timeout=60)
@@ -137,7 +137,7 @@ NEEDS_ULFM = "an_exception_ends_its_rank"
 
 @pytest.mark.full
 @pytest.mark.parametrize("part", PARTS)
-def test_the_tests_of_jobs(mpi: Mpi, part: str) -> None:
+def test_job_tests_pass_with_other_mpis(mpi: Mpi, part: str) -> None:
     """The tests that run with Open MPI 5 pass with the Python of the other environment."""
     tests = ROOT / "tests" / "mpi" / Path(part).with_name(f"test_{Path(part).name}.py")
     command = ["python", "-m", "pytest", "-c", ROOT / "pyproject.toml", tests, "-q"]

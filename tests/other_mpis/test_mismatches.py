@@ -22,7 +22,7 @@ def refused(mpi: Mpi, *command: str | Path, cwd: Path) -> str:
     return text
 
 
-def test_the_mpirun_of_mpich(mpich: Mpi, tmp_path: Path) -> None:
+def test_mpirun_of_mpich_is_refused(mpich: Mpi, tmp_path: Path) -> None:
     (tmp_path / "sim.py").write_text(SIM)
     write_job(tmp_path, groups=1, function="sim:simulate")
     text = refused(OURS, mpich.bin / "mpirun", "-n", "4", OURS.bin / "mpidata", "run", "job.yaml", cwd=tmp_path)
@@ -31,7 +31,7 @@ def test_the_mpirun_of_mpich(mpich: Mpi, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_mpirun_of_open_mpi(mpich: Mpi, tmp_path: Path) -> None:
+def test_mpirun_of_open_mpi_is_refused(mpich: Mpi, tmp_path: Path) -> None:
     (tmp_path / "sim.py").write_text(SIM)
     write_job(tmp_path, groups=1, function="sim:simulate")
     mpirun = [OURS.bin / "mpirun", "--oversubscribe", "-n", "4"]
@@ -39,7 +39,7 @@ def test_the_mpirun_of_open_mpi(mpich: Mpi, tmp_path: Path) -> None:
     assert "mpidata: " in text and "MPICH" in text, text
 
 
-def test_a_solver_of_another_mpi(mpich: Mpi, tmp_path: Path) -> None:
+def test_solver_of_another_mpi_is_refused(mpich: Mpi, tmp_path: Path) -> None:
     flags = OURS.config("cflags", "libs", cwd=tmp_path)
     built = mpich.run(mpich.mpicc, PATTERN, "-o", "solver", *flags, "-lm", cwd=tmp_path)
     assert built.returncode == 0, built.stderr
@@ -52,7 +52,7 @@ def test_a_solver_of_another_mpi(mpich: Mpi, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("ours", [False, True])
-def test_a_solver_of_another_environment(mpich: Mpi, tmp_path: Path, ours: bool) -> None:
+def test_solver_of_another_environment_is_refused(mpich: Mpi, tmp_path: Path, ours: bool) -> None:
     """The solver has its own MPI and a libmpidata built for it, and neither matches the job's."""
     own, job = (OURS, mpich) if ours else (mpich, OURS)
     flags = own.config("cflags", "libs", cwd=tmp_path)
@@ -65,7 +65,7 @@ def test_a_solver_of_another_environment(mpich: Mpi, tmp_path: Path, ours: bool)
 
 
 @pytest.mark.full
-def test_a_libmpidata_of_another_mpi(mpich: Mpi, tmp_path: Path) -> None:
+def test_libmpidata_of_another_mpi_is_refused(mpich: Mpi, tmp_path: Path) -> None:
     """libmpidata is built for Open MPI, but mpi4py and mpirun belong to MPICH."""
     (tmp_path / "sim.py").write_text(SIM)
     write_job(tmp_path, groups=1, function="sim:simulate")

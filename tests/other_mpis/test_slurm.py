@@ -63,14 +63,14 @@ def folder(cluster: Cluster, mpi: Mpi, tmp_path: Path) -> Iterator[MpiFolder]:
 
 
 @pytest.mark.parametrize("template", ["homogeneous", "heterogeneous", "preemptible"])
-def test_a_template(folder: MpiFolder, template: str) -> None:
+def test_each_template_completes(folder: MpiFolder, template: str) -> None:
     folder.write(template)
     nodes = 2 if template == "heterogeneous" else 4  # nodes of the trainers if heterogeneous
     job = folder.submit("--set", "trainers.per_node=1", "--set", f"slurm.nodes={nodes}")
     folder.check_whole(job, starts=1, timeout=200)
 
 
-def test_a_job_that_is_preempted(folder: MpiFolder) -> None:
+def test_preempted_job_resumes(folder: MpiFolder) -> None:
     folder.write("preemptible", pause=0.05)
     job = folder.submit()
     folder.wait_for_start(job)

@@ -102,7 +102,7 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> Arrows:
 
 
 @pytest.mark.parametrize("folder", [C_API, RANK, CARRIER])
-def test_no_circle_in_c(folder: Path) -> None:
+def test_no_dependency_cycle_in_c(folder: Path) -> None:
     arrows = grouped([*includes(folder), *symbols(folder)])
     assert len(arrows) > 2
     assert not circle(arrows), "Files that need one another: " + " -> ".join(circle(arrows))
@@ -157,13 +157,13 @@ def imports_in_python() -> Arrows:
     return arrows
 
 
-def test_no_circle_in_python() -> None:
+def test_no_import_cycle_in_python() -> None:
     arrows = imports_in_python()
     assert sum(map(len, arrows.values())) > 200
     assert not circle(arrows), "Modules that import one another: " + " -> ".join(circle(arrows))
 
 
-def test_a_loader_imports_nothing_of_trainers() -> None:
+def test_loaders_import_no_modules_of_trainers() -> None:
     arrows, needed = imports_in_python(), {"mpidata.loader"}
     while more := {used for name in needed for used in arrows[name]} - needed:
         needed |= more
@@ -173,7 +173,7 @@ def test_a_loader_imports_nothing_of_trainers() -> None:
 
 
 @pytest.mark.parametrize("language", ["python", "c"])
-def test_no_room_needs_itself_through_others(monkeypatch: pytest.MonkeyPatch, language: str) -> None:
+def test_no_dependency_cycle_between_rooms(monkeypatch: pytest.MonkeyPatch, language: str) -> None:
     monkeypatch.syspath_prepend(ROOT / "docs")
     arrows: Arrows = getattr(importlib.import_module("rooms"), f"{language}_rooms")()
     assert len(arrows) > 10
@@ -207,6 +207,6 @@ def test_includes_are_found_however_they_are_written(tmp_path: Path) -> None:
     assert found == {("room/a", "room/b"), ("room/a", "room/a"), ("room/a", "c")}
 
 
-def test_circles_are_found() -> None:
+def test_cycles_are_found() -> None:
     assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": {"b"}}) == ["b", "c", "d", "b"]

@@ -148,7 +148,9 @@ KINDS = ["shared", pytest.param("static", marks=pytest.mark.full)]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("language", ["C", "CXX", "C Fortran"])
-def test_a_solver_by_cmake(request: pytest.FixtureRequest, tmp_path: Path, kind: str, language: str) -> None:
+def test_solver_builds_with_cmake_and_runs(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, language: str
+) -> None:
     """In Fortran, the component also provides the MPI's own module."""
     installed, fortran = request.getfixturevalue(kind), "Fortran" in language
     source, text = ("solver.f90", FORTRAN_SOLVER) if fortran else ("solver.c" + "pp" * (language == "CXX"), C_SOLVER)
@@ -161,7 +163,7 @@ def test_a_solver_by_cmake(request: pytest.FixtureRequest, tmp_path: Path, kind:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_program_that_is_no_rank_by_cmake(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+def test_carried_program_builds_with_cmake(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
     words = {"components": "COMPONENTS carried", "target": "mpidata::carried"}
     done = request.getfixturevalue(kind).project(tmp_path, "program.c", CARRIED, **words)
     assert done.returncode == 0, done.stdout
@@ -170,7 +172,7 @@ def test_a_program_that_is_no_rank_by_cmake(request: pytest.FixtureRequest, tmp_
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("package", ["mpidata", "mpidata_carried"])
-def test_a_program_by_pkg_config(
+def test_programs_build_with_pkg_config(
     request: pytest.FixtureRequest, tmp_path: Path, require: Callable[[str], str], kind: str, package: str
 ) -> None:
     installed = request.getfixturevalue(kind)
@@ -184,7 +186,7 @@ def test_a_program_by_pkg_config(
 
 
 @pytest.mark.parametrize("package", ["mpidata", "mpidata_carried"])
-def test_flags_for_static_libraries_in_folders_with_blanks(
+def test_pkg_config_supports_static_libraries_in_folders_with_blanks(
     configured: Path, require: Callable[[str], str], package: str
 ) -> None:
     """The flags suffice to link without `--static`, so users need not know how the library was built."""
@@ -213,7 +215,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_projects_that_are_refused(shared: Installed, tmp_path: Path, require: Callable[[str], str], case: str) -> None:
+def test_unsuitable_projects_are_refused(
+    shared: Installed, tmp_path: Path, require: Callable[[str], str], case: str
+) -> None:
     """A project is refused with a message of mpidata before anything is built."""
     words, sentence = REFUSED[case]
     if case == "another MPI":
@@ -239,7 +243,7 @@ endif()
 """
 
 
-def test_an_optional_component_that_is_not_there_is_not_found(shared: Installed, tmp_path: Path) -> None:
+def test_missing_optional_component_is_not_found(shared: Installed, tmp_path: Path) -> None:
     components = "COMPONENTS carried OPTIONAL_COMPONENTS fortran"
     done = shared.project(tmp_path, "solver.c", C_SOLVER, components=components, after=NOT_FOUND)
     assert done.returncode == 0, done.stdout
@@ -263,7 +267,7 @@ def test_mpidata_rank_finds_its_library_in_an_absolute_folder(static: Installed)
     assert f"{static.prefix.parent}/all libraries/libmpidata_abort.so" in told
 
 
-def test_what_is_installed_has_its_licence_and_can_be_removed(shared: Installed, tmp_path: Path) -> None:
+def test_installation_has_a_licence_and_can_be_uninstalled(shared: Installed, tmp_path: Path) -> None:
     prefix = tmp_path / "prefix"
     shutil.copytree(shared.build, tmp_path / "build", symlinks=True)
     run(shared.cmake, "--install", tmp_path / "build", "--prefix", prefix)
@@ -274,9 +278,7 @@ def test_what_is_installed_has_its_licence_and_can_be_removed(shared: Installed,
     assert not list(prefix.rglob("mpidata"))
 
 
-def test_without_answers_a_build_for_another_machine_says_what_to_give(
-    tmp_path: Path, require: Callable[[str], str]
-) -> None:
+def test_cross_build_reports_the_missing_options(tmp_path: Path, require: Callable[[str], str]) -> None:
     words = [f"-DMPI_C_COMPILER={require('mpicc.mpich')}", "-DCMAKE_SYSTEM_NAME=Linux"]
     done = call(require("cmake"), "-S", ROOT / "c_api", "-B", tmp_path, *words)
     assert done.returncode != 0 and "-DMPIDATA_BUILT_WITH=<what MPI_Get_library_version says there>" in done.stdout
@@ -286,7 +288,7 @@ PIP = ["-m", "pip", "install", "--no-deps", "--no-build-isolation", "--ignore-in
 
 
 @pytest.mark.full
-def test_python_on_top_of_an_installed_library(shared: Installed, tmp_path: Path) -> None:
+def test_python_package_installs_on_top_of_an_installed_library(shared: Installed, tmp_path: Path) -> None:
     """Nothing is built, and all compiled parts come from the installed library."""
     (tmp_path / "sources").mkdir()
     sources, python = copy_sources(tmp_path / "sources"), make_environment(tmp_path / "venv")

@@ -42,7 +42,9 @@ def one_file() -> str:
 
 @pytest.mark.full
 @pytest.mark.parametrize("version", CLANGS)
-def test_clang(version: int, require: Callable[[str], str], one_file: str) -> None:
+def test_sources_compile_without_warnings_with_clang(
+    version: int, require: Callable[[str], str], one_file: str
+) -> None:
     clang = require(f"clang-{version}" if version else "clang-14")
     mpi = config("--mpicc")[0].rpartition("/bin/")[0] + "/include"
     includes = [f"-I{folder}" for folder in (*FOLDERS, mpi)]
@@ -52,12 +54,16 @@ def test_clang(version: int, require: Callable[[str], str], one_file: str) -> No
 
 
 @pytest.mark.parametrize("standard", ["c99", "c11", "gnu17", "gnu2x"])
-def test_the_one_file_source_in_a_strict_program(standard: str, one_file: str, require: Callable[[str], str]) -> None:
+def test_one_file_source_compiles_in_a_strict_program(
+    standard: str, one_file: str, require: Callable[[str], str]
+) -> None:
     check(require("gcc"), f"-std={standard}", "-pedantic", "-Wshadow", *STRICT, one_file)
 
 
 @pytest.mark.full
-def test_searches_of_const_texts_are_const(tmp_path: Path, one_file: str, require: Callable[[str], str]) -> None:
+def test_sources_compile_with_const_preserving_string_searches(
+    tmp_path: Path, one_file: str, require: Callable[[str], str]
+) -> None:
     (tmp_path / "searches.h").write_text(CONST_SEARCHES)
     words = ["-std=gnu2x", *STRICT, "-include", tmp_path / "searches.h"]
     check(require("gcc"), *words, one_file)

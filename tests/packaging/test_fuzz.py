@@ -31,10 +31,10 @@ def run(fuzz: Path, folder: Path, count: int, seed: int) -> None:
     assert done.returncode == 0, done.stdout[-6000:]
 
 
-def test_inputs_that_nobody_meant(fuzz: Path, tmp_path: Path) -> None:
+def test_random_inputs_pass_under_the_sanitizers(fuzz: Path, tmp_path: Path) -> None:
     run(fuzz, tmp_path, 5000, 1)
 
 
 @pytest.mark.full
-def test_new_inputs_that_nobody_meant(fuzz: Path, tmp_path: Path) -> None:
+def test_new_random_inputs_pass_under_the_sanitizers(fuzz: Path, tmp_path: Path) -> None:
     run(fuzz, tmp_path, 300_000, random.randrange(1 << 40))

@@ -126,7 +126,7 @@ def test_the_licence_and_the_metadata_are_installed(config: Callable[..., list[s
     assert "\nLicense-Expression: BSD-3-Clause\n" in told and "\nAuthor: the mpidata authors\n" in told
 
 
-def test_there_is_one_library_and_what_the_linker_reads(programs: Path, config: Callable[..., list[str]]) -> None:
+def test_one_library_and_its_linker_script_are_installed(programs: Path, config: Callable[..., list[str]]) -> None:
     folder = Path(config("prefix")[0]) / "lib"
     assert "INPUT(libmpidata.so.0)" in (folder / "libmpidata.so").read_text()
     code = "from mpidata.native import loading; print(loading.load()._name)"
@@ -139,13 +139,15 @@ def test_the_rank_program_is_installed_and_needs_no_mpi(programs: Path, config: 
     assert "libmpi" not in run("ldd", program)
 
 
-def test_solver_by_mpicc(tmp_path: Path, mpicc: str, config: Callable[..., list[str]], solver_source: str) -> None:
+def test_solver_builds_with_mpicc(
+    tmp_path: Path, mpicc: str, config: Callable[..., list[str]], solver_source: str
+) -> None:
     (tmp_path / "solver.c").write_text(solver_source)
     run(mpicc, "solver.c", *config("cflags", "libs"), "-o", "solver", cwd=tmp_path)
     check_runs(tmp_path / "solver")
 
 
-def test_the_same_line_in_a_shell(tmp_path: Path, mpicc: str, programs: Path, solver_source: str) -> None:
+def test_solver_builds_with_mpicc_in_a_shell(tmp_path: Path, mpicc: str, programs: Path, solver_source: str) -> None:
     (tmp_path / "solver.c").write_text(solver_source)
     path = os.pathsep.join([str(programs), os.path.dirname(mpicc), os.environ["PATH"]])
     run("sh", "-c", "mpicc solver.c $(mpidata config --cflags --libs) -o solver", cwd=tmp_path, PATH=path)
@@ -153,7 +155,7 @@ def test_the_same_line_in_a_shell(tmp_path: Path, mpicc: str, programs: Path, so
 
 
 @pytest.mark.parametrize(("language", "source"), [("C", "solver.c"), ("CXX", "solver.cpp"), ("C CXX", "solver.cpp")])
-def test_solver_by_cmake(
+def test_solver_builds_with_cmake(
     tmp_path: Path,
     require: Callable[[str], str],
     config: Callable[..., list[str]],
@@ -171,7 +173,7 @@ def test_solver_by_cmake(
     check_runs(tmp_path / "build" / "solver")
 
 
-def test_solver_by_pkg_config(
+def test_solver_builds_with_pkg_config(
     tmp_path: Path, require: Callable[[str], str], mpicc: str, config: Callable[..., list[str]], solver_source: str
 ) -> None:
     pkg_config = require("pkg-config")
@@ -181,7 +183,9 @@ def test_solver_by_pkg_config(
     check_runs(tmp_path / "solver")
 
 
-def test_fortran_solver(tmp_path: Path, require: Callable[[str], str], config: Callable[..., list[str]]) -> None:
+def test_fortran_solver_builds_and_runs(
+    tmp_path: Path, require: Callable[[str], str], config: Callable[..., list[str]]
+) -> None:
     gfortran = require("gfortran")
     (tmp_path / "solver.f90").write_text(FORTRAN_SOLVER)
     assert not any(flag.endswith("mpidata.f90") for flag in config("fflags"))
@@ -189,7 +193,7 @@ def test_fortran_solver(tmp_path: Path, require: Callable[[str], str], config: C
     check_runs(tmp_path / "solver")
 
 
-def test_fortran_solver_by_cmake(
+def test_fortran_solver_builds_with_cmake(
     tmp_path: Path, require: Callable[[str], str], mpicc: str, config: Callable[..., list[str]]
 ) -> None:
     require("gfortran")
@@ -207,7 +211,7 @@ def test_fortran_solver_by_cmake(
 
 
 @pytest.mark.full
-def test_fortran_solver_where_mpidata_was_built_without_fortran(
+def test_fortran_solver_builds_if_mpidata_was_built_without_fortran(
     tmp_path: Path, require: Callable[[str], str], mpicc: str
 ) -> None:
     gfortran = require("gfortran")
@@ -226,7 +230,7 @@ def test_the_header_is_c99(tmp_path: Path, mpicc: str, config: Callable[..., lis
     run(mpicc, "-std=c99", *STRICT, *config("cflags"), "solver.c", cwd=tmp_path)
 
 
-def test_the_header_and_its_solver_are_cplusplus(
+def test_header_and_solver_compile_as_cplusplus(
     tmp_path: Path, require: Callable[[str], str], mpicc: str, config: Callable[..., list[str]], solver_source: str
 ) -> None:
     compiler = require("g++")
@@ -235,7 +239,7 @@ def test_the_header_and_its_solver_are_cplusplus(
     run(mpicc, "-x", "c++", "-std=c++11", *STRICT, *config("cflags"), "solver.cpp", cwd=tmp_path, OMPI_CC=compiler)
 
 
-def test_without_an_mpi_the_build_says_what_to_install(tmp_path: Path) -> None:
+def test_build_without_an_mpi_prints_what_to_install(tmp_path: Path) -> None:
     sources = tmp_path / "sources"
     sources.mkdir()
     copy_sources(sources)

@@ -11,7 +11,7 @@ from mpidata.native.loading import load
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_version_is_that_of_the_header() -> None:
+def test_version_matches_the_library_the_citation_and_the_changelog() -> None:
     assert load().mpidata_version().decode() == mpidata.__version__
     assert f"version: {mpidata.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     heading = rf"^## {re.escape(mpidata.__version__)}( \(.+\))?$"  # with a date once it is published

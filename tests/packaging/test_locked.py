@@ -29,6 +29,6 @@ def test_functions_that_need_the_lock_are_called_with_it() -> None:
     assert sorted(calling.keys() - held) == []
 
 
-def test_the_mutex_is_taken_by_the_lock_alone() -> None:
+def test_only_the_lock_uses_the_mutex() -> None:
     text = "".join(path.read_text() for path in SOURCES.rglob("*.[ch]") if path.name != "lock.h")
     assert "pthread_mutex" not in text and "pthread_cond_timedwait" not in text

@@ -26,12 +26,12 @@ def make(*words: str, cwd: Path = ROOT, path: str = os.environ["PATH"]) -> str:
         ("test", {"examples", "docs", "test"}),
     ],
 )
-def test_a_target_installs_what_it_needs(target: str, extras: set[str], tmp_path: Path) -> None:
+def test_target_installs_the_required_extras(target: str, extras: set[str], tmp_path: Path) -> None:
     commands = make("-n", target, f"VENV={tmp_path}/venv")
     assert set(re.findall(r"(?:-e '\.\[|tools/extra\.py )(\w+)", commands)) == extras
 
 
-def test_the_library_is_built_again_when_a_compiler_has_come(tmp_path: Path) -> None:
+def test_library_is_rebuilt_after_a_compiler_was_installed(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -48,7 +48,7 @@ def test_the_library_is_built_again_when_a_compiler_has_come(tmp_path: Path) -> 
     assert known.read_text() == f"{tools}/gfortran\n" and known.stat().st_mtime_ns > 0
 
 
-def test_the_two_commands_run_in_a_copy_and_in_a_bare_environment(tmp_path: Path) -> None:
+def test_demo_and_test_run_in_a_copy_and_in_a_bare_environment(tmp_path: Path) -> None:
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
     (tmp_path / "Makefile").write_text("demo test:\n\t@echo $@; pwd; env\n")

@@ -17,7 +17,7 @@ KEPT = {"torch", "mpi4py", "typing-extensions"}
 
 @pytest.mark.full
 @pytest.mark.timeout(1500)
-def test_the_oldest_versions(tmp_path: Path) -> None:
+def test_unit_tests_pass_with_the_oldest_versions(tmp_path: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     allowed = [*project["dependencies"], *project["optional-dependencies"]["files"]]
     lowest = dict(re.match(r"([\w-]+)>=([\d.]+)$", one).groups() for one in allowed)  # type: ignore[union-attr]

@@ -45,7 +45,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-def test_easybuild_makes_a_module_and_python_goes_on_top(
+def test_easybuild_module_works_and_python_installs_on_top(
     tmp_path: Path, tools: Path, require: Callable[[str], str]
 ) -> None:
     sources = copy_sources(tmp_path / "sources")
@@ -80,7 +80,7 @@ def test_easybuild_makes_a_module_and_python_goes_on_top(
     assert said.splitlines()[-1].startswith(f"{tmp_path}/prefix/software/mpidata/"), said
 
 
-def test_the_modulefile_sets_what_the_page_says(tmp_path: Path, tools: Path) -> None:
+def test_modulefile_sets_the_documented_variables(tmp_path: Path, tools: Path) -> None:
     folder = tmp_path / "mpidata"
     folder.mkdir()
     shutil.copy(PACKAGING / "modulefile" / f"{mpidata.__version__}.lua", folder)
@@ -103,7 +103,7 @@ def test_reframe_runs_the_check(tmp_path: Path, tools: Path) -> None:
 
 
 @pytest.mark.parametrize("suite", ["bookworm", "trixie"])
-def test_the_lines_of_the_dockerfile(suite: str) -> None:
+def test_dockerfile_lines_run_in_a_chroot(suite: str) -> None:
     """The lines run in a chroot of its Debian and of the next one, because images need more rights than a test has."""
     image = ROOT / "build" / "chroots" / suite
     run("sh", ROOT / "tools/make-chroot.sh", suite, image)

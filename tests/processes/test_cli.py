@@ -12,7 +12,7 @@ import mpidata
 
 
 @pytest.mark.parametrize("command", [["check"], ["run"], ["run", "--dry-run"]])
-def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -> None:
+def test_ctrl_c_while_reading_the_job_file_exits_silently_with_130(tmp_path: Path, command: list[str]) -> None:
     job, reads = write_job(tmp_path), tmp_path / "reads"
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
@@ -36,7 +36,7 @@ def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -
     ("command", "number"),
     [("run", signal.SIGTERM), ("run", signal.SIGUSR1), ("run", signal.SIGINT), ("check", signal.SIGINT)],
 )
-def test_a_signal_while_modules_are_loaded_ends_with_a_line(tmp_path: Path, command: str, number: int) -> None:
+def test_signal_while_modules_load_ends_the_command_with_one_line(tmp_path: Path, command: str, number: int) -> None:
     loads = tmp_path / "loads"
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "click.py").write_text(f"import signal\nopen({str(loads)!r}, 'w').close()\nsignal.pause()\n")
@@ -53,7 +53,7 @@ def test_a_signal_while_modules_are_loaded_ends_with_a_line(tmp_path: Path, comm
     assert not (tmp_path / "runs").exists()
 
 
-def test_the_command_as_a_module() -> None:
+def test_command_runs_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "mpidata", "--version"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith(f"mpidata {mpidata.__version__}")
 
@@ -67,7 +67,7 @@ def test_the_command_as_a_module() -> None:
         ("mpidata.trainer.join, mpidata.checkpoint.snapshots", {"torch", "scipy", "pydantic"}),
     ],
 )
-def test_what_starts_with_each_job_is_light(modules: str, slow: set[str]) -> None:
+def test_startup_modules_import_no_slow_packages(modules: str, slow: set[str]) -> None:
     code = f"import sys, {modules}; print(*sorted({slow!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "\n", done.stderr

@@ -26,7 +26,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("path", ["", "/nowhere", None])
-def test_nothing_of_the_working_directory_is_run(
+def test_modules_in_the_working_directory_are_not_imported(
     planted: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, path: str | None
 ) -> None:
     if path is not None:
@@ -39,7 +39,9 @@ def test_nothing_of_the_working_directory_is_run(
     assert not (planted / "run").exists(), (planted / "run").read_text()
 
 
-def test_the_given_folder_comes_first_and_other_entries_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_folder_is_first_on_the_path_and_other_entries_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "job" / "mpidata").mkdir(parents=True)
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "shows.py").write_text(
@@ -52,14 +54,14 @@ def test_the_given_folder_comes_first_and_other_entries_stay(tmp_path: Path, mon
     assert done.stdout == f"{tmp_path / 'job'} ['a', 'b c'] {mpidata.__file__}\n", done.stderr
 
 
-def test_a_working_directory_that_pythonpath_names_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_working_directory_in_pythonpath_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "shows.py").write_text("print('here')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     done = subprocess.run(module_command("shows"), capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout == "here\n", done.stderr
 
 
-def test_a_source_folder_that_hides_the_installation_is_named(tmp_path: Path) -> None:
+def test_source_folder_that_hides_the_installation_is_reported(tmp_path: Path) -> None:
     package = Path(mpidata.__file__).parent
     shutil.copytree(package, tmp_path / "mpidata", ignore=shutil.ignore_patterns("lib", "__pycache__"))
     there = tmp_path / "site" / "mpidata" / "lib"
@@ -72,7 +74,7 @@ def test_a_source_folder_that_hides_the_installation_is_named(tmp_path: Path) ->
     assert f"installed in {there.parent}: Python searches {tmp_path} first. Start Python in another" in done.stderr
 
 
-def test_a_full_output_is_one_sentence() -> None:
+def test_output_to_a_full_disk_fails_with_one_sentence() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "mpidata", "config", "--prefix"], stdout=full, stderr=subprocess.PIPE, text=True

@@ -15,7 +15,7 @@ from waiting import wait_until
 
 
 @pytest.mark.full
-def test_srun_starts_the_ranks_where_their_carriers_are(folder: BatchFolder, carried: Callable[..., Path]) -> None:
+def test_srun_starts_ranks_on_the_nodes_of_their_carriers(folder: BatchFolder, carried: Callable[..., Path]) -> None:
     program = carried("pattern", str(BIN / "mpicc"))
     keys = {"carried": {"ranks": 4}, "ranks_per_group": 3, "groups": 1, "timeout_s": 20}
     carried_job.write_job(folder, program, "copy", "9", depth=9, **keys)
@@ -51,7 +51,7 @@ def strike(folder: BatchFolder, what: str, job: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("what", ["rank", "srun"])
-def test_a_death_in_a_step_costs_a_try(folder: BatchFolder, carried: Callable[..., Path], what: str) -> None:
+def test_death_in_a_slurm_step_is_retried(folder: BatchFolder, carried: Callable[..., Path], what: str) -> None:
     program = carried("pattern", str(BIN / "mpicc"))
     keys = {"carried": {"ranks": 2}, "groups": 1, "timeout_s": 20, "start_timeout_s": 40}
     carried_job.write_job(folder, program, "slow", "9", depth=9, **keys)
@@ -71,7 +71,7 @@ def test_a_death_in_a_step_costs_a_try(folder: BatchFolder, carried: Callable[..
 
 
 @pytest.mark.full
-def test_more_starts_than_steps_are_refused(folder: BatchFolder, carried: Callable[..., Path]) -> None:
+def test_more_starts_than_max_step_count_are_refused(folder: BatchFolder, carried: Callable[..., Path]) -> None:
     program = carried("pattern", str(BIN / "mpicc"))
     each = {"lifetime": "simulation", "carried": {"ranks": 2}}
     carried_job.write_job(folder, program, "copy", "9", "{simulation}", depth=9, **each)

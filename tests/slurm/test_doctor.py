@@ -9,7 +9,7 @@ from jobs import BIN
 
 @pytest.mark.full
 @pytest.mark.parametrize("starter", ["auto", "srun"])
-def test_all_nodes_are_looked_at(folder: BatchFolder, starter: str) -> None:
+def test_doctor_checks_all_nodes(folder: BatchFolder, starter: str) -> None:
     folder.job(trainers={"program": ["true"]}, solvers={"program": ["true"]}, launch={"with": starter})
     doctor = f"'{BIN}/mpidata' doctor job.yaml --json"
     # Each node has its own /dev/shm, so a folder made there does not exist on the others.

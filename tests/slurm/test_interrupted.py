@@ -49,7 +49,9 @@ def test_scancel_ends_a_job_for_good(folder: BatchFolder, built_heat2d: Path, te
 
 @pytest.mark.full
 @pytest.mark.parametrize(("template", "signal"), [("homogeneous", "USR1"), ("preemptible", "TERM")])
-def test_a_checkpoint_without_requeueing(folder: BatchFolder, built_heat2d: Path, template: str, signal: str) -> None:
+def test_signalled_job_checkpoints_and_ends_without_requeueing(
+    folder: BatchFolder, built_heat2d: Path, template: str, signal: str
+) -> None:
     """The job ends with a checkpoint, and `scontrol requeue` then resumes the same run and appends to its output."""
     job = submitted(folder, built_heat2d, template)
     assert folder.call("scancel", "--batch", f"--signal={signal}", job).returncode == 0
@@ -60,7 +62,7 @@ def test_a_checkpoint_without_requeueing(folder: BatchFolder, built_heat2d: Path
 
 
 @pytest.mark.full
-def test_a_running_job_is_requeued_by_hand(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_running_job_resumes_after_a_requeue_by_hand(folder: BatchFolder, built_heat2d: Path) -> None:
     job = submitted(folder, built_heat2d, "homogeneous")
     folder.wait_for_checkpoint()
     before = folder.output(job)
@@ -86,7 +88,7 @@ def check_gone_on(folder: BatchFolder, job: str, before: str) -> list[dict]:
 
 @pytest.mark.full
 @pytest.mark.timeout(400)
-def test_the_time_limit(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_job_checkpoints_before_the_time_limit(folder: BatchFolder, built_heat2d: Path) -> None:
     """A checkpoint is written before the time limit, and the summary names Slurm's signal."""
     job = submitted(folder, built_heat2d, "homogeneous", "1:30", pause=1.0)
     wait_for_end(folder, job)
@@ -95,7 +97,7 @@ def test_the_time_limit(folder: BatchFolder, built_heat2d: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(400)
-def test_a_job_without_progress_ends(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_requeued_job_without_checkpoints_ends(folder: BatchFolder, built_heat2d: Path) -> None:
     job = submitted(folder, built_heat2d, "preemptible", checkpoint={"every_s": 3600.0, "within_s": 20.0})
     for start in range(1, 4):
         folder.wait_for_start(job, start)

@@ -25,19 +25,19 @@ def refused(folder: BatchFolder, environment: Path, command: str) -> str:
 
 
 @pytest.mark.parametrize("plugin", ["pmi2", pytest.param("none", marks=pytest.mark.full)])
-def test_srun_with_a_plugin_that_is_not_for_open_mpi(folder: BatchFolder, plugin: str) -> None:
+def test_srun_plugin_unsuited_to_open_mpi_is_refused(folder: BatchFolder, plugin: str) -> None:
     text = refused(folder, BIN, f"srun --mpi={plugin} -n 3 mpidata run job.yaml")
     assert "MPI of libmpidata, Open MPI v5" in text and "--mpi=pmix" in text, text
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("plugin", ["pmix", "none"])
-def test_srun_with_a_plugin_that_is_not_for_mpich(folder: BatchFolder, plugin: str) -> None:
+def test_srun_plugin_unsuited_to_mpich_is_refused(folder: BatchFolder, plugin: str) -> None:
     text = refused(folder, make("mpich").bin, f"srun --mpi={plugin} -n 3 mpidata run job.yaml")
     assert "MPI of libmpidata, MPICH Version: 5" in text and "--mpi=pmi2" in text, text
 
 
 @pytest.mark.parametrize("start", ["split", "spawn"])
-def test_more_groups_than_slots(folder: BatchFolder, start: str) -> None:
+def test_more_groups_than_slots_are_refused(folder: BatchFolder, start: str) -> None:
     text = refused(folder, BIN, f"mpidata run job.yaml --set solvers.groups=9 --set solvers.start={start}")
     assert "have 4 CPUs, but the job needs 10 (1 trainers, 9 groups of 1)" in text and "mpidata submit" in text

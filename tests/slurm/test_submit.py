@@ -48,14 +48,14 @@ def test_mistakes_are_refused(folder: BatchFolder) -> None:
     assert "started 4 ranks, but the job has 11" in by_hand and "by hand 2" in by_hand
 
 
-def test_sbatch_refuses(folder: BatchFolder) -> None:
+def test_refusal_of_sbatch_is_reported(folder: BatchFolder) -> None:
     folder.job(trainers={"program": ["true"]}, solvers={"program": ["true"]})
     done = folder.call(str(BIN / "mpidata"), "submit", "job.yaml", "--set", "slurm.options={partition: gpus}")
     assert done.returncode == 2 and "sbatch refused the job" in done.stderr and "partition" in done.stderr
 
 
 @pytest.mark.full
-def test_a_job_by_srun(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_job_launched_with_srun_completes(folder: BatchFolder, built_heat2d: Path) -> None:
     folder.heat2d(built_heat2d, count=8, launch={"with": "srun"})
     result = folder.wait(folder.submit(), timeout=150)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
@@ -76,7 +76,7 @@ def test_a_heterogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(400)
-def test_a_heterogeneous_job_goes_on_after_a_death(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_heterogeneous_job_resumes_after_a_death(folder: BatchFolder, built_heat2d: Path) -> None:
     """Under srun, the death of a solver ends the step, and the run resumes from its last checkpoint."""
     keys = {"checkpoint": {"every_s": 2.0}, "slurm": {"template": "heterogeneous"}, "buffer": FIFO}
     folder.heat2d(built_heat2d, COUNT, pause=0.03, **keys)
@@ -91,7 +91,7 @@ def test_a_heterogeneous_job_goes_on_after_a_death(folder: BatchFolder, built_he
 
 
 @pytest.mark.full
-def test_the_readmes_section(folder: BatchFolder) -> None:
+def test_readme_job_with_its_cluster_keys_completes(folder: BatchFolder) -> None:
     """The README's job runs with the keys of its section on clusters, as a new user would submit it."""
     for name, text in files(README).items():
         (folder.path / name).write_text(text)
@@ -137,13 +137,13 @@ def check_whole(folder: BatchFolder, job: str, starts: int | None, timeout: floa
 
 
 @pytest.mark.full
-def test_a_preemptible_job_without_interruption(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_uninterrupted_preemptible_job_completes(folder: BatchFolder, built_heat2d: Path) -> None:
     check_whole(folder, preemptible(folder, built_heat2d, pause=0), starts=1, timeout=150)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(400)
-def test_a_job_is_preempted(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_preempted_job_resumes(folder: BatchFolder, built_heat2d: Path) -> None:
     job = preemptible(folder, built_heat2d, pause=0.03)
     folder.wait_for_start(job)
     urgent = folder.sbatch("sleep 3", "--partition=urgent", "--nodes=8", "--exclusive")
@@ -154,7 +154,7 @@ def test_a_job_is_preempted(folder: BatchFolder, built_heat2d: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(400)
-def test_a_job_is_requeued(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_requeued_job_resumes(folder: BatchFolder, built_heat2d: Path) -> None:
     job = preemptible(folder, built_heat2d, pause=0.03)
     folder.wait_for_start(job)
     folder.wait_for_checkpoint()
@@ -165,7 +165,7 @@ def test_a_job_is_requeued(folder: BatchFolder, built_heat2d: Path) -> None:
 @pytest.mark.full
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("way", ["requeued", "no-kill", "no-kill of the default template"])
-def test_a_node_is_lost(folder: BatchFolder, built_heat2d: Path, way: str) -> None:
+def test_job_completes_after_the_loss_of_a_node(folder: BatchFolder, built_heat2d: Path, way: str) -> None:
     """Slurm requeues the job; with --no-kill the job continues in the rest of its allocation."""
     no_kill = way != "requeued"
     options = ["--set", "slurm.options={no-kill: true}"] if no_kill else []
@@ -193,7 +193,7 @@ def test_a_node_is_lost(folder: BatchFolder, built_heat2d: Path, way: str) -> No
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-def test_a_job_takes_longer_than_its_time_limit(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_job_longer_than_its_time_limit_resumes_until_complete(folder: BatchFolder, built_heat2d: Path) -> None:
     job = preemptible(folder, built_heat2d, pause=0.2, limit="2")
     *before, last = check_whole(folder, job, starts=None, timeout=800)
     assert before and {summary["status"] for summary in before} == {"stopped"} and last["status"] == "complete"

@@ -33,7 +33,7 @@ def test_the_record_has_each_sample_once(folder: JobFolder, every: int) -> None:
 
 
 @pytest.mark.full
-def test_the_record_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+def test_record_is_exact_when_trainers_join_and_retire(folder: JobFolder) -> None:
     scale_and_check(folder, record={})
 
 
@@ -51,20 +51,20 @@ def test_windows(folder: JobFolder, stride: int) -> None:
 @pytest.mark.parametrize("size", [{}, {"global_batch_size": 14}], ids=["own", "all"])
 @pytest.mark.parametrize("tail", ["drop", "repeat"])
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
-def test_windows_with_each_policy(folder: JobFolder, policy: str, tail: str, size: dict[str, int]) -> None:
+def test_windows_are_exact_with_each_policy(folder: JobFolder, policy: str, tail: str, size: dict[str, int]) -> None:
     beside = {"record": {}, **VALIDATION} if tail == "drop" else {}
     join_and_check(folder, {"0": "9 SIGKILL"}, **windows(2, 4, policy=policy, tail=tail, capacity=90), **size, **beside)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
-def test_windows_with_more_and_fewer_trainers(folder: JobFolder, policy: str) -> None:
+def test_windows_are_exact_when_trainers_join_and_retire(folder: JobFolder, policy: str) -> None:
     scale_and_check(folder, record={}, checkpoint={"every_s": 0.3}, **windows(2, policy=policy), **VALIDATION)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("kills", "lost"), SECOND_DEATHS)
-def test_windows_and_a_second_death_while_a_spare_takes_a_place(
+def test_windows_are_exact_after_a_second_death_while_a_spare_joins(
     folder: JobFolder, kills: dict[str, str], lost: list[int]
 ) -> None:
     kills = {"2": "4 SIGKILL", **kills}
@@ -75,13 +75,13 @@ def test_windows_and_a_second_death_while_a_spare_takes_a_place(
 
 
 @pytest.mark.full
-def test_a_budget_of_draws_of_windows(folder: JobFolder) -> None:
+def test_draw_budget_of_windows_is_kept_when_a_spare_joins(folder: JobFolder) -> None:
     join_and_check(folder, {"1": "12 SIGKILL"}, **windows(policy="reservoir", repeats=3.0))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("after", [8, 40])
-def test_scales_of_windows(folder: JobFolder, after: int) -> None:
+def test_scales_of_windows_agree_when_a_spare_joins(folder: JobFolder, after: int) -> None:
     keys = windows()
     keys["samples"]["statistics"] = {"u": 0}
     join_and_check(folder, {"1": "12 SIGKILL"}, after=after, **keys)
@@ -93,23 +93,25 @@ REPEATS: dict[str, Any] = {"buffer": {"policy": "reservoir", "capacity": 60, "re
 @pytest.mark.full
 @pytest.mark.parametrize("second", [{}, {"0": "60 SIGKILL"}])
 @pytest.mark.parametrize("size", [{}, {"global_batch_size": 14}])
-def test_a_budget_of_draws(folder: JobFolder, size: dict[str, int], second: dict[str, str]) -> None:
+def test_draw_budget_is_kept_when_a_spare_joins(
+    folder: JobFolder, size: dict[str, int], second: dict[str, str]
+) -> None:
     join_and_check(folder, {"1": "12 SIGKILL", **second}, **REPEATS, **size)
 
 
 @pytest.mark.full
-def test_a_budget_of_draws_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+def test_draw_budget_is_kept_when_trainers_join_and_retire(folder: JobFolder) -> None:
     scale_and_check(folder, **REPEATS)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("after", [8, 60])
-def test_scales(folder: JobFolder, after: int) -> None:
+def test_scales_agree_when_a_spare_joins(folder: JobFolder, after: int) -> None:
     join_and_check(folder, {"1": "12 SIGKILL"}, after=after, samples={"statistics": {"u": 0}})
 
 
 @pytest.mark.full
-def test_a_spare_that_nobody_needs_leaves_in_order(folder: JobFolder) -> None:
+def test_unused_spare_leaves_cleanly(folder: JobFolder) -> None:
     job = write_job(folder, {}, trainers=2, spares=1, after=8, samples={"statistics": {"u": 0}})
     result = folder.run(timeout=60)
     check(job, result)
@@ -117,13 +119,13 @@ def test_a_spare_that_nobody_needs_leaves_in_order(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_scales_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+def test_scales_agree_when_trainers_join_and_retire(folder: JobFolder) -> None:
     scale_and_check(folder, after=30, samples={"statistics": {"u": 0}})
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["fifo", "reservoir"])
-def test_scales_are_those_of_the_others_from_the_first_batch_on(folder: JobFolder, policy: str) -> None:
+def test_joined_spares_use_the_scales_of_other_trainers_from_their_first_batch(folder: JobFolder, policy: str) -> None:
     keys: dict[str, Any] = {"after": 1000, "samples": {"statistics": {"u": 0}}, "buffer": {"policy": policy}}
     job = write_job(folder, {}, trainers=2, spares=2, joins=2, **keys)
     result = run_meanwhile(folder, lambda: scale_up_and_down(folder, down=False))
@@ -143,16 +145,16 @@ def test_validation(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("point", ["40 SIGKILL", "validate:12", "validated:9", "validation.send:9"])
-def test_one_that_has_joined_has_the_validation_samples_of_one_that_dies(folder: JobFolder, point: str) -> None:
+def test_joined_spare_validates_on_the_samples_of_a_dead_trainer(folder: JobFolder, point: str) -> None:
     join_and_check(folder, {"1": "9 SIGKILL", "0": point}, **VALIDATION)
 
 
 @pytest.mark.full
-def test_validation_with_more_and_fewer_trainers(folder: JobFolder) -> None:
+def test_validation_is_exact_when_trainers_join_and_retire(folder: JobFolder) -> None:
     scale_and_check(folder, **VALIDATION)
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
-def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths(folder: JobFolder, seed: int) -> None:
     job = write_job(folder, **draw_beside_spares(seed))
     check(job, folder.run(timeout=100))

@@ -10,7 +10,7 @@ from stream_job import check, draw_beside, write_job
 VALIDATION = {"validate": 4, "validation": {"count": 3}}
 
 
-def test_a_death_in_a_validation_pass(folder: JobFolder) -> None:
+def test_validation_is_exact_after_a_death_in_a_pass(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "validate:4"}, **VALIDATION)
     result = folder.run(timeout=60)
     check(job, result)
@@ -22,7 +22,7 @@ def test_a_death_in_a_validation_pass(folder: JobFolder) -> None:
     "kill", ["validation.wait:1", "validation.send:2", "validated:1", "validated:3", "8 SIGKILL", "agreed:9", "meet:1"]
 )
 @pytest.mark.parametrize("capacity", [20, 1000])
-def test_a_death_about_validation(folder: JobFolder, kill: str, capacity: int) -> None:
+def test_validation_is_exact_after_a_death_near_a_pass(folder: JobFolder, kill: str, capacity: int) -> None:
     job = write_job(folder, {"2": kill}, buffer={"capacity": capacity}, **VALIDATION)
     result = folder.run(timeout=60)
     check(job, result)
@@ -30,7 +30,7 @@ def test_a_death_about_validation(folder: JobFolder, kill: str, capacity: int) -
 
 
 @pytest.mark.full
-def test_two_deaths_in_validation_passes(folder: JobFolder) -> None:
+def test_validation_is_exact_after_two_deaths_in_passes(folder: JobFolder) -> None:
     job = write_job(folder, {"0": "validate:3", "2": "validated:2"}, trainers=4, **VALIDATION)
     result = folder.run(timeout=60)
     check(job, result)
@@ -39,7 +39,7 @@ def test_two_deaths_in_validation_passes(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("again", [2, 3])
-def test_validation_after_a_resume(folder: JobFolder, again: int) -> None:
+def test_validation_is_exact_after_a_resume(folder: JobFolder, again: int) -> None:
     kills: dict[str, Any] = {"kills": {"0": "12 SIGKILL", "1": "22 SIGKILL"}, "kills_again": {"1": "validate:3"}}
     more: dict[str, Any] = {"checkpoint": {"every_s": 0.2}, "buffer": {"tail": "repeat"}}
     job = write_job(folder, at_least=2, pause_s=0.05, **more, **kills, **VALIDATION)
@@ -53,7 +53,7 @@ def test_validation_after_a_resume(folder: JobFolder, again: int) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("kill", ["6 SIGKILL", *(f"agree:{n}" for n in (8, 9, 30))])
-def test_scales_are_alike_and_stay(folder: JobFolder, kill: str) -> None:
+def test_scales_agree_and_stay_the_same_after_a_death(folder: JobFolder, kill: str) -> None:
     job = write_job(folder, {"0": kill}, after=8, samples={"statistics": {"u": 0}})
     result = folder.run(timeout=60)
     check(job, result)
@@ -66,7 +66,7 @@ def test_scales_are_alike_and_stay(folder: JobFolder, kill: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("kill", ["12 SIGKILL", "60 exit", "agreed:3"])
 @pytest.mark.parametrize("size", [{}, {"global_batch_size": 14}], ids=["own", "all"])
-def test_a_budget_of_draws(folder: JobFolder, kill: str, size: dict[str, int]) -> None:
+def test_draw_budget_is_kept_after_a_death(folder: JobFolder, kill: str, size: dict[str, int]) -> None:
     buffer = {"policy": "reservoir", "capacity": 60, "repeats": 3.0}
     job = write_job(folder, {"1": kill}, buffer=buffer, **size)
     result = folder.run(timeout=60)
@@ -94,6 +94,6 @@ def test_windows(folder: JobFolder, kill: str, stride: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
-def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths(folder: JobFolder, seed: int) -> None:
     job = write_job(folder, **draw_beside(seed))
     check(job, folder.run(timeout=100))

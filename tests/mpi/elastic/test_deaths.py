@@ -16,7 +16,7 @@ def _job(kills: dict[str, str], trainers: int = 3, **options: object) -> dict:
 @pytest.mark.parametrize(
     "point", ["reduced", *(pytest.param(of, marks=pytest.mark.full) for of in POINTS[:5] if of != "reduced")]
 )
-def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
+def test_job_survives_a_death_at_any_point(folder: JobFolder, point: str) -> None:
     job = _job({"1": f"{point}:5"})
     result = run(folder, job)
     check(job, result)
@@ -34,7 +34,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("loader", [0, sum(ROWS)])
-def test_a_death_as_a_checkpoint_begins(folder: JobFolder, loader: int) -> None:
+def test_job_survives_a_death_at_the_start_of_a_checkpoint(folder: JobFolder, loader: int) -> None:
     job = _job({"1": "checkpoint:2"}, epochs=15, loses=1, loader=loader)
     result = run(folder, job, checkpoint={"every_s": 0.1})
     check(job, result)
@@ -44,7 +44,7 @@ def test_a_death_as_a_checkpoint_begins(folder: JobFolder, loader: int) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("point", POINTS[5:])
-def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: str) -> None:
+def test_job_survives_a_second_death_during_recovery(folder: JobFolder, point: str) -> None:
     job = _job({"0": "2 SIGKILL", "2": f"{point}:1"}, trainers=4)
     result = run(folder, job)
     check(job, result)
@@ -53,12 +53,12 @@ def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: 
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", WAYS)
-def test_any_way_to_die(folder: JobFolder, how: str) -> None:
+def test_job_survives_any_kind_of_trainer_death(folder: JobFolder, how: str) -> None:
     job = _job({"2": f"5 {how}"})
     check(job, run(folder, job))
 
 
-def test_a_script_that_ends_in_the_middle_costs_its_trainer_alone(folder: JobFolder) -> None:
+def test_script_that_ends_in_mid_training_loses_only_its_trainer(folder: JobFolder) -> None:
     job = _job({"1": "5 quits"})
     result = run(folder, job)
     check(job, result)
@@ -68,7 +68,7 @@ def test_a_script_that_ends_in_the_middle_costs_its_trainer_alone(folder: JobFol
 
 @pytest.mark.full
 @pytest.mark.parametrize("data", ["rows", "stream"])
-def test_scripts_that_all_end_in_the_middle_leave_in_order(folder: JobFolder, data: str) -> None:
+def test_job_ends_cleanly_if_all_scripts_end_in_mid_training(folder: JobFolder, data: str) -> None:
     kills = {"0": "5 saves", "1": "5 quits", "2": "5 quits"}  # the job waits for trainer 0
     if data == "stream":
         write_job(folder, kills)
@@ -80,7 +80,7 @@ def test_scripts_that_all_end_in_the_middle_leave_in_order(folder: JobFolder, da
 
 
 @pytest.mark.full
-def test_an_exception_costs_its_trainer_alone(folder: JobFolder) -> None:
+def test_exception_loses_only_its_trainer_with_exceptions_lose(folder: JobFolder) -> None:
     job = _job({"2": "5 raise"})
     result = run(folder, job, exceptions="lose")
     check(job, result)
@@ -90,19 +90,19 @@ def test_an_exception_costs_its_trainer_alone(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_an_exception_ends_the_job_otherwise(folder: JobFolder) -> None:
+def test_exception_ends_the_job_with_exceptions_end(folder: JobFolder) -> None:
     result = run(folder, _job({"2": "5 raise"}))
     assert result.status == 1 and "ValueError: as it was told to" in result.summary["error"], result.logs()
 
 
 @pytest.mark.full
-def test_samples_of_a_data_loader(folder: JobFolder) -> None:
+def test_data_loader_samples_are_exact_after_a_death(folder: JobFolder) -> None:
     job = _job({"1": "7 SIGKILL"}, loader=sum(ROWS))
     check(job, run(folder, job))
 
 
 @pytest.mark.full
-def test_rows_come_again_at_the_end_of_an_epoch_without_steps(folder: JobFolder) -> None:
+def test_lost_rows_are_drawn_again_at_the_end_of_an_epoch_without_steps(folder: JobFolder) -> None:
     result = run(folder, _job({"1": "4 SIGKILL"}, alone=True))
     assert result.status == 0 and result.summary["lost_trainers"] == [1], result.logs()
     seen = [line for lines in books(result, 3) for line in lines if "rows" in line]
@@ -112,7 +112,7 @@ def test_rows_come_again_at_the_end_of_an_epoch_without_steps(folder: JobFolder)
 
 
 @pytest.mark.full
-def test_torch_distributed_is_set_up_anew(folder: JobFolder) -> None:
+def test_torch_distributed_is_set_up_again_after_a_death(folder: JobFolder) -> None:
     job = _job({"0": "3 SIGKILL"}, group=True)
     result = run(folder, job)
     check(job, result)
@@ -123,7 +123,7 @@ def test_torch_distributed_is_set_up_anew(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_a_trainer_that_the_others_wait_for_too_long_is_killed(folder: JobFolder) -> None:
+def test_stopped_trainer_is_killed_after_timeout_s(folder: JobFolder) -> None:
     job = _job({"1": "4 SIGSTOP"})
     result = run(folder, job, timeout_s=3)
     check(job, result)
@@ -131,7 +131,7 @@ def test_a_trainer_that_the_others_wait_for_too_long_is_killed(folder: JobFolder
     assert "others had waited for it for 3 s (trainers.timeout_s)" in lost["how"], lost
 
 
-def test_below_at_least_the_job_ends_and_resumes(folder: JobFolder) -> None:
+def test_job_with_fewer_trainers_than_at_least_ends_and_can_be_resumed(folder: JobFolder) -> None:
     job = _job({"0": "6 SIGKILL", "1": "6 SIGKILL"})
     result = run(folder, job, at_least=2, checkpoint={"every_s": 0.2})
     assert result.status == 1, result.logs()
@@ -142,6 +142,6 @@ def test_below_at_least_the_job_ends_and_resumes(folder: JobFolder) -> None:
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(30)])
-def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths(folder: JobFolder, seed: int) -> None:
     job = draw(seed)
     check(job, run(folder, job))

@@ -9,7 +9,7 @@ from jobs import JobFolder, python
 from stream_job import POINTS, SIMULATIONS, STEPS, by_c_solver, check, draw_together, sizes, write_job
 
 
-def test_a_death_in_mid_stream(folder: JobFolder) -> None:
+def test_global_batch_size_stays_the_same_after_a_death(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "9 SIGKILL"}, global_batch_size=16, buffer={"capacity": 60})
     result = folder.run(timeout=60)
     check(job, result)
@@ -22,7 +22,7 @@ def test_a_death_in_mid_stream(folder: JobFolder) -> None:
 @pytest.mark.parametrize(
     ("tail", "total", "steps"), [("drop", 13, 36), pytest.param("repeat", 17, 29, marks=pytest.mark.full)]
 )
-def test_without_elastic(folder: JobFolder, tail: str, total: int, steps: int) -> None:
+def test_global_batches_are_split_evenly_without_elastic(folder: JobFolder, tail: str, total: int, steps: int) -> None:
     buffer = {"policy": "firo", "tail": tail}
     job = write_job(folder, {}, global_batch_size=total, at_least=None, buffer=buffer)
     result = folder.run(timeout=60)
@@ -33,7 +33,7 @@ def test_without_elastic(folder: JobFolder, tail: str, total: int, steps: int) -
 
 
 @pytest.mark.full
-def test_a_budget(folder: JobFolder) -> None:
+def test_global_batches_respect_the_draw_budget(folder: JobFolder) -> None:
     buffer = {"policy": "reservoir", "repeats": 1.5}
     job = write_job(folder, {}, global_batch_size=13, at_least=None, buffer=buffer)
     result = folder.run(timeout=60)
@@ -45,7 +45,7 @@ def test_a_budget(folder: JobFolder) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("tail", ["drop", "repeat"])
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
-def test_two_deaths(folder: JobFolder, policy: str, tail: str) -> None:
+def test_global_batch_size_stays_the_same_after_two_deaths(folder: JobFolder, policy: str, tail: str) -> None:
     buffer = {"policy": policy, "capacity": 60, "tail": tail}
     job = write_job(folder, {"1": "7 SIGKILL", "2": "15 SIGKILL"}, global_batch_size=16, buffer=buffer)
     result = folder.run(timeout=60)
@@ -57,21 +57,23 @@ def test_two_deaths(folder: JobFolder, policy: str, tail: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("point", POINTS)
-def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
+def test_job_survives_a_death_at_any_point(folder: JobFolder, point: str) -> None:
     kills = {"1": f"{point}:7"} if point in POINTS[:4] else {"0": "2 SIGKILL", "1": f"{point}:1"}
     job = write_job(folder, kills, trainers=4, global_batch_size=18, buffer={"capacity": 60})
     check(job, folder.run(timeout=60))
 
 
 @pytest.mark.full
-def test_groups_of_several_ranks(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_global_batches_are_exact_with_groups_of_several_ranks(
+    folder: JobFolder, compiled: Callable[[str], Path]
+) -> None:
     job = write_job(folder, {"2": "9 SIGKILL"}, global_batch_size=13, **by_c_solver(compiled))
     check({**job, "more": 1}, folder.run(timeout=60))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("again", [2, 3])
-def test_a_resume_with_other_trainers(folder: JobFolder, again: int) -> None:
+def test_resume_with_another_number_of_trainers_keeps_the_global_batch_size(folder: JobFolder, again: int) -> None:
     kills = {"0": "12 SIGKILL", "1": "22 SIGKILL"}
     more = {"at_least": 2, "pause_s": 0.05, "checkpoint": {"every_s": 0.2}, "buffer": {"capacity": 60}}
     job = write_job(folder, kills, global_batch_size=13, **more)
@@ -85,7 +87,7 @@ def test_a_resume_with_other_trainers(folder: JobFolder, again: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
-def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths(folder: JobFolder, seed: int) -> None:
     job = write_job(folder, **draw_together(seed))
     check(job, folder.run(timeout=100))
 
@@ -106,7 +108,7 @@ def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
         ),
     ],
 )
-def test_what_does_not_go(folder: JobFolder, keys: dict[str, Any], told: str) -> None:
+def test_incompatible_global_batch_sizes_are_refused(folder: JobFolder, keys: dict[str, Any], told: str) -> None:
     write_job(folder, {}, **keys)
     result = folder.run(timeout=60)
     assert result.status == 1 and told in result.output, result.logs()
@@ -144,7 +146,7 @@ for batch in stream:
 @pytest.mark.parametrize(
     ("ragged", "constants"), [("packed", "batch"), pytest.param("padded", "apart", marks=pytest.mark.full)]
 )
-def test_samples_with_lengths_and_constants(folder: JobFolder, ragged: str, constants: str) -> None:
+def test_global_batches_with_lengths_and_constants_are_exact(folder: JobFolder, ragged: str, constants: str) -> None:
     folder.write(train=TRAIN, waves=SIMULATE)
     folder.job(
         trainers={"ranks": 3, "program": python(str(folder.path / "train.py"), ragged, constants)},

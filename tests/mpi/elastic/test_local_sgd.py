@@ -8,13 +8,13 @@ from jobs import JobFolder
 from local_job import check, run, trained
 
 
-def test_a_death_in_an_average_and_a_spare(folder: JobFolder) -> None:
+def test_spare_replaces_a_trainer_that_dies_in_an_average(folder: JobFolder) -> None:
     job, result = run(folder, {"1": "average:4"}, spares=1, joins=1, momentum=0.5, pauses_s={"2": 0.02})
     check(job, result)
     assert result.summary["lost_trainers"] == [1] and result.summary["joined_trainers"] == [3], result.logs()
 
 
-def test_a_death_between_averages_of_a_stream(folder: JobFolder) -> None:
+def test_job_with_a_stream_survives_a_death_between_averages(folder: JobFolder) -> None:
     job, result = run(folder, {"0": "7 SIGKILL"}, "stream", every=4, pauses_s={"2": 0.01})
     check(job, result)
     assert result.summary["lost_trainers"] == [0], result.logs()
@@ -35,7 +35,7 @@ def test_trainers_that_stop_early_average_until_all_are_done(folder: JobFolder) 
 
 
 @pytest.mark.full
-def test_a_checkpoint_is_of_an_average(folder: JobFolder) -> None:
+def test_job_resumes_exactly_from_a_checkpoint_of_an_average(folder: JobFolder) -> None:
     pauses_s = {"0": 0.05, "1": 0.04, "2": 0.06}
     more = {"every_s": 0.2, "momentum": 0.5, "epochs": 7, "every": 5, "pauses_s": pauses_s}
     job, result = run(folder, {"1": "35 SIGKILL"}, elastic=False, **more)
@@ -48,7 +48,7 @@ def test_a_checkpoint_is_of_an_average(folder: JobFolder) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("data", ["files", "loader", "stream"])
 @pytest.mark.parametrize("point", ["average", "averaged", *POINTS[2:4]])
-def test_a_death_at_a_named_point(folder: JobFolder, point: str, data: str) -> None:
+def test_job_survives_a_death_at_any_point(folder: JobFolder, point: str, data: str) -> None:
     job, result = run(
         folder, {"1": f"{point}:3"}, data, pauses_s={"0": 0.01, "2": 0.003}, momentum=0.5 * (data == "loader")
     )
@@ -58,7 +58,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str, data: str) -> N
 
 @pytest.mark.full
 @pytest.mark.parametrize("elastic", [True, False])
-def test_a_batch_of_all_trainers(folder: JobFolder, elastic: bool) -> None:
+def test_averages_are_exact_with_a_global_batch_size(folder: JobFolder, elastic: bool) -> None:
     kills = {"1": "9 SIGKILL"} if elastic else {}
     job, result = run(folder, kills, "stream", elastic=elastic, global_batch_size=14)
     check(job, result)
@@ -67,7 +67,7 @@ def test_a_batch_of_all_trainers(folder: JobFolder, elastic: bool) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(12))
-def test_deaths_and_spares_at_any_moment(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths(folder: JobFolder, seed: int) -> None:
     dice = random.Random(seed)
     trainers = dice.randint(2, 4)
     data = dice.choice(["files", "loader", "stream"])

@@ -61,7 +61,7 @@ def check_both(job: dict[str, Any], result: Result) -> None:
 
 
 @pytest.mark.parametrize("dies_at", [9, pytest.param(4, marks=pytest.mark.full)])
-def test_a_death_between_the_epochs_and_within_one(folder: JobFolder, dies_at: int) -> None:
+def test_stream_and_files_are_exact_after_a_death_between_or_within_epochs(folder: JobFolder, dies_at: int) -> None:
     job = write(folder, {"1": f"{dies_at} SIGKILL"}, buffer={"tail": "repeat"})  # so that no sample may be missing
     result = folder.run(timeout=60)
     check_both(job, result)
@@ -70,7 +70,7 @@ def test_a_death_between_the_epochs_and_within_one(folder: JobFolder, dies_at: i
 
 @pytest.mark.full
 @pytest.mark.parametrize("point", ["reduced:10", "agree:10", "agree:11", "agreed:10", "meet:1"])
-def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
+def test_stream_and_files_are_exact_after_a_death_at_any_point(folder: JobFolder, point: str) -> None:
     job = write(folder, {"2": point}, buffer={"tail": "repeat"})
     result = folder.run(timeout=60)
     check_both(job, result)
@@ -79,7 +79,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["firo", "reservoir"])
-def test_two_deaths_and_other_policies(folder: JobFolder, policy: str) -> None:
+def test_stream_and_files_are_exact_after_two_deaths_with_other_policies(folder: JobFolder, policy: str) -> None:
     job = write(folder, {"0": "5 SIGKILL", "2": "20 exit"}, buffer={"policy": policy, "capacity": 60})
     result = folder.run(timeout=60)
     check_both(job, result)
@@ -88,7 +88,7 @@ def test_two_deaths_and_other_policies(folder: JobFolder, policy: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("dies_at", [9, 13])
-def test_a_spare_trains_on_both(folder: JobFolder, dies_at: int) -> None:
+def test_spare_trains_on_both_stream_and_files(folder: JobFolder, dies_at: int) -> None:
     job = write(folder, {"1": f"{dies_at} SIGKILL"}, spares=1, pause_s=0.1, buffer={"tail": "repeat"})
     result = folder.run(timeout=60)
     check_both(job, result)
@@ -97,7 +97,7 @@ def test_a_spare_trains_on_both(folder: JobFolder, dies_at: int) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("kills", [{}, {"1": "20 SIGKILL"}])
-def test_a_loader_dies(folder: JobFolder, kills: dict[str, str]) -> None:
+def test_stream_and_files_are_exact_after_a_loader_death(folder: JobFolder, kills: dict[str, str]) -> None:
     job = write(folder, kills, loaders=2, pause_s=0.05)
     process, begun = folder.start(), time.monotonic()
     wait_until(lambda: any(event["event"] == "epoch" for event in events_of(folder.path)), 60, alive=process)
@@ -110,7 +110,7 @@ def test_a_loader_dies(folder: JobFolder, kills: dict[str, str]) -> None:
 
 
 @pytest.mark.full
-def test_below_at_least_it_resumes_where_it_was_in_both(folder: JobFolder) -> None:
+def test_job_with_fewer_trainers_than_at_least_resumes_stream_and_files(folder: JobFolder) -> None:
     kills = {"0": "12 SIGKILL", "1": "22 SIGKILL"}
     job = write(folder, kills, at_least=2, pause_s=0.05, checkpoint={"every_s": 0.2})
     result = folder.run(timeout=60)

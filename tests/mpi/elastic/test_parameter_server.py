@@ -16,7 +16,7 @@ from waiting import wait_until
 from mpidata.servers.table import Rows
 
 
-def test_without_staleness_it_is_ddp(folder: JobFolder) -> None:
+def test_servers_without_staleness_match_ddp(folder: JobFolder) -> None:
     write_job(folder, ddp=True)
     for lines in complete(folder.run(timeout=120)):
         difference, end = lines[-1], lines[-2]
@@ -25,7 +25,7 @@ def test_without_staleness_it_is_ddp(folder: JobFolder) -> None:
 
 
 @pytest.mark.parametrize("data", [pytest.param("files", marks=pytest.mark.full), "stream"])
-def test_uneven_trainers_are_never_further_apart_than_allowed(folder: JobFolder, data: str) -> None:
+def test_uneven_trainers_stay_within_the_allowed_staleness(folder: JobFolder, data: str) -> None:
     write_job(folder, data=data, staleness=8, pauses_s={"1": 0.02}, optimizer="Adam")
     written = complete(folder.run(timeout=120))
     pulls = [[line for line in lines if "pull" in line] for lines in written]
@@ -57,7 +57,7 @@ def kill_server(folder: JobFolder, result_of: Callable[[], Result], number: int,
 
 @pytest.mark.full
 @pytest.mark.parametrize("number", [1, 0])
-def test_a_server_dies_and_another_number_of_them_goes_on(folder: JobFolder, number: int) -> None:
+def test_job_resumes_with_another_number_of_servers_after_a_server_death(folder: JobFolder, number: int) -> None:
     write_job(folder, every_s=0.3, optimizer="Adam", epochs=3, pauses_s={"0": 0.06, "1": 0.05})
     process = folder.start()
     kill_server(folder, lambda: folder.result(0, "", 0.0), number)
@@ -85,7 +85,7 @@ def test_a_server_dies_and_another_number_of_them_goes_on(folder: JobFolder, num
 
 @pytest.mark.full
 @pytest.mark.parametrize("elastic", [False, True])
-def test_a_server_that_is_stopped_ends_the_job_as_one_that_has_died(folder: JobFolder, elastic: bool) -> None:
+def test_stopped_server_ends_the_job_like_a_dead_server(folder: JobFolder, elastic: bool) -> None:
     pauses_s = {"0": 0.06, "1": 0.05}
     write_job(folder, every_s=0.3, epochs=1000, pauses_s=pauses_s, elastic=elastic, timeout_s=2)
     process = folder.start()
@@ -100,7 +100,7 @@ def test_a_server_that_is_stopped_ends_the_job_as_one_that_has_died(folder: JobF
 
 
 @pytest.mark.full
-def test_the_rest_of_the_rows_of_a_script_that_ends_early_is_told_of(folder: JobFolder) -> None:
+def test_untrained_rows_of_a_script_that_ends_early_are_reported(folder: JobFolder) -> None:
     write_job(folder, staleness=8, stops={"1": 3}, epochs=1, optimizer="Adagrad")
     result = folder.run(timeout=120)
     assert result.status == 0 and result.summary["status"] == "stopped", result.logs()
@@ -130,7 +130,7 @@ def _that_count(lines: list[dict[str, Any]]) -> list[list[int]]:
         pytest.param({"1": "push:3", "0": "push:21"}, 2, marks=pytest.mark.full),
     ],
 )
-def test_a_push_counts_whole_or_not_and_the_rows_of_one_that_died_come_again(
+def test_interrupted_push_counts_fully_or_its_rows_are_pushed_again(
     folder: JobFolder, kills: dict[str, str], staleness: int
 ) -> None:
     run_with_deaths(folder, kills, staleness=staleness, pauses_s={"2": 0.03})
@@ -138,7 +138,7 @@ def test_a_push_counts_whole_or_not_and_the_rows_of_one_that_died_come_again(
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(8))
-def test_deaths_in_pushes_at_any_moment(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths_in_pushes(folder: JobFolder, seed: int) -> None:
     dice = random.Random(seed)
     trainers = dice.randint(2, 4)
     dying = dice.sample(range(trainers), dice.randint(1, min(2, trainers - 1)))

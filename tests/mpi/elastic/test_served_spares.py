@@ -18,7 +18,7 @@ def run(folder: JobFolder, kills: dict[str, str], data: str = "files", spares: i
     return result
 
 
-def test_a_spare_takes_the_place_of_a_trainer_that_has_died(folder: JobFolder) -> None:
+def test_spare_replaces_a_dead_trainer(folder: JobFolder) -> None:
     result = run(folder, {"1": "push:9"}, epochs=3)
     assert result.summary["lost_trainers"] == [1] and result.summary["joined_trainers"] == [3], result.logs()
 
@@ -27,7 +27,7 @@ def test_a_spare_takes_the_place_of_a_trainer_that_has_died(folder: JobFolder) -
 @pytest.mark.parametrize("staleness", [0, 3])
 @pytest.mark.parametrize("data", ["files", "stream"])
 @pytest.mark.parametrize("kill", ["push:2", "push:16", "pull:9", "8 SIGKILL", "checkpoint:1", "agree:1"])
-def test_a_death_at_a_named_point(folder: JobFolder, kill: str, data: str, staleness: int) -> None:
+def test_job_survives_a_death_at_any_point(folder: JobFolder, kill: str, data: str, staleness: int) -> None:
     pauses_s = {"0": 0.02, "1": 0.03, "2": 0.02}
     result = run(folder, {"0": kill}, data, staleness=staleness, every_s=0.2, pauses_s=pauses_s, epochs=3)
     joined = result.summary.get("joined_trainers")
@@ -43,7 +43,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, kill: str, data: str, stale
 @pytest.mark.full
 @pytest.mark.parametrize("data", ["files", "stream"])
 @pytest.mark.parametrize(("kills", "lost"), SECOND_DEATHS)
-def test_a_second_death_while_a_spare_takes_a_place(
+def test_job_survives_a_second_death_while_a_spare_joins(
     folder: JobFolder, kills: dict[str, str], lost: list[int], data: str
 ) -> None:
     pauses_s = {"0": 0.02, "1": 0.03, "2": 0.02}
@@ -53,14 +53,14 @@ def test_a_second_death_while_a_spare_takes_a_place(
 
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["firo", "reservoir"])
-def test_other_policies(folder: JobFolder, policy: str) -> None:
+def test_spare_joins_with_other_policies(folder: JobFolder, policy: str) -> None:
     result = run(folder, {"0": "push:9"}, "stream", buffer={"policy": policy, "capacity": 60})
     assert result.summary["joined_trainers"] == [3], result.logs()
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("again", [2, 4])
-def test_a_resume_from_a_checkpoint_that_has_a_spare(folder: JobFolder, again: int) -> None:
+def test_job_resumes_from_a_checkpoint_with_a_joined_spare(folder: JobFolder, again: int) -> None:
     given: dict[str, Any] = {"data": "stream", "staleness": 3, "elastic": {"at_least": 2}, "trainers": 3, "spares": 1}
     kills = {"1": "6 SIGKILL", "0": "30 SIGKILL", "2": "34 SIGKILL"}
     pauses_s = {"0": 0.05, "1": 0.04, "2": 0.06, "3": 0.03}
@@ -75,7 +75,7 @@ def test_a_resume_from_a_checkpoint_that_has_a_spare(folder: JobFolder, again: i
 
 @pytest.mark.full
 @pytest.mark.parametrize("data", ["files", "stream"])
-def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, data: str) -> None:
+def test_trainers_join_and_retire_while_the_job_runs(folder: JobFolder, data: str) -> None:
     given: dict[str, Any] = {"data": data, "elastic": True, "trainers": 2, "spares": 2, "staleness": 2}
     job = write_job(folder, joins=2, retires=1, every_s=0.3, **given)
     result = run_meanwhile(folder, lambda: scale_up_and_down(folder))
@@ -85,7 +85,7 @@ def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, data: str
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", [*range(12), 1993516756])  # the last one has a checkpoint at the end of an epoch
-def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths(folder: JobFolder, seed: int) -> None:
     job = write_job(folder, **draw_with_spares(seed))
     result = folder.run(timeout=120)
     folder.assert_nothing_left()

@@ -16,37 +16,37 @@ def run(folder: JobFolder, kills: dict[str, str], trainers: int = 3, **options: 
     assert sorted(result.summary["lost_trainers"]) == sorted(map(int, kills)), result.logs()
 
 
-def test_what_a_trainer_had_not_pushed_comes_again(folder: JobFolder) -> None:
+def test_unpushed_samples_of_a_dead_trainer_are_simulated_again(folder: JobFolder) -> None:
     run(folder, {"1": "push:15"}, pauses_s={"0": 0.01})
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("staleness", [0, 3])
 @pytest.mark.parametrize("kill", ["push:2", "push:16", "pull:9", "8 SIGKILL", "checkpoint:1", "settle:1", "meet:1"])
-def test_a_death_at_a_named_point(folder: JobFolder, kill: str, staleness: int) -> None:
+def test_job_survives_a_death_at_any_point(folder: JobFolder, kill: str, staleness: int) -> None:
     run(folder, {"0": kill}, staleness=staleness, every_s=0.2, pauses_s={"0": 0.02, "1": 0.03, "2": 0.02})
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("point", ["regroup", "regrouped", "agree"])
-def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: str) -> None:
+def test_job_survives_a_second_death_during_recovery(folder: JobFolder, point: str) -> None:
     run(folder, {"1": "5 SIGKILL", "2": f"{point}:1"}, trainers=4)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["firo", "reservoir"])
-def test_other_policies(folder: JobFolder, policy: str) -> None:
+def test_job_survives_deaths_with_other_policies(folder: JobFolder, policy: str) -> None:
     run(folder, {"0": "push:9", "2": "20 SIGKILL"}, buffer={"policy": policy, "capacity": 60})
 
 
 @pytest.mark.full
-def test_several_servers_and_large_pushes(folder: JobFolder) -> None:
+def test_job_survives_a_death_in_a_large_push_to_several_servers(folder: JobFolder) -> None:
     run(folder, {"2": "push:20"}, servers=3, staleness=1, width=60_000)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("again", [2, 3])
-def test_a_resume_after_deaths(folder: JobFolder, again: int) -> None:
+def test_job_resumes_after_deaths(folder: JobFolder, again: int) -> None:
     kills, kills_again = {"1": "12 SIGKILL", "0": "28 SIGKILL"}, {"1": "9 SIGKILL"}
     pauses_s = {"0": 0.05, "1": 0.04, "2": 0.06}
     job = write_job(
@@ -70,7 +70,7 @@ def test_a_resume_after_deaths(folder: JobFolder, again: int) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(12))
-def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths(folder: JobFolder, seed: int) -> None:
     job = write_job(folder, **draw(seed))
     result = folder.run(timeout=120)
     folder.assert_nothing_left()

@@ -19,7 +19,7 @@ def _job(kills: dict[str, str], trainers: int = 2, spares: int = 1, joins: int =
     return {"rows": ROWS, "trainers": trainers, "spares": spares, "loaders": 1, "options": given | options}
 
 
-def test_a_spare_takes_the_place_of_a_trainer_that_has_died(folder: JobFolder) -> None:
+def test_spare_replaces_a_dead_trainer(folder: JobFolder) -> None:
     job = _job({"1": "3 SIGKILL"})
     result = run(folder, job)
     check(job, result)
@@ -31,7 +31,7 @@ def test_a_spare_takes_the_place_of_a_trainer_that_has_died(folder: JobFolder) -
 
 
 @pytest.mark.full
-def test_spares_that_nobody_needs_leave_in_order(folder: JobFolder) -> None:
+def test_unused_spares_leave_cleanly(folder: JobFolder) -> None:
     job = _job({}, spares=2, joins=0)
     result = run(folder, job)
     check(job, result)
@@ -39,7 +39,7 @@ def test_spares_that_nobody_needs_leave_in_order(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_samples_of_a_data_loader(folder: JobFolder) -> None:
+def test_data_loader_samples_are_exact_with_a_joined_spare(folder: JobFolder) -> None:
     job = _job({"0": "7 SIGKILL"}, loader=sum(ROWS))
     result = run(folder, job)
     check(job, result)
@@ -48,7 +48,7 @@ def test_samples_of_a_data_loader(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("point", POINTS[:5])
-def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
+def test_spare_replaces_a_trainer_that_dies_at_any_point(folder: JobFolder, point: str) -> None:
     job = _job({"1": f"{point}:3"}, trainers=3)
     result = run(folder, job)
     check(job, result)
@@ -63,7 +63,9 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
         ({"3": "30 SIGKILL"}, [2, 3]),
     ],
 )
-def test_a_second_death_while_a_spare_takes_a_place(folder: JobFolder, kills: dict[str, str], lost: list[int]) -> None:
+def test_job_survives_a_second_death_while_a_spare_joins(
+    folder: JobFolder, kills: dict[str, str], lost: list[int]
+) -> None:
     job = _job(
         {"2": "2 SIGKILL", **kills}, trainers=3, spares=2, joins=2 if "3" not in kills or " " in kills["3"] else 1
     )
@@ -73,7 +75,7 @@ def test_a_second_death_while_a_spare_takes_a_place(folder: JobFolder, kills: di
 
 
 @pytest.mark.full
-def test_a_spare_that_hangs_is_killed_when_the_others_wait_for_it(folder: JobFolder) -> None:
+def test_hung_spare_is_killed_after_timeout_s(folder: JobFolder) -> None:
     job = _job({"1": "9 SIGKILL"}, joins=0)
 
     def stop_spare() -> None:
@@ -88,7 +90,7 @@ def test_a_spare_that_hangs_is_killed_when_the_others_wait_for_it(folder: JobFol
 
 
 @pytest.mark.full
-def test_two_deaths_and_one_spare(folder: JobFolder) -> None:
+def test_one_spare_joins_after_two_deaths(folder: JobFolder) -> None:
     job = _job({"0": "3 SIGKILL", "1": "3 SIGKILL"}, trainers=4)
     result = run(folder, job)
     check(job, result)
@@ -106,7 +108,7 @@ def test_torch_distributed_is_set_up_with_the_spare(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_a_checkpoint_after_a_spare_has_come(folder: JobFolder) -> None:
+def test_checkpoint_written_after_a_spare_joined_can_be_resumed(folder: JobFolder) -> None:
     job = _job({"1": "3 SIGKILL", "0": "60 SIGKILL", "2": "60 SIGKILL"}, trainers=3, epochs=9)
     result = run(folder, job, at_least=2, checkpoint={"every_s": 0.1})
     assert result.status == 1 and result.run is not None, result.logs()
@@ -138,7 +140,7 @@ def _scale_up_and_down(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("rows", [0, sum(ROWS)])
-def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, rows: int) -> None:
+def test_trainers_join_and_retire_while_the_job_runs(folder: JobFolder, rows: int) -> None:
     job = _job({}, spares=2, joins=2, retires=1, loader=rows)
     result = run(folder, job, meanwhile=lambda: _scale_up_and_down(folder), checkpoint={"every_s": 0.2})
     check(job, result)
@@ -147,7 +149,7 @@ def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, rows: int
 
 @pytest.mark.full
 @pytest.mark.parametrize("rows", [0, sum(ROWS)])
-def test_a_resume_after_more_and_fewer_trainers(folder: JobFolder, rows: int) -> None:
+def test_job_resumes_after_trainers_joined_and_retired(folder: JobFolder, rows: int) -> None:
     def scale_and_stop() -> None:
         _scale_up_and_down(folder)
         checkpoints = sum(event["event"] == "checkpoint" for event in events_of(folder.path))
@@ -174,6 +176,6 @@ def test_a_resume_after_more_and_fewer_trainers(folder: JobFolder, rows: int) ->
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
-def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths(folder: JobFolder, seed: int) -> None:
     job = draw_with_spares(seed)
     check(job, run(folder, job))

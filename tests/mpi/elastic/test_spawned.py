@@ -45,7 +45,7 @@ def kill_spawned(folder: JobFolder, kind: str, number: int) -> None:
     raise AssertionError(f"no {kind} {number}")
 
 
-def test_a_group_that_is_spawned_after_a_death(folder: JobFolder) -> None:
+def test_group_is_spawned_after_a_trainer_death(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "6 SIGKILL"}, trainers=2, pause_s=0.05, solvers=SOLVERS)
 
     def kill_after_death() -> None:
@@ -60,7 +60,7 @@ def test_a_group_that_is_spawned_after_a_death(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_a_loader_that_is_spawned_after_a_death(folder: JobFolder) -> None:
+def test_loader_is_spawned_after_a_trainer_death(folder: JobFolder) -> None:
     options = {"batch_size": 4, "epochs": 8, "shuffle": "rows", "drop_last": False, "kills": {"1": "9 SIGKILL"}}
     job = {"rows": [40, 33, 27], "trainers": 3, "loaders": 1, "options": {**options, "loader": 0}}
     exact_job.write_parts(folder, job["rows"])
@@ -79,7 +79,7 @@ def test_a_loader_that_is_spawned_after_a_death(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_a_group_that_is_spawned_when_a_spare_has_come(folder: JobFolder) -> None:
+def test_group_is_spawned_after_a_spare_joined(folder: JobFolder) -> None:
     job = write_job(folder, {"0": "6 SIGKILL"}, trainers=2, spares=1, joins=1, pause_s=0.05, solvers=SOLVERS)
 
     def kill_after_joining() -> None:
@@ -106,7 +106,7 @@ def dies_joining(folder: JobFolder, trainer: int, at: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("at", ["create 1", "create 2"])
-def test_a_trainer_that_dies_as_it_is_to_join_a_group(folder: JobFolder, at: str) -> None:
+def test_job_survives_a_trainer_death_while_a_group_is_spawned(folder: JobFolder, at: str) -> None:
     job = write_job(folder, {}, trainers=3, solvers={**SOLVERS, "groups": 2})
     dies_joining(folder, 1, at)
     result = folder.run(timeout=60)
@@ -116,7 +116,7 @@ def test_a_trainer_that_dies_as_it_is_to_join_a_group(folder: JobFolder, at: str
 
 
 @pytest.mark.full
-def test_the_job_ends_where_others_are_left_in_mpi(folder: JobFolder) -> None:
+def test_job_ends_if_a_trainer_death_during_a_spawn_blocks_others_in_mpi(folder: JobFolder) -> None:
     write_job(folder, {}, trainers=3, solvers={**SOLVERS, "groups": 2})
     dies_joining(folder, 1, "merge 1")
     result = folder.run(timeout=60)
@@ -127,7 +127,7 @@ def test_the_job_ends_where_others_are_left_in_mpi(folder: JobFolder) -> None:
 # In the new hub, without trainer 0, trainer 1 enters, admits trainer 2 (create 3), and joins with it (create 4).
 @pytest.mark.full
 @pytest.mark.parametrize(("dying", "at"), [(1, "create 2"), (1, "create 4"), (2, "create 2"), (2, "create 3")])
-def test_a_trainer_that_dies_while_another_one_is_left_out(folder: JobFolder, dying: int, at: str) -> None:
+def test_job_survives_a_second_trainer_death_while_a_group_is_spawned(folder: JobFolder, dying: int, at: str) -> None:
     job = write_job(folder, {"0": "6 SIGKILL"}, trainers=3, pause_s=0.05, solvers=SOLVERS)
     dies_joining(folder, dying, at)
 

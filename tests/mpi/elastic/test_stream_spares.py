@@ -9,7 +9,7 @@ from stream_job import check, draw_with_spares, sizes, write_job
 from waiting import wait_until
 
 
-def test_a_spare_takes_the_place_of_a_trainer_that_has_died(folder: JobFolder) -> None:
+def test_spare_replaces_a_dead_trainer(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "9 SIGKILL"}, trainers=2, spares=1, pause_s=0.02)
     result = folder.run(timeout=60)
     check(job, result)
@@ -22,7 +22,7 @@ def test_a_spare_takes_the_place_of_a_trainer_that_has_died(folder: JobFolder) -
 @pytest.mark.full
 @pytest.mark.parametrize("tail", ["drop", "repeat"])
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
-def test_policies_and_tails(folder: JobFolder, policy: str, tail: str) -> None:
+def test_spare_joins_with_each_policy_and_tail(folder: JobFolder, policy: str, tail: str) -> None:
     buffer = {"policy": policy, "capacity": 60, "tail": tail}
     job = write_job(folder, {"0": "6 SIGKILL"}, trainers=3, spares=1, pause_s=0.02, buffer=buffer)
     result = folder.run(timeout=100)
@@ -31,7 +31,7 @@ def test_policies_and_tails(folder: JobFolder, policy: str, tail: str) -> None:
 
 
 @pytest.mark.full
-def test_a_batch_of_all_trainers_is_shared_with_the_spare(folder: JobFolder) -> None:
+def test_global_batch_is_shared_with_the_spare(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "6 SIGKILL"}, trainers=3, spares=1, pause_s=0.02, global_batch_size=11)
     result = folder.run(timeout=100)
     check(job, result)
@@ -41,7 +41,7 @@ def test_a_batch_of_all_trainers_is_shared_with_the_spare(folder: JobFolder) -> 
 
 
 @pytest.mark.full
-def test_several_batches_to_a_step(folder: JobFolder) -> None:
+def test_spare_joins_with_several_batches_per_step(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "4 SIGKILL"}, trainers=2, spares=1, every=3, pause_s=0.05, batch_size=3)
     result = folder.run(timeout=100)
     check(job, result)
@@ -49,14 +49,14 @@ def test_several_batches_to_a_step(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_a_spare_joins_trainers_that_run_apart(folder: JobFolder) -> None:
+def test_spare_joins_trainers_with_local_sgd(folder: JobFolder) -> None:
     job, result = local_job.run(folder, {"1": "9 SIGKILL"}, "stream", trainers=2, spares=1, pauses_s={"0": 0.05})
     local_job.check(job, result)
     assert result.summary["joined_trainers"] == [2], result.logs()
 
 
 @pytest.mark.full
-def test_an_exception_that_costs_its_trainer_alone(folder: JobFolder) -> None:
+def test_spare_replaces_a_trainer_lost_by_an_exception(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "6 raise"}, trainers=2, spares=1, pause_s=0.05, exceptions="lose")
     result = folder.run(timeout=60)
     check(job, result)
@@ -64,7 +64,7 @@ def test_an_exception_that_costs_its_trainer_alone(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_spares_that_nobody_needs_leave_in_order(folder: JobFolder) -> None:
+def test_unused_spares_leave_cleanly(folder: JobFolder) -> None:
     job = write_job(folder, {}, trainers=2, spares=2)
     result = folder.run(timeout=60)
     check(job, result)
@@ -80,7 +80,9 @@ def test_spares_that_nobody_needs_leave_in_order(folder: JobFolder) -> None:
         ({"1": "4 SIGKILL"}, [1, 2]),
     ],
 )
-def test_a_second_death_while_a_spare_takes_a_place(folder: JobFolder, kills: dict[str, str], lost: list[int]) -> None:
+def test_job_survives_a_second_death_while_a_spare_joins(
+    folder: JobFolder, kills: dict[str, str], lost: list[int]
+) -> None:
     job = write_job(folder, {"2": "4 SIGKILL", **kills}, trainers=3, spares=2, pause_s=0.05)
     result = folder.run(timeout=100)
     check(job, result)
@@ -88,7 +90,7 @@ def test_a_second_death_while_a_spare_takes_a_place(folder: JobFolder, kills: di
 
 
 @pytest.mark.full
-def test_a_solver_dies_at_the_same_time(folder: JobFolder) -> None:
+def test_job_survives_deaths_of_a_solver_and_a_trainer_at_the_same_time(folder: JobFolder) -> None:
     solvers = {"groups": 2, "spares": 1, "function": "functions.dies_at_times:simulate"}
     job = write_job(folder, {"0": "6 SIGKILL"}, trainers=2, spares=1, pause_s=0.05, solvers=solvers)
     result = folder.run(timeout=100)
@@ -99,7 +101,7 @@ def test_a_solver_dies_at_the_same_time(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
-def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, policy: str) -> None:
+def test_trainers_join_and_retire_while_the_job_runs(folder: JobFolder, policy: str) -> None:
     buffer = {"policy": policy, "capacity": 40}
     job = write_job(folder, {}, trainers=2, spares=2, joins=2, retires=1, buffer=buffer, checkpoint={"every_s": 0.3})
     result = run_meanwhile(folder, lambda: scale_up_and_down(folder))
@@ -109,7 +111,7 @@ def test_more_and_fewer_trainers_while_the_job_runs(folder: JobFolder, policy: s
 
 @pytest.mark.full
 @pytest.mark.parametrize("again", [2, 3])
-def test_a_resume_after_more_and_fewer_trainers(folder: JobFolder, again: int) -> None:
+def test_job_resumes_after_trainers_joined_and_retired(folder: JobFolder, again: int) -> None:
     def scale_and_stop() -> None:
         scale_up_and_down(folder)
         checkpoints = count(folder, "checkpoint")
@@ -124,6 +126,6 @@ def test_a_resume_after_more_and_fewer_trainers(folder: JobFolder, again: int) -
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
-def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths(folder: JobFolder, seed: int) -> None:
     job = write_job(folder, **draw_with_spares(seed))
     check(job, folder.run(timeout=100))

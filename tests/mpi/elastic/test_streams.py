@@ -8,7 +8,7 @@ from jobs import JobFolder
 from stream_job import POINTS, by_c_solver, check, draw, write_job
 
 
-def test_a_death_in_mid_stream(folder: JobFolder) -> None:
+def test_job_survives_a_death_in_mid_stream(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "9 SIGKILL"})
     result = folder.run(timeout=60)
     check(job, result)
@@ -19,7 +19,7 @@ def test_a_death_in_mid_stream(folder: JobFolder) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("how", ["fails", "quits"])
 @pytest.mark.parametrize("spares", [0, 1])
-def test_a_script_that_ends_in_the_middle_costs_its_trainer_alone(folder: JobFolder, how: str, spares: int) -> None:
+def test_script_that_ends_in_mid_training_loses_only_its_trainer(folder: JobFolder, how: str, spares: int) -> None:
     job = write_job(folder, {"1": f"9 {how}"}, spares=spares)
     result = folder.run(timeout=60)
     check(job, result)
@@ -28,7 +28,7 @@ def test_a_script_that_ends_in_the_middle_costs_its_trainer_alone(folder: JobFol
 
 @pytest.mark.full
 @pytest.mark.parametrize("point", POINTS[:4])
-def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
+def test_job_survives_a_death_at_any_point(folder: JobFolder, point: str) -> None:
     job = write_job(folder, {"1": f"{point}:7"})
     result = folder.run(timeout=60)
     check(job, result)
@@ -37,7 +37,7 @@ def test_a_death_at_a_named_point(folder: JobFolder, point: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["fifo", "reservoir"])
-def test_a_death_as_a_checkpoint_begins(folder: JobFolder, policy: str) -> None:
+def test_job_survives_a_death_at_the_start_of_a_checkpoint(folder: JobFolder, policy: str) -> None:
     kills = {"1": "checkpoint:2"}
     job = write_job(folder, kills, pause_s=0.05, checkpoint={"every_s": 0.1}, buffer={"policy": policy})
     result = folder.run(timeout=60)
@@ -48,7 +48,7 @@ def test_a_death_as_a_checkpoint_begins(folder: JobFolder, policy: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("point", POINTS[4:6])
-def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: str) -> None:
+def test_job_survives_a_second_death_during_recovery(folder: JobFolder, point: str) -> None:
     job = write_job(folder, {"0": "2 SIGKILL", "2": f"{point}:1"}, trainers=4)
     result = folder.run(timeout=60)
     check(job, result)
@@ -56,7 +56,7 @@ def test_a_second_death_while_the_first_is_dealt_with(folder: JobFolder, point: 
 
 
 @pytest.mark.full
-def test_a_death_as_the_trainers_meet_at_the_end(folder: JobFolder) -> None:
+def test_job_survives_a_death_while_trainers_meet_at_the_end(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "meet:1"})
     result = folder.run(timeout=60)
     check(job, result)
@@ -65,7 +65,7 @@ def test_a_death_as_the_trainers_meet_at_the_end(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("tail", ["drop", "repeat"])
-def test_a_death_when_the_end_of_the_stream_was_told(folder: JobFolder, tail: str) -> None:
+def test_job_survives_a_death_after_the_end_of_the_stream_was_announced(folder: JobFolder, tail: str) -> None:
     job = write_job(folder, {"1": "30 SIGKILL"}, pause_s=0.05, buffer={"capacity": 1000, "tail": tail})
     result = folder.run(timeout=60)
     check(job, result)
@@ -75,7 +75,7 @@ def test_a_death_when_the_end_of_the_stream_was_told(folder: JobFolder, tail: st
 
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["firo", "reservoir"])
-def test_other_policies(folder: JobFolder, policy: str) -> None:
+def test_job_survives_deaths_with_other_policies(folder: JobFolder, policy: str) -> None:
     job = write_job(folder, {"1": "7 SIGKILL", "2": "25 SIGKILL"}, buffer={"policy": policy, "capacity": 60})
     result = folder.run(timeout=60)
     check(job, result)
@@ -83,7 +83,7 @@ def test_other_policies(folder: JobFolder, policy: str) -> None:
 
 
 @pytest.mark.full
-def test_several_batches_to_a_step(folder: JobFolder) -> None:
+def test_job_survives_a_death_with_several_batches_per_step(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "6 SIGKILL"}, every=3)
     result = folder.run(timeout=60)
     check(job, result)
@@ -91,7 +91,7 @@ def test_several_batches_to_a_step(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_a_trainer_that_is_stopped_is_killed(folder: JobFolder) -> None:
+def test_stopped_trainer_is_killed_after_timeout_s(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "9 SIGSTOP"}, timeout_s=3)
     result = folder.run(timeout=60)
     check(job, result)
@@ -99,7 +99,7 @@ def test_a_trainer_that_is_stopped_is_killed(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_a_job_goes_on_for_long_after_a_death(folder: JobFolder) -> None:
+def test_job_continues_for_long_after_a_death(folder: JobFolder) -> None:
     job = write_job(folder, {"1": "5 SIGKILL"}, pause_s=0.4)
     result = folder.run(timeout=100)
     check(job, result)
@@ -108,13 +108,13 @@ def test_a_job_goes_on_for_long_after_a_death(folder: JobFolder) -> None:
 
 
 @pytest.mark.full
-def test_groups_of_several_ranks(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_job_survives_a_death_with_groups_of_several_ranks(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     job = write_job(folder, {"2": "9 SIGKILL"}, **by_c_solver(compiled))
     check({**job, "more": 1}, folder.run(timeout=60))
 
 
 @pytest.mark.full
-def test_a_solver_dies_at_the_same_time(folder: JobFolder) -> None:
+def test_job_survives_deaths_of_a_solver_and_a_trainer_at_the_same_time(folder: JobFolder) -> None:
     solvers = {"groups": 2, "spares": 1, "function": "functions.dies_at_times:simulate"}
     job = write_job(folder, {"0": "6 SIGKILL"}, solvers=solvers)
     result = folder.run(timeout=60)
@@ -125,7 +125,7 @@ def test_a_solver_dies_at_the_same_time(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("again", [2, 3])
-def test_below_at_least_the_job_ends_and_resumes(folder: JobFolder, again: int) -> None:
+def test_job_with_fewer_trainers_than_at_least_ends_and_can_be_resumed(folder: JobFolder, again: int) -> None:
     kills = {"0": "12 SIGKILL", "1": "22 SIGKILL"}
     more = {"at_least": 2, "pause_s": 0.05, "checkpoint": {"every_s": 0.2}}
     job = write_job(folder, kills, kills_again={"1": "30 SIGKILL"}, **more)
@@ -140,6 +140,6 @@ def test_below_at_least_the_job_ends_and_resumes(folder: JobFolder, again: int) 
 
 
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(30)])
-def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
+def test_job_survives_random_deaths(folder: JobFolder, seed: int) -> None:
     job = write_job(folder, **draw(seed))
     check(job, folder.run(timeout=100))

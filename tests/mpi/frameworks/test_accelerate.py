@@ -11,7 +11,7 @@ SAMPLES, VALIDATION, AT = 37, 21, 2
 @pytest.mark.full
 @pytest.mark.parametrize("given", ["loader", "files"])
 @pytest.mark.parametrize("trainers", [1, 2])
-def test_datasets_on_loaders(folder: JobFolder, given: str, trainers: int) -> None:
+def test_accelerate_uses_each_row_of_loaders_and_resumes(folder: JobFolder, given: str, trainers: int) -> None:
     program = python("trainers/frameworks/loaders_accelerate.py", given)
     folder.write_job({"name": "job", "trainers": {"ranks": trainers, "program": program}, "loaders": {"ranks": 1}})
     result = folder.run(timeout=150)
@@ -31,7 +31,7 @@ def test_datasets_on_loaders(folder: JobFolder, given: str, trainers: int) -> No
 
 @pytest.mark.full
 @pytest.mark.parametrize("size", ["whole", "samples", "stateful"])
-def test_a_stream_in_a_loader_stays_undivided_without_dispatch(folder: JobFolder, size: str) -> None:
+def test_stream_in_a_data_loader_is_not_sharded_without_dispatch_batches(folder: JobFolder, size: str) -> None:
     folder.variables = {"STEPS": "8"}
     folder.job(
         trainers={"ranks": 2, "program": python("trainers/frameworks/undivided_accelerate.py", size)},
@@ -59,7 +59,7 @@ def _stream_job(folder: JobFolder, how: str) -> None:
 @pytest.mark.parametrize(
     "how", ["whole", *(pytest.param(how, marks=pytest.mark.full) for how in ("samples", "lightning"))]
 )
-def test_what_was_fetched_ahead_comes_in_the_next_pass(folder: JobFolder, how: str) -> None:
+def test_prefetched_batches_are_used_in_the_next_pass(folder: JobFolder, how: str) -> None:
     _stream_job(folder, how)
     result = folder.run(timeout=150)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
@@ -70,7 +70,7 @@ def test_what_was_fetched_ahead_comes_in_the_next_pass(folder: JobFolder, how: s
 
 
 @pytest.mark.full
-def test_trainers_that_accelerate_takes_for_the_only_ones(folder: JobFolder) -> None:
+def test_trainers_that_accelerate_treats_as_single_processes_are_refused(folder: JobFolder) -> None:
     _stream_job(folder, "whole")
     folder.variables["ACCELERATE_USE_CPU"] = "false"
     result = folder.run(timeout=150)

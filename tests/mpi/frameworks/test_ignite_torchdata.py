@@ -50,7 +50,7 @@ def test_ignite(folder: JobFolder, given: str, trainers: int) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("given", ["files", "stream"])
 @pytest.mark.parametrize("trainers", [1, 2])
-def test_stateful_loader(folder: JobFolder, given: str, trainers: int) -> None:
+def test_stateful_data_loader_uses_each_sample_once(folder: JobFolder, given: str, trainers: int) -> None:
     found = run(folder, "loaders_stateful", given, trainers)
     (check_samples if given == "stream" else check_rows)(found)
     assert given == "files" or {each["state"]["batch"] for each in found} == {SIMULATIONS * STEPS // 4 // trainers}

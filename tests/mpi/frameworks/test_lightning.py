@@ -21,7 +21,7 @@ from jobs import JobFolder
         ("both", 1, signal.SIGINT),
     ],
 )
-def test_a_resume_continues_what_is_registered(folder: JobFolder, how: str, trainers: int, by: int) -> None:
+def test_resume_restores_the_registered_state(folder: JobFolder, how: str, trainers: int, by: int) -> None:
     result = interrupt(folder, "resumes_lightning.py", trainers, how, by)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     _, resumed, at = result.marked()[-1].split()

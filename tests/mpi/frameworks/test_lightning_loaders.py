@@ -10,7 +10,7 @@ SAMPLES, SIZE = 40, 4
 
 @pytest.mark.full
 @pytest.mark.parametrize("trainers", [1, 2])
-def test_epochs_and_overfitting(folder: JobFolder, trainers: int) -> None:
+def test_epochs_use_each_row_once_and_overfit_batches_repeats_the_same(folder: JobFolder, trainers: int) -> None:
     folder.variables = {"STEPS": "8"}
     folder.job(
         trainers={"ranks": trainers, "program": python("trainers/frameworks/overfits_lightning.py")},

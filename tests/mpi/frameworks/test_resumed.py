@@ -18,7 +18,9 @@ ROWS, EPOCHS, SIMULATIONS, STEPS = 120, 2, 8, 20
     ],
 )
 @pytest.mark.parametrize("trainers", [1, 2])
-def test_each_sample_is_used_as_in_one_run(folder: JobFolder, framework: str, given: str, trainers: int) -> None:
+def test_resumed_job_uses_the_same_samples_as_an_uninterrupted_run(
+    folder: JobFolder, framework: str, given: str, trainers: int
+) -> None:
     program = python("trainers/frameworks/resumes.py", framework, given)
     changes = {"trainers": {"ranks": trainers, "program": program}, "checkpoint": {"every_s": 0.1}}
     if given == "stream":

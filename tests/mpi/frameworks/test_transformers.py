@@ -44,7 +44,7 @@ def test_each_sample_is_trained_on_once_and_validated_once(folder: JobFolder, tr
 
 @pytest.mark.full
 @pytest.mark.parametrize("validation", [{"share": False}, {"even": True}])
-def test_validation_samples_of_all_and_padded_ones(folder: JobFolder, validation: dict[str, bool]) -> None:
+def test_unshared_and_padded_validation_sees_each_sample_once(folder: JobFolder, validation: dict[str, bool]) -> None:
     _, found = run(folder, 2, **validation)
     for each in found:
         assert Counter((i, s) for i, s, real in each["seen"] if real) == VALIDATED
@@ -61,7 +61,7 @@ def test_validation_samples_of_all_and_padded_ones(folder: JobFolder, validation
         ("both", 1, signal.SIGTERM),
     ],
 )
-def test_a_resume_continues_what_is_registered(folder: JobFolder, how: str, trainers: int, by: int) -> None:
+def test_resume_restores_the_registered_state(folder: JobFolder, how: str, trainers: int, by: int) -> None:
     result = interrupt(folder, "resumes_transformers.py", trainers, how, by)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     _, (_, resumed, at) = (line.split() for line in result.marked())

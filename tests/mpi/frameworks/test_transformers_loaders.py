@@ -11,7 +11,7 @@ SAMPLES = 37
 @pytest.mark.full
 @pytest.mark.parametrize("given", ["loader", "files"])
 @pytest.mark.parametrize("trainers", [1, 2])
-def test_a_resume_in_mid_epoch_has_the_rest(folder: JobFolder, given: str, trainers: int) -> None:
+def test_resume_in_mid_epoch_uses_the_remaining_batches(folder: JobFolder, given: str, trainers: int) -> None:
     program = python("trainers/frameworks/loaders_transformers.py", given)
     folder.write_job({"name": "job", "trainers": {"ranks": trainers, "program": program}, "loaders": {"ranks": 1}})
     result = folder.run(timeout=150)

@@ -72,7 +72,7 @@ def test_mates_get_the_same_rows_and_augmentations(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("killed", range(4))
-def test_they_resume_after_a_death(folder: JobFolder, killed: int) -> None:
+def test_job_with_loaders_and_replicas_resumes_after_a_death(folder: JobFolder, killed: int) -> None:
     write_job(folder, kill=killed, pause_s=0.05)
     died = folder.run(timeout=100)
     assert died.status == 1 and died.run is not None and "SIGKILL" in died.summary["error"], died.logs()

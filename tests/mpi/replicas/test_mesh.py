@@ -9,7 +9,7 @@ from jobs import BIN, JobFolder, python, sets
 from replica_job import STEPS, check
 
 
-def test_a_mesh_of_two_by_two_learns_as_a_whole_model_and_resumes(folder: JobFolder) -> None:
+def test_two_by_two_mesh_learns_like_an_undivided_model_and_resumes(folder: JobFolder) -> None:
     """Each rank also restores its parts from the one checkpoint of its replica."""
     folder.variables = {"STEPS": str(STEPS), "SLEEP_S": "0.01"}
     count, options = 10, {"checkpoint": 3, "kill": 3}
@@ -28,7 +28,7 @@ def test_a_mesh_of_two_by_two_learns_as_a_whole_model_and_resumes(folder: JobFol
 
 
 @pytest.mark.full
-def test_the_example_learns(tmp_path: Path) -> None:
+def test_model_parallel_example_learns(tmp_path: Path) -> None:
     copy_example("model_parallel", tmp_path)
     command = [str(BIN / "mpidata"), "run", "model_parallel.yaml", *sets("name=job", "parameters.count=12")]
     result = JobFolder(tmp_path).run(command=command, timeout=120)

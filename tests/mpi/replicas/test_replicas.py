@@ -24,7 +24,7 @@ def run(folder: JobFolder, job: dict[str, object]) -> None:
 
 
 @pytest.mark.full
-def test_a_resume_with_more_replicas(folder: JobFolder) -> None:
+def test_job_resumes_with_more_replicas(folder: JobFolder) -> None:
     """What was not drawn is dealt out to all; what each rank keeps comes from the same rank of an earlier replica."""
     options = {"kill": [1, 6, signal.SIGKILL], "checkpoint": 4, "pause_s": 0.1}
     job = write_job(folder, "firo", options=options) | {"kill": 1}
@@ -48,7 +48,7 @@ def test_a_resume_with_more_replicas(folder: JobFolder) -> None:
         ),
     ],
 )
-def test_the_first_cause_is_told(folder: JobFolder, options: dict[str, int], said: str) -> None:
+def test_first_cause_is_reported(folder: JobFolder, options: dict[str, int], said: str) -> None:
     write_job(folder, options=options)
     result = folder.run(timeout=100)
     assert result.status == 1 and said in result.summary["error"], (result.summary, result.logs())
@@ -64,7 +64,7 @@ def test_an_error_of_the_first_rank_is_raised_on_its_mates(folder: JobFolder) ->
 
 
 @pytest.mark.parametrize("leaves", [3, pytest.param(0, marks=pytest.mark.full)])
-def test_a_rank_that_leaves_its_loop_stops_the_job_in_order(folder: JobFolder, leaves: int) -> None:
+def test_rank_that_leaves_its_loop_stops_the_job_cleanly(folder: JobFolder, leaves: int) -> None:
     write_job(folder, count=40, options={"leaves": leaves, "pause_s": 0.02})
     result = folder.run(timeout=100)
     assert result.status == 0 and result.summary["status"] == "stopped", (result.summary, result.logs())
@@ -77,7 +77,7 @@ def test_mates_have_the_batches_of_their_first_rank(folder: JobFolder) -> None:
     run(folder, {"policy": "firo", "weights": True, "options": options})
 
 
-def test_a_large_batch_may_be_changed_at_once(folder: JobFolder) -> None:
+def test_large_batch_may_be_modified_immediately(folder: JobFolder) -> None:
     """The first rank has sent the batch by then, although a mate is late; mates also own their batches."""
     job = write_job(folder, batch_size=2, count=3, shape=(300, 400), options={"late": 1})
     check(job, folder.run(timeout=100))
@@ -86,7 +86,7 @@ def test_a_large_batch_may_be_changed_at_once(folder: JobFolder) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
 @pytest.mark.parametrize("seed", range(3))
-def test_any_job(folder: JobFolder, policy: str, seed: int) -> None:
+def test_random_jobs_are_exact_on_replicas(folder: JobFolder, policy: str, seed: int) -> None:
     run(folder, draw(seed, policy))
 
 
@@ -97,7 +97,7 @@ def test_any_job(folder: JobFolder, policy: str, seed: int) -> None:
         *(pytest.param(*case, marks=pytest.mark.full) for case in [(2, "firo"), (3, "reservoir"), (0, "fifo")]),
     ],
 )
-def test_a_death_is_that_of_the_replica_and_the_job_resumes(folder: JobFolder, killed: int, policy: str) -> None:
+def test_death_of_a_replica_rank_ends_the_job_which_can_be_resumed(folder: JobFolder, killed: int, policy: str) -> None:
     options = {"kill": [killed, 6, signal.SIGKILL], "checkpoint": 4, "pause_s": 0.1}
     job = write_job(folder, policy, options=options) | {"kill": killed}
     died = folder.run(timeout=100)

@@ -28,7 +28,7 @@ def run(folder: JobFolder, what: str, does: str, who: int, **keys: object) -> Re
 
 
 @pytest.mark.parametrize("what", ["stream", "small"])
-def test_a_mate_whose_script_ends_early_holds_up_no_checkpoint(folder: JobFolder, what: str) -> None:
+def test_mate_whose_script_ends_early_does_not_block_checkpoints(folder: JobFolder, what: str) -> None:
     """The mate declines checkpoints that the first rank starts, also while it takes all further loader batches."""
     keys = {"checkpoint": {"every_s": 0.2}} if what == "small" else {}
     result = run(folder, what, "exit", 1, **keys)
@@ -37,7 +37,7 @@ def test_a_mate_whose_script_ends_early_holds_up_no_checkpoint(folder: JobFolder
     assert "A checkpoint was abandoned" in result.log("trainer"), result.logs()
 
 
-def test_a_state_that_the_first_rank_cannot_save_does_not_keep_the_job_from_ending(folder: JobFolder) -> None:
+def test_unsaveable_state_of_the_first_rank_does_not_block_the_end_of_the_job(folder: JobFolder) -> None:
     """This holds although its mate has sent its own large state for the checkpoint."""
     result = run(folder, "small", "state", 0, checkpoint={"every_s": 0.2})
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
@@ -64,7 +64,7 @@ def test_the_error_names_both_calls(folder: JobFolder, what: str, does: str, who
 
 
 @pytest.mark.parametrize("what", ["stream", pytest.param("small", marks=pytest.mark.full)])
-def test_the_first_rank_is_few_batches_ahead(folder: JobFolder, what: str) -> None:
+def test_first_rank_stays_at_most_a_few_batches_ahead(folder: JobFolder, what: str) -> None:
     result = run(folder, what, "slow", 1)
     assert result.status == 0, result.logs()
     (lead,) = result.marked("mate")

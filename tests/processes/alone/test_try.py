@@ -30,7 +30,7 @@ from mpidata.trainer.standalone.sources import RandomSource
         "{policy: reservoir, capacity: 30, repeats: 1.5}",
     ],
 )
-def test_made_up_samples_come_as_they_would_in_a_job(folder: Path, buffer: str) -> None:
+def test_made_up_samples_are_drawn_like_in_a_job(folder: Path, buffer: str) -> None:
     arguments = ["train.py", "8", "means", "--made-up", "job.yaml", "--steps=4", "--set", f"buffer={buffer}"]
     number = 7 if "repeats" in buffer else 5
     assert attempt(folder, *arguments) == (3, f"mpidata try: batch {number} drawn, of 40 samples.\n")
@@ -110,7 +110,7 @@ def test_constants_are_the_same_in_a_simulation(folder: Path) -> None:
     assert status == 0 and "=> all" in said, said
 
 
-def test_workers_of_other_data_are_forked_while_the_first_samples_are_made(folder: Path) -> None:
+def test_data_loader_workers_can_fork_while_the_first_samples_are_made(folder: Path) -> None:
     script = """
         import mpidata, torch
         from torch.utils.data import DataLoader, TensorDataset
@@ -125,7 +125,7 @@ def test_workers_of_other_data_are_forked_while_the_first_samples_are_made(folde
 
 
 @pytest.mark.parametrize("sampler", ["breed", '"whole:Sampler"'])
-def test_a_sampler_that_learns_draws_all_at_once(folder: Path, sampler: str) -> None:
+def test_learning_sampler_draws_all_simulations_in_advance(folder: Path, sampler: str) -> None:
     (folder / "whole.py").write_text(
         "import numpy as np\nclass Sampler:\n    def __init__(self, space, seed): pass\n"
         "    def sample(self, count): return np.random.default_rng(1).random((count, 2))\n"
@@ -139,7 +139,7 @@ def test_a_sampler_that_learns_draws_all_at_once(folder: Path, sampler: str) -> 
     assert len({tuple(row) for batch in batches for row in batch["parameters"]}) == 10
 
 
-def test_samples_that_cannot_be_given_are_no_end(folder: Path) -> None:
+def test_failing_source_is_an_error_not_the_end_of_the_stream(folder: Path) -> None:
     break_it = (
         "from mpidata.trainer.standalone.sources import RandomSource\nimport mpidata\n"
         "RandomSource.steps = lambda self, number: [][number]\n"
@@ -149,7 +149,7 @@ def test_samples_that_cannot_be_given_are_no_end(folder: Path) -> None:
     assert status == 1 and "the samples are incomplete: IndexError: list index out of range" in said
 
 
-def test_a_script_ends_while_samples_are_made(folder: Path) -> None:
+def test_script_may_end_while_samples_are_made(folder: Path) -> None:
     """A torch thread that still runs when Python ends would end the process by SIGABRT."""
     slow = """
         import torch, mpidata.trainer.standalone.sources
@@ -196,7 +196,9 @@ def test_a_script_may_leave_its_loop(folder: Path) -> None:
         (["train.py", "--made-up", "job.yaml", "--set", "buffer.capacity=0"], "buffer.capacity"),
     ],
 )
-def test_mistakes_are_told(folder: Path, arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_are_reported(
+    folder: Path, arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
     done = CliRunner().invoke(main, ["try", *arguments])
     assert done.exit_code == 2 and sentence in done.output.replace("\n", " ")
@@ -220,7 +222,7 @@ print(mpidata.in_job(), torch.equal(before[0], after[0]), before[1:] == after[1:
 
 
 @pytest.mark.parametrize("stream", [pytest.param(False, marks=pytest.mark.full), True])
-def test_a_job_with_loaders_has_one_in_the_script(folder: Path, stream: bool) -> None:
+def test_job_with_loaders_runs_one_in_the_script(folder: Path, stream: bool) -> None:
     if not stream:
         (folder / "job.yaml").write_text("trainers: {ranks: 2, program: [./not_there_yet]}\nloaders: {ranks: 3}\n")
     (folder / "train.py").write_text(LOADERS)
@@ -230,7 +232,7 @@ def test_a_job_with_loaders_has_one_in_the_script(folder: Path, stream: bool) ->
     assert said.splitlines()[:4] == [whole, whole, "True True True", "mpidata try: 18 batches taken from the loader."]
 
 
-def test_a_job_without_loaders_has_none(folder: Path) -> None:
+def test_data_loader_in_a_job_without_loaders_is_refused(folder: Path) -> None:
     (folder / "train.py").write_text("import mpidata\nmpidata.DataLoader([1, 2])\n")
     status, said = attempt(folder, "train.py", "--made-up", "job.yaml", "--set", "loaders=null")
     assert status == 1 and "This job has no loaders" in said
@@ -244,7 +246,7 @@ def test_a_debugger_runs_the_script_and_torch_distributed_has_one_process(folder
     assert status == 0 and "1" in said.splitlines()
 
 
-def test_batches_that_are_kept_until_the_end_end_without_a_word(folder: Path) -> None:
+def test_batches_kept_until_exit_are_freed_silently(folder: Path) -> None:
     code = """
         import os
         import sys

@@ -17,7 +17,7 @@ from mpidata import PackedCollate, RecordedDataset
 from mpidata.run.plan import Plan
 
 
-def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
+def test_recorded_samples_are_drawn_with_their_contents(folder: Path) -> None:
     plan = make_plan(run=folder / "run", record_path=folder / "record")
     record(plan, SAMPLES)
     job = """
@@ -62,7 +62,7 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
     ("make", "window"),
     [(make, window) for make in (make_plan_with_constants, make_plan_with_lengths) for window in (1, 3)],
 )
-def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[..., Plan], window: int) -> None:
+def test_recorded_samples_with_lengths_are_packed(folder: Path, make: Callable[..., Plan], window: int) -> None:
     """Also with constants, two tries of each simulation, and windows, which were not recorded as such."""
     plan = make(run=folder / "run", record_path=folder / "record")
     record(plan, SAMPLES)
@@ -105,7 +105,7 @@ def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[
         check_same(sample, wanted)
 
 
-def test_a_record_without_windows_is_refused(folder: Path) -> None:
+def test_record_without_complete_windows_is_refused(folder: Path) -> None:
     """The job recorded every third step."""
     plan = make_plan(run=folder / "run", record_path=folder / "record")
     record(plan, [sample for sample in SAMPLES if sample[1] % 3 == 0])
@@ -121,7 +121,7 @@ def test_a_record_without_windows_is_refused(folder: Path) -> None:
     assert status == 0 and said.splitlines()[0] == "9", said
 
 
-def test_a_damaged_validation_sample_ends_the_wait_for_them(folder: Path) -> None:
+def test_damaged_validation_sample_ends_the_wait_for_validation_samples(folder: Path) -> None:
     plan = make_plan(run=folder / "run", record_path=folder / "record")
     record(plan, SAMPLES)
     with h5py.File(folder / "record" / "trainer-0000.h5", "r+") as file:

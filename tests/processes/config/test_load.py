@@ -12,7 +12,7 @@ fields: {u: {shape: [4]}}
 """
 
 
-def test_loading_imports_nothing_heavy(tmp_path: Path) -> None:
+def test_loading_a_job_file_imports_no_heavy_modules(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB)
     program = (
         "import sys; from mpidata.config import load_job; load_job(sys.argv[1]);"

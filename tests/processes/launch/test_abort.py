@@ -100,7 +100,7 @@ def _run(shim: Path, folder: Path, program: list[str], rank: int = 3, **plan: An
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_a_solver_that_has_joined_dies_alone(built: _Built, tmp_path: Path, wrapped: bool) -> None:
+def test_mpi_abort_of_a_joined_solver_ends_only_that_rank(built: _Built, tmp_path: Path, wrapped: bool) -> None:
     program = [str(built.program), "1", str(built.mpi)]
     if wrapped:  # the page's descriptor is closed, and the shell hides how the program ended
         program = ["sh", "-c", '"$@"; exit 0', "sh", *program, "close"]
@@ -114,14 +114,18 @@ def test_a_solver_that_has_joined_dies_alone(built: _Built, tmp_path: Path, wrap
 @pytest.mark.parametrize(
     ("flags", "rank", "plan"), [(0, 3, {}), (1, 1, {}), (1, 3, {"fault_tolerance": "none"})], ids=repr
 )
-def test_any_other_ends_the_job(built: _Built, tmp_path: Path, flags: int, rank: int, plan: dict[str, str]) -> None:
+def test_any_other_mpi_abort_ends_the_job(
+    built: _Built, tmp_path: Path, flags: int, rank: int, plan: dict[str, str]
+) -> None:
     record, _ = _run(built.shim, tmp_path, [str(built.program), str(flags), str(built.mpi)], rank, **plan)
     # MPI ends a solver that has not joined, but the cause is known.
     assert record.get("abort") == (None if flags else 4) and record["exit"] == (44 if flags else None)
     assert record["joined"] is bool(flags)
 
 
-def test_what_fortran_has_said(built: _Built, tmp_path: Path, require: Callable[[str], str]) -> None:
+def test_fortran_output_before_an_mpi_abort_is_in_the_log(
+    built: _Built, tmp_path: Path, require: Callable[[str], str]
+) -> None:
     (built.folder / "words.f90").write_text(_FORTRAN)
     link = [f"-L{built.folder}", "-lmpi", f"-Wl,-rpath,{built.folder}"]
     built.call(require("gfortran"), "words.f90", "-o", "words", *link)
@@ -129,7 +133,7 @@ def test_what_fortran_has_said(built: _Built, tmp_path: Path, require: Callable[
     assert record["abort"] == 4 and log == "the matrix is singular"
 
 
-def test_a_solver_with_sanitizers(built: _Built, tmp_path: Path) -> None:
+def test_mpi_abort_of_a_solver_with_sanitizers_is_recorded(built: _Built, tmp_path: Path) -> None:
     sanitized = str(tmp_path / "sanitized")
     built.call(built.cc, "-fsanitize=address", str(built.folder / "program.c"), "-o", sanitized, "-ldl")
     record, log = _run(built.shim, tmp_path, [sanitized, "1", str(built.mpi)])
@@ -144,7 +148,7 @@ def _copy(built: _Built, folder: Path, *names: str) -> Path:
     return folder / "mpidata-rank"
 
 
-def test_in_a_path_with_blanks_it_is_preloaded_by_a_link(built: _Built, tmp_path: Path) -> None:
+def test_library_in_a_path_with_blanks_is_preloaded_through_a_link(built: _Built, tmp_path: Path) -> None:
     shim = _copy(built, tmp_path / "a b", "mpidata-rank", "libmpidata_abort.so")
     (tmp_path / "job").mkdir()
     for _ in range(2):  # the second start finds the link of the first
@@ -156,7 +160,7 @@ def test_in_a_path_with_blanks_it_is_preloaded_by_a_link(built: _Built, tmp_path
     ("folder", "names", "work"),
     [("a b", ["mpidata-rank", "libmpidata_abort.so"], "job a"), ("missing", ["mpidata-rank"], "job")],
 )
-def test_where_it_cannot_be_preloaded_the_log_says_so(
+def test_failed_preload_is_reported_in_the_log(
     built: _Built, tmp_path: Path, folder: str, names: list[str], work: str
 ) -> None:
     shim = _copy(built, tmp_path / folder, *names)

@@ -40,7 +40,9 @@ def start(shim: Path, require: Callable[[str], str]) -> Callable[..., "subproces
     return run
 
 
-def test_a_run(tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_run_started_with_mpirun_completes(
+    tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
     done = start(3, write_job(tmp_path, solver="echo $MPIDATA_RUN"), *_SMALL)
     run = tmp_path / "runs" / "job" / "1"
     assert done.returncode == 0, done.stderr
@@ -72,7 +74,9 @@ def test_resume_by_hand(tmp_path: Path, start: Callable[..., "subprocess.Complet
     assert time.monotonic() - started < 15
 
 
-def test_a_wrong_number_of_ranks(tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_wrong_number_of_ranks_is_refused(
+    tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
     started = time.monotonic()
     done = start(3, write_job(tmp_path))
     assert done.returncode == 2 and time.monotonic() - started < 15
@@ -82,14 +86,16 @@ def test_a_wrong_number_of_ranks(tmp_path: Path, start: Callable[..., "subproces
     assert not (tmp_path / "runs").exists()
 
 
-def test_one_rank(tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_single_rank_is_refused_with_a_hint_at_another_mpirun(
+    tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
     done = start(1, write_job(tmp_path))
     assert done.returncode == 2
     assert "started 1 rank, but" in done.stderr and "/mpirun -n 7: the mpirun of another MPI" in done.stderr
 
 
 @pytest.mark.parametrize("setting", ["buffer.capcity=3", "output=/proc/none"])
-def test_rank_0_says_alone_what_is_wrong(
+def test_only_rank_0_prints_the_error(
     tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"], setting: str
 ) -> None:
     done = start(3, write_job(tmp_path), *_SMALL, "--set", setting)
@@ -109,7 +115,7 @@ def test_other_ranks_end_silently_with_the_launcher(tmp_path: Path, monkeypatch:
     assert handlers == [signal.SIG_DFL]
 
 
-def test_found_when_it_is_told(tmp_path: Path) -> None:
+def test_run_folder_is_found_once_rank_0_has_reported_it(tmp_path: Path) -> None:
     file = tmp_path / "runs" / "told"
     timer = threading.Timer(0.3, by_hand.tell_run, (file, tmp_path))
     timer.start()
@@ -117,14 +123,14 @@ def test_found_when_it_is_told(tmp_path: Path) -> None:
     timer.join()
 
 
-def test_a_refusal_reaches_the_others(tmp_path: Path) -> None:
+def test_refusal_of_rank_0_reaches_the_other_ranks(tmp_path: Path) -> None:
     by_hand.tell_run(tmp_path / "told", error="No room. disk. Make some.")
     with pytest.raises(LaunchError, match=r"^No room\. disk\. Make some\.$"):
         by_hand.find_run(tmp_path / "told", 10)
 
 
 @pytest.mark.parametrize("boot", ["this", "another"])
-def test_what_an_earlier_job_told_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boot: str) -> None:
+def test_report_of_an_earlier_job_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boot: str) -> None:
     file = tmp_path / "told"
     by_hand.tell_run(file, run=tmp_path)
     told = json.loads(file.read_text())

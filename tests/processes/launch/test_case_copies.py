@@ -77,7 +77,7 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.mark.parametrize("to", ["real", "../here/real", "absolute", "a link"])
-def test_the_folder_may_be_a_link(place: Place, to: str) -> None:
+def test_case_folder_may_be_a_link(place: Place, to: str) -> None:
     place.file("sub/in.txt")
     place.file("mesh")
     place.case.rename(place.path / "real")
@@ -88,7 +88,7 @@ def test_the_folder_may_be_a_link(place: Place, to: str) -> None:
     assert (copy / "sub" / "in.txt").read_text() == "alpha 0.5\n" and (copy / "mesh").is_symlink()
 
 
-def test_a_link_to_the_folder_that_changes_later_does_not_count(place: Place) -> None:
+def test_later_change_of_a_link_to_the_case_folder_is_ignored(place: Place) -> None:
     place.file("in.txt")
     place.case.rename(place.path / "real")
     place.case.symlink_to("real")
@@ -99,7 +99,7 @@ def test_a_link_to_the_folder_that_changes_later_does_not_count(place: Place) ->
     assert (run.path / "cases" / "0-g0" / "in.txt").read_text() == "alpha 0.5\n"
 
 
-def test_links_within_the_case_stay_and_those_that_leave_it_are_absolute(place: Place) -> None:
+def test_links_within_the_case_are_kept_and_outward_links_become_absolute(place: Place) -> None:
     (place.path / "outside" / "deep").mkdir(parents=True)
     (place.path / "outside" / "file").write_text("out")
     place.file("a/b/file", "in")
@@ -156,7 +156,7 @@ def test_a_link_that_is_filled_becomes_a_file(place: Place) -> None:
     assert (copy / "templates" / "in").read_text() == "alpha {{alpha}}\n" == (copy / "also").read_text()
 
 
-def test_patterns_mean_the_same_for_both(place: Place) -> None:
+def test_fill_and_link_patterns_match_alike(place: Place) -> None:
     for name in ("a.msh", "b.msh", "sub/c.msh", "sub/deep/d.msh", "in.txt", "sub/in.txt", "sub/deep/in.txt", "data[1]"):
         place.file(name)
     copy = place.copy(fill=["**/in.txt", "data[1]"], link=["**/*.msh"])
@@ -166,7 +166,7 @@ def test_patterns_mean_the_same_for_both(place: Place) -> None:
         assert (copy / name).read_text() == "alpha 0.5\n"
 
 
-def test_a_pattern_may_name_all_below_a_folder(place: Place) -> None:
+def test_double_star_pattern_matches_everything_below_a_folder(place: Place) -> None:
     for name in ("in.txt", "system/a", "system/deep/b", "mesh/a/points", "mesh/b"):
         place.file(name)
     copy = place.copy(fill=["system/**"], link=["mesh/**"])
@@ -201,7 +201,7 @@ def test_a_pattern_may_name_all_below_a_folder(place: Place) -> None:
         ({"folder": "round"}, "'solvers.case.folder' is 'round', but"),
     ],
 )
-def test_what_names_nothing_is_refused(place: Place, case: dict[str, Any], sentence: str) -> None:
+def test_invalid_paths_of_a_case_are_refused(place: Place, case: dict[str, Any], sentence: str) -> None:
     place.file("in")
     place.file("sub/x")
     place.link("to-folder", "sub")
@@ -225,13 +225,13 @@ def test_a_socket_is_refused_unless_it_is_linked(place: Place, tmp_path: Path) -
         assert (place.copy(link=["sub"]) / "sub" / "socket").exists()
 
 
-def test_a_pipe_is_made_anew_without_reading_it(place: Place) -> None:
+def test_pipe_is_created_in_the_copy_without_being_read(place: Place) -> None:
     os.mkfifo(place.case / "pipe", 0o620)
     copy = place.copy()
     assert stat.S_ISFIFO((copy / "pipe").lstat().st_mode)
 
 
-def test_hard_links_are_files_of_their_own(place: Place) -> None:
+def test_hard_links_become_separate_files(place: Place) -> None:
     first = place.file("first", "text")
     os.link(first, place.case / "second")
     copy = place.copy(fill=["first"])
@@ -268,7 +268,7 @@ def test_permissions_stay_and_the_owner_may_write(place: Place, umask: int) -> N
     "name", [b"with blanks ", b"new\nline", b"no-\xff-utf8", b"-rf", b"100%0A", b"*", "ü".encode(), b"{{alpha}}", b"#"]
 )
 @pytest.mark.parametrize("how", ["copied", "filled", "linked"])
-def test_any_name_will_do(place: Place, name: bytes, how: str) -> None:
+def test_any_file_name_is_copied_filled_and_linked(place: Place, name: bytes, how: str) -> None:
     for path in (name, b"sub/" + name):
         place.file(os.fsdecode(path))
     given = {"copied": {}, "filled": {"fill": ["**/*"]}, "linked": {"link": ["*/*", "[!s]*"]}}[how]
@@ -280,7 +280,7 @@ def test_any_name_will_do(place: Place, name: bytes, how: str) -> None:
         assert os.path.islink(found) == (how == "linked")
 
 
-def test_what_comes_later_is_copied_only_and_what_has_gone_is_said(place: Place) -> None:
+def test_later_files_are_only_copied_and_missing_files_are_reported(place: Place) -> None:
     place.file("a.txt")
     place.file("mesh/a")
     run = place.begin(fill=["*.txt"], link=["mesh/*"])
@@ -302,7 +302,7 @@ def test_empty_folders_are_copied(place: Place) -> None:
     assert (place.copy() / "empty" / "deep").is_dir()
 
 
-def test_ten_thousand_files(place: Place) -> None:
+def test_ten_thousand_files_are_copied_within_30_s(place: Place) -> None:
     for folder in range(100):
         for name in range(100):
             place.file(f"{folder}/{name}.{'txt' if name % 2 else 'msh'}")

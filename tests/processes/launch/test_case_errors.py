@@ -49,7 +49,7 @@ def test_a_case_is_copied_and_filled(run: RunFolder) -> None:
 
 
 @pytest.mark.parametrize("name", ["in.txt", "mesh.bin"])
-def test_a_file_that_cannot_be_read_is_no_short_file(
+def test_unreadable_file_fails_the_copy_of_the_case(
     run: RunFolder, tmp_path: Path, require: Callable[[str], str], name: str
 ) -> None:
     path = str(tmp_path / "case" / name)

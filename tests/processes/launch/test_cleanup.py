@@ -32,7 +32,7 @@ def test_only_processes_of_the_run_are_ended(tmp_path: Path) -> None:
             process.communicate()
 
 
-def test_folders_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_of_the_job_are_created_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "shm")
     with cleanup.make_folders(tmp_path) as folders:
@@ -47,7 +47,7 @@ def test_folders_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert os.listdir(tmp_path) == ["shm"] and os.listdir(tmp_path / "shm") == ["sm_segment.other"]
 
 
-def test_what_a_killed_job_has_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_of_a_killed_job_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path)
     prefix = f"mpidata-{os.getuid()}-"
@@ -60,7 +60,7 @@ def test_what_a_killed_job_has_left_is_removed(tmp_path: Path, monkeypatch: pyte
         assert folders.session.is_dir() and not abandoned.exists() and foreign.is_dir()
 
 
-def test_who_ends_last_removes_what_a_killed_job_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_job_removes_the_folders_of_a_killed_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "none")
     killed, last = cleanup.make_folders(tmp_path / "1"), cleanup.make_folders(tmp_path / "2")
@@ -70,7 +70,7 @@ def test_who_ends_last_removes_what_a_killed_job_has_left(tmp_path: Path, monkey
     assert not os.listdir(tmp_path)
 
 
-def test_a_folder_is_never_removed_between_its_making_and_its_lock(
+def test_folder_that_is_removed_before_its_lock_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -89,7 +89,7 @@ def test_a_folder_is_never_removed_between_its_making_and_its_lock(
         assert len(times) == 2 and folders.session.is_dir() and (folders.session / "run").exists()
 
 
-def test_no_place_for_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_temporary_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(LaunchError, match="TMPDIR"):
         cleanup.make_folders(tmp_path)

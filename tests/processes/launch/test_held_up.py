@@ -53,7 +53,7 @@ def held_up(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> HeldUp:
 
 
 @pytest.mark.parametrize("rank, who", [("trainer", "rank 1 (trainer 0)"), ("scheduler", "rank 0 (the scheduler)")])
-def test_a_program_that_is_stopped_is_named(held_up: HeldUp, rank: str, who: str) -> None:
+def test_stopped_program_is_reported(held_up: HeldUp, rank: str, who: str) -> None:
     told, seconds = held_up(rank)
     assert told.startswith(
         f"mpidata: The program of {who} has been stopped for 6 s, for example by SIGSTOP, and others wait for it."
@@ -61,16 +61,16 @@ def test_a_program_that_is_stopped_is_named(held_up: HeldUp, rank: str, who: str
     assert "`kill -CONT " in told and told.count("\n") == 1 and seconds > 6
 
 
-def test_a_program_that_does_not_come_to_join_is_named(held_up: HeldUp) -> None:
+def test_program_that_has_not_joined_is_reported(held_up: HeldUp) -> None:
     told, _ = held_up("loader")
     who = "loader 5, which was spawned"
     assert told.startswith(f"mpidata: The program of {who} has not joined the job 6 s after its start: it sleeps")
 
 
-def test_of_ranks_that_do_not_come_to_join_one_is_named(held_up: HeldUp) -> None:
+def test_only_one_of_the_ranks_that_have_not_joined_is_reported(held_up: HeldUp) -> None:
     assert held_up("second")[0] == ""
 
 
 @pytest.mark.parametrize("then", ["hangs", "has left"])
-def test_a_program_that_has_done_its_work_is_not(held_up: HeldUp, then: str) -> None:
+def test_joined_program_that_hangs_or_has_left_is_not_reported(held_up: HeldUp, then: str) -> None:
     assert held_up(then)[0] == ""

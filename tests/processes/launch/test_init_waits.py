@@ -51,7 +51,7 @@ _ARRIVED, _SPAWNED = 32, 128
         ("libother.so", 0, 100_000),
     ],
 )
-def test_a_wait_of_mpi_init_sleeps_longer(
+def test_only_waits_in_mpi_init_sleep_longer(
     tmp_path: Path, require: Callable[[str], str], library: str, flags: int, later: int
 ) -> None:
     cc = require("cc")

@@ -66,7 +66,9 @@ def _built(folder: Path, cc: str, name: str) -> str:
     return str(folder / "waits")
 
 
-def test_a_solver_that_does_not_arrive(shim: Path, tmp_path: Path, require: Callable[[str], str]) -> None:
+def test_late_solver_is_killed_and_reported_with_its_stack(
+    shim: Path, tmp_path: Path, require: Callable[[str], str]
+) -> None:
     require("gdb")
     ranks = _Ranks(shim, tmp_path, [_built(tmp_path, require("cc"), "wait_for_the_world")], [3])
     status, record = ranks.end(3)
@@ -79,14 +81,16 @@ def test_a_solver_that_does_not_arrive(shim: Path, tmp_path: Path, require: Call
     assert log.startswith("no mesh\nmpidata: Its stack when it was ended:\n#0 ") and " wait_for_the_world (" in log
 
 
-def test_one_that_waits_in_mpi_init(shim: Path, tmp_path: Path, require: Callable[[str], str]) -> None:
+def test_late_program_in_mpi_init_is_reported_as_waiting(
+    shim: Path, tmp_path: Path, require: Callable[[str], str]
+) -> None:
     require("gdb")
     ranks = _Ranks(shim, tmp_path, [_built(tmp_path, require("cc"), "MPI_Init")], [3])
     said = ranks.end(3)[1]["error"]
     assert "It is in MPI_Init, which waits for all ranks: another one has not" in said and "COMM_WORLD" not in said
 
 
-def test_one_that_has_failed_and_waits_in_mpi_finalize(
+def test_late_program_in_mpi_finalize_is_reported_as_ended(
     shim: Path, tmp_path: Path, require: Callable[[str], str]
 ) -> None:
     require("gdb")
@@ -96,7 +100,7 @@ def test_one_that_has_failed_and_waits_in_mpi_finalize(
     assert "COMM_WORLD" not in said and ranks.log("rank-0003-solver-0-0.log") == "no mesh\n"
 
 
-def test_without_gdb(shim: Path, tmp_path: Path) -> None:
+def test_late_trainer_is_reported_without_a_stack_if_gdb_is_missing(shim: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("sh", "sleep"):
         (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
@@ -107,7 +111,9 @@ def test_without_gdb(shim: Path, tmp_path: Path) -> None:
     assert ranks.log("rank-0001-trainer-0.log") == ""
 
 
-def test_on_a_full_disk(shim: Path, tmp_path: Path, require: Callable[[str], str]) -> None:
+def test_late_rank_is_killed_and_recorded_on_a_full_disk(
+    shim: Path, tmp_path: Path, require: Callable[[str], str]
+) -> None:
     late = tmp_path / "run" / "exits" / "late"
     strace = (require("strace"), "-qq", "-o", str(tmp_path / "trace"))
     full = (*strace, "-P", str(late), "-e", "inject=openat:error=ENOSPC")
@@ -116,7 +122,7 @@ def test_on_a_full_disk(shim: Path, tmp_path: Path, require: Callable[[str], str
     assert (status, record["late"]) == (-signal.SIGKILL, True) and not late.exists()
 
 
-def test_one_rank_says_so_and_who_has_arrived_may_wait(shim: Path, tmp_path: Path) -> None:
+def test_only_one_late_rank_is_reported_and_arrived_ranks_may_wait(shim: Path, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     late = _Ranks(shim, tmp_path / "a", ["sleep", "60"], [3, 4])
     (tmp_path / "b").mkdir()

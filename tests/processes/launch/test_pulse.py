@@ -22,7 +22,7 @@ def test_a_silent_solver_is_ended(shim: Path, tmp_path: Path, then: str) -> None
     assert record["silent_key"] == "solvers.timeout_s" and "longer than solvers.timeout_s allows" in rank.stderr
 
 
-def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp_path: Path) -> None:
+def test_solver_may_be_silent_for_longer_before_its_first_step(shim: Path, tmp_path: Path) -> None:
     limits = {"timeout_s": 0.5, "start_timeout_s": 2.5}
     well = PulseRank(shim, tmp_path / "a", "beat(); work(1.5); tell(7)", JOINED | STARTING, **limits)
     hung = PulseRank(shim, tmp_path / "b", "beat(); hang()", JOINED | STARTING, **limits)
@@ -34,9 +34,7 @@ def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp
     assert record["silent_key"] == "solvers.start_timeout_s" and record["silent_s"] > 2.5
 
 
-def test_a_program_that_is_stopped_before_its_first_step_is_not_waited_for_as_if_it_started(
-    shim: Path, tmp_path: Path
-) -> None:
+def test_program_stopped_before_its_first_step_is_ended_after_timeout_s(shim: Path, tmp_path: Path) -> None:
     then = "beat(); os.kill(os.getpid(), signal.SIGSTOP)"
     stopped = PulseRank(shim, tmp_path, then, JOINED | STARTING, timeout_s=0.5, start_timeout_s=15)
     _, record = stopped.end()
@@ -49,7 +47,7 @@ def test_a_program_that_was_stopped_in_finalize_is_continued(shim: Path, tmp_pat
     assert stopped.end() == (0, {}) and stopped.seconds < 10
 
 
-def test_a_silent_loader_is_ended_and_what_it_worked_on_is_noted(shim: Path, tmp_path: Path) -> None:
+def test_silent_loader_is_ended_and_its_item_is_recorded(shim: Path, tmp_path: Path) -> None:
     working = "os.pwrite(fd, b'index 7 of \"a\"', 24); beat(); "
     hung = PulseRank(shim, tmp_path / "a", working + "hang()", rank=7, **LOADER)
     starting = PulseRank(shim, tmp_path / "b", "beat(); work(1.5); tell(7)", JOINED | STARTING, 7, **LOADER)
@@ -65,7 +63,7 @@ def test_a_silent_loader_is_ended_and_what_it_worked_on_is_noted(shim: Path, tmp
     assert (spawned.run / "exits" / "loader-0005").exists() and (spawned.run / "logs" / "loader-0005.log").exists()
 
 
-def test_a_mate_is_told_its_rank_among_all_that_train(shim: Path, tmp_path: Path) -> None:
+def test_mate_gets_its_rank_among_all_ranks_that_train(shim: Path, tmp_path: Path) -> None:
     then = "beat(); open('ranks', 'w').write(f\"{os.environ['RANK']} of {os.environ['WORLD_SIZE']}\"); sys.exit(3)"
     mate = PulseRank(shim, tmp_path, then, rank=6, world=11, ranks_per_replica=3)
     _, record = mate.end()
@@ -86,7 +84,7 @@ def test_a_silent_server_is_ended(shim: Path, tmp_path: Path, then: str) -> None
     assert well.end() == (0, {})
 
 
-def test_the_batches_that_a_trainer_had_are_noted(shim: Path, tmp_path: Path) -> None:
+def test_number_of_batches_of_a_trainer_is_recorded(shim: Path, tmp_path: Path) -> None:
     had = "os.pwrite(fd, struct.pack('=q', 12), 1016); os.kill(os.getpid(), signal.SIGKILL)"
     trainer, solver = (PulseRank(shim, tmp_path / str(rank), had, rank=rank) for rank in (1, 3))
     _, record = trainer.end()
@@ -94,7 +92,7 @@ def test_the_batches_that_a_trainer_had_are_noted(shim: Path, tmp_path: Path) ->
     assert "batches" not in solver.end()[1]
 
 
-def test_a_spawned_loader_that_nobody_waits_for_ends(shim: Path, tmp_path: Path) -> None:
+def test_abandoned_loader_that_was_spawned_is_ended(shim: Path, tmp_path: Path) -> None:
     rank = PulseRank(shim, tmp_path, "hang()", flags=0, rank=0, words="--loader 5", **LOADER)
     (rank.run / "given-up").mkdir()
     (rank.run / "given-up" / "loader-5").touch()
@@ -114,7 +112,7 @@ while time.monotonic() < end:
 """
 
 
-def test_a_group_mate_that_waits_for_the_trainers_keeps_the_others_waiting(shim: Path, tmp_path: Path) -> None:
+def test_silent_solvers_are_not_ended_while_their_group_waits_for_trainers(shim: Path, tmp_path: Path) -> None:
     (tmp_path / "b" / "run" / "waiting").mkdir(parents=True)
     (tmp_path / "b" / "run" / "waiting" / "group-0").touch()  # long ago
     well = PulseRank(shim, tmp_path / "a", MATE_WAITS + "tell(7)", timeout_s=1)
@@ -128,7 +126,7 @@ def test_a_group_mate_that_waits_for_the_trainers_keeps_the_others_waiting(shim:
     assert then_hung.seconds > 4
 
 
-def test_who_is_not_watched_may_be_silent(shim: Path, tmp_path: Path) -> None:
+def test_unwatched_programs_may_be_silent(shim: Path, tmp_path: Path) -> None:
     cases = [
         ("beat(); work(1.5); tell(7)", 0, 3),  # has not joined
         ("work(1.5); tell(7)", JOINED, 3),  # gives no beat
@@ -143,7 +141,7 @@ def test_who_is_not_watched_may_be_silent(shim: Path, tmp_path: Path) -> None:
     assert [rank.end() for rank in ranks] == [(0, {})] * len(cases)
 
 
-def test_the_run_was_started_again_without_it(shim: Path, tmp_path: Path) -> None:
+def test_rank_of_an_earlier_start_of_the_run_is_ended(shim: Path, tmp_path: Path) -> None:
     rank = PulseRank(shim, tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN); hang()")
     assert stays(lambda: rank.process.poll() is None, 1)
     (rank.run / "exits").rename(rank.run / "exits-1")
@@ -152,7 +150,7 @@ def test_the_run_was_started_again_without_it(shim: Path, tmp_path: Path) -> Non
     assert not list((rank.run / "exits").iterdir())
 
 
-def test_the_job_is_over(shim: Path, tmp_path: Path) -> None:
+def test_program_is_ended_when_the_job_is_over(shim: Path, tmp_path: Path) -> None:
     rank = PulseRank(shim, tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN); hang()")
     assert stays(lambda: rank.process.poll() is None, 1)
     (rank.run / "over").touch()
@@ -165,7 +163,7 @@ def test_the_job_is_over(shim: Path, tmp_path: Path) -> None:
     assert (status, record["told"], record["exit"], other.stderr) == (-signal.SIGKILL, True, 3, "")
 
 
-def test_a_finalize_that_hangs(shim: Path, tmp_path: Path) -> None:
+def test_hanging_mpi_finalize_is_ended_after_the_death_of_a_rank(shim: Path, tmp_path: Path) -> None:
     left, left_lost = JOINED | LEFT | FINALIZING, JOINED | FINALIZING | LOST
     rank = PulseRank(shim, tmp_path / "a", "hang()", left, fault_tolerance="ulfm")
     plain = PulseRank(shim, tmp_path / "b", "work(2.5)", left)
@@ -186,7 +184,7 @@ def test_a_finalize_that_hangs(shim: Path, tmp_path: Path) -> None:
     assert plain.end() == (0, {}) and plain.seconds > 2  # ending it would end the job
 
 
-def test_a_rank_that_was_killed_with_its_mpidata_rank_is_missed_in_finalize(shim: Path, tmp_path: Path) -> None:
+def test_rank_killed_with_its_mpidata_rank_is_detected_in_finalize(shim: Path, tmp_path: Path) -> None:
     left, saves = JOINED | LEFT | FINALIZING, JOINED | LEFT
     waits = PulseRank(shim, tmp_path, "hang()", left, fault_tolerance="ulfm")
     wait_until(lambda: (waits.run / "private" / "alive" / "rank-0003").exists())
@@ -208,34 +206,34 @@ def test_a_rank_that_was_killed_with_its_mpidata_rank_is_missed_in_finalize(shim
 
 
 @pytest.mark.parametrize("then", ["sys.exit(0)", "sys.exit(3)", "os.abort()"])
-def test_a_rank_of_a_lost_group_ends_in_silence(shim: Path, tmp_path: Path, then: str) -> None:
+def test_rank_of_a_lost_group_ends_silently(shim: Path, tmp_path: Path, then: str) -> None:
     rank = PulseRank(shim, tmp_path, then, JOINED | LOST)
     status, record = rank.end()
     assert (status, record["told"], record["error"], rank.stderr) == (-signal.SIGKILL, True, None, "")
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_an_exception_of_python_is_in_the_record(shim: Path, tmp_path: Path, status: int) -> None:
+def test_python_exception_is_in_the_exit_note(shim: Path, tmp_path: Path, status: int) -> None:
     raised = "raised ValueError: a 'b' (x.py line 3)"
     rank = PulseRank(shim, tmp_path, f"os.pwrite(fd, {raised!r}.encode(), 24); sys.exit({status})")
     ended, record = rank.end()
     assert (ended, record["exit"], record.get("raised")) == (-signal.SIGKILL, status, raised if status else None)
 
 
-def test_an_exception_of_a_trainer_without_which_the_others_go_on(shim: Path, tmp_path: Path) -> None:
+def test_exception_of_a_trainer_is_in_the_exit_note(shim: Path, tmp_path: Path) -> None:
     raised = "raised ValueError: x (train.py line 3)"
     rank = PulseRank(shim, tmp_path, f"os.pwrite(fd, {raised!r}.encode(), 24); sys.exit(1)", rank=1)
     _, record = rank.end()
     assert (record["role"], record["exit"], record["raised"]) == ("trainer", 1, raised)
 
 
-def test_a_line_of_a_log_is_no_exception(shim: Path, tmp_path: Path) -> None:
+def test_exception_line_in_the_log_is_not_recorded_as_an_exception(shim: Path, tmp_path: Path) -> None:
     says = "print('mpidata: Solver rank 3, simulation 1, raised ValueError: a (x.py line 3)'); sys.exit(1)"
     _, record = PulseRank(shim, tmp_path, says).end()
     assert record["exit"] == 1 and "raised" not in record and record["error"] is None
 
 
-def test_a_spawned_rank(shim: Path, tmp_path: Path) -> None:
+def test_failed_spawned_rank_is_recorded_with_its_group(shim: Path, tmp_path: Path) -> None:
     says = "print(os.environ['MPIDATA_RUN'], flush=True); sys.exit(3)"
     rank = PulseRank(shim, tmp_path, says, JOINED, rank=1, words="--group 7", start="spawn", world=3)
     status, record = rank.end()
@@ -249,7 +247,7 @@ def test_a_spawned_rank(shim: Path, tmp_path: Path) -> None:
     assert (rank.run / "logs" / "group-0007-solver-1.log").read_text() == f"{rank.run}\n"
 
 
-def test_a_spawned_rank_that_cannot_be_leaves_word(shim: Path, tmp_path: Path) -> None:
+def test_spawned_rank_outside_the_plan_leaves_an_exit_note(shim: Path, tmp_path: Path) -> None:
     rank = PulseRank(shim, tmp_path, "", rank=2, words="--group 7", start="spawn", world=3)
     status, record = rank.end()
     assert status == 1 and record["joined"] is False
@@ -263,7 +261,9 @@ def test_a_spawned_rank_that_cannot_be_leaves_word(shim: Path, tmp_path: Path) -
         ("--group 7 alpha=0.5 b=x=y", "pool", ["--a={alpha}", "{{{{{alpha}}}}}{b}}}", "plain"]),
     ],
 )
-def test_placeholders(shim: Path, tmp_path: Path, words: str, lifetime: str, said: list[str]) -> None:
+def test_placeholders_are_replaced_only_with_lifetime_simulation(
+    shim: Path, tmp_path: Path, words: str, lifetime: str, said: list[str]
+) -> None:
     script = f'{JOIN_AND_LEAVE}; printf "%s\\n" "$@"'
     arguments = ["sh", "-c", script.replace("{", "{{").replace("}", "}}"), "sh"]
     if lifetime == "pool":
@@ -277,7 +277,7 @@ def test_placeholders(shim: Path, tmp_path: Path, words: str, lifetime: str, sai
 
 
 @pytest.mark.parametrize("lifetime", ["simulation", "pool"])
-def test_what_a_solver_is_told_by_its_environment(shim: Path, tmp_path: Path, lifetime: str) -> None:
+def test_environment_of_a_solver_names_its_group_and_simulation(shim: Path, tmp_path: Path, lifetime: str) -> None:
     told = "$MPIDATA_GROUP,$MPIDATA_SIMULATION,$MPIDATA_PARAM_ALPHA$MPIDATA_PARAM_TRY"
     solver = ["sh", "-c", f'{JOIN_AND_LEAVE}; echo "{told}"']
     if lifetime == "simulation":
@@ -290,7 +290,7 @@ def test_what_a_solver_is_told_by_its_environment(shim: Path, tmp_path: Path, li
     assert said == ["7,5,0.5" if lifetime == "simulation" else "7,,"]
 
 
-def test_formats_in_placeholders(shim: Path, tmp_path: Path) -> None:
+def test_formats_in_placeholders_are_applied(shim: Path, tmp_path: Path) -> None:
     script = f'{JOIN_AND_LEAVE}; printf "%s\\n" "$@"'.replace("{", "{{").replace("}", "}}")
     arguments = ["sh", "-c", script, "sh", "{n:04d}|{n:-3d}|{alpha:.3e}|{alpha:+g}", "{n}"]
     run = make_plan(tmp_path, {"solver": arguments}, start="spawn", world=3, lifetime="simulation").run
@@ -299,7 +299,7 @@ def test_formats_in_placeholders(shim: Path, tmp_path: Path) -> None:
     assert (run / "logs" / "group-0007-solver-0.log").read_text().splitlines() == ["0007|7  |5.000e-01|+0.5", "7"]
 
 
-def test_a_placeholder_without_a_value(shim: Path, tmp_path: Path) -> None:
+def test_placeholder_without_a_value_is_an_error(shim: Path, tmp_path: Path) -> None:
     program = ["sh", "-c", pulse(7), "{alpha}"]
     program[2] = program[2].replace("{", "{{").replace("}", "}}")
     run = make_plan(tmp_path, {"solver": program}, start="spawn", world=3, lifetime="simulation").run
@@ -322,7 +322,7 @@ def test_sigusr1_asks_the_job_to_stop(shim: Path, tmp_path: Path, flags: int) ->
 
 
 @pytest.mark.parametrize("tolerance", ["ulfm", "none"])
-def test_a_program_that_ends_without_mpi_finalize_is_named(shim: Path, tmp_path: Path, tolerance: str) -> None:
+def test_program_that_ends_without_mpi_finalize_is_reported(shim: Path, tmp_path: Path, tolerance: str) -> None:
     rank = PulseRank(shim, tmp_path, "beat()", JOINED | LEFT, fault_tolerance=tolerance)
     process_status = rank.process.wait(timeout=20)
     said = "rank 3 (a solver of group 0) ended without MPI_Finalize, so all others wait in theirs."
@@ -336,7 +336,9 @@ def test_a_program_that_ends_without_mpi_finalize_is_named(shim: Path, tmp_path:
 
 
 @pytest.mark.parametrize(("rank", "told"), [(0, False), (3, True)])
-def test_a_scheduler_that_is_killed_is_why_the_job_is_over(shim: Path, tmp_path: Path, rank: int, told: bool) -> None:
+def test_killed_scheduler_is_recorded_as_the_cause_of_the_end(
+    shim: Path, tmp_path: Path, rank: int, told: bool
+) -> None:
     dies = "open(os.environ['MPIDATA_RUN'] + '/over', 'w'); os.kill(os.getpid(), signal.SIGKILL)"
     _, record = PulseRank(shim, tmp_path, dies, rank=rank).end()
     assert (record["signal"], record["told"]) == (9, told)

@@ -43,7 +43,7 @@ def ranks(tmp_path: Path) -> Iterator[_Ranks]:
         process.communicate()
 
 
-def test_ranks_are_found_and_missed(ranks: _Ranks) -> None:
+def test_ranks_are_found_and_their_ends_are_noticed(ranks: _Ranks) -> None:
     first, second = ranks.start("0"), ranks.start("3")
     ranks.start("0", "--group", "7")  # a spawned one
     assert ranks_of(ranks.run) == {0: first.pid, 3: second.pid}
@@ -60,7 +60,7 @@ def test_ranks_are_found_and_missed(ranks: _Ranks) -> None:
     local.close()
 
 
-def test_a_child_that_has_not_become_the_program_yet_is_no_rank(ranks: _Ranks) -> None:
+def test_forked_child_before_exec_is_not_a_rank(ranks: _Ranks) -> None:
     first = ranks.start("0", forks=True)
     assert first.stdout is not None
     child = int(first.stdout.readline())
@@ -69,7 +69,7 @@ def test_a_child_that_has_not_become_the_program_yet_is_no_rank(ranks: _Ranks) -
     os.kill(child, signal.SIGKILL)
 
 
-def test_a_rank_that_was_never_seen(ranks: _Ranks) -> None:
+def test_rank_that_never_appeared_is_reported_as_missing(ranks: _Ranks) -> None:
     now = time.monotonic()
     times = [now]
     ranks.start("0")
@@ -84,7 +84,7 @@ def test_a_rank_that_was_never_seen(ranks: _Ranks) -> None:
     local.close()
 
 
-def test_a_launcher_that_does_not_notice_the_end_of_its_children(tmp_path: Path) -> None:
+def test_launcher_that_does_not_notice_the_end_of_its_children_is_detected(tmp_path: Path) -> None:
     code = "import os, signal; [os.fork() or os._exit(0) for _ in range(2)]; print(flush=True); signal.pause()"
     launcher = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert launcher.stdout is not None and launcher.stdout.readline()

@@ -10,7 +10,7 @@ import pytest
 from mpidata.launch.starting.rendezvous import rendezvous
 
 
-def test_the_port_is_kept_from_others() -> None:
+def test_port_is_reserved_against_other_processes() -> None:
     with rendezvous() as first, rendezvous() as second:
         assert first["MASTER_ADDR"] == second["MASTER_ADDR"] == "127.0.0.1"
         assert first["MASTER_PORT"] != second["MASTER_PORT"]
@@ -19,7 +19,7 @@ def test_the_port_is_kept_from_others() -> None:
         assert refused.value.errno == errno.EADDRINUSE
 
 
-def test_torch_may_take_it() -> None:
+def test_torch_can_bind_the_reserved_port() -> None:
     script = (
         "import torch.distributed as dist\n"
         "dist.init_process_group('gloo', rank=0, world_size=1)\n"

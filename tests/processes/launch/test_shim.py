@@ -38,7 +38,7 @@ def test_each_rank_runs_the_program_of_its_role(shim: Path, tmp_path: Path, rank
     assert os.listdir(plan.run / "logs") == [log] and not os.listdir(plan.run / "exits")
 
 
-def test_a_log_tells_the_starts_of_a_run_apart(shim: Path, tmp_path: Path) -> None:
+def test_log_separates_the_starts_of_a_run(shim: Path, tmp_path: Path) -> None:
     say = f"{JOIN_AND_LEAVE}; echo $WORD"
     for word in ("first", "second"):
         plan = make_plan(tmp_path, {"scheduler": ["sh", "-c", say]}, {"WORD": word})
@@ -68,7 +68,7 @@ def test_environment_of_a_trainer(shim: Path, tmp_path: Path) -> None:
         ({"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "7"}, "-"),
     ],
 )
-def test_trainers_look_like_the_processes_of_torchrun(
+def test_trainers_get_the_environment_of_torchrun(
     shim: Path, tmp_path: Path, variables: dict[str, str], expected: str
 ) -> None:
     say = f'{JOIN_AND_LEAVE}; echo "$TORCHELASTIC_RUN_ID" "${{LOCAL_WORLD_SIZE--}}" $GROUP_RANK'
@@ -89,7 +89,9 @@ def test_trainers_look_like_the_processes_of_torchrun(
         {"PMIX_RANK": "3", "PMIX_NAMESPACE": "slurm.pmix.1.0", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "7"},
     ],
 )
-def test_rank_of_each_launcher(shim: Path, tmp_path: Path, variables: dict[str, str]) -> None:
+def test_rank_is_read_from_the_environment_of_each_launcher(
+    shim: Path, tmp_path: Path, variables: dict[str, str]
+) -> None:
     plan = make_plan(tmp_path, {})
     assert run_rank(shim, plan.run, None, **variables).returncode == 0
     assert os.listdir(plan.run / "logs") == ["rank-0003-solver-0-0.log"]
@@ -112,13 +114,13 @@ def test_a_wrong_number_of_ranks_is_refused(shim: Path, tmp_path: Path, variable
     assert not os.listdir(plan.run / "logs")
 
 
-def test_only_rank_0_says_so(shim: Path, tmp_path: Path) -> None:
+def test_only_rank_0_reports_a_wrong_number_of_ranks(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {})
     done = run_rank(shim, plan.run, 1, size=5)
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_a_rank_that_cannot_write_its_log_says_so(shim: Path, tmp_path: Path) -> None:
+def test_unwritable_log_is_reported(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {})
     (plan.run / "logs" / "rank-0003-solver-0-0.log").mkdir()
     done = run_rank(shim, plan.run, 3)
@@ -126,12 +128,12 @@ def test_a_rank_that_cannot_write_its_log_says_so(shim: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("variables", [{}, {"SLURM_PROCID": "0"}, {"PMI_RANK": "two"}, {"PMI_RANK": "-1"}])
-def test_no_rank_is_refused(shim: Path, tmp_path: Path, variables: dict[str, str]) -> None:
+def test_start_without_a_rank_is_refused(shim: Path, tmp_path: Path, variables: dict[str, str]) -> None:
     done = run_rank(shim, make_plan(tmp_path, {}).run, None, **variables)
     assert done.returncode == 1 and "has no rank" in done.stderr and "mpirun" in done.stderr
 
 
-def test_no_plan_is_refused(shim: Path, tmp_path: Path) -> None:
+def test_missing_or_invalid_plan_is_refused(shim: Path, tmp_path: Path) -> None:
     done = run_rank(shim, tmp_path, 0)
     assert done.returncode == 1 and f"Cannot read {tmp_path}/private/plan: No such file" in done.stderr
     plan = tmp_path / "private" / "plan"

@@ -23,7 +23,7 @@ def is_gone(process: int) -> bool:
         return True
 
 
-def test_a_bad_end_leaves_a_record_and_is_a_death_by_signal(shim: Path, tmp_path: Path) -> None:
+def test_failed_program_leaves_an_exit_note_and_its_rank_ends_by_sigkill(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", "exit 3"], "trainer": ["sh", "-c", "kill -SEGV $$"]})
     done = run_rank(shim, plan.run, 5)
     assert done.returncode == -signal.SIGKILL
@@ -36,7 +36,7 @@ def test_a_bad_end_leaves_a_record_and_is_a_death_by_signal(shim: Path, tmp_path
     assert sorted(os.listdir(plan.run / "exits")) == ["rank-0002", "rank-0005"]
 
 
-def test_a_record_that_cannot_be_written_is_told_aside(
+def test_unwritable_exit_note_is_reported_through_the_side_channel(
     shim: Path, tmp_path: Path, require: Callable[[str], str]
 ) -> None:
     aside = tmp_path / "aside"
@@ -56,14 +56,14 @@ def test_a_record_that_cannot_be_written_is_told_aside(
         )
 
 
-def test_a_program_that_could_not_join_is_quoted(shim: Path, tmp_path: Path) -> None:
+def test_error_of_a_program_that_could_not_join_is_in_the_exit_note(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", "echo 'mpidata: No coupling. Couple it.'; exit 3"]})
     assert run_rank(shim, plan.run, 3).returncode == -signal.SIGKILL
     said = "No coupling. Couple it. It is the program of rank 3 (a solver of group 0)."
     assert exit_note(plan.run, 3)["error"] == said
 
 
-def test_a_program_that_ends_before_the_launcher_tells_all_to(
+def test_program_that_failed_before_sigterm_of_the_launcher_is_the_cause(
     shim: Path, tmp_path: Path, require: Callable[[str], str]
 ) -> None:
     """The program is the cause, although its mpidata-rank, which is delayed here, learns of both at once."""
@@ -93,7 +93,7 @@ def test_a_program_that_ends_before_the_launcher_tells_all_to(
 
 
 @pytest.mark.parametrize("number, told", [(signal.SIGKILL, False), (signal.SIGSEGV, True)])
-def test_a_program_that_was_being_killed_when_the_launcher_tells_all_to(
+def test_kill_after_sigterm_of_the_launcher_is_a_cause_but_a_crash_is_not(
     shim: Path, tmp_path: Path, number: int, told: bool
 ) -> None:
     """The others learn of a kill by the kernel before its mpidata-rank does; a crash may be a consequence."""
@@ -112,7 +112,7 @@ def test_a_program_that_was_being_killed_when_the_launcher_tells_all_to(
 
 
 @pytest.mark.parametrize("mpi, told", [("MPICH Version: 5.0.2", True), ("Open MPI v5.0.11", False)])
-def test_a_launcher_of_pmix_for_an_mpi_without(
+def test_pmix_launcher_is_reported_for_an_mpi_without_pmix(
     tmp_path: Path, require: Callable[[str], str], mpi: str, told: bool
 ) -> None:
     shim = build_shim(tmp_path, require("cc"), mpi)
@@ -133,7 +133,7 @@ def test_a_program_that_cannot_start(shim: Path, tmp_path: Path) -> None:
     assert sentence in (plan.run / "logs" / "rank-0003-solver-0-0.log").read_text()
 
 
-def test_asked_to_end(shim: Path, tmp_path: Path) -> None:
+def test_sigterm_to_the_rank_ends_its_program(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(
         tmp_path,
         {
@@ -155,7 +155,7 @@ def test_asked_to_end(shim: Path, tmp_path: Path) -> None:
     assert os.listdir(plan.run / "exits") == ["rank-0003"]
 
 
-def test_a_batch_system_that_ends_the_program_first(shim: Path, tmp_path: Path) -> None:
+def test_program_terminated_before_its_rank_by_a_batch_system_is_not_the_cause(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", "echo $$; exec sleep 60"]})
     log = plan.run / "logs" / "rank-0003-solver-0-0.log"
     process = start_rank(shim, plan.run, 3)
@@ -185,7 +185,7 @@ def _state(pid: int) -> str:
         (1, "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-", "without creating an MPIStreamDataset"),
     ],
 )
-def test_exit_0_without_leaving_the_job_is_a_bad_end(
+def test_exit_status_0_without_leaving_the_job_is_a_failure(
     shim: Path, tmp_path: Path, rank: int, script: str, said: str
 ) -> None:
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", script], "trainer": ["sh", "-c", script]})
@@ -193,7 +193,7 @@ def test_exit_0_without_leaving_the_job_is_a_bad_end(
     assert said in str(exit_note(plan.run, rank)["error"])
 
 
-def test_sigusr1_ends_no_solver(shim: Path, tmp_path: Path) -> None:
+def test_sigusr1_does_not_end_a_solver(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(
         tmp_path, {"solver": ["sh", "-c", f"{JOIN_AND_LEAVE}; kill -USR1 $$; kill -USR1 $PPID; echo alive"]}
     )
@@ -237,14 +237,14 @@ def test_nothing_outlives_launcher_or_shim(shim: Path, tmp_path: Path, victim: s
         launcher.stdout.close()
 
 
-def test_python_says_its_last_words(shim: Path, tmp_path: Path) -> None:
+def test_last_output_of_python_before_sigkill_is_in_the_log(shim: Path, tmp_path: Path) -> None:
     code = "import os; print('last words'); os.kill(os.getpid(), 9)"
     plan = make_plan(tmp_path, {"trainer": [shutil.which("python3") or sys.executable, "-c", code]})
     assert run_rank(shim, plan.run, 1).returncode == -signal.SIGKILL
     assert (plan.run / "logs" / "rank-0001-trainer-0.log").read_text() == "last words\n"
 
 
-def test_a_bad_end_leaves_the_other_ranks_of_its_process_group_alone(shim: Path, tmp_path: Path) -> None:
+def test_failed_rank_does_not_end_other_ranks_of_its_process_group(shim: Path, tmp_path: Path) -> None:
     """Slurm, for example, puts all ranks of a host into the process group of the first one."""
     left = tmp_path / "left"
     script = f"sleep 60 & echo $! >{left}; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 3"
@@ -260,7 +260,7 @@ def test_a_bad_end_leaves_the_other_ranks_of_its_process_group_alone(shim: Path,
     assert second.wait(20) != -signal.SIGKILL and (tmp_path / "other").read_text() == "done\n"
 
 
-def test_a_rank_whose_launcher_ignores_the_ends_of_children(shim: Path, tmp_path: Path) -> None:
+def test_failure_is_recorded_if_the_launcher_ignores_sigchld(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {"trainer": ["sh", "-c", "exit 3"]})
     variables = clean_environment(OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_SIZE="7")
     command = ["env", "--ignore-signal=CHLD", str(shim), str(plan.run)]

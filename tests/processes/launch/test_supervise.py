@@ -42,7 +42,9 @@ def case(tmp_path: Path) -> EndedRun:
     "end, status, vanished",
     [("at once", 0, 0), ("later", 0, 0), ("told", 0, None), ("killed", -signal.SIGKILL, None)],
 )
-def test_a_rank_that_has_gone_without_a_note(case: EndedRun, end: str, status: int, vanished: int | None) -> None:
+def test_vanished_rank_is_detected_at_the_end_of_the_launcher(
+    case: EndedRun, end: str, status: int, vanished: int | None
+) -> None:
     (Path(case.run.path) / "__main__.py").write_text("import signal; signal.pause()")
     command = [sys.executable, "-c", _LAUNCHER, str(case.run.path), end]
     with Signals() as signals:

@@ -6,7 +6,7 @@ import sys
 from mpidata.native import loading
 
 
-def test_a_program_that_unloads_it_keeps_it():
+def test_library_stays_loaded_after_dlclose():
     """MPI_Finalize calls back into the library after a plugin that used it may have been unloaded."""
     script = (
         "import _ctypes, ctypes, pathlib, sys\n"
@@ -24,7 +24,7 @@ def test_import_brings_in_neither_mpi_nor_torch():
         assert name in output
 
 
-def test_lazy_names():
+def test_lazy_names_are_imported_on_access():
     code = (
         "import mpidata; from mpidata import MPIStreamDataset as D; assert D is mpidata.MPIStreamDataset; "
         "mpidata.solver.simulations; mpidata.init_process_group; import sys; assert 'mpi4py' not in sys.modules\n"

@@ -50,7 +50,7 @@ def test_line_is_that_of_the_script_not_of_a_library(tmp_path):
     assert f"(train.py line {line})\n" in result.stdout
 
 
-def test_an_error_of_several_lines_is_whole_in_the_log_and_its_first_lines_are_reported(tmp_path):
+def test_multi_line_error_is_complete_in_the_log_and_reported_by_its_first_lines(tmp_path):
     mismatches = "RuntimeError: Error(s) for Net:\\n\\tsize mismatch for 0.weight\\n\\tsize mismatch for 0.bias."
     result = run(
         tmp_path, f"from mpidata.errors import StreamError\nraise StreamError('It does not fit. {mismatches}')\n"
@@ -61,7 +61,7 @@ def test_an_error_of_several_lines_is_whole_in_the_log_and_its_first_lines_are_r
     assert result.stderr == f"mpidata: {first}\n{rest}"
 
 
-def test_a_script_that_ctrl_c_in_the_job_has_ended_leaves_in_order(tmp_path):
+def test_script_ended_by_ctrl_c_leaves_the_job_cleanly(tmp_path):
     (tmp_path / "stop").write_text("SIGINT without-checkpoint")
     script = (
         "import dataclasses\n"
@@ -85,7 +85,7 @@ def test_script_that_ends_before_the_stream_stops_the_job(tmp_path):
     ]
 
 
-def test_script_that_ends_by_sys_exit_says_so(tmp_path):
+def test_sys_exit_of_the_script_is_reported(tmp_path):
     ends = f"{STREAM}job._note_exit_status()\nnext(iter(MPIStreamDataset(2)))\nsys.exit(3)\n"
     result = run(tmp_path, ends)
     assert result.returncode == 3
@@ -93,7 +93,7 @@ def test_script_that_ends_by_sys_exit_says_so(tmp_path):
     assert result.stdout.splitlines()[0] == f"stop 0 {reason}"
 
 
-def test_script_that_uses_up_the_stream_ends_in_order(tmp_path):
+def test_script_that_uses_the_complete_stream_ends_cleanly(tmp_path):
     result = run(tmp_path, f"{STREAM}stream = MPIStreamDataset(2)\nfor batch in stream: pass\n")
     assert (result.returncode, result.stdout.splitlines()) == (0, ["close False", "exit functions ran"])
 
@@ -118,13 +118,13 @@ def test_forked_child_leaves_the_job_alone(tmp_path):
     assert "ValueError: in the child" in result.stderr
 
 
-def test_failure_to_close_is_a_sentence_not_a_traceback(tmp_path):
+def test_failure_to_close_is_reported_without_a_traceback(tmp_path):
     result = run(tmp_path, "trainer.ended = True\nlibrary.mpidata_trainer_close = lambda timeout: 10\n")
     assert result.returncode == 1
     assert result.stderr.strip() == "The sentence. Where. What to do."
 
 
-def test_what_else_fails_as_the_job_is_left_ends_the_process(tmp_path):
+def test_unexpected_error_while_leaving_the_job_ends_the_process(tmp_path):
     """MPI_Finalize would wait for the others, and these for this process."""
     result = run(tmp_path, "trainer.ended = True\nlibrary.mpidata_trainer_close = None\n")
     assert (result.returncode, result.stdout) == (1, "")
@@ -148,7 +148,7 @@ def raised(text):
         ("import mpidata.errors; raise mpidata.errors.StreamError('A. B.')", "A. B."),
     ],
 )
-def test_describe(text, sentence):
+def test_describe_formats_the_error_with_its_line(text, sentence):
     assert describe(raised(text), Path("/nowhere")) == sentence
 
 
@@ -160,7 +160,7 @@ def test_describe_names_no_line_of_the_interpreter(monkeypatch, tmp_path):
     assert describe(caught.value, tmp_path) == "A. B."
 
 
-def test_describe_takes_the_error_out_of_a_dataloaders_wrapping():
+def test_describe_unwraps_errors_of_data_loader_workers():
     error = ValueError(
         "Caught ValueError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
         "  File ...\nValueError: the true reason\n"
@@ -189,7 +189,7 @@ TORCH = (
 
 
 @pytest.mark.parametrize("error", ["ValueError('no such thing')", "StreamError('No such thing.')"])
-def test_torch_distributed_does_not_swallow_what_is_printed(tmp_path, error):
+def test_torch_distributed_does_not_swallow_the_error_message(tmp_path, error):
     # Printed before the job learns of the error, because it may then end this process at any moment.
     report = "library.mpidata_trainer_close = lambda timeout: os.write(2, b'reported') and 0\n"
     result = run(tmp_path, f"from mpidata.errors import StreamError\n{report}{TORCH}raise {error}\n")

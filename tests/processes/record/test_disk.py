@@ -57,7 +57,7 @@ def start(script, plan, **values):
     ],
     indirect=["plan"],
 )
-def test_hdf5_survives_a_disk_that_takes_no_more(plan, limit):
+def test_recorder_survives_a_full_disk(plan, limit):
     """Whatever is not written yet: HDF5 itself would crash when it closes the file."""
     done = start(FULL, plan, limit=limit)
     assert done.returncode == 0, done.stderr
@@ -94,7 +94,7 @@ recorder.finish(10)
 
 
 @BOTH
-def test_a_killed_writer_leaves_a_file_that_is_read_and_gone_on_with(plan):
+def test_file_of_a_killed_writer_can_be_read_and_continued(plan):
     """The writer is killed in the middle of a sample, with the file open."""
     done = start(KILLED, plan)
     assert done.returncode == -9, done.stderr
@@ -123,7 +123,7 @@ record({make}(run=Path({run!r}), record_path=Path({folder!r})), SAMPLES[:35])
 
 
 @BOTH
-def test_a_writer_that_is_killed_while_it_closes_the_file(plan):
+def test_file_of_a_writer_killed_while_closing_can_be_read_and_continued(plan):
     done = start(KILLED_AT_THE_END, plan)
     assert done.returncode == -9, done.stderr
     check(RecordedDataset(plan.record_path), SAMPLES[:35])

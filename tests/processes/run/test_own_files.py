@@ -25,7 +25,7 @@ def shared() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("where", ["", "private", "private/plan"])
-def test_the_plan_of_another_user_starts_nothing(shared: Path, shim: Path, where: str) -> None:
+def test_plan_of_another_user_is_refused(shared: Path, shim: Path, where: str) -> None:
     plan = make_plan(shared, dict.fromkeys(("scheduler", "trainer", "solver"), ["touch", str(shared / "started")]))
 
     def start() -> str:

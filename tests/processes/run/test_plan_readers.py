@@ -98,7 +98,7 @@ def read_by_rank(shim: Path, text: str, run: Path) -> "subprocess.CompletedProce
 
 
 @pytest.mark.parametrize(("old", "new", "in_python", "in_c"), CASES + WITH_LOADERS)
-def test_a_changed_plan(
+def test_each_reader_reports_its_errors_in_a_changed_plan(
     old: str, new: str, in_python: str, in_c: str, shim: Path, library: Path, tmp_path: Path
 ) -> None:
     more = {"world": 10, **LOADERS} if (old, new, in_python, in_c) in WITH_LOADERS else {}
@@ -130,7 +130,9 @@ def test_a_changed_plan(
         {"world": 10, "groups": 0, "ranks_per_replica": 3, **LOADERS},
     ],
 )
-def test_a_rank_has_one_place(changes: dict[str, object], library: Path, tmp_path: Path) -> None:
+def test_library_and_python_agree_on_the_role_of_each_rank(
+    changes: dict[str, object], library: Path, tmp_path: Path
+) -> None:
     plan = make_plan(tmp_path, {}, **changes)
     places = [tuple(line.split()) for line in read_by_library(library, plan.text(), tmp_path).stdout.splitlines()]
     assert places == [tuple(map(str, plan.role_of(rank))) for rank in range(plan.world)]

@@ -12,7 +12,7 @@ def run_module(run: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_a_run_folder_without_a_plan(tmp_path: Path) -> None:
+def test_run_folder_without_a_plan_fails_with_a_summary(tmp_path: Path) -> None:
     ended = run_module(str(tmp_path))
     assert ended.returncode == 1
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -20,6 +20,6 @@ def test_a_run_folder_without_a_plan(tmp_path: Path) -> None:
     assert summary["error"] in ended.stderr and "Traceback" not in ended.stderr
 
 
-def test_started_by_hand() -> None:
+def test_scheduler_started_by_hand_is_refused() -> None:
     ended = run_module("")
     assert ended.returncode == 2 and ended.stderr.startswith("MPIDATA_RUN is not set.")

@@ -59,7 +59,7 @@ print("after the loop")
         ),
     ],
 )
-def test_how_a_program_ends(tmp_path, then, end, status, output):
+def test_program_finalizes_or_reports_its_error(tmp_path, then, end, status, output):
     path = tmp_path / "heat.py"
     path.write_text(SCRIPT.format(here=str(HERE), then=then, end=end, ft="none"))
     result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
@@ -68,7 +68,7 @@ def test_how_a_program_ends(tmp_path, then, end, status, output):
     assert ("Traceback" in result.stderr) == ("1 / 0" in then or "raise" in then)
 
 
-def test_a_program_that_raises_costs_its_group_where_the_job_outlives_that(tmp_path):
+def test_program_that_raises_loses_only_its_group_with_ulfm(tmp_path):
     path = tmp_path / "heat.py"
     path.write_text(SCRIPT.format(here=str(HERE), then="1 / 0", end=None, ft="ulfm"))
     result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
@@ -96,7 +96,7 @@ def test_a_parameter_outside_a_job_may_be_a_text(tmp_path, given, value):
     assert done.stdout == f"{value!r}\n", done.stderr
 
 
-def test_a_number_outside_a_job_that_is_none(tmp_path):
+def test_invalid_number_outside_a_job_is_refused(tmp_path):
     environment = {**clean_environment(), "MPIDATA_PARAM_ALPHA": "0,5"}
     code = "import mpidata\nfor s in mpidata.solver.simulations(): print(s.parameters['alpha'])"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)

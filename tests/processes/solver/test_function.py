@@ -57,7 +57,7 @@ def run(tmp_path, body, rank=0, told=(), size=2, ft="none"):
     return result.returncode, result.stdout.splitlines(), result.stderr
 
 
-def test_first_rank_runs_the_function_and_tells_the_others(tmp_path):
+def test_first_rank_runs_the_function_and_broadcasts_its_steps(tmp_path):
     body = "def simulate(alpha, beta):\n    for i in range(2):\n        yield beta + i, {'scalar': alpha}\n"
     status, output, _ = run(tmp_path, body)
     assert status == 0
@@ -70,7 +70,7 @@ def test_other_ranks_take_part_in_the_steps(tmp_path):
     assert (status, output) == (0, ["finalize [4.0, 5.0] []"])
 
 
-def test_a_rank_that_only_follows_shows_that_it_lives(tmp_path):
+def test_rank_that_waits_for_the_first_rank_sends_signs_of_life(tmp_path):
     (tmp_path / "late.py").write_text(
         "class Late:\n    looks = 0\n    def Test(self):\n        self.looks += 1\n        return self.looks > 3\n"
     )
@@ -133,24 +133,24 @@ RAISED = "raised ValueError: negative (heat.py line 3)"
 WHERE = "mpidata: Solver rank 2 (group 0, its rank 0), simulation 7, step 1, "
 
 
-def test_function_of_one_rank_that_raises_has_failed_one_try(tmp_path):
+def test_function_that_raises_in_a_group_of_one_rank_fails_one_try(tmp_path):
     status, output, errors = run(tmp_path, RAISES, size=1)
     assert (status, output) == (0, [f"try failed: {RAISED}", "finalize [0.0] ['scalar']"])
     assert errors.startswith("Traceback") and errors.splitlines()[-1] == WHERE + RAISED
 
 
-def test_function_of_several_ranks_that_raises_costs_the_group(tmp_path):
+def test_function_that_raises_in_a_group_of_several_ranks_loses_the_group(tmp_path):
     status, output, errors = run(tmp_path, RAISES, ft="ulfm")
     assert (status, output) == (1, ["tell 1.0 0.0"])
     assert errors.startswith("Traceback") and errors.splitlines()[-1] == WHERE + RAISED
 
 
-def test_a_module_that_raises_is_no_failed_try(tmp_path):
+def test_module_that_raises_on_import_ends_the_job(tmp_path):
     status, output, _ = run(tmp_path, "1 / 0\n", size=1, ft="ulfm")
     assert status == 1 and output[0].startswith("error heat:simulate raised ZeroDivisionError")
 
 
-def test_a_simulation_is_given_up_on_all_ranks(tmp_path):
+def test_simulation_is_abandoned_on_all_ranks(tmp_path):
     body = "import mpidata\ndef simulate(alpha, beta):\n    yield {}\n    raise mpidata.GiveUp(REASON)\n"
     for reason, told in (("'diverged'", "diverged"), ("", "no reason given")):
         status, output, errors = run(tmp_path, body.replace("REASON", reason))
@@ -160,6 +160,6 @@ def test_a_simulation_is_given_up_on_all_ranks(tmp_path):
     assert (status, output) == (0, ["give up: ", "finalize [4.0] []"])
 
 
-def test_misuse_is_reported_by_the_library_alone(tmp_path):
+def test_misuse_is_reported_only_by_the_library(tmp_path):
     status, output, errors = run(tmp_path, "def simulate(alpha, beta):\n    yield {'unknown': 1}\n")
     assert (status, output, errors.strip()) == (1, ["stay 4.0"], "The sentence. Where. What to do.")

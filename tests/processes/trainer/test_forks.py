@@ -60,7 +60,7 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("pages", ["[]", "None"])
-def test_a_forked_child_waits_for_no_lock_of_the_trainer(pages: str) -> None:
+def test_forked_child_does_not_wait_for_locks_of_the_trainer(pages: str) -> None:
     script = SCRIPT.format(here=str(HERE), pages=pages)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=os.environ)
     *refusals, status, unused = done.stdout.splitlines()

@@ -14,7 +14,7 @@ PROGRAM = Path(__file__).with_name("averaged.py")
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.full)])
-def test_averages(tmp_path: Path, require: Callable[[str], str], ranks: int) -> None:
+def test_local_sgd_matches_ddp_and_its_formulas(tmp_path: Path, require: Callable[[str], str], ranks: int) -> None:
     options = mpirun_options(ulfm=True)
     command = [require("mpirun"), "-n", str(ranks), *options, sys.executable, PROGRAM, tmp_path]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "GLOO_SOCKET_IFNAME": "lo"}

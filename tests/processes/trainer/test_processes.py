@@ -21,7 +21,7 @@ except StreamError as error:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_check_processes(alone: bool) -> None:
+def test_only_processes_that_accelerate_treats_as_single_are_refused(alone: bool) -> None:
     command = [sys.executable, "-c", CHECK]
     environment = {"PATH": "", "HOME": "/nonexistent", "CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
     if not alone:

@@ -14,7 +14,7 @@ PROGRAM = Path(__file__).with_name("reduced.py")
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full), pytest.param(2, marks=pytest.mark.full)])
-def test_three_ranks(tmp_path: Path, require: Callable[[str], str], seed: int) -> None:
+def test_gradients_match_ddp_on_three_ranks(tmp_path: Path, require: Callable[[str], str], seed: int) -> None:
     command = [
         require("mpirun"),
         "-n",
